@@ -37,6 +37,8 @@ function subscribe(listener: () => void) {
 export const useSession = () => useSyncExternalStore(subscribe, () => session);
 export const useEnding = () => useSyncExternalStore(subscribe, () => ended);
 export const currentToken = () => session?.token ?? null;
+/** The name of the admin key of this session. */
+export const currentAdmin = () => session?.name ?? "";
 
 /** Returns whether the role of this session may do what needs `role`. */
 export function mayDo(role: Role): boolean {

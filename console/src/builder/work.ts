@@ -1,35 +1,10 @@
 // The work on one contract: its text with what can be undone, kept by this browser until it is submitted.
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Json } from "../api/shapes";
+import { currentAdmin } from "../session";
 import { changeText, readText, UneditableText, type Change } from "./edit";
 import { pushText, redoText, startHistory, undoText, type TextHistory } from "./history";
-
-/** What the work began with: a submission rests on it, so that it is kept with the text. */
-export interface WorkBase {
-  text: string;
-  etag: string;
-}
-
-const keptUnder = (name: string) => `weir.work.${name}`;
-
-function readKept(name: string): { text: string; base: WorkBase } | null {
-  try {
-    const kept = JSON.parse(localStorage.getItem(keptUnder(name)) ?? "null");
-    return typeof kept?.text === "string" && typeof kept.base?.text === "string" ? kept : null;
-  } catch {
-    // Another program kept it.
-    return null;
-  }
-}
-
-function keep(name: string, text: string, base: WorkBase) {
-  try {
-    if (text === base.text) localStorage.removeItem(keptUnder(name));
-    else localStorage.setItem(keptUnder(name), JSON.stringify({ text, base }));
-  } catch {
-    // The browser keeps nothing, or has no room: the work goes on in the page.
-  }
-}
+import { WorkKeeper, type WorkBase } from "./kept-work";
 
 export interface TextWork {
   text: string;
@@ -49,12 +24,13 @@ export interface TextWork {
 
 /** `begun` is what there is to begin with, where nothing was kept. */
 export function useWork(name: string, begun: WorkBase): TextWork {
-  const [kept] = useState(() => readKept(name));
+  const [keeper] = useState(() => new WorkKeeper(currentAdmin(), name));
+  const [kept] = useState(() => keeper.read());
   const [base, setBase] = useState<WorkBase>(kept?.base ?? begun);
   const [history, setHistory] = useState(() => startHistory(kept?.text ?? base.text));
   const [refusal, setRefusal] = useState("");
   const { text } = history;
-  useEffect(() => keep(name, text, base), [name, text, base]);
+  useEffect(() => keeper.keep(text, base), [keeper, text, base]);
   // Several changes of one event follow each other before the page is drawn.
   const latest = useRef(history);
   latest.current = history;
