@@ -39,16 +39,34 @@ function Unknown() {
   );
 }
 
+/** An auditor reads the trail alone: other pages would ask for what the gateway refuses. */
+function AuditorPages() {
+  const [path] = useLocation();
+  if (path === "/" || path === "/audit") return <AuditPage />;
+  return (
+    <>
+      <PageHead title="Not for your role" />
+      <Empty title="A viewer may read this page">
+        <p>
+          <Link href="/audit">See the audit trail</Link>, or sign in with another key.
+        </p>
+      </Empty>
+    </>
+  );
+}
+
 export function App() {
   const session = useSession();
   const [path] = useLocation();
   if (!session) return <SignInPage />;
   return (
-    <Shell>
+    // What a page holds is of one session: another admin begins anew.
+    <Shell key={session.token}>
       <PageBoundary key={path}>
         <Suspense fallback={<Skeleton lines={8} />}>
           <Switch>
-            <Route path="/" component={mayDo("viewer") ? OverviewPage : AuditPage} />
+            {!mayDo("viewer") && <Route component={AuditorPages} />}
+            <Route path="/" component={OverviewPage} />
             <Route path="/contracts" component={ContractsPage} />
             <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
             <Route path="/tools" component={ToolsPage} />

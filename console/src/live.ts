@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import type { components } from "./api/schema";
-import { currentToken } from "./session";
+import { currentToken, mayDo } from "./session";
 
 export type CallFigures = components["schemas"]["CallFigures"];
 
@@ -61,10 +61,12 @@ async function read(signal: AbortSignal, hear: (name: string, data: string) => v
   }
 }
 
-/** Follows events while this tab is seen: a browser has few connections for all tabs of an address. */
+/** Follows events while this tab is seen: a browser has few connections for all tabs of an address. An auditor has no events. */
 export function useLiveEvents() {
   const client = useQueryClient();
+  const isAllowed = mayDo("viewer");
   useEffect(() => {
+    if (!isAllowed) return;
     let stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const hear = (name: string, data: string) => {
@@ -92,5 +94,5 @@ export function useLiveEvents() {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [client]);
+  }, [client, isAllowed]);
 }

@@ -1,11 +1,15 @@
 // The pages of the navigation, in its order.
+import { mayDo, type Role } from "./session";
+
 export interface Place {
   href: string;
   title: string;
   group?: string;
+  /** The role that may read what the page shows; by default a viewer. */
+  needs?: Role;
 }
 
-export const PLACES: Place[] = [
+const PLACES: Place[] = [
   { href: "/", title: "Overview" },
   { href: "/drafts", title: "Waiting for review" },
   { href: "/contracts", title: "Contracts", group: "Tools" },
@@ -13,8 +17,11 @@ export const PLACES: Place[] = [
   { href: "/builder", title: "Builder" },
   { href: "/try", title: "Try it" },
   { href: "/keys", title: "Agents and keys", group: "Access" },
-  { href: "/audit", title: "Audit" },
+  { href: "/audit", title: "Audit", needs: "auditor" },
   { href: "/servers", title: "Servers", group: "Behind it" },
   { href: "/plugins", title: "Plugins and connections" },
   { href: "/settings", title: "Settings" },
 ];
+
+/** The pages that the role of this session may read. */
+export const readablePlaces = () => PLACES.filter(({ needs = "viewer" }) => mayDo(needs));

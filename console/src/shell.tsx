@@ -8,7 +8,7 @@ import { Action } from "./parts/action";
 import { Overlay } from "./parts/overlay";
 import { SearchPalette } from "./parts/palette";
 import { Badge, count } from "./parts/words";
-import { PLACES } from "./places";
+import { readablePlaces } from "./places";
 import { leaveTabs, useSession } from "./session";
 import { applyTheme, currentTheme, type Theme } from "./theme";
 
@@ -26,7 +26,7 @@ function Places({ pending, onChoose }: { pending: number; onChoose?: () => void 
   const isHere = (href: string) => (href === "/" ? path === "/" : path === href || path.startsWith(`${href}/`));
   return (
     <nav className="places" aria-label="Pages">
-      {PLACES.map(({ href, title, group }) => (
+      {readablePlaces().map(({ href, title, group }) => (
         <div key={href}>
           {group && <div className="group">{group}</div>}
           <Link href={href} aria-current={isHere(href) ? "page" : undefined} onClick={onChoose}>

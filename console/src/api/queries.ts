@@ -1,14 +1,14 @@
 // What pages read. Lists are read again while a page is open: the API has no stream of changes.
 import { useQuery } from "@tanstack/react-query";
 import { api, exchange, unwrap } from "./client";
-import { currentToken } from "../session";
+import { currentToken, mayDo } from "../session";
 import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 const LIST_MS = 5_000;
 
 export const useContracts = () =>
-  useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: LIST_MS });
+  useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });
 
 const contractQuery = (name: string) => ({
   queryKey: ["contract", name],
@@ -45,6 +45,7 @@ export const useDrafts = (status: DraftView["status"] = "pending") =>
     queryKey: ["drafts", status],
     queryFn: () => unwrap(api.GET("/v1/drafts", { params: { query: { status } } })),
     refetchInterval: LIST_MS,
+    enabled: mayDo("viewer"),
   });
 
 export const useDraft = (id: string) =>

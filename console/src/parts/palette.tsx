@@ -2,7 +2,7 @@
 import { Autocomplete, Dialog, Input, Label, ListBox, ListBoxItem, Modal, ModalOverlay, SearchField, useFilter } from "react-aria-components";
 import { useContracts } from "../api/queries";
 import { navigate } from "../location";
-import { PLACES } from "../places";
+import { readablePlaces } from "../places";
 
 interface Target {
   id: string;
@@ -14,7 +14,7 @@ export function SearchPalette({ isOpen, onClose }: { isOpen: boolean; onClose: (
   const { contains } = useFilter({ sensitivity: "base" });
   const contracts = useContracts();
   const targets: Target[] = [
-    ...PLACES.map(({ href, title }) => ({ id: href, name: title, kind: "page" })),
+    ...readablePlaces().map(({ href, title }) => ({ id: href, name: title, kind: "page" })),
     ...(contracts.data?.contracts ?? []).flatMap(({ name, tools }) => [
       { id: `/contracts/${encodeURIComponent(name)}`, name, kind: "contract" },
       ...tools.map((tool) => ({ id: `/tools?tool=${encodeURIComponent(tool)}`, name: tool, kind: "tool" })),
