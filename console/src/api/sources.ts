@@ -1,9 +1,10 @@
 // Where the data of a contract comes from. Pages ask this file alone, so that it alone knows which routes there are.
-import { useQuery } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { columnsOf, type SourceColumn } from "../schema/columns";
 import { isRecord } from "../schema/exact";
 import { mayDo } from "../session";
 import { api, unwrap } from "./client";
+import { pauseFor, SETTLE_MS } from "./settle";
 import { ProblemError } from "./problem";
 import type { Configuration } from "./queries";
 import type { ContractDocument, Json } from "./shapes";
@@ -88,14 +89,18 @@ export const draftSource = (connection: string, source: string) =>
   askRoute<{ source: string; notes: string[] }>("POST", "/v1/sources/draft", { body: { connection, source } });
 
 /** The columns of a collection of a contract's text: a preview of a list over it has them in its result. */
-export const useColumns = (entry: Json | undefined) =>
-  useQuery({
+export const useColumns = (entry: Json | undefined) => useQuery(columnsQuery(entry));
+
+/** A source that is typed is described when it has settled: the gateway opens it each time. */
+export const columnsQuery = (entry: Json | undefined) =>
+  queryOptions({
     queryKey: ["columns", JSON.stringify(entry ?? null)],
-    queryFn: async (): Promise<SourceColumn[]> => {
+    queryFn: async ({ signal }): Promise<SourceColumn[]> => {
+      await pauseFor(SETTLE_MS, signal);
       const { columns: _, hide: __, ...whole } = entry as { [name: string]: Json };
       const tool = { tool: "columns", verb: "list", collection: "c", fields: [] };
       const source = JSON.stringify({ contract: "columns-of-a-source", collections: { c: { ...whole, write: false } }, tools: [tool] });
-      const preview = await unwrap(api.POST("/v1/contracts/preview", { body: { source } }));
+      const preview = await unwrap(api.POST("/v1/contracts/preview", { body: { source }, signal }));
       const [listed] = (preview.document as ContractDocument | null)?.tools ?? [];
       return listed?.outputSchema ? columnsOf(listed.outputSchema) : [];
     },

@@ -5,6 +5,7 @@ import { api, unwrap } from "../api/client";
 import { useFormView, type FormView } from "../api/form";
 import { asProblem, ProblemError, type Fault } from "../api/problem";
 import { useContract, useContracts, usePreview } from "../api/queries";
+import { SETTLE_MS } from "../api/settle";
 import { useColumns } from "../api/sources";
 import type { DiffReport, Json, Submitted } from "../api/shapes";
 import { Compared } from "../builder/compared";
@@ -31,9 +32,6 @@ const START = `contract: my-tools
 collections: {}
 tools: []
 `;
-
-/** The time without a key after which the text is previewed. */
-const PREVIEW_MS = 150;
 
 export function BuilderPage() {
   const contracts = useContracts();
@@ -90,7 +88,7 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
   const work = useWork(name, { text: newest, etag });
   const { text } = work;
   const [notes, setNotes] = useState<string[]>([]);
-  const settled = useSettled(text, PREVIEW_MS);
+  const settled = useSettled(text, SETTLE_MS);
   const preview = usePreview(settled, mayDo("editor"));
   const isBehind = settled !== text || preview.isFetching;
   const problems = useMemo(() => ownProblems(preview.data?.problems ?? NONE, file), [preview.data, file]);
