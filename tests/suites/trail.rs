@@ -158,6 +158,12 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
         (200, &json!("call")),
         "one line is JSON"
     );
+    let id = some.1["call_id"].as_str().expect("a call has an id");
+    for (call_id, kind) in [(id, json!("call")), ("c_other", Value::Null)] {
+        let path = format!("/v1/audit/export?kind=call&text=lookup&call_id={call_id}");
+        let (status, record) = auditor.ask("GET", &path, "").await;
+        assert_eq!((status, &record["kind"]), (200, &kind), "{record}");
+    }
 
     // Of all routes it may use those of the trail and of its session.
     let (_, document) = operator.ask("GET", "/openapi.json", "").await;

@@ -144,10 +144,9 @@ export const useAudit = (filter: AuditFilter, follow: boolean) =>
     placeholderData: (before) => before,
   });
 
-/** All records that fit, as JSON lines; a call's id and the number of a page do not bound it. */
-export async function exportRecords({ limit: _limit, call_id: callId, text, ...filter }: AuditFilter): Promise<Blob> {
-  const wanted = Object.entries({ ...filter, text: text ?? callId });
-  const query = new URLSearchParams(wanted.filter((entry): entry is [string, string] => entry[1] !== undefined));
+/** All records that fit, as JSON lines; the number of a page does not bound it. */
+export async function exportRecords({ limit: _limit, ...filter }: AuditFilter): Promise<Blob> {
+  const query = new URLSearchParams(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
   const headers = { Authorization: `Bearer ${currentToken() ?? ""}` };
   const response = await fetch(`/v1/audit/export?${query}`, { headers }).catch(() => unreachable());
   if (!response.ok) throw new ProblemError(await readProblem(response));

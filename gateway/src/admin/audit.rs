@@ -86,6 +86,8 @@ pub(super) struct WantedExport {
     /// ok, refused, failed, cancelled or unknown.
     #[param(max_length = 400)]
     outcome: Option<String>,
+    #[param(max_length = 400)]
+    call_id: Option<String>,
     /// What the record contains as it is written, such as a digest of arguments.
     #[param(max_length = 400)]
     text: Option<String>,
@@ -129,6 +131,7 @@ impl WantedExport {
             tool: self.tool,
             contract: self.contract,
             outcome: self.outcome,
+            call_id: self.call_id,
             text: self.text,
             ..Filter::default()
         })
