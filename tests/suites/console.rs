@@ -12,7 +12,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 fn house() -> House {
     House::new()
         .sheets()
+        .config("drops = \"read\"")
+        .config("[connections.drops]\nkind = \"files\"\npath = \"drops\"\nuploads = true")
         .config("[contracts]\nimpact_days = 7\n")
+        .file(
+            "drops/people.csv",
+            "name,team,api_token\nAda,engines,hunter2\nGrace,compilers,swordfish\n",
+        )
         .file(
             "data/tickets.csv",
             "id,subject,status\n1,Printer is out of paper,open\n2,Lights flicker,closed\n",

@@ -5,7 +5,7 @@ import { currentToken, mayDo } from "../session";
 import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
-const LIST_MS = 5_000;
+export const LIST_MS = 5_000;
 
 export const useContracts = () =>
   useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });

@@ -19,9 +19,14 @@ export type CollectionView = Schemas["CollectionView"];
 export type Tried = Schemas["Tried"];
 export type Submitted = Schemas["Submitted"];
 export type ChangeClass = Schemas["ChangeClass"];
+export type ConnectionView = Schemas["ConnectionView"];
+export type ConnectionCheck = Schemas["ConnectionCheck"];
+export type SourceEntry = Schemas["SourceEntry"];
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonSchema = { [keyword: string]: Json };
+
+export type SourceRows = Omit<Schemas["SourceRows"], "rows"> & { rows: { [column: string]: Json }[] };
 
 export interface ToolDocument {
   name: string;

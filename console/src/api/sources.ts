@@ -1,92 +1,69 @@
-// Where the data of a contract comes from. Pages ask this file alone, so that it alone knows which routes there are.
-import { queryOptions, useQuery } from "@tanstack/react-query";
+// Where the data of a contract comes from: connections, the tables or files behind them, and their rows.
+import { queryOptions, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { columnsOf, type SourceColumn } from "../schema/columns";
 import { isRecord } from "../schema/exact";
 import { mayDo } from "../session";
 import { api, unwrap } from "./client";
+import { LIST_MS } from "./queries";
 import { pauseFor, SETTLE_MS } from "./settle";
-import { ProblemError } from "./problem";
-import type { Configuration } from "./queries";
-import type { ContractDocument, Json } from "./shapes";
+import type { ConnectionView, ContractDocument, Json, SourceRows } from "./shapes";
+import { putFile } from "./upload";
 
-export interface ConnectionChoice {
-  name: string;
-  adapter: string;
-  /** Whether it may be written to; null where the gateway does not say. */
-  write: boolean | null;
-  /** Why it could not be opened. */
-  refused: string | null;
-  /** Whether files may be put into it. */
-  uploads: boolean;
-  /** Whether the gateway lists what is behind it, and shows rows. */
-  isListed: boolean;
-}
-
-export interface SourceRows {
-  columns: string[];
-  rows: { [column: string]: Json }[];
-  masked: string[];
-  more: boolean;
-}
+/** Rows that are shown of a source. */
+const ROWS_SHOWN = 10;
 
 /** What a collection calls its source in its settings. */
 export const sourceSetting = (adapter: string) => (adapter === "sql" ? "table" : "path");
 
-/** Routes that this build of the document may not have. A gateway without one answers 404. */
-const routes = api as unknown as Record<"GET" | "POST" | "PUT", (path: string, init?: object) => Promise<{ data?: unknown; error?: unknown; response: Response }>>;
-
-async function askRoute<T>(method: "GET" | "POST" | "PUT", path: string, init: object = {}): Promise<T | null> {
-  try {
-    return await unwrap(routes[method](path, init) as Promise<{ data?: T; response: Response }>);
-  } catch (caught) {
-    if (caught instanceof ProblemError && caught.problem.status === 404 && caught.problem.detail.includes(path)) return null;
-    throw caught;
-  }
-}
-
 export const useConnections = () =>
-  useQuery({
-    queryKey: ["connections"],
-    queryFn: async (): Promise<ConnectionChoice[]> => {
-      const listed = await askRoute<Omit<ConnectionChoice, "isListed">[]>("GET", "/v1/connections");
-      if (listed) return listed.map(({ name, adapter, write, refused, uploads }) => ({ name, adapter, write, refused, uploads, isListed: true }));
-      const { connections, plugins } = (await unwrap(api.GET("/v1/config"))) as unknown as Configuration;
-      return connections.map((name) => {
-        const [adapter, plugin] = Object.entries(plugins).find(([, { grants }]) => name in grants) ?? ["sheet", null];
-        return { name, adapter, write: plugin ? plugin.grants[name] === "write" : null, refused: null, uploads: false, isListed: false };
-      });
-    },
-  });
+  useQuery({ queryKey: ["connections"], queryFn: () => unwrap(api.GET("/v1/connections")), refetchInterval: LIST_MS });
 
-/** The tables or files behind a connection whose names have a part; at most a page of them. */
-export const useSourceNames = (connection: ConnectionChoice | undefined, text: string) =>
-  useQuery({
-    queryKey: ["sources", connection?.name, text],
-    queryFn: async () => {
-      const query = { q: text };
-      const page = await unwrap(routes.GET("/v1/connections/{name}/sources", { params: { path: { name: connection?.name }, query } }));
-      return (page as { sources: { name: string; kind: string }[] }).sources;
+/** Asks the other end of a connection whether it answers. */
+export const checkConnection = (name: string) => unwrap(api.POST("/v1/connections/{name}/check", { params: { path: { name } } }));
+
+/** The tables or files behind a connection whose names have a part, a page at a time. A web service lists none. */
+export function useSources(connection: ConnectionView | undefined, text: string) {
+  const name = connection?.name ?? "";
+  const isListed = connection !== undefined && connection.kind !== "http" && connection.refused == null;
+  const query = useInfiniteQuery({
+    queryKey: ["sources", name, text],
+    queryFn: ({ pageParam }) => {
+      const params = { path: { name }, query: { q: text || undefined, cursor: pageParam } };
+      return unwrap(api.GET("/v1/connections/{name}/sources", { params }));
     },
-    enabled: connection?.isListed === true && connection.adapter !== "rest",
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next_cursor }) => next_cursor ?? undefined,
+    enabled: isListed && mayDo("editor"),
     placeholderData: (before) => before,
     retry: false,
   });
+  return { ...query, data: query.data?.pages.flatMap(({ sources }) => sources) };
+}
 
 /** The first rows of a source, without values of columns that are named like secrets. */
-export const readRows = (connection: string, source: string) => askRoute<SourceRows>("POST", "/v1/sources/rows", { body: { connection, source, limit: 10 } });
+export const readRows = async (connection: string, source: string) =>
+  (await unwrap(api.POST("/v1/sources/rows", { body: { connection, source, limit: ROWS_SHOWN } }))) as unknown as SourceRows;
 
-/** Puts a file into a connection, in the place of the one of that name. */
-export const uploadFile = (connection: string, file: File) =>
-  askRoute("PUT", "/v1/files/{connection}/{path}", {
-    params: { path: { connection, path: file.name } },
-    body: file,
-    bodySerializer: (body: File) => body,
-    headers: { "Content-Type": "application/octet-stream" },
+export const useRows = (connection: string, source: string) =>
+  useQuery({
+    queryKey: ["rows", connection, source],
+    queryFn: () => readRows(connection, source),
+    enabled: source !== "" && mayDo("editor"),
+    // Each look is recorded in the trail, so it is made when it is asked for.
+    staleTime: Infinity,
+    retry: false,
   });
 
+/** The address of a file of a connection. Its folders stay folders. */
+export const fileAddress = (connection: string, path: string) =>
+  `/v1/files/${[connection, ...path.split("/")].map(encodeURIComponent).join("/")}`;
+
+/** Puts a file into a connection, in the place of the one of that name. */
+export const uploadFile = (connection: string, file: File, progress: (part: number) => void) =>
+  putFile(fileAddress(connection, file.name), file, "application/octet-stream", progress);
+
 /** A contract to begin with, and what it leaves out or guesses. */
-export const draftSource = (connection: string, source: string) =>
-  askRoute<{ source: string; notes: string[] }>("POST", "/v1/sources/draft", { body: { connection, source } });
+export const draftSource = (connection: string, source: string) => unwrap(api.POST("/v1/sources/draft", { body: { connection, source } }));
 
 /** The columns of a collection of a contract's text: a preview of a list over it has them in its result. */
 export const useColumns = (entry: Json | undefined) => useQuery(columnsQuery(entry));

@@ -1,13 +1,13 @@
 // Adds a source: a connection, then a table or a file behind it, with its first rows.
 import { useState } from "react";
-import { draftSource, readRows, uploadFile, sourceSetting, useConnections, useSourceNames, type SourceRows } from "../api/sources";
-import type { Json } from "../api/shapes";
+import { draftSource, readRows, sourceSetting, useConnections, useSources } from "../api/sources";
+import type { ConnectionView, Json, SourceRows } from "../api/shapes";
 import { Action } from "../parts/action";
-import { CheckField, ChoiceField, FieldFrame, TextField } from "../parts/fields";
+import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
+import { ConnectionUpload, FirstRows } from "../parts/sources";
 import { Loaded, ProblemNote } from "../parts/states";
 import { isRecord } from "../schema/exact";
-import { RecordTable } from "../schema/records";
 import { useBuilder } from "./context";
 import { fieldName } from "./field-model";
 
@@ -30,9 +30,7 @@ export function SourceDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-type Connections = NonNullable<ReturnType<typeof useConnections>["data"]>;
-
-function SourceForm({ connections, onClose }: { connections: Connections; onClose: () => void }) {
+function SourceForm({ connections, onClose }: { connections: ConnectionView[]; onClose: () => void }) {
   const { root, change, select } = useBuilder();
   const [connectionName, setConnection] = useState(connections[0]?.name ?? "");
   const [source, setSource] = useState("");
@@ -41,7 +39,7 @@ function SourceForm({ connections, onClose }: { connections: Connections; onClos
   const [rows, setRows] = useState<SourceRows | null>(null);
   const [error, setError] = useState<unknown>(null);
   const connection = connections.find(({ name }) => name === connectionName);
-  const listed = useSourceNames(connection, source);
+  const listed = useSources(connection, source);
   const name = typedName ?? collectionName(source);
   const taken = isRecord(root) && isRecord(root.collections) ? Object.keys(root.collections) : [];
   const isReady = source.trim() !== "" && /^[A-Za-z0-9_-]{1,64}$/.test(name) && !taken.includes(name);
@@ -92,54 +90,26 @@ function SourceForm({ connections, onClose }: { connections: Connections; onClos
         help={listed.data ? undefined : "As the connection calls it, such as tickets.csv"}
       />
       {listed.error != null && <ProblemNote error={listed.error} />}
-      {connection?.uploads && <FileField connection={connectionName} onPut={setSource} />}
+      {connection?.uploads && <ConnectionUpload connection={connectionName} onPut={setSource} />}
       <TextField
         label="Name in the contract"
         value={name}
         onChange={setName}
         fault={taken.includes(name) ? "Another source has this name." : name !== "" && !/^[A-Za-z0-9_-]{1,64}$/.test(name) ? "Letters, digits, _ and - alone." : undefined}
       />
-      {connection?.write !== false && <CheckField label="Tools may write to it" value={isWritten} onChange={setWritten} />}
+      {connection?.write && <CheckField label="Tools may write to it" value={isWritten} onChange={setWritten} />}
       {error != null && <ProblemNote error={error} />}
       {rows && <FirstRows rows={rows} />}
       <div className="row">
         <Action kind="main" type="submit" isDisabled={!isReady}>
           Add the source
         </Action>
-        {connection?.isListed && (
-          <Action isDisabled={source.trim() === ""} onPress={() => void show()}>
-            Show rows
-          </Action>
-        )}
+        <Action isDisabled={source.trim() === ""} onPress={() => void show()}>
+          Show rows
+        </Action>
       </div>
-      {connection?.isListed && source.trim() !== "" && <DraftAction connection={connectionName} source={source.trim()} onClose={onClose} />}
+      {connection && source.trim() !== "" && <DraftAction connection={connectionName} source={source.trim()} onClose={onClose} />}
     </form>
-  );
-}
-
-/** A file of this machine, chosen or dropped, goes into the connection. */
-function FileField({ connection, onPut }: { connection: string; onPut: (name: string) => void }) {
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
-  const put = async (file: File | undefined) => {
-    if (!file) return;
-    setPending(true);
-    setError(null);
-    try {
-      await uploadFile(connection, file);
-      onPut(file.name);
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
-  };
-  return (
-    <>
-      <FieldFrame label="Or a file of this machine" help={isPending ? "It is on its way…" : "Choose it, or drop it here. It takes the place of a file of the same name."}>
-        {(ids) => <input {...ids} type="file" onChange={(event) => void put(event.target.files?.[0])} />}
-      </FieldFrame>
-      {error != null && <ProblemNote error={error} />}
-    </>
   );
 }
 
@@ -153,7 +123,6 @@ function DraftAction({ connection, source, onClose }: { connection: string; sour
     setError(null);
     try {
       const drafted = await draftSource(connection, source);
-      if (!drafted) return;
       replaceText(drafted.source, drafted.notes);
       onClose();
     } catch (caught) {
@@ -169,15 +138,6 @@ function DraftAction({ connection, source, onClose }: { connection: string; sour
           Draft the tools
         </Action>
       </div>
-    </div>
-  );
-}
-
-function FirstRows({ rows }: { rows: SourceRows }) {
-  return (
-    <div className="stack tight">
-      <RecordTable label="First rows" table={{ columns: rows.columns, rows: rows.rows }} />
-      {rows.masked.length > 0 && <p className="soft small">Not shown, by their names: {rows.masked.join(", ")}.</p>}
     </div>
   );
 }

@@ -14,6 +14,7 @@ import { valueAt, type Place } from "../builder/edit";
 import { Inspector } from "../builder/inspector";
 import { LivePane } from "../builder/live";
 import { Outline } from "../builder/outline";
+import { SourceDraft } from "../builder/source-draft";
 import { partAt, placeOf, pointerOf, toolOf } from "../builder/place";
 import { useWork, valueOfText, type TextWork } from "../builder/work";
 import { setAddressValues, useAddressValue } from "../location";
@@ -106,6 +107,7 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
     <BuilderContext.Provider value={state}>
       <div className="stack" onKeyDown={onKey}>
         <WorkBar name={name} work={work} file={file} newest={{ text: newest, etag }} />
+        {name === "" && <SourceDraft isUntouched={text === START} />}
         {notes.length > 0 && (
           <div className="note warn stack tight" role="status">
             <strong>The draft leaves out or guesses:</strong>
