@@ -1,5 +1,8 @@
 // What is behind the gateway: connections with their files, and other servers.
-import { expect, signIn, test } from "./gateway";
+import { ask, expect, signIn, test } from "./gateway";
+
+/** Another server, which the suite starts. */
+const OTHER = process.env.WEIR_CONSOLE_OTHER ?? "";
 
 test("a connection is checked, browsed, and becomes a contract", async ({ page }) => {
   await signIn(page, "editor", "/plugins?tab=connections");
@@ -61,4 +64,43 @@ test("a viewer sees the connections, and which role may look behind them", async
   const drawer = page.getByRole("dialog", { name: "drops" });
   await expect(drawer.getByRole("button", { name: "Check" })).toBeDisabled();
   await expect(drawer.getByText("an editor may do this; your role is viewer").last()).toBeVisible();
+});
+
+test("a server is looked at before it is added, and the page says how it is added", async ({ page }) => {
+  await signIn(page, "operator", "/servers");
+  await page.getByRole("button", { name: "Add a server" }).first().click();
+  const wizard = page.getByRole("dialog", { name: "Add a server" });
+  const paste = wizard.getByLabel("A URL, a command line, or the configuration of a client");
+  await paste.fill(JSON.stringify({ mcpServers: { flights: { url: OTHER, headers: { Authorization: "Bearer ${FLIGHTS_KEY}" } } } }));
+  await expect(wizard.getByLabel("What it is called here")).toHaveValue("flights");
+  await wizard.getByRole("button", { name: "Look at it" }).click();
+  const tools = wizard.getByRole("table", { name: "Tools that it offers" });
+  await expect(tools.getByRole("row", { name: /flights_create_airport/ })).toContainText("Adds an airport.");
+  await expect(wizard.getByText(/bytes in a list, about [0-9]+ tokens/)).toBeVisible();
+  await expect(wizard.getByRole("group", { name: "Command line" })).toHaveText(`weir upstream add flights ${OTHER} --header 'Authorization: Bearer \${env:FLIGHTS_KEY}'`);
+  await wizard.getByText("Or write it into weir.toml").click();
+  await expect(wizard.getByRole("group", { name: "Section of weir.toml" })).toContainText(`[upstreams.flights]\nurl = "${OTHER}"`);
+});
+
+test("what a server offers waits, and the difference is one click away", async ({ page }) => {
+  await signIn(page, "viewer", "/servers");
+  const waiting = page.getByRole("table", { name: "Waiting changes" });
+  await waiting.getByRole("row", { name: /planes/ }).getByRole("link", { name: "See the difference" }).click();
+  await expect(page.getByRole("heading", { name: "planes", level: 1 })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "What changes" })).toBeVisible();
+});
+
+test("a server that is not there, and one that is a command, can be added all the same", async ({ page, request }) => {
+  await signIn(page, "operator", "/servers?add=yes");
+  const wizard = page.getByRole("dialog", { name: "Add a server" });
+  const paste = wizard.getByLabel("A URL, a command line, or the configuration of a client");
+  await paste.fill("http://127.0.0.1:9/mcp");
+  await wizard.getByRole("button", { name: "Look at it" }).click();
+  await expect(wizard.getByRole("alert")).toContainText("503");
+  await expect(wizard.getByRole("group", { name: "Command line" })).toHaveText("weir upstream add server http://127.0.0.1:9/mcp");
+  await paste.fill("uvx mcp-server-time --local-timezone 'Europe/Oslo'");
+  await expect(wizard.getByRole("button", { name: "Look at it" })).toHaveCount(0);
+  await expect(wizard.getByRole("group", { name: "Command line" })).toHaveText("weir upstream add time -- uvx mcp-server-time --local-timezone Europe/Oslo");
+  const { body } = await ask(request, "GET", "/v1/upstreams");
+  expect(body.upstreams.map(({ name }: { name: string }) => name)).toEqual(["planes"]);
 });

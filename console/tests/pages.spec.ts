@@ -21,8 +21,11 @@ const PAGES: [string, string][] = [
   ["make-key", "/keys?make=yes"],
   ["audit", "/audit"],
   ["servers", "/servers"],
+  ["server", "/servers?server=planes"],
+  ["add-server", "/servers?add=yes"],
   ["plugins", "/plugins"],
   ["connections", "/plugins?tab=connections"],
+  ["connection", "/plugins?tab=connections&connection=drops&source=people.csv"],
   ["settings", "/settings"],
   ["admins", "/settings?tab=admins"],
 ];

@@ -5,6 +5,8 @@ use std::{fs, process::Command, time::Duration};
 use serde_json::Value;
 use weir_tests::{Admin, House, foreign, http, place};
 
+use crate::sample;
+
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
@@ -153,7 +155,10 @@ async fn the_console_is_typed_from_the_document_that_is_served() {
 
 #[test]
 fn pages_work_in_a_browser() {
-    let house = house();
+    let other = sample::house();
+    let other_gateway = other.serve();
+    let url = other_gateway.url();
+    let house = house().config(&format!("[upstreams.planes]\nurl = \"{url}\""));
     let _gateway = house.serve();
     house.key(&["--agent", "caller"]);
     let admin = Admin::of(&house);
@@ -170,6 +175,7 @@ fn pages_work_in_a_browser() {
         .arg(runner)
         .arg("test")
         .env("WEIR_CONSOLE_URL", &admin.url)
+        .env("WEIR_CONSOLE_OTHER", &url)
         .env("WEIR_CONSOLE_OPERATOR", admin.key.trim())
         .env("WEIR_CONSOLE_EDITOR", key("editor"))
         .env("WEIR_CONSOLE_VIEWER", key("viewer"))

@@ -2,22 +2,25 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
-import { useUpstreams } from "../api/queries";
+import { useDrafts, useUpstreams } from "../api/queries";
 import type { UpstreamView } from "../api/shapes";
 import { useAddressValue } from "../location";
-import { GuardedAction } from "../parts/action";
+import { Action, GuardedAction } from "../parts/action";
 import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge, CodeBlock, count, pretty, Time, type Tone } from "../parts/words";
-import { draftAddress } from "./drafts";
+import { Badge, ClassBadge, CodeBlock, count, pretty, Time, type Tone } from "../parts/words";
+import { draftAddress, VersionStep } from "./drafts";
+import { Lines, ServerWizard } from "./servers/wizard";
 
 const TONES: Record<string, Tone> = { up: "good", down: "bad" };
 
 export function ServersPage() {
   const upstreams = useUpstreams();
   const [open, setOpen] = useAddressValue("server");
+  const [adding, setAdding] = useAddressValue("add");
+  const add = () => setAdding("yes", { push: true });
   const columns: Column<UpstreamView>[] = [
     {
       head: "Server",
@@ -59,7 +62,16 @@ export function ServersPage() {
   ];
   return (
     <>
-      <PageHead title="Servers">Other MCP servers behind this gateway. Agents see the lists that someone agreed to.</PageHead>
+      <PageHead
+        title="Servers"
+        actions={
+          <Action kind="main" onPress={add}>
+            Add a server
+          </Action>
+        }
+      >
+        Other MCP servers behind this gateway. Agents see the lists that someone agreed to.
+      </PageHead>
       <Loaded query={upstreams}>
         {({ upstreams: all }) => {
           const chosen = all.find((server) => server.name === open);
@@ -67,14 +79,18 @@ export function ServersPage() {
             <>
               {all.length === 0 ? (
                 <Empty title="No other server">
-                  <p>
-                    Put one behind this gateway with <code>weir upstream add NAME URL</code>, or <code>weir upstream add NAME -- COMMAND</code>:
-                    it shows what the server offers before anything is added. Commands are named in the configuration alone.
-                  </p>
+                  <p>Paste its URL, its command line or a client's configuration: what it offers is shown before anything is added.</p>
+                  <Action onPress={add}>Add a server</Action>
                 </Empty>
               ) : (
-                <DataTable label="Servers" columns={columns} rows={all} rowKey={({ name }) => name} current={open} />
+                <div className="stack wide">
+                  <DataTable label="Servers" columns={columns} rows={all} rowKey={({ name }) => name} current={open} />
+                  <WaitingChanges servers={all} />
+                </div>
               )}
+              <Overlay title="Add a server" isOpen={adding !== ""} onClose={() => setAdding("")}>
+                <ServerWizard all={all} />
+              </Overlay>
               <Overlay title={open} isOpen={chosen !== undefined} onClose={() => setOpen("")} aside={chosen && <Badge tone={TONES[chosen.state] ?? ""}>{chosen.state}</Badge>}>
                 {chosen && <ServerDetail server={chosen} />}
               </Overlay>
@@ -83,6 +99,32 @@ export function ServersPage() {
         }}
       </Loaded>
     </>
+  );
+}
+
+/** What the servers say otherwise than agents see, until someone agrees. */
+function WaitingChanges({ servers }: { servers: UpstreamView[] }) {
+  const drafts = useDrafts();
+  const waiting = (drafts.data ?? []).filter(({ contract }) => servers.some((server) => server.contract === contract));
+  if (waiting.length === 0) return null;
+  return (
+    <section className="stack tight">
+      <h2>Waiting changes</h2>
+      <p className="soft">Agents are served what was agreed to, until someone publishes these.</p>
+      <DataTable
+        label="Waiting changes"
+        rows={waiting}
+        rowKey={({ id }) => id}
+        columns={[
+          { head: "Contract", lead: true, cell: (draft) => <Link href={draftAddress(draft)}>{draft.contract}</Link> },
+          { head: "Change", cell: (draft) => <ClassBadge name={draft.class} /> },
+          { head: "Version", cell: (draft) => <VersionStep draft={draft} /> },
+          { head: "Seen", cell: (draft) => <Time ms={draft.created_ms} /> },
+          { head: "Needs", cell: (draft) => draft.needs },
+          { head: "", cell: (draft) => <Link href={draftAddress(draft)}>See the difference</Link> },
+        ]}
+      />
+    </section>
   );
 }
 
@@ -148,21 +190,5 @@ function ServerDetail({ server }: { server: UpstreamView }) {
         </section>
       )}
     </div>
-  );
-}
-
-function Lines({ title, lines }: { title: string; lines: string[] }) {
-  if (lines.length === 0) return null;
-  return (
-    <section className="stack tight">
-      <h3>{title}</h3>
-      <ul className="stack tight">
-        {lines.map((line) => (
-          <li key={line} className="small">
-            {line}
-          </li>
-        ))}
-      </ul>
-    </section>
   );
 }

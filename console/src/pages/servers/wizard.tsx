@@ -1,0 +1,245 @@
+// Adds another server: what was pasted, what it offers, and the text that adds it. Adding itself is done on the machine of
+// the gateway, since whoever may write `weir.toml` says which servers there are.
+import { useState } from "react";
+import { Link } from "wouter";
+import { api, unwrap } from "../../api/client";
+import type { ContractDocument, Finding, UpstreamOffer, UpstreamView } from "../../api/shapes";
+import { setAddressValues } from "../../location";
+import { Action, GuardedAction } from "../../parts/action";
+import { ChoiceField, FieldFrame, TextField } from "../../parts/fields";
+import { ProblemNote } from "../../parts/states";
+import { DataTable } from "../../parts/table";
+import { CodeBlock, CopyAction, count, Digest } from "../../parts/words";
+import { Findings } from "../contract/difference";
+import { ReachBadge } from "../tools";
+import { addLine, addSection, hasReference, isSecretUrl, neededVariables, writtenHeader } from "./added";
+import { isServerName, readServers, type NamedValue, type PastedServer } from "./pasted";
+
+export function ServerWizard({ all }: { all: UpstreamView[] }) {
+  const [taken] = useState(() => all.map(({ name }) => name));
+  const [text, setText] = useState("");
+  const [chosen, setChosen] = useState("");
+  const found = readServers(text);
+  const servers = typeof found === "string" ? [] : found;
+  const server = servers.find(({ name }) => name === chosen) ?? servers[0];
+  return (
+    <div className="stack wide">
+      <section className="stack" aria-label="The server">
+        <FieldFrame
+          label="A URL, a command line, or the configuration of a client"
+          help="Such as https://mcp.example.org/mcp, uvx mcp-server-time, or the JSON under mcpServers. It stays in this page."
+          fault={typeof found === "string" && found}
+        >
+          {(ids) => <textarea {...ids} rows={4} value={text} onChange={(event) => setText(event.target.value)} spellCheck={false} autoComplete="off" />}
+        </FieldFrame>
+        {servers.length > 1 && server && <ChoiceField label="Which of them" value={server.name} onChange={setChosen} options={servers.map(({ name }) => name)} />}
+      </section>
+      {server && <ServerSteps key={`${server.name} ${text}`} pasted={server} all={all} taken={taken} />}
+    </div>
+  );
+}
+
+function ServerSteps({ pasted, all, taken }: { pasted: PastedServer; all: UpstreamView[]; taken: string[] }) {
+  const [name, setName] = useState(pasted.name);
+  const [headers, setHeaders] = useState(pasted.headers);
+  const server = { ...pasted, name, headers: headers.filter((header) => header.name.trim() !== "") };
+  const isTaken = taken.includes(name);
+  const isReady = isServerName(name) && !isTaken;
+  const fault = isTaken ? "A server has this name already." : name !== "" && !isServerName(name) ? "A lowercase letter, then up to 31 of a-z, 0-9 and -." : undefined;
+  return (
+    <>
+      <section className="stack" aria-label="Its name and credentials">
+        <TextField label="What it is called here" value={name} onChange={setName} fault={fault} help={isReady ? `The names of its tools begin with ${name}_ then.` : undefined} />
+        {server.url && <HeaderFields server={name} headers={headers} onChange={setHeaders} />}
+      </section>
+      {server.url ? (
+        <ServerLook server={server} isReady={isReady} />
+      ) : (
+        <p className="note">
+          It is started by a command. A page starts no program on the gateway's machine, so what it offers is shown by the line below, before you agree to it.
+        </p>
+      )}
+      {isReady && <AddTexts server={server} added={all.find((one) => one.name === name)} />}
+    </>
+  );
+}
+
+function HeaderFields({ server, headers, onChange }: { server: string; headers: NamedValue[]; onChange: (headers: NamedValue[]) => void }) {
+  const change = (at: number, next: Partial<NamedValue>) => onChange(headers.map((header, index) => (index === at ? { ...header, ...next } : header)));
+  return (
+    <fieldset className="stack tight">
+      <legend>Headers</legend>
+      <p className="soft small">Values are sent with this look alone and kept nowhere. Of secrets, a reference is written down.</p>
+      {headers.map((header, index) => (
+        <div key={index} className="list-item">
+          <div className="columns">
+            <TextField label="Header" value={header.name} onChange={(next) => change(index, { name: next })} placeholder="Authorization" />
+            <TextField
+              label={`Value of ${header.name || "it"}`}
+              type="password"
+              value={hasReference(header.value) ? "" : header.value}
+              onChange={(value) => change(index, { value })}
+              placeholder={/^authorization$/i.test(header.name) ? "Bearer …" : undefined}
+              help={header.name && header.value ? <>Written down as <code>{writtenHeader(server, header).value}</code></> : undefined}
+            />
+          </div>
+          <Action kind="compact" label={`Without the header ${header.name}`} onPress={() => onChange(headers.filter((_, other) => other !== index))}>
+            Remove
+          </Action>
+        </div>
+      ))}
+      <div>
+        <Action kind="compact" onPress={() => onChange([...headers, { name: headers.length === 0 ? "Authorization" : "", value: "" }])}>
+          Add a header
+        </Action>
+      </div>
+    </fieldset>
+  );
+}
+
+/** Asks a server what it offers. Nothing is added. */
+function ServerLook({ server, isReady }: { server: PastedServer; isReady: boolean }) {
+  const [offer, setOffer] = useState<UpstreamOffer | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [isPending, setPending] = useState(false);
+  const { name, url } = server;
+  const look = async () => {
+    setPending(true);
+    setError(null);
+    setOffer(null);
+    try {
+      const sent = server.headers.filter(({ value }) => value !== "" && !hasReference(value));
+      const headers = Object.fromEntries(sent.map((header) => [header.name.trim(), header.value]));
+      setOffer(await unwrap(api.POST("/v1/upstreams/look", { body: { name, url, headers } })));
+    } catch (caught) {
+      setError(caught);
+    }
+    setPending(false);
+  };
+  return (
+    <section className="stack" aria-label="What it offers">
+      <div className="row">
+        <GuardedAction needs="operator" kind="main" isDisabled={!isReady} isPending={isPending} onPress={() => void look()}>
+          Look at it
+        </GuardedAction>
+        {!offer && !error && !isPending && <span className="soft small">Nothing is added by that.</span>}
+      </div>
+      {isPending && <p role="status">The server is asked, for at most 30 seconds…</p>}
+      {error != null && (
+        <>
+          <ProblemNote error={error} retry={() => void look()} />
+          <p className="soft">Where it wants a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>
+        </>
+      )}
+      {offer && <Offer offer={offer} />}
+    </section>
+  );
+}
+
+function Offer({ offer }: { offer: UpstreamOffer }) {
+  const { tools, prompts = [], resources = [], resourceTemplates = [] } = offer.document as unknown as ContractDocument;
+  const about = offer.server as { name?: string; title?: string; version?: string };
+  const others = [
+    prompts.length > 0 && count(prompts.length, "prompt"),
+    resources.length > 0 && count(resources.length, "resource"),
+    resourceTemplates.length > 0 && count(resourceTemplates.length, "template"),
+  ].filter(Boolean);
+  return (
+    <div className="stack" role="status">
+      <dl className="facts">
+        <dt>It says it is</dt>
+        <dd>{[about.title ?? about.name ?? "nothing", about.version].filter(Boolean).join(" ")}</dd>
+        <dt>It offers</dt>
+        <dd>{[count(tools.length, "tool"), ...others].join(", ")}</dd>
+        <dt>Costs a model</dt>
+        <dd>
+          {offer.bytes.toLocaleString("en")} bytes in a list, about {count(offer.tokens, "token")}
+        </dd>
+        <dt>Fingerprint</dt>
+        <dd className="row">
+          <Digest text={offer.fingerprint} />
+          <CopyAction text={offer.fingerprint} />
+        </dd>
+      </dl>
+      {tools.length > 0 && (
+        <DataTable
+          label="Tools that it offers"
+          rows={tools}
+          rowKey={(tool) => tool.name}
+          columns={[
+            { head: "Tool", lead: true, cell: (tool) => <code>{tool.name}</code> },
+            { head: "Reach", cell: (tool) => <ReachBadge tool={tool} /> },
+            { head: "Description", cell: (tool) => tool.description },
+          ]}
+        />
+      )}
+      <Lines title="Left out" lines={offer.left_out} />
+      <Lines title="Published otherwise than it wrote it" lines={offer.notes} />
+      <section className="stack tight" aria-label="Lint">
+        <h3>What a model may misread</h3>
+        {offer.lint.length > 0 ? <Findings findings={offer.lint as unknown as Finding[]} /> : <p className="soft">Lint finds nothing.</p>}
+      </section>
+    </div>
+  );
+}
+
+function AddTexts({ server, added }: { server: PastedServer; added: UpstreamView | undefined }) {
+  const variables = neededVariables(server);
+  if (added) {
+    return (
+      <div className="note good stack tight" role="status">
+        <p>{server.name} was added.</p>
+        <div>
+          <Action kind="main" onPress={() => setAddressValues({ add: "", server: server.name })}>
+            Open it
+          </Action>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <section className="stack" aria-label="Adding it">
+      <h3>Add it</h3>
+      <p>
+        Run this on the gateway's machine, in the folder of <code>weir.toml</code>. It shows what the server offers and asks; what you agree to is published,
+        and a running gateway takes it over. This page shows when it is there.
+      </p>
+      <CodeBlock text={addLine(server)} wraps label="Command line" />
+      {variables.length > 0 && (
+        <p className="note warn">
+          The gateway needs <code>{variables.join(", ")}</code> in its environment; the line names the variable and not its value.
+        </p>
+      )}
+      {isSecretUrl(server.url) && (
+        <p className="note warn">
+          The URL holds what looks like a secret. Write <code>{"${env:NAME}"}</code> in its place, and put the secret into that variable.
+        </p>
+      )}
+      <details className="stack tight">
+        <summary>Or write it into weir.toml</summary>
+        <div className="stack tight">
+          <CodeBlock text={addSection(server)} wraps label="Section of weir.toml" />
+          <p className="soft small">
+            Then <Link href="/settings">reload the configuration</Link>. Its tools wait as a draft until someone publishes it.
+          </p>
+        </div>
+      </details>
+    </section>
+  );
+}
+
+export function Lines({ title, lines }: { title: string; lines: string[] }) {
+  if (lines.length === 0) return null;
+  return (
+    <section className="stack tight">
+      <h3>{title}</h3>
+      <ul className="stack tight">
+        {lines.map((line) => (
+          <li key={line} className="small">
+            {line}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
