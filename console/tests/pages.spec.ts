@@ -20,6 +20,7 @@ const PAGES: [string, string][] = [
   ["keys", "/keys"],
   ["make-key", "/keys?make=yes"],
   ["audit", "/audit"],
+  ["verify", "/audit?verify=yes"],
   ["servers", "/servers"],
   ["server", "/servers?server=planes"],
   ["add-server", "/servers?add=yes"],

@@ -181,20 +181,6 @@ test("a key is shown once, works, and is revoked", async ({ page, request }) => 
   expect(body.find((view: { agent: string }) => view.agent === "robot").revoked_ms).not.toBeNull();
 });
 
-test("a call is found in the trail, with its neighbours, and the trail is whole", async ({ page, request }) => {
-  await publishDesk(request, "worke");
-  await ask(request, "POST", "/v1/calls", { tool: "worke_list", arguments: {}, agent: "caller" });
-  await signIn(page, "viewer", "/audit");
-  await page.getByLabel("Tool").fill("worke_list");
-  await page.getByLabel("Kind").selectOption("call");
-  await page.getByRole("table", { name: "Records" }).getByRole("button").first().click();
-  await expect(page.getByRole("dialog")).toContainText("call worke_list");
-  await expect(page.getByRole("group", { name: "Record" })).toContainText('"outcome": "ok"');
-  await page.getByRole("button", { name: "Close" }).click();
-  await page.getByRole("button", { name: "Verify the trail" }).click();
-  await expect(page.getByRole("status").filter({ hasText: "No record was changed" })).toBeVisible();
-});
-
 test("a page that fails leaves the way to the others", async ({ page }) => {
   await page.route("**/assets/keys-*.js", (route) => route.fulfill({ status: 404 }));
   await signIn(page, "viewer", "/keys");

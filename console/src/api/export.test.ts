@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 
 vi.stubGlobal("location", { origin: "http://weir.test" });
-const { exportRecords } = await import("./queries");
+const { exportRecords } = await import("./trail");
 
 test("an export has the filters of the page, without the length of a page", async () => {
   const asked: string[] = [];

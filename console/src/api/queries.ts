@@ -1,9 +1,10 @@
 // What pages read. Lists are read again while a page is open: the API has no stream of changes.
 import { useQuery } from "@tanstack/react-query";
+import { parseMetrics, type Sample } from "../metrics";
 import { api, exchange, unwrap } from "./client";
-import { currentToken, mayDo } from "../session";
+import { mayDo } from "../session";
 import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
-import type { AuditRecord, AuditReport, CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
+import type { CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 export const LIST_MS = 5_000;
 
@@ -122,38 +123,12 @@ export const useStats = (window: number) =>
     placeholderData: (before) => before,
   });
 
-export interface AuditFilter {
-  since?: string;
-  until?: string;
-  kind?: string;
-  agent?: string;
-  tool?: string;
-  contract?: string;
-  outcome?: string;
-  call_id?: string;
-  text?: string;
-  limit?: number;
-}
-
-export const useAudit = (filter: AuditFilter, follow: boolean) =>
-  useQuery({
-    queryKey: ["audit", filter],
-    queryFn: async () =>
-      (await unwrap(api.GET("/v1/audit", { params: { query: filter } }))) as unknown as AuditRecord[],
-    refetchInterval: follow ? 2_000 : false,
-    placeholderData: (before) => before,
-  });
-
-/** All records that fit, as JSON lines; the number of a page does not bound it. */
-export async function exportRecords({ limit: _limit, ...filter }: AuditFilter): Promise<Blob> {
-  const query = new URLSearchParams(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
-  const headers = { Authorization: `Bearer ${currentToken() ?? ""}` };
-  const response = await fetch(`/v1/audit/export?${query}`, { headers }).catch(() => unreachable());
+/** The figures that Prometheus reads. */
+export async function readSamples(): Promise<Sample[]> {
+  const response = await fetch("/metrics").catch(() => unreachable());
   if (!response.ok) throw new ProblemError(await readProblem(response));
-  return response.blob();
+  return parseMetrics(await response.text());
 }
-
-export const readAuditReport = async () => (await unwrap(api.GET("/v1/audit/verify"))) as unknown as AuditReport;
 
 /** The effective configuration, as far as pages name its keys. */
 export interface Configuration {

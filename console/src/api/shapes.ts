@@ -97,13 +97,25 @@ export interface CallError {
   errors?: ArgumentError[];
 }
 
-export interface AuditRecord {
+export interface WrittenRecord {
   seq: number;
   time: string;
   kind: string;
   hash: string;
   prev: string;
   [member: string]: Json | undefined;
+}
+
+export interface AuditRecord extends WrittenRecord {
+  /** `chain:seq:hash`, which proves the record. */
+  receipt: string;
+}
+
+export interface ReceiptCheck {
+  receipt: string;
+  status: "present" | "removed" | "missing" | "replaced";
+  /** What the receipt proves, where it is there. */
+  record?: WrittenRecord;
 }
 
 export interface AuditReport {
@@ -115,6 +127,7 @@ export interface AuditReport {
   findings: Json[];
   warnings_count: number;
   warnings: Json[];
+  receipts: ReceiptCheck[];
   heads: string[];
   open_ends: { chain: string; after: number; last: number }[];
 }

@@ -1,6 +1,6 @@
 import { useState } from "react";
-import { exportRecords, readAuditReport, useAudit, type AuditFilter } from "../api/queries";
-import type { AuditRecord, AuditReport, Json } from "../api/shapes";
+import { exportRecords, placeOfRecord, useAudit, useTrailFailure, type AuditFilter } from "../api/trail";
+import type { AuditRecord } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action } from "../parts/action";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
@@ -8,25 +8,18 @@ import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge, CodeBlock, count, Digest, pretty, Time, type Tone } from "../parts/words";
+import { Time } from "../parts/words";
+import { openRecord, RecordDetail, RecordOutcome, subjectOf, textOf } from "./audit/record";
+import { VerifyForm } from "./audit/verify";
 
 const PAGE = 100;
-const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad", unknown: "bad", cancelled: "" };
 
-const textOf = (value: Json | undefined) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
-
-/** A record in one line: what was done, to what. */
-export function subjectOf(record: AuditRecord): string {
-  const named = record.tool ?? record.subject ?? record.path ?? record.chain ?? "";
-  return textOf(named);
-}
-
-const COLUMNS = (open: (record: AuditRecord) => void): Column<AuditRecord>[] => [
+const COLUMNS: Column<AuditRecord>[] = [
   {
     head: "Time",
     lead: true,
     cell: (record) => (
-      <button type="button" className="open" onClick={() => open(record)}>
+      <button type="button" className="open" onClick={() => openRecord(record.hash)}>
         <Time ms={Date.parse(record.time)} />
       </button>
     ),
@@ -44,15 +37,7 @@ const COLUMNS = (open: (record: AuditRecord) => void): Column<AuditRecord>[] => 
   { head: "By", cell: (record) => textOf(record.agent ?? record.by) || null },
   {
     head: "Outcome",
-    cell: (record) => {
-      const outcome = textOf(record.outcome);
-      const code = textOf(record.code ?? record.reason);
-      return outcome || code ? (
-        <>
-          {outcome && <Badge tone={TONES[outcome] ?? ""}>{outcome}</Badge>} {code && <code className="small">{code}</code>}
-        </>
-      ) : null;
-    },
+    cell: (record) => (record.outcome ?? record.code ?? record.reason) === undefined ? null : <RecordOutcome record={record} />,
   },
   { head: "Record", number: true, cell: (record) => record.seq },
 ];
@@ -66,9 +51,11 @@ export function AuditPage() {
   const [callId] = useAddressValue("call");
   const [text] = useAddressValue("text");
   const [since] = useAddressValue("since");
-  const [until] = useAddressValue("until");
+  const [before] = useAddressValue("before");
   const [follow, setFollow] = useAddressValue("follow");
   const [open, setOpen] = useAddressValue("record");
+  const [verify, setVerify] = useAddressValue("verify");
+  const isFailing = useTrailFailure().data === true;
   const filter: AuditFilter = {
     kind: kind || undefined,
     agent: agent || undefined,
@@ -78,24 +65,32 @@ export function AuditPage() {
     call_id: callId || undefined,
     text: text || undefined,
     since: since || undefined,
-    until: until || undefined,
+    before: before || undefined,
     limit: PAGE,
   };
-  const records = useAudit(filter, follow !== "" && until === "");
-  const set = (name: string) => (value: string) => setAddressValues({ [name]: value, until: name === "until" ? value : "" });
+  const records = useAudit(filter, follow !== "" && before === "");
+  const known = records.data?.find(({ hash }) => hash === open);
+  const set = (name: string) => (value: string) => setAddressValues({ [name]: value, before: "" });
   return (
     <>
       <PageHead
         title="Audit"
         actions={
           <>
-            <Export filter={filter} /> <Verify />
+            <Export filter={filter} />
+            <Action onPress={() => setVerify("yes", { push: true })}>Verify the trail</Action>
           </>
         }
       >
         Every call, refusal and act of an operator, newest first. Each record holds the hash of the one before it.
       </PageHead>
       <div className="stack">
+        {isFailing && (
+          <div className="note bad" role="alert">
+            <strong>The trail cannot be written, so calls are refused.</strong>
+            <p>Look at the disk of the state folder: whether it is full, and whether the gateway may write there. Calls go on as soon as it can.</p>
+          </div>
+        )}
         <div className="filters">
           <ChoiceField label="Kind" value={kind} onChange={set("kind")} none="All" options={["call", "intent", "refused", "admin", "chain"]} />
           <ChoiceField label="Outcome" value={outcome} onChange={set("outcome")} none="All" options={["ok", "refused", "failed", "cancelled", "unknown"]} />
@@ -109,62 +104,34 @@ export function AuditPage() {
         </div>
         <Loaded query={records} lines={8}>
           {(found) => {
-            const newest = [...found].reverse();
-            const chosen = found.find((record) => record.hash === open);
+            const last = found.at(-1);
             return (
               <>
-                {newest.length === 0 ? (
+                {last === undefined ? (
                   <Empty title="No record fits the filters">
-                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", text: "", since: "", until: "" })}>
+                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", text: "", since: "", before: "" })}>
                       Show all
                     </Action>
                   </Empty>
                 ) : (
-                  <DataTable label="Records" columns={COLUMNS((record) => setOpen(record.hash, { push: true }))} rows={newest} rowKey={({ hash }) => hash} current={open} />
+                  <DataTable label="Records" columns={COLUMNS} rows={found} rowKey={({ hash }) => hash} current={open} />
                 )}
                 <div className="row">
-                  {until && <Action onPress={() => setAddressValues({ until: "" })}>Back to the newest</Action>}
-                  {found.length === PAGE && <Action onPress={() => setAddressValues({ until: found[0]?.time ?? "" }, { push: true })}>Older</Action>}
+                  {before && <Action onPress={() => setAddressValues({ before: "" })}>Back to the newest</Action>}
+                  {last && found.length === PAGE && <Action onPress={() => setAddressValues({ before: placeOfRecord(last) }, { push: true })}>Older</Action>}
                 </div>
-                <Overlay title={chosen ? `${chosen.kind} ${subjectOf(chosen)}` : ""} isOpen={chosen !== undefined} onClose={() => setOpen("")}>
-                  {chosen && <RecordDetail record={chosen} all={newest} />}
-                </Overlay>
               </>
             );
           }}
         </Loaded>
       </div>
+      <Overlay title={known ? `${known.kind} ${subjectOf(known)}` : "A record"} isOpen={open !== ""} onClose={() => setOpen("")}>
+        {open && <RecordDetail key={open} hash={open} known={known} />}
+      </Overlay>
+      <Overlay title="Verify the trail" isOpen={verify !== ""} onClose={() => setVerify("")}>
+        {verify && <VerifyForm key={verify} begun={verify === "yes" ? "" : verify} />}
+      </Overlay>
     </>
-  );
-}
-
-function RecordDetail({ record, all }: { record: AuditRecord; all: AuditRecord[] }) {
-  const before = all.find(({ hash }) => hash === record.prev);
-  const after = all.find(({ prev }) => prev === record.hash);
-  const callId = textOf(record.call_id);
-  return (
-    <div className="stack">
-      <dl className="facts">
-        <dt>Time</dt>
-        <dd>{new Date(record.time).toLocaleString()}</dd>
-        <dt>Record</dt>
-        <dd>
-          {record.seq} of its chain, hash <Digest text={record.hash} />
-        </dd>
-        <dt>Before it</dt>
-        <dd>
-          <Digest text={record.prev} /> {before ? `${before.kind} ${subjectOf(before)}` : <span className="soft">not on this page</span>}
-        </dd>
-        <dt>After it</dt>
-        <dd>{after ? `${after.kind} ${subjectOf(after)}` : <span className="soft">not on this page, or none</span>}</dd>
-      </dl>
-      {callId && (
-        <div className="row">
-          <Action onPress={() => setAddressValues({ call: callId, record: "", until: "" }, { push: true })}>All records of this call</Action>
-        </div>
-      )}
-      <CodeBlock text={pretty(record as unknown as Json)} wraps label="Record" />
-    </div>
   );
 }
 
@@ -191,55 +158,6 @@ function Export({ filter }: { filter: AuditFilter }) {
       </Action>
       <Overlay title="Export" kind="dialog" isOpen={error !== null} onClose={() => setError(null)}>
         {error != null && <ProblemNote error={error} retry={() => void save()} />}
-      </Overlay>
-    </>
-  );
-}
-
-function Verify() {
-  const [report, setReport] = useState<AuditReport | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
-  const verify = async () => {
-    setPending(true);
-    setError(null);
-    try {
-      setReport(await readAuditReport());
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
-  };
-  const close = () => {
-    setReport(null);
-    setError(null);
-  };
-  return (
-    <>
-      <Action onPress={() => void verify()} isPending={isPending}>
-        Verify the trail
-      </Action>
-      <Overlay title="The trail" kind="dialog" isOpen={report !== null || error !== null} onClose={close}>
-        {error != null && <ProblemNote error={error} retry={() => void verify()} />}
-        {report && (
-          <>
-            <div className={`note ${report.findings_count > 0 ? "bad" : "good"}`} role="status">
-              <strong>
-                {report.findings_count > 0 ? `${count(report.findings_count, "finding")}: records were changed, moved, deleted or cut` : "No record was changed, deleted, moved or cut"}
-              </strong>
-              <p>
-                {count(report.records, "record")} in {count(report.chains, "chain")}, {report.bytes.toLocaleString("en")} bytes.
-              </p>
-            </div>
-            {report.findings.length > 0 && <CodeBlock text={pretty(report.findings)} wraps label="Findings" />}
-            {report.warnings_count > 0 && <CodeBlock text={pretty(report.warnings)} wraps label="Warnings" />}
-            <div className="stack tight">
-              <h3>Heads</h3>
-              <p className="soft small">Keep them elsewhere: one of them later proves that nothing before it was cut.</p>
-              <CodeBlock text={report.heads.join("\n")} wraps label="Heads" />
-            </div>
-          </>
-        )}
       </Overlay>
     </>
   );

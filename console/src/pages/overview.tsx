@@ -1,9 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { ProblemError, readProblem, unreachable } from "../api/problem";
-import { useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
+import { readSamples, useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
 import { useLastSecond } from "../live";
-import { parseMetrics, quantile, rate, total, totalsBy, type Sample } from "../metrics";
+import { quantile, rate, total, totalsBy, type Sample } from "../metrics";
 import { PageHead } from "../parts/page";
 import { Loaded } from "../parts/states";
 import { DataTable } from "../parts/table";
@@ -24,9 +23,7 @@ const READINGS_MAX = 60;
 const readings: Reading[] = [];
 
 async function read(): Promise<Reading[]> {
-  const response = await fetch("/metrics").catch(() => unreachable());
-  if (!response.ok) throw new ProblemError(await readProblem(response));
-  const samples = parseMetrics(await response.text());
+  const samples = await readSamples();
   readings.push({ at: Date.now(), samples, calls: total(samples, "weir_agent_calls_total") });
   readings.splice(0, readings.length - READINGS_MAX);
   return [...readings];

@@ -217,7 +217,7 @@ function Result({ tried }: { tried: Tried }) {
           <dd className="row">
             <code>{tried.receipt.split(":").slice(0, 2).join(":")}</code>
             <CopyAction text={tried.receipt} />
-            <Link href={`/audit?tool=${encodeURIComponent(tried.tool)}`}>Its calls in the trail</Link>
+            {tried.call_id && <Link href={`/audit?call=${encodeURIComponent(tried.call_id)}`}>Open in audit</Link>}
           </dd>
           <dt>Agent</dt>
           <dd>{tried.agent}</dd>

@@ -1,0 +1,147 @@
+// One record: what it says, its receipt, the records of the same call, and those beside it in its chain.
+import { useCallRecords, useRecord } from "../../api/trail";
+import type { AuditRecord, Json, WrittenRecord } from "../../api/shapes";
+import { setAddressValues } from "../../location";
+import { Action } from "../../parts/action";
+import { Loaded } from "../../parts/states";
+import { DataTable } from "../../parts/table";
+import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, type Tone } from "../../parts/words";
+
+const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad", unknown: "bad", cancelled: "" };
+
+export const textOf = (value: Json | undefined) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
+
+/** A record in one line: what was done, to what. */
+export function subjectOf(record: WrittenRecord): string {
+  return textOf(record.tool ?? record.subject ?? record.path ?? record.chain ?? "");
+}
+
+export function RecordOutcome({ record }: { record: AuditRecord }) {
+  const outcome = textOf(record.outcome);
+  const code = textOf(record.code ?? record.reason);
+  return (
+    <>
+      {outcome && <Badge tone={TONES[outcome] ?? ""}>{outcome}</Badge>} {code && <code className="small">{code}</code>}
+    </>
+  );
+}
+
+export const openRecord = (hash: string) => setAddressValues({ record: hash }, { push: true });
+
+/** `known`: the record, where the page has it already. */
+export function RecordDetail({ hash, known }: { hash: string; known: AuditRecord | undefined }) {
+  const found = useRecord(hash, known?.time);
+  const record = known ?? found.data?.record;
+  if (!record) {
+    return (
+      <Loaded query={found} lines={8}>
+        {() => <p>No record of the trail has this hash. Retention may have removed it; the trail says so then.</p>}
+      </Loaded>
+    );
+  }
+  const callId = textOf(record.call_id);
+  return (
+    <div className="stack wide">
+      <dl className="facts">
+        <dt>Time</dt>
+        <dd>{new Date(record.time).toLocaleString()}</dd>
+        <dt>Receipt</dt>
+        <dd className="row">
+          <code title={record.receipt}>{record.receipt.split(":").slice(0, 2).join(":")}:…</code>
+          <CopyAction text={record.receipt} />
+          <Action kind="compact" onPress={() => setAddressValues({ verify: record.receipt, record: "" }, { push: true })}>
+            Verify it
+          </Action>
+        </dd>
+      </dl>
+      <section className="stack tight" aria-label="Its place in the chain">
+        <h3>Its place in the chain</h3>
+        <Loaded query={found} lines={3}>
+          {(beside) => (
+            <ol className="chain">
+              <Neighbour word="before" record={beside?.before} missing={record.seq === 1 ? "It begins its chain." : "Retention removed the one before it."} />
+              <li className="here">
+                <span className="soft small">{record.seq}</span>
+                <span>
+                  <strong>
+                    {record.kind} {subjectOf(record)}
+                  </strong>{" "}
+                  <Digest text={record.hash} />
+                </span>
+              </li>
+              <Neighbour word="after" record={beside?.after} missing="It is the last of its chain." />
+            </ol>
+          )}
+        </Loaded>
+      </section>
+      {callId && <CallRecords callId={callId} hash={hash} />}
+      <section className="stack tight">
+        <h3>As it was written</h3>
+        <CodeBlock text={pretty(writtenRecord(record))} wraps label="Record" />
+      </section>
+    </div>
+  );
+}
+
+/** A receipt is made of the record, and is no part of it. */
+function writtenRecord({ receipt: _, ...written }: AuditRecord): Json {
+  return written as Json;
+}
+
+function Neighbour({ word, record, missing }: { word: string; record: AuditRecord | null | undefined; missing: string }) {
+  return (
+    <li>
+      <span className="soft small">{record?.seq}</span>
+      {record ? (
+        <span>
+          <button type="button" className="open" aria-label={`The record ${word} it: ${record.kind} ${subjectOf(record)}`} onClick={() => openRecord(record.hash)}>
+            {record.kind} {subjectOf(record)}
+          </button>{" "}
+          <Digest text={record.hash} />
+        </span>
+      ) : (
+        <span className="soft">{missing}</span>
+      )}
+    </li>
+  );
+}
+
+/** A write has a record before it ran and one of its end. */
+function CallRecords({ callId, hash }: { callId: string; hash: string }) {
+  const records = useCallRecords(callId);
+  return (
+    <section className="stack tight" aria-label="Records of this call">
+      <h3>This call</h3>
+      <p className="row">
+        <code>{callId}</code> <CopyAction text={callId} />
+        <Action kind="compact" onPress={() => setAddressValues({ call: callId, record: "", before: "" }, { push: true })}>
+          Show it alone
+        </Action>
+      </p>
+      <Loaded query={records} lines={2}>
+        {(all) => (
+          <DataTable
+            label="Records of this call"
+            rows={all}
+            rowKey={(record) => record.hash}
+            current={hash}
+            staysTable
+            columns={[
+              {
+                head: "What",
+                lead: true,
+                cell: (record) => (
+                  <button type="button" className="open" onClick={() => openRecord(record.hash)}>
+                    {record.kind}
+                  </button>
+                ),
+              },
+              { head: "Time", cell: (record) => <Time ms={Date.parse(record.time)} /> },
+              { head: "Outcome", cell: (record) => <RecordOutcome record={record} /> },
+            ]}
+          />
+        )}
+      </Loaded>
+    </section>
+  );
+}

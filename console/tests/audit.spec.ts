@@ -1,0 +1,79 @@
+// The trail: one call with its receipt and its place in the chain, receipts that callers kept, and the export.
+import { readFileSync } from "node:fs";
+import { ask, expect, publishDesk, signIn, test } from "./gateway";
+
+test("a call is found by its id, with its receipt and the records beside it", async ({ page, request }) => {
+  await publishDesk(request, "traila");
+  const { body: tried } = await ask(request, "POST", "/v1/calls", { tool: "traila_create", arguments: { subject: "x", status: "open" }, agent: "caller" });
+  await signIn(page, "viewer", "/audit");
+  await page.getByLabel("Call id").fill(tried.call_id);
+  const records = page.getByRole("table", { name: "Records", exact: true });
+  await expect(records.getByRole("row")).toHaveCount(3);
+  await records.getByRole("row", { name: /call traila_create/ }).getByRole("button").click();
+  const drawer = page.getByRole("dialog", { name: "call traila_create" });
+  await expect(drawer.getByRole("table", { name: "Records of this call" }).getByRole("row")).toHaveCount(3);
+  await expect(drawer.getByRole("group", { name: "Record" })).toContainText('"outcome": "ok"');
+  // Its intent is in the same chain, and no later than the record before it.
+  await drawer.getByRole("button", { name: /^The record before it/ }).click();
+  await expect(page.getByRole("dialog").getByRole("button", { name: /^The record after it: call traila_create/ })).toBeVisible();
+  await page.reload();
+  await expect(page.getByRole("dialog").getByRole("button", { name: /^The record after it: call traila_create/ })).toBeVisible();
+});
+
+test("receipts that callers kept are verified, and lead to their records", async ({ page, request }) => {
+  await publishDesk(request, "trailb");
+  const { body: tried } = await ask(request, "POST", "/v1/calls", { tool: "trailb_list", arguments: {}, agent: "caller" });
+  const [chain, number] = tried.receipt.split(":");
+  await signIn(page, "viewer", "/audit");
+  await page.getByRole("button", { name: "Verify the trail" }).click();
+  const form = page.getByRole("dialog", { name: "Verify the trail" });
+  const field = form.getByLabel("Receipts that callers kept");
+  await field.fill("no receipt");
+  await expect(form.getByText("There is no whole receipt in this.")).toBeVisible();
+  await expect(form.getByRole("button", { name: "Verify all of it" })).toBeDisabled();
+  await field.fill(`{"receipt":"${tried.receipt}"}\n${chain}:${number}:${"0".repeat(64)}`);
+  await form.getByRole("button", { name: "Verify the trail and the receipts" }).click();
+  await expect(form.getByRole("status")).toBeVisible();
+  const checked = form.getByRole("list", { name: "Receipts" }).getByRole("listitem");
+  await expect(checked).toHaveText([/present.*trailb_list/, /replaced/]);
+  await field.fill("");
+  await form.getByRole("button", { name: "Verify all of it" }).click();
+  await expect(form.getByRole("status").filter({ hasText: "No record was changed" })).toBeVisible();
+  await field.fill(tried.receipt);
+  await form.getByRole("button", { name: "Verify the trail and the receipts" }).click();
+  await checked.getByRole("button", { name: "Open it" }).click();
+  await expect(page.getByRole("group", { name: "Record" })).toContainText('"tool": "trailb_list"');
+});
+
+test("what fits the filters is exported as it was written", async ({ page, request }) => {
+  await publishDesk(request, "trailc");
+  await ask(request, "POST", "/v1/calls", { tool: "trailc_list", arguments: {}, agent: "caller" });
+  await signIn(page, "viewer", "/audit?tool=trailc_list");
+  const started = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export" }).click();
+  const file = await (await started).path();
+  const lines = readFileSync(file, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  expect(lines.map(({ tool }) => tool)).toEqual(["trailc_list"]);
+});
+
+test("a call that was tried is one click from its records", async ({ page, request }) => {
+  await publishDesk(request, "traild");
+  await signIn(page, "editor", "/try?tool=traild_list&agent=caller");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await page.getByRole("link", { name: "Open in audit" }).click();
+  await expect(page.getByRole("table", { name: "Records", exact: true }).getByRole("row", { name: /call traild_list/ })).toBeVisible();
+});
+
+test("older records begin where the page ends", async ({ page, request }) => {
+  await publishDesk(request, "traile");
+  for (let call = 0; call < 101; call += 1) await ask(request, "POST", "/v1/calls", { tool: "traile_list", arguments: {}, agent: "caller" });
+  await signIn(page, "viewer", "/audit?tool=traile_list");
+  const rows = page.getByRole("table", { name: "Records", exact: true }).getByRole("row");
+  await expect(rows).toHaveCount(101);
+  const last = await rows.last().getByRole("cell").last().textContent();
+  await page.getByRole("button", { name: "Older" }).click();
+  await expect(rows).toHaveCount(2);
+  expect(await rows.last().getByRole("cell").last().textContent()).not.toBe(last);
+  await page.getByRole("button", { name: "Back to the newest" }).click();
+  await expect(rows).toHaveCount(101);
+});
