@@ -13,9 +13,9 @@ test("a call is found by its id, with its receipt and the records beside it", as
   const drawer = page.getByRole("dialog", { name: "call traila_create" });
   await expect(drawer.getByRole("table", { name: "Records of this call" }).getByRole("row")).toHaveCount(3);
   await expect(drawer.getByRole("group", { name: "Record" })).toContainText('"outcome": "ok"');
-  // Its intent is in the same chain, and no later than the record before it.
   await drawer.getByRole("button", { name: /^The record before it/ }).click();
   await expect(page.getByRole("dialog").getByRole("button", { name: /^The record after it: call traila_create/ })).toBeVisible();
+  await page.goto("/#/audit?kind=refused&record=" + new URL(page.url()).hash.split("record=")[1]);
   await page.reload();
   await expect(page.getByRole("dialog").getByRole("button", { name: /^The record after it: call traila_create/ })).toBeVisible();
 });

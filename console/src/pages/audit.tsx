@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { exportRecords, placeOfRecord, useAudit, useTrailFailure, type AuditFilter } from "../api/trail";
+import { exportRecords, placeOfRecord, useAudit, useRecord, useTrailFailure, type AuditFilter } from "../api/trail";
 import type { AuditRecord } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action } from "../parts/action";
@@ -69,7 +69,9 @@ export function AuditPage() {
     limit: PAGE,
   };
   const records = useAudit(filter, follow !== "" && before === "");
-  const known = records.data?.find(({ hash }) => hash === open);
+  const listed = records.data?.find(({ hash }) => hash === open);
+  const found = useRecord(open, listed?.time);
+  const opened = listed ?? found.data?.record;
   const set = (name: string) => (value: string) => setAddressValues({ [name]: value, before: "" });
   return (
     <>
@@ -103,8 +105,8 @@ export function AuditPage() {
           <CheckField label="Follow" value={follow !== ""} onChange={(yes) => setFollow(yes ? "yes" : "")} />
         </div>
         <Loaded query={records} lines={8}>
-          {(found) => {
-            const last = found.at(-1);
+          {(page) => {
+            const last = page.at(-1);
             return (
               <>
                 {last === undefined ? (
@@ -114,19 +116,19 @@ export function AuditPage() {
                     </Action>
                   </Empty>
                 ) : (
-                  <DataTable label="Records" columns={COLUMNS} rows={found} rowKey={({ hash }) => hash} current={open} />
+                  <DataTable label="Records" columns={COLUMNS} rows={page} rowKey={({ hash }) => hash} current={open} />
                 )}
                 <div className="row">
                   {before && <Action onPress={() => setAddressValues({ before: "" })}>Back to the newest</Action>}
-                  {last && found.length === PAGE && <Action onPress={() => setAddressValues({ before: placeOfRecord(last) }, { push: true })}>Older</Action>}
+                  {last && page.length === PAGE && <Action onPress={() => setAddressValues({ before: placeOfRecord(last) }, { push: true })}>Older</Action>}
                 </div>
               </>
             );
           }}
         </Loaded>
       </div>
-      <Overlay title={known ? `${known.kind} ${subjectOf(known)}` : "A record"} isOpen={open !== ""} onClose={() => setOpen("")}>
-        {open && <RecordDetail key={open} hash={open} known={known} />}
+      <Overlay title={opened ? `${opened.kind} ${subjectOf(opened)}` : "A record"} isOpen={open !== ""} onClose={() => setOpen("")}>
+        {open && <RecordDetail record={opened} found={found} />}
       </Overlay>
       <Overlay title="Verify the trail" isOpen={verify !== ""} onClose={() => setVerify("")}>
         {verify && <VerifyForm key={verify} begun={verify === "yes" ? "" : verify} />}

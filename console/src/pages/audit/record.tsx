@@ -1,5 +1,5 @@
 // One record: what it says, its receipt, the records of the same call, and those beside it in its chain.
-import { useCallRecords, useRecord } from "../../api/trail";
+import { useCallRecords, type useRecord } from "../../api/trail";
 import type { AuditRecord, Json, WrittenRecord } from "../../api/shapes";
 import { setAddressValues } from "../../location";
 import { Action } from "../../parts/action";
@@ -28,10 +28,13 @@ export function RecordOutcome({ record }: { record: AuditRecord }) {
 
 export const openRecord = (hash: string) => setAddressValues({ record: hash }, { push: true });
 
-/** `known`: the record, where the page has it already. */
-export function RecordDetail({ hash, known }: { hash: string; known: AuditRecord | undefined }) {
-  const found = useRecord(hash, known?.time);
-  const record = known ?? found.data?.record;
+interface DetailProps {
+  /** Undefined until it was found, and where there is none. */
+  record: AuditRecord | undefined;
+  found: ReturnType<typeof useRecord>;
+}
+
+export function RecordDetail({ record, found }: DetailProps) {
   if (!record) {
     return (
       <Loaded query={found} lines={8}>
@@ -74,7 +77,7 @@ export function RecordDetail({ hash, known }: { hash: string; known: AuditRecord
           )}
         </Loaded>
       </section>
-      {callId && <CallRecords callId={callId} hash={hash} />}
+      {callId && <CallRecords callId={callId} hash={record.hash} />}
       <section className="stack tight">
         <h3>As it was written</h3>
         <CodeBlock text={pretty(writtenRecord(record))} wraps label="Record" />
