@@ -122,3 +122,17 @@ test("the builder says which line is wrong, and submits what is right with its c
   const { body } = await ask(request, "GET", "/v1/contracts/gatef");
   expect(body.source).toContain("# The desk of one test.");
 });
+
+test("a draft and a text of the builder are compared line by line too", async ({ page, request }) => {
+  await publishDesk(request, "gateh");
+  await breakDesk(request, "gateh");
+  await signIn(page, "viewer", "/contracts/gateh?tab=drafts");
+  await page.getByText("The compiled document, line by line against 1.0.0").click();
+  await expect(page.getByRole("group", { name: "Compiled document" }).locator(".removed").filter({ hasText: "closed" }).first()).toBeVisible();
+  await signIn(page, "editor", "/builder?contract=gateh&pane=yaml");
+  await writeContract(page, desk("gateh").replace("Support desk", "Help desk"));
+  await page.getByRole("tab", { name: "Compared" }).click();
+  const lines = page.getByRole("group", { name: "Text that is served, and this one" });
+  await expect(lines.locator(".removed")).toHaveText(/title: Support desk/);
+  await expect(lines.locator(".added")).toHaveText(/title: Help desk/);
+});

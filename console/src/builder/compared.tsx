@@ -5,6 +5,7 @@ import { FaultList, Loaded } from "../parts/states";
 import { ClassBadge, count } from "../parts/words";
 import { mayDo } from "../session";
 import { Callers, Difference, Findings } from "../pages/contract/difference";
+import { TextLines } from "../pages/contract/text-lines";
 
 interface PreviewQuery {
   data: PreviewedContract | undefined;
@@ -12,10 +13,24 @@ interface PreviewQuery {
   refetch: () => unknown;
 }
 
-export function Compared({ query, isBehind }: { query: PreviewQuery; isBehind: boolean }) {
+interface ComparedProps {
+  query: PreviewQuery;
+  isBehind: boolean;
+  /** The text that is served, empty where nothing of it is, and the one of the builder. */
+  served: string;
+  text: string;
+}
+
+export function Compared({ query, isBehind, served, text }: ComparedProps) {
   return (
     <section className="stack" aria-label="Compared with what is served" aria-busy={isBehind}>
       {mayDo("editor") ? <Loaded query={query}>{(preview) => <Previewed preview={preview} />}</Loaded> : <p className="soft">A preview needs the role editor.</p>}
+      {served !== "" && served !== text && (
+        <section className="stack tight">
+          <h3>The text</h3>
+          <TextLines before={served} after={text} label="Text that is served, and this one" />
+        </section>
+      )}
     </section>
   );
 }

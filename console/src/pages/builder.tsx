@@ -132,7 +132,7 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
         <div className="builder">
           <Outline />
           <Inspector focusCount={focusCount} />
-          <LivePane query={preview} isBehind={isBehind} text={text} onText={(next) => work.setText(next, "text")} compared={<Compared query={preview} isBehind={isBehind} />} />
+          <LivePane query={preview} isBehind={isBehind} text={text} onText={(next) => work.setText(next, "text")} compared={<Compared query={preview} isBehind={isBehind} served={name === "" ? "" : newest} text={settled} />} />
         </div>
       </div>
     </BuilderContext.Provider>

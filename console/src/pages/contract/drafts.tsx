@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { ProblemError } from "../../api/problem";
-import { useDraft } from "../../api/queries";
+import { useDraft, useVersion } from "../../api/queries";
 import type { ContractDocument, DiffReport, DraftView, Finding } from "../../api/shapes";
 import { useAddressValue } from "../../location";
 import { Action, GuardedAction } from "../../parts/action";
@@ -16,6 +16,7 @@ import type { Role } from "../../session";
 import type { TaggedContract } from "../contract";
 import { draftAddress, VersionStep } from "../drafts";
 import { Callers, Difference, Findings } from "./difference";
+import { TextLines } from "./text-lines";
 
 export function DraftsTab({ detail }: { detail: TaggedContract }) {
   const [chosen] = useAddressValue("draft");
@@ -100,18 +101,29 @@ function DraftDetail({ draft }: { draft: DraftView }) {
         <h2>What a model may misread</h2>
         <Findings findings={(draft.findings ?? []) as unknown as Finding[]} />
       </section>
-      {document && (
-        <details>
-          <summary>The compiled document</summary>
-          <CodeBlock text={pretty(document as never)} label="Compiled document" />
-        </details>
-      )}
+      {document && <DocumentText draft={draft} document={document} />}
       {draft.status === "pending" ? (
         <Decision draft={draft} error={error} setError={setError} />
       ) : (
         error != null && <Moved error={error} draft={draft} />
       )}
     </div>
+  );
+}
+
+/** The compiled document line by line, beside what its changes mean. */
+function DocumentText({ draft, document }: { draft: DraftView; document: ContractDocument }) {
+  const [isOpen, setOpen] = useState(false);
+  const base = useVersion(draft.contract, isOpen && draft.base ? draft.base : "");
+  const text = pretty(document as never);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{draft.base ? `The compiled document, line by line against ${draft.base}` : "The compiled document"}</summary>
+      {isOpen && !draft.base && <CodeBlock text={text} label="Compiled document" />}
+      {isOpen && draft.base && (
+        <Loaded query={base}>{(version) => <TextLines before={pretty(version.document as never)} after={text} label="Compiled document" />}</Loaded>
+      )}
+    </details>
   );
 }
 

@@ -10,10 +10,10 @@ import { ChoiceField } from "../../parts/fields";
 import { Overlay } from "../../parts/overlay";
 import { Empty, Loaded, ProblemNote } from "../../parts/states";
 import { DataTable } from "../../parts/table";
-import { Badge, ClassBadge, count, Digest, Time } from "../../parts/words";
+import { Badge, ClassBadge, Digest, Time } from "../../parts/words";
 import type { TaggedContract } from "../contract";
 import { Callers, Difference } from "./difference";
-import { textDifference } from "./lines";
+import { TextLines } from "./text-lines";
 
 export function VersionsTab({ detail }: { detail: TaggedContract }) {
   const newest = [...detail.versions].reverse();
@@ -107,23 +107,7 @@ function TextDifference({ name, from, to }: { name: string; from: string; to: st
               old.source === now.source ? (
                 <p className="soft">The texts are the same; the source or the plugin behind them changed.</p>
               ) : (
-                <div className="lines" role="group" aria-label={`Text of ${from} and ${to}`} tabIndex={0}>
-                  <div>
-                    {textDifference(old.source, now.source).map((line, index) =>
-                      line.kind === "skipped" ? (
-                        <div key={index} className="skipped">
-                          {count(line.lines, "line")} the same
-                        </div>
-                      ) : (
-                        <div key={index} className={`line ${line.kind}`}>
-                          <span>{line.number}</span>
-                          <span>{{ same: " ", added: "+", removed: "−" }[line.kind]}</span>
-                          <span>{line.text}</span>
-                        </div>
-                      ),
-                    )}
-                  </div>
-                </div>
+                <TextLines before={old.source} after={now.source} label={`Text of ${from} and ${to}`} />
               )
             }
           </Loaded>
