@@ -58,6 +58,7 @@ function Report({ report }: { report: AuditReport }) {
         <p>
           {count(report.records, "record")} in {count(report.chains, "chain")}, {report.bytes.toLocaleString("en")} bytes.
         </p>
+        {report.receipts.some(({ status }) => status === "missing" || status === "replaced") && <p>A receipt that was copied wrong, or is of another gateway, is a finding too.</p>}
         {hasFindings && (
           <p>
             Copy the folder <code>audit</code> of the state before anything else is done to it, and compare it with a backup or an export. What follows a finding
