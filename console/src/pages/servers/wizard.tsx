@@ -1,5 +1,5 @@
 // Adds another server: what was pasted, what it offers, and the text that adds it. Adding itself is done on the machine of
-// the gateway, since whoever may write `weir.toml` says which servers there are.
+// the gateway, by a person who may write `weir.toml`.
 import { useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../../api/client";
