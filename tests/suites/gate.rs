@@ -531,6 +531,8 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/drafts", None, "viewer"),
         ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
+        ("GET", "/v1/form", None, "viewer"),
+        ("GET", "/v1/form/schema", None, "viewer"),
         ("GET", "/v1/session", None, "auditor"),
         ("POST", "/v1/session", None, "auditor"),
         ("DELETE", "/v1/session", None, "auditor"),
