@@ -180,7 +180,7 @@ fn pages_work_in_a_browser() {
         .env("WEIR_CONSOLE_EDITOR", key("editor"))
         .env("WEIR_CONSOLE_VIEWER", key("viewer"))
         .env("WEIR_CONSOLE_OUTPUT", house.path().join("playwright"));
-    let output = foreign::run(command, Duration::from_secs(300));
+    let output = foreign::run(command, Duration::from_secs(600));
     assert!(
         output.status.success(),
         "{}\n{}",
