@@ -140,7 +140,7 @@ fn list(
         Some(Some(total)) if total != records.len() as u64 => {
             count.push_str(&format!(" of {total}"));
         }
-        Some(None) => count.push_str(", of a number that could not be counted in time"),
+        Some(None) => count.push_str(", of a number that could not be counted"),
         _ => {}
     }
     let more = if next.is_some() {
