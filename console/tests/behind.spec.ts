@@ -29,7 +29,8 @@ test("a connection is checked, browsed, and becomes a contract", async ({ page }
 
 test("a draft over a source takes the place of other work when someone says so", async ({ page }) => {
   await signIn(page, "editor", "/builder");
-  await page.evaluate(() => localStorage.setItem("weir.work.", JSON.stringify({ text: "contract: mine\n", base: { text: "", etag: "" } })));
+  const kept = `weir.work.${JSON.stringify(["editor", ""])}`;
+  await page.evaluate((kept) => localStorage.setItem(kept, JSON.stringify({ text: "contract: mine\n", base: { text: "", etag: "" } })), kept);
   await page.goto("/#/plugins?tab=connections&connection=drops&source=people.csv");
   await page.getByRole("link", { name: "Draft a contract" }).click();
   await page.getByRole("button", { name: "Keep what is here" }).click();
