@@ -128,7 +128,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
             "weir-bench",
         ],
     ),
-    ("sqlx", &["weir-state"]),
+    ("sqlx", &["weir-connections", "weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
     ("reqwest", &["weir-connections", "weir-cli", "weir-tests"]),
     ("clap", &["weir-cli", "weir-bench"]),
