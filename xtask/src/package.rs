@@ -26,7 +26,7 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
-    plugins::build(workshop)?;
+    plugins::run(workshop, false)?;
     console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
     let version = version(&binary)?;

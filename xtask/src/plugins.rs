@@ -53,9 +53,10 @@ const NATIVE: [(&str, &str); 6] = [
     ("weir-guest-tools", "tools-rust"),
 ];
 
-/// Builds the adapters, and with `guests` what the tests load beside them.
+/// Builds the adapters and the bindings for C, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
     build(workshop)?;
+    c_bindings(workshop)?;
     if with_guests {
         guests(workshop)
     } else {
@@ -73,6 +74,16 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
         &ADAPTERS,
         &workshop.repository.join("plugins"),
     )
+}
+
+/// Writes the interface in C, which the program carries for `weir plugin new --lang c`. A demo goes without it.
+pub(crate) fn c_bindings(workshop: &Workshop) -> Result<(), Failure> {
+    let manifest = "plugin-sdk/c-bindings/Cargo.toml";
+    let mut cargo = workshop.cargo(&["run", "--locked", "--manifest-path", manifest]);
+    cargo
+        .args(["--", "plugin-sdk"])
+        .env("CARGO_TARGET_DIR", workshop.cache.join("c-bindings"));
+    workshop.steps.command("C bindings", &mut cargo)
 }
 
 /// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`

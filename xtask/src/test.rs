@@ -19,7 +19,7 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let clients =
             scope.spawn(|| clients::prepare(workshop).and_then(|()| console::check(workshop)));
-        let plugins = scope.spawn(|| plugins::build(workshop));
+        let plugins = scope.spawn(|| plugins::run(workshop, false));
         let build = steps.command("build", &mut workshop.cargo(plugins::WORKSPACE));
         let plugins = plugins
             .join()
@@ -80,7 +80,7 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     clients::prepare(workshop)?;
     clients::prepare_frameworks(workshop)?;
     steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
-    plugins::build(workshop)?;
+    plugins::run(workshop, false)?;
     plugins::link(workshop, plugins::WORKSPACE)?;
     let usual = [
         "test",

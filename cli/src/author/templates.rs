@@ -29,6 +29,14 @@ impl Kind {
             Self::Collection => "collection",
         }
     }
+
+    /// The generated header of the interface in C.
+    fn c_header(self) -> &'static str {
+        match self {
+            Self::Tools => "plugin-sdk/c/tools/toolbox.h",
+            Self::Collection => "plugin-sdk/c/collection/adapter.h",
+        }
+    }
 }
 
 impl Language {
@@ -66,6 +74,9 @@ pub(super) fn files(
                 filled(content, name),
             ));
         }
+    }
+    if language == Language::C {
+        source(kind.c_header())?;
     }
     if language == Language::Rust {
         files.push(("sdk/Cargo.toml".into(), alone("plugin-sdk/Cargo.toml")?));
@@ -133,7 +144,7 @@ fn source(path: &str) -> anyhow::Result<&'static [u8]> {
     let found = sources().iter().find(|(source, _)| *source == path);
     found
         .map(|(_, content)| *content)
-        .with_context(|| format!("this program was built without {path}"))
+        .with_context(|| format!("this program was built without {path}; `cargo xtask plugins`, then another build, adds it"))
 }
 
 fn document(path: &str) -> anyhow::Result<DocumentMut> {
