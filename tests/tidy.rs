@@ -43,7 +43,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("weir-state", &["weir-files", "weir-watch"]),
-    ("weir-protocol", &[]),
+    ("weir-protocol", &["weir-text"]),
     (
         "weir-upstream",
         &[

@@ -32,6 +32,7 @@ pub use initialize::negotiate;
 pub use listen::{Stream, Subscription, Subscriptions};
 use request::CallSubject;
 pub use request::{CallParams, McpCall, McpRequest};
+use weir_text::shorten;
 
 use crate::{
     catalogue::Listing,
@@ -133,10 +134,8 @@ fn reply<'a>(
     })
 }
 
-/// Returns as much of a name from outside as is repeated.
-fn shown(name: &str) -> String {
-    name.chars().take(64).collect()
-}
+/// The longest name from outside that an error repeats, in characters.
+const NAME_MAX_CHARS: usize = 64;
 
 impl RequestScope {
     /// The number of the client's session.
@@ -201,8 +200,8 @@ impl RequestScope {
     fn place(&self) -> String {
         match &self.endpoint {
             Endpoint::All => "/mcp".to_owned(),
-            Endpoint::Contract(name) => format!("/mcp/{}", shown(name)),
-            Endpoint::View(name) => format!("/mcp/view/{}", shown(name)),
+            Endpoint::Contract(name) => format!("/mcp/{}", shorten(name, NAME_MAX_CHARS)),
+            Endpoint::View(name) => format!("/mcp/view/{}", shorten(name, NAME_MAX_CHARS)),
         }
     }
 
@@ -215,10 +214,12 @@ impl RequestScope {
             Endpoint::Contract(name) => {
                 format!(
                     "no contract `{}` is served here; /mcp serves all of them",
-                    shown(name)
+                    shorten(name, NAME_MAX_CHARS)
                 )
             }
-            Endpoint::View(name) => format!("no view `{}` is served here", shown(name)),
+            Endpoint::View(name) => {
+                format!("no view `{}` is served here", shorten(name, NAME_MAX_CHARS))
+            }
         };
         RpcError::refused(404, message)
     }

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
+use weir_text::shorten;
 
 use crate::{catalogue::Endpoint, codes::Code, identity::Caller};
 
@@ -427,7 +428,7 @@ impl CallEvents for Task {
 
     fn progress(&self, done: f64, total: Option<f64>, said: &str) {
         let message = match (said.is_empty(), total) {
-            (false, _) => said.chars().take(MESSAGE_MAX_CHARS).collect(),
+            (false, _) => shorten(said, MESSAGE_MAX_CHARS).into_owned(),
             (true, Some(total)) => format!("{done} of {total}"),
             (true, None) => format!("{done}"),
         };

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use weir_text::shorten;
+
 use super::Version;
 
 /// The code of a call that is refused for its rate, as results of tools have it.
@@ -76,7 +78,7 @@ impl RpcError {
         Self::new(
             -32601,
             if modern { 404 } else { 200 },
-            format!("unknown method `{}`", shown(method)),
+            format!("unknown method `{}`", shorten(method, QUOTE_MAX_CHARS)),
         )
     }
 
@@ -95,20 +97,30 @@ impl RpcError {
         let meant = meant
             .map(|meant| format!("; did you mean `{meant}`?"))
             .unwrap_or_default();
-        Self::invalid_params(format!("unknown tool `{}`{meant}", shown(tool)))
+        Self::invalid_params(format!(
+            "unknown tool `{}`{meant}",
+            shorten(tool, QUOTE_MAX_CHARS)
+        ))
     }
 
     pub fn unknown_prompt(prompt: &str) -> Self {
-        Self::invalid_params(format!("unknown prompt `{}`", shown(prompt)))
+        Self::invalid_params(format!(
+            "unknown prompt `{}`",
+            shorten(prompt, QUOTE_MAX_CHARS)
+        ))
     }
 
     /// Revisions up to 2025-11-25 have a code of their own for it.
     pub fn unknown_resource(uri: &str, modern: bool) -> Self {
         let code = if modern { -32602 } else { -32002 };
-        let data = serde_json::json!({ "uri": shown(uri) }).to_string();
+        let data = serde_json::json!({ "uri": shorten(uri, QUOTE_MAX_CHARS) }).to_string();
         Self {
             data: Some(data),
-            ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri)))
+            ..Self::new(
+                code,
+                200,
+                format!("unknown resource `{}`", shorten(uri, QUOTE_MAX_CHARS)),
+            )
         }
     }
 
@@ -132,7 +144,7 @@ impl RpcError {
     pub fn unsupported_version(requested: &str) -> Self {
         let data = serde_json::json!({
             "supported": Version::MODERN.map(Version::as_str),
-            "requested": shown(requested),
+            "requested": shorten(requested, QUOTE_MAX_CHARS),
         });
         Self {
             data: Some(data.to_string()),
@@ -151,9 +163,5 @@ impl RpcError {
     }
 }
 
-/// Returns at most the first 128 characters: an error does not carry a client's megabyte back.
-fn shown(text: &str) -> &str {
-    text.char_indices()
-        .nth(128)
-        .map_or(text, |(end, _)| &text[..end])
-}
+/// The longest text of a client that an error repeats, in characters.
+const QUOTE_MAX_CHARS: usize = 128;

@@ -92,7 +92,7 @@ impl ToolRule {
 /// Writes `docs/contract-changes.md`.
 pub fn page() -> String {
     let mut page = String::from(
-        "# Contract changes\n\nGenerated from `contracts/src/diff/rule.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
+        "# Contract changes\n\nGenerated from `contracts/src/diff/rule.rs` and `contracts/schema/src/compare/rule.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
          An input breaks when arguments that were valid are so no longer, an output when a result may come that was not\n\
          valid before. A change is as bad as its worst item: `identical`, `cosmetic` and `compatible` go live, `review` is\n\
          held until an editor publishes it, `breaking` and `undecided` until an operator does. `undecided` means that no rule\n\

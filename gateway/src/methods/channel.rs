@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
+use weir_text::shorten;
 
 use super::client::Client;
 use crate::wire::{LogLevel, notification, write_string};
@@ -150,7 +151,7 @@ impl CallEvents for CallChannel {
         } else {
             waiting.progress += 1;
         }
-        let message = message.chars().take(MESSAGE_MAX_CHARS).collect();
+        let message = shorten(message, MESSAGE_MAX_CHARS).into_owned();
         let total = total.filter(|total| total.is_finite());
         waiting.events.push_back(Event::Progress {
             done,
@@ -307,7 +308,8 @@ mod tests {
                 .expect("a text")
                 .chars()
                 .count(),
-            MESSAGE_MAX_CHARS
+            MESSAGE_MAX_CHARS + 1,
+            "with the mark that it was cut"
         );
         assert!(taken(&messages).is_empty());
     }

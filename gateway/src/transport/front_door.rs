@@ -23,6 +23,7 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::body::Body as _;
 use weir_audit::RefusedWhat;
+use weir_text::shorten;
 
 pub(crate) use self::access::is_by_address;
 use self::answer::CountedBody;
@@ -286,7 +287,7 @@ impl FrontDoor {
 
     fn record(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, reason: &str) {
         let address = connections::peer().map(|peer| peer.ip());
-        let place: String = place.chars().take(PLACE_MAX_CHARS).collect();
+        let place = shorten(place, PLACE_MAX_CHARS);
         self.gateway
             .audit()
             .refused(what, &place, key_id, address, reason);

@@ -17,6 +17,7 @@ use weir_contracts::{
     openapi::{self, Api},
 };
 use weir_schema::text;
+use weir_text::shorten;
 
 use super::{
     Server, forms,
@@ -324,7 +325,7 @@ impl Call {
 }
 
 pub(super) fn unknown_tool(tool: &str) -> Answer {
-    let tool: String = tool.chars().take(64).collect();
+    let tool = shorten(tool, 64);
     problem(
         404,
         "unknown_tool",
