@@ -24,7 +24,11 @@ use serde_json::Value;
 const CRATES: &[(&str, &[&str])] = &[
     ("weir-text", &[]),
     ("weir-schema", &["weir-text"]),
-    ("weir-contracts", &["weir-schema", "weir-text"]),
+    (
+        "weir-contracts",
+        &["weir-schema", "weir-statements", "weir-text"],
+    ),
+    ("weir-statements", &[]),
     ("weir-connections", &[]),
     ("weir-admission", &[]),
     ("weir-files", &[]),
@@ -86,7 +90,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
     ("weir-sheet", &["weir-plugin-sdk"]),
-    ("weir-sql", &["weir-plugin-sdk"]),
+    ("weir-sql", &["weir-plugin-sdk", "weir-statements"]),
     ("weir-rest", &["weir-plugin-sdk"]),
     ("weir-guest-misbehaving", &["weir-plugin-sdk"]),
     ("weir-guest-probe", &[]),
