@@ -129,7 +129,9 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
                 .is_some_and(|target| target.binding.list.is_some())
         })
     };
+    let has_statements = || collections.iter().any(Collection::has_statement);
     match summarizes {
+        _ if has_statements() => Format::STATEMENTS,
         _ if has_list_choices() => Format::LIST_CHOICES,
         true => Format::SUMMARIES,
         false if has_cell_rules() => Format::CELLS,

@@ -560,6 +560,14 @@ impl Annotations {
 }
 
 impl Collection {
+    /// Returns `true` for a query or statement of the operator's own that takes parameters.
+    pub(crate) fn has_statement(&self) -> bool {
+        self.adapter == "sql"
+            && ["parameters", "statement"]
+                .iter()
+                .any(|key| self.settings.get(key).is_some())
+    }
+
     /// Checks whether a source that now describes itself as `live` still serves this version. The error has the
     /// reasons.
     pub fn accepts(&self, live: &Shape) -> Result<(), Vec<String>> {

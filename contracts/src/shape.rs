@@ -398,6 +398,9 @@ pub struct Param {
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The element of a `list`, where the source says what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<Field>>,
 }
 
 /// An operation that an adapter names and declares, for the verb `call`.

@@ -2,11 +2,16 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use serde_json::{Value, json};
 use weir_contracts::{Shape, compile, form};
 
 fn page() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/contract-format.md");
-    fs::read_to_string(path).expect("the page")
+    read("contract-format.md")
+}
+
+fn read(page: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    fs::read_to_string(path.join(page)).expect("the page")
 }
 
 /// Returns the fenced blocks of a language.
@@ -46,4 +51,44 @@ fn each_tool_on_the_page_compiles() {
         );
     }
     assert_eq!(verbs, ["list", "count", "summarize"]);
+}
+
+/// The gateway's tests run these contracts over databases; here they compile over what the adapter describes.
+#[test]
+fn each_contract_with_parameters_compiles() {
+    let page = read("adapters/sql.md");
+    let mut names = Vec::new();
+    for text in blocks(&page, "yaml") {
+        if !text.starts_with("contract:") {
+            continue;
+        }
+        let source =
+            form::read("page.yaml", text).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let shapes = source.collections.iter().map(|collection| {
+            let params = collection.settings["parameters"].as_object();
+            let params = params.into_iter().flatten().map(|(name, param)| {
+                let kind = param.get("type").unwrap_or(param);
+                let items = param.get("of").map(|of| json!({ "key": "", "type": of }));
+                let mut param = json!({ "name": name, "type": kind, "required": param["required"] == true });
+                if let Some(items) = items {
+                    param["items"] = items;
+                }
+                param
+            });
+            let params: Vec<Value> = params.collect();
+            let fields = [("id", "integer"), ("city", "string"), ("total", "decimal"), ("placed", "date")]
+                .map(|(key, kind)| json!({ "key": key, "type": kind, "nullable": true }));
+            let shape = json!({
+                "name": "query", "fields": fields, "capabilities": {
+                    "read": true, "order": ["*"], "matches": { "*": ["equals", "at-least"] }, "params": params,
+                },
+            });
+            let shape = Shape::read(&shape.to_string()).expect("a shape");
+            (collection.name.clone(), shape)
+        });
+        let contract = compile(&source, &shapes.collect());
+        let contract = contract.unwrap_or_else(|problems| panic!("{text}{problems:?}"));
+        names.push(contract.name.clone());
+    }
+    assert_eq!(names, ["orders"]);
 }

@@ -229,6 +229,9 @@ pub struct Param {
     /// A description of what it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The element of a `list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<Field>>,
 }
 
 /// An operation that an adapter names and declares, for the verb `call`.
@@ -383,6 +386,7 @@ mod tests {
             kind: _,
             required,
             description: described,
+            items,
         } = &params[0];
         let Operation {
             name: _,
@@ -399,6 +403,7 @@ mod tests {
         );
         assert!(misfits == Misfits::Empty && !null_words.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);
+        assert!(items.is_some());
         assert!(*generated && *is_read_only && summaries == Summaries::All);
         assert!(
             !write.is_empty()

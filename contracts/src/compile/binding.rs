@@ -181,12 +181,15 @@ impl<'s> Target<'s> {
             name: &param.name,
             kind: param.kind,
             fields: &[],
-            items: None,
+            items: param.items.as_deref(),
         };
         Some(Bound {
             to: Destination::Param(param.name.clone()),
             slot,
-            form: form_of(field, param.kind),
+            form: form_of(
+                field,
+                param.items.as_ref().map_or(param.kind, |items| items.kind),
+            ),
         })
     }
 

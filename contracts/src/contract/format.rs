@@ -21,8 +21,10 @@ impl Format {
     pub const SUMMARIES: Self = Self(5);
     /// The format with lists whose order, columns or total an agent chooses.
     pub const LIST_CHOICES: Self = Self(6);
+    /// The format with queries that take parameters.
+    pub const STATEMENTS: Self = Self(7);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::LIST_CHOICES;
+    pub const NEWEST: Self = Self::STATEMENTS;
 
     pub(super) fn is_first(&self) -> bool {
         *self == Self::FIRST

@@ -203,6 +203,7 @@ impl Operation {
             kind: kind(param),
             required: param["required"] == true,
             description: None,
+            items: None,
         });
         let mut returns = self.settings["returns"]
             .as_object()

@@ -297,6 +297,7 @@ fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
             kind: param.r#type,
             required: param.required,
             description: param.description.clone(),
+            items: None,
         });
         let mut returns = written(&given.returns)?;
         if given.pagination != Pagination::None {

@@ -17,6 +17,8 @@ struct Described {
     /// Columns of bytes, which have no place in the value table.
     left_out: Vec<String>,
     key: Vec<String>,
+    /// What a person should know who drafts a contract.
+    notes: Vec<String>,
     /// Why nothing can be written.
     read_only: Option<&'static str>,
 }
@@ -37,12 +39,21 @@ impl Described {
     }
 }
 
-pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, Error> {
+pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Error> {
+    let template = settings.template(dialect)?;
+    let settings = match &template {
+        Some(template) => settings.with_placeholders(template)?,
+        None => settings,
+    };
     let described = match dialect {
-        Dialect::Sqlite => sqlite::describe(settings)?,
-        Dialect::Postgresql => postgresql::describe(settings)?,
+        Dialect::Sqlite => sqlite::describe(&settings)?,
+        Dialect::Postgresql => postgresql::describe(&settings)?,
     };
     let mut shape = Shape::new(settings.name());
+    if let Some(template) = &template {
+        shape.capabilities.params = template.params();
+    }
+    shape.notes = described.notes;
     shape.fields = described.fields;
     shape.left_out = described.left_out;
     shape.key = described.key;

@@ -11,6 +11,7 @@ mod condition;
 mod describe;
 mod dialect;
 mod native;
+mod parameters;
 mod select;
 mod settings;
 mod statement;
@@ -25,8 +26,10 @@ use weir_plugin_sdk::{
 };
 
 use dialect::Dialect;
+use parameters::Template;
 use select::Selected;
-use settings::Settings;
+use settings::{Settings, Source};
+use statement::Builder;
 
 /// An open table, view or query.
 pub struct Sql {
@@ -34,6 +37,7 @@ pub struct Sql {
     shape: Shape,
     zone: Zone,
     dialect: OnceCell<Dialect>,
+    template: OnceCell<Option<Template>>,
     selected: RefCell<Option<Rc<Selected>>>,
 }
 
@@ -45,6 +49,36 @@ impl Sql {
         }
         let dialect = Dialect::of(&self.settings.connection)?;
         Ok(*self.dialect.get_or_init(|| dialect))
+    }
+
+    /// Returns the query with its parameters as placeholders, if it has any.
+    fn template(&self, dialect: Dialect) -> Result<Option<&Template>, Error> {
+        if let Some(template) = self.template.get() {
+            return Ok(template.as_ref());
+        }
+        let template = self.settings.template(dialect)?;
+        Ok(self.template.get_or_init(|| template).as_ref())
+    }
+
+    /// Returns the FROM clause.
+    fn source(&self, dialect: Dialect) -> Result<String, Error> {
+        Ok(match self.template(dialect)? {
+            Some(template) => Source::Query(&template.text).sql(),
+            None => self.settings.source().sql(),
+        })
+    }
+
+    /// Begins a statement with the values of the query's parameters, which its FROM clause names by their numbers.
+    fn builder(
+        &self,
+        dialect: Dialect,
+        options: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Builder, Error> {
+        let mut builder = Builder::new(dialect);
+        if let Some(template) = self.template(dialect)? {
+            template.bind(options, &self.zone, &mut builder)?;
+        }
+        Ok(builder)
     }
 
     /// Returns the prepared selection. The last one is kept, since a tool asks for the same again and again.
@@ -71,7 +105,8 @@ impl Adapter for Sql {
                 "connection": { "type": "string", "description": "Name of the database connection the operator granted." },
                 "table": { "type": "string", "description": "A table or view; schema.table where it is not in the usual schema." },
                 "schema": { "type": "string", "description": "The schema; then a dot in the table's name is part of it." },
-                "query": { "type": "string", "description": "A SELECT of your own instead of a table: read-only." }
+                "query": { "type": "string", "description": "A SELECT of your own instead of a table: read-only." },
+                "parameters": { "type": "object", "description": "The parameters of the query, written `:name` there: a type, or an object with type, of, required, description and example." }
             },
             "required": ["connection"],
             "oneOf": [{ "required": ["table"] }, { "required": ["query"] }],
@@ -81,7 +116,8 @@ impl Adapter for Sql {
 
     fn describe(settings: &str) -> Result<Shape, Error> {
         let settings = Settings::parse(settings)?;
-        describe::describe(&settings, Dialect::of(&settings.connection)?)
+        let dialect = Dialect::of(&settings.connection)?;
+        describe::describe(settings, dialect)
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
@@ -90,6 +126,7 @@ impl Adapter for Sql {
             shape: shape.clone(),
             zone: Zone::of(shape)?,
             dialect: OnceCell::new(),
+            template: OnceCell::new(),
             selected: RefCell::default(),
         })
     }

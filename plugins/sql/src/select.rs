@@ -122,7 +122,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Returns the statement that reads one part of the list.
     fn part(&self, part: &Part<'_>, offset: u64) -> Result<sql::Statement, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = self.collection.builder(self.dialect, &self.query.options)?;
         let conditions = self.conditions(&mut builder)?;
         let mut text = self.select(part, &conditions, self.query.limit as usize, &mut builder)?;
         if offset > 0 {
@@ -140,7 +140,7 @@ impl Reading<'_> {
         others: &Part<'_>,
         left: usize,
     ) -> Result<sql::Statement, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = self.collection.builder(self.dialect, &self.query.options)?;
         let conditions = self.conditions(&mut builder)?;
         let finite = self.select(finite, &conditions, self.query.limit as usize, &mut builder)?;
         let others = self.select(others, &conditions, left, &mut builder)?;
@@ -263,7 +263,7 @@ impl Selected {
             text: format!(
                 "SELECT {} FROM {}",
                 list.join(", "),
-                collection.settings.source().sql()
+                collection.source(dialect)?
             ),
             order_by: None,
         };

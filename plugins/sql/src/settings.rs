@@ -1,7 +1,10 @@
 //! The settings of a collection.
 
-use weir_plugin_sdk::Error;
 use weir_plugin_sdk::adapter::parse_settings;
+use weir_plugin_sdk::{Error, serde_json};
+
+use crate::dialect::Dialect;
+use crate::parameters::{Declared, Template};
 
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -10,6 +13,10 @@ pub(crate) struct Settings {
     table: Option<String>,
     schema: Option<String>,
     query: Option<String>,
+    parameters: Option<Declared>,
+    /// Values for the placeholders of a query whose parameters have become such.
+    #[serde(skip)]
+    pub(crate) examples: Vec<serde_json::Value>,
 }
 
 /// The table or query that records are selected from.
@@ -29,6 +36,9 @@ impl Settings {
             (None, None, _) => Some("either `table` or `query` is needed"),
             (Some(_), Some(_), _) => Some("`table` and `query` exclude each other"),
             (None, Some(_), Some(_)) => Some("`schema` goes with `table`"),
+            (Some(_), ..) if settings.parameters.is_some() => {
+                Some("`parameters` goes with `query`")
+            }
             _ if settings
                 .names()
                 .any(|name| name.is_empty() || name.contains('\0')) =>
@@ -64,6 +74,26 @@ impl Settings {
                 table,
             },
         }
+    }
+
+    /// Returns the query with its parameters as placeholders; `None` for one that declares none, which is taken as it is.
+    pub(crate) fn template(&self, dialect: Dialect) -> Result<Option<Template>, Error> {
+        match (self.source(), &self.parameters) {
+            (Source::Query(query), Some(declared)) => {
+                Template::parse(query, declared, dialect).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the settings to describe, with placeholders in the query and a value for each.
+    pub(crate) fn with_placeholders(self, template: &Template) -> Result<Self, Error> {
+        Ok(Self {
+            query: Some(template.text.clone()),
+            parameters: None,
+            examples: template.examples()?,
+            ..self
+        })
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -61,11 +61,7 @@ impl Builder {
     /// Binds a value and returns its place in the text.
     pub(crate) fn bind(&mut self, value: impl Into<serde_json::Value>) -> String {
         self.parameters.push(value.into());
-        match self.dialect {
-            Dialect::Sqlite => format!("?{}", self.parameters.len()),
-            // PostgreSQL is told that each is a text, and casts.
-            Dialect::Postgresql => format!("${}::text", self.parameters.len()),
-        }
+        self.dialect.placeholder(self.parameters.len())
     }
 
     pub(crate) fn binds(&self) -> bool {

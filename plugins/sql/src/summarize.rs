@@ -28,7 +28,7 @@ pub(crate) fn summarize(
     query: &SummaryQuery,
 ) -> Result<SummaryPage, Error> {
     let plan = Plan::new(collection, dialect, query)?;
-    let mut builder = Builder::new(dialect);
+    let mut builder = collection.builder(dialect, &query.options)?;
     let by_value = plan.by_value(dialect);
     let measures: usize = plan.measures.iter().map(|one| width(one.0)).sum();
     // A value and its count take two places.
@@ -243,7 +243,7 @@ impl<'q> Plan<'q> {
             .map(|(at, part)| format!("{part} AS c{at}"))
             .collect();
         let conditions = condition::all(self.collection, &query.conditions, builder)?;
-        let source = self.collection.settings.source().sql();
+        let source = self.collection.source(builder.dialect)?;
         let places = LEADING + 1..=groups;
         let places: Vec<_> = places.map(|place| place.to_string()).collect();
         let by = match places.is_empty() {

@@ -5,6 +5,7 @@ mod server;
 
 mod arrays;
 mod both;
+mod parameters;
 mod sqlite;
 mod summaries;
 mod values;

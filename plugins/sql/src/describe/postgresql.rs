@@ -158,12 +158,13 @@ fn find_dimensions(settings: &Settings, columns: &mut [ColumnInfo]) -> Result<()
             names.join(", "),
             settings.source().sql()
         );
-        let rows: Vec<HashMap<String, Option<usize>>> = match ask(settings, &text, Vec::new()) {
-            Ok(rows) => rows,
-            // Whoever may describe the table may not be the one who reads it.
-            Err(error) if error.is("denied") => return Ok(()),
-            Err(error) => return Err(error),
-        };
+        let rows: Vec<HashMap<String, Option<usize>>> =
+            match ask(settings, &text, settings.examples.clone()) {
+                Ok(rows) => rows,
+                // Whoever may describe the table may not be the one who reads it.
+                Err(error) if error.is("denied") => return Ok(()),
+                Err(error) => return Err(error),
+            };
         let Some(row) = rows.first() else {
             return Ok(());
         };

@@ -115,6 +115,12 @@ fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
         ..Described::default()
     };
     for ((name, declared), seen) in columns.iter().zip(&seen) {
+        if !settings.examples.is_empty() && declared.is_none() && seen.is_empty() {
+            described.notes.push(format!(
+                "The type of the column {name:?} is a guess, since no row was seen: give the parameters an `example` under \
+                 which the query answers rows, or say the type under `shape:`."
+            ));
+        }
         let field = field(name, declared.as_deref().unwrap_or_default(), seen);
         described.add(name, field, |field| field.nullable = true);
     }
@@ -135,6 +141,12 @@ struct Seen {
     most: i64,
 }
 
+impl Seen {
+    fn is_empty(&self) -> bool {
+        self.integers + self.reals + self.texts == 0
+    }
+}
+
 fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
     let mut seen = Vec::new();
     for columns in columns.chunks(COLUMNS_A_PASS) {
@@ -149,7 +161,7 @@ fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
             settings.source().sql()
         );
         let rows: Vec<HashMap<String, Option<serde_json::Number>>> =
-            ask(settings, &text, Vec::new())?;
+            ask(settings, &text, settings.examples.clone())?;
         let row = rows.into_iter().next().unwrap_or_default();
         seen.extend((0..columns.len()).map(|at| {
             let number = |what: &str| {
@@ -205,7 +217,7 @@ fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
 
 fn kind(declared: &str, seen: &Seen) -> Type {
     let says = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
-    let none = seen.integers + seen.reals + seen.texts == 0;
+    let none = seen.is_empty();
     let numbers = seen.texts == 0;
     let whole = numbers && seen.reals == 0;
     if says(&["JSON"]) {

@@ -144,6 +144,7 @@ fn shape() -> Shape {
         kind,
         required: false,
         description: None,
+        items: None,
     };
     shape.capabilities = Capabilities {
         read: true,

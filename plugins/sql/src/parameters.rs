@@ -1,0 +1,337 @@
+//! Parameters of a query or a statement of the operator's own: `:name` in its text becomes a placeholder, and the value
+//! is bound.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use weir_plugin_sdk::serde_json::{self, Map, Value as Json, json};
+use weir_plugin_sdk::shape::Param;
+use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
+use weir_statements::{SqlToken, TokenKind, tokens};
+
+use crate::dialect::{Dialect, postgresql_type};
+use crate::native;
+use crate::statement::Builder;
+
+const PARAMETERS_MAX: usize = 100;
+const LIST_MAX: usize = 1_000;
+const NAME_MAX: usize = 63;
+
+/// The parameters as a contract declares them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Declared(Map<String, Json>);
+
+#[derive(Clone, Debug)]
+struct Parameter {
+    name: String,
+    /// The type of the value, or of each value of a list.
+    kind: Type,
+    is_list: bool,
+    required: bool,
+    description: Option<String>,
+    /// The value that it has while the columns are looked at.
+    example: Json,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    r#type: Type,
+    of: Option<Type>,
+    #[serde(default)]
+    required: bool,
+    description: Option<String>,
+    #[serde(default)]
+    example: Json,
+}
+
+/// A text whose parameters have become placeholders.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pub(crate) text: String,
+    dialect: Dialect,
+    /// In the order of their numbers.
+    parameters: Vec<Parameter>,
+}
+
+impl Template {
+    pub(crate) fn parse(text: &str, declared: &Declared, dialect: Dialect) -> Result<Self, Error> {
+        let declared = declared.parameters()?;
+        let all = tokens(text, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
+        let mut template = Self {
+            text: String::with_capacity(text.len() + 64),
+            dialect,
+            parameters: Vec::new(),
+        };
+        let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+        let mut place = 0;
+        for token in &all {
+            match token.kind {
+                TokenKind::Parameter => {
+                    let is_each = stands_for_each(&code, place);
+                    let expression = template.parameter(&token.text[1..], is_each, &declared)?;
+                    template.text.push_str(&expression);
+                }
+                TokenKind::Placeholder => {
+                    let what = format!("it has {}; write `:name` and declare the name", token.text);
+                    return Err(refused(&what));
+                }
+                _ => template.text.push_str(token.text),
+            }
+            place += usize::from(token.is_code());
+        }
+        let is_used = |wanted: &Parameter| {
+            let mut used = template.parameters.iter();
+            used.any(|parameter| parameter.name == wanted.name)
+        };
+        match declared.iter().find(|parameter| !is_used(parameter)) {
+            Some(unused) => Err(refused(&format!(
+                "`parameters` declares {:?}, which is nowhere in it as `:{}`",
+                unused.name, unused.name
+            ))),
+            None => Ok(template),
+        }
+    }
+
+    /// Returns the expression for one parameter in the text.
+    fn parameter(
+        &mut self,
+        name: &str,
+        is_each: bool,
+        declared: &[Parameter],
+    ) -> Result<String, Error> {
+        let mut known = self.parameters.iter();
+        let place = match known.position(|parameter| parameter.name == name) {
+            Some(place) => place,
+            None => {
+                let mut declared_ones = declared.iter();
+                let Some(found) = declared_ones.find(|parameter| parameter.name == name) else {
+                    return Err(undeclared(name, declared));
+                };
+                self.parameters.push(found.clone());
+                self.parameters.len() - 1
+            }
+        };
+        let parameter = &self.parameters[place];
+        Ok(match parameter.is_list && is_each {
+            true => self.dialect.values_of_list(place + 1, parameter.kind),
+            false => self
+                .dialect
+                .parameter(place + 1, parameter.kind, parameter.is_list),
+        })
+    }
+
+    /// Returns the parameters as the shape has them.
+    pub(crate) fn params(&self) -> Vec<Param> {
+        let param = |parameter: &Parameter| Param {
+            name: parameter.name.clone(),
+            kind: match parameter.is_list {
+                true => Type::List,
+                false => parameter.kind,
+            },
+            required: parameter.required,
+            description: parameter.description.clone(),
+            items: parameter
+                .is_list
+                .then(|| Box::new(Field::new("", parameter.kind))),
+        };
+        self.parameters.iter().map(param).collect()
+    }
+
+    /// Binds the values that a call has for the parameters. They are the first ones of the statement, in the order of
+    /// their numbers.
+    pub(crate) fn bind(
+        &self,
+        options: &Map<String, Json>,
+        zone: &Zone,
+        builder: &mut Builder,
+    ) -> Result<(), Error> {
+        let given = options.get("params").and_then(Json::as_object);
+        for parameter in &self.parameters {
+            let value = given.and_then(|given| given.get(&parameter.name));
+            let value = parameter.bound(value.unwrap_or(&Json::Null), self.dialect, zone)?;
+            builder.bind(value);
+        }
+        Ok(())
+    }
+
+    /// Returns the values under which the columns are looked at.
+    pub(crate) fn examples(&self) -> Result<Vec<Json>, Error> {
+        let zone = Zone::parse("UTC")?;
+        let bound =
+            |parameter: &Parameter| parameter.bound(&parameter.example, self.dialect, &zone);
+        self.parameters.iter().map(bound).collect()
+    }
+}
+
+impl Declared {
+    fn parameters(&self) -> Result<Vec<Parameter>, Error> {
+        if self.0.len() > PARAMETERS_MAX {
+            let message = format!("`parameters` has more than {PARAMETERS_MAX}");
+            return Err(refused(&message));
+        }
+        let each = self.0.iter();
+        each.map(|(name, written)| Parameter::read(name, written))
+            .collect()
+    }
+}
+
+impl Parameter {
+    fn read(name: &str, written: &Json) -> Result<Self, Error> {
+        let wrong = |why: &str| refused(&format!("the parameter {name:?} {why}"));
+        let is_name = name.len() <= NAME_MAX
+            && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name
+                .chars()
+                .all(|next| next.is_ascii_alphanumeric() || next == '_');
+        if !is_name {
+            return Err(wrong(
+                "has a name that is none: use letters, digits and `_`",
+            ));
+        }
+        let written = match written {
+            Json::String(_) => json!({ "type": written }),
+            _ => written.clone(),
+        };
+        let written: Written = serde_json::from_value(written)
+            .map_err(|error| wrong(&format!("is wrong: {error}")))?;
+        let is_list = written.r#type == Type::List;
+        let kind = match (is_list, written.of) {
+            (false, None) => written.r#type,
+            (true, Some(kind)) if kind != Type::Json => kind,
+            (true, _) => {
+                return Err(wrong(
+                    "is a list: say of what with `of`, such as `of: string`",
+                ));
+            }
+            (false, Some(_)) => return Err(wrong("is no list, so it has no `of`")),
+        };
+        if matches!(kind, Type::Record | Type::List) {
+            return Err(wrong("has a type that cannot be bound"));
+        }
+        let parameter = Self {
+            name: name.to_owned(),
+            kind,
+            is_list,
+            required: written.required,
+            description: written.description,
+            example: written.example,
+        };
+        Ok(parameter)
+    }
+
+    /// Returns the value as it is bound. Null stands for an absent one.
+    fn bound(&self, value: &Json, dialect: Dialect, zone: &Zone) -> Result<Json, Error> {
+        if value.is_null() {
+            return Ok(Json::Null);
+        }
+        if !self.is_list {
+            return self.scalar(value, dialect, zone);
+        }
+        let values = value.as_array().ok_or_else(|| self.unfit())?;
+        if values.len() > LIST_MAX {
+            let message = format!("{:?} takes at most {LIST_MAX} values.", self.name);
+            return Err(Error::invalid(message).field(&self.name));
+        }
+        let values = values
+            .iter()
+            .map(|value| self.scalar(value, dialect, zone))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(match dialect {
+            Dialect::Sqlite => Json::Array(values).to_string().into(),
+            Dialect::Postgresql => array(&values).into(),
+        })
+    }
+
+    fn scalar(&self, value: &Json, dialect: Dialect, zone: &Zone) -> Result<Json, Error> {
+        let field = Field::new(&self.name, self.kind);
+        let value = match (self.kind, value) {
+            (Type::String, Json::String(_)) => Value::from_argument(value, &field, zone),
+            (Type::String, _) | (_, Json::Null) => return Err(self.unfit()),
+            _ => Value::from_argument(value, &field, zone),
+        };
+        let bound = match dialect {
+            Dialect::Sqlite => sqlite_value(&value),
+            Dialect::Postgresql => {
+                native::text(&value, postgresql_type(self.kind), None).map(Json::from)
+            }
+        };
+        bound.ok_or_else(|| self.unfit())
+    }
+
+    fn unfit(&self) -> Error {
+        let kind = match self.is_list {
+            true => format!("a list of {} values", word(self.kind)),
+            false => format!("a {} value", word(self.kind)),
+        };
+        Error::invalid(format!("{:?} takes {kind}.", self.name)).field(&self.name)
+    }
+}
+
+/// Returns a value as SQLite has it; `None` for one that it does not have.
+fn sqlite_value(value: &Value<'_>) -> Option<Json> {
+    Some(match value {
+        Value::Null | Value::Unfit(_) => return None,
+        Value::Boolean(value) => i64::from(*value).into(),
+        Value::Integer(value) => i64::try_from(*value).ok()?.into(),
+        Value::Number(value) => (*value).into(),
+        // SQLite compares numbers with numbers: a text would be more than any of them.
+        Value::Decimal(value) => match value.to_integer().map(i64::try_from) {
+            Some(Ok(value)) => value.into(),
+            _ => value.as_str().parse::<f64>().ok()?.into(),
+        },
+        Value::Datetime(value) => value.to_string().into(),
+        Value::Text(value) | Value::Date(value) | Value::Json(value) => value.as_ref().into(),
+    })
+}
+
+/// Writes texts as PostgreSQL reads an array of them.
+fn array(values: &[Json]) -> String {
+    let quoted = |value: &Json| {
+        let text = value.as_str().unwrap_or_default();
+        let escaped: Cow<'_, str> = match text.contains(['"', '\\']) {
+            true => text.replace('\\', "\\\\").replace('"', "\\\"").into(),
+            false => text.into(),
+        };
+        format!("\"{escaped}\"")
+    };
+    let values: Vec<String> = values.iter().map(quoted).collect();
+    format!("{{{}}}", values.join(","))
+}
+
+/// Returns `true` if a parameter is all that stands in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a
+/// SELECT.
+fn stands_for_each(code: &[&SqlToken<'_>], place: usize) -> bool {
+    let is_word = |token: &SqlToken<'_>| {
+        ["in", "any", "some", "all"]
+            .iter()
+            .any(|word| token.is_word(word))
+    };
+    place >= 2
+        && code[place - 1].is_symbol("(")
+        && is_word(code[place - 2])
+        && code.get(place + 1).is_some_and(|next| next.is_symbol(")"))
+}
+
+fn undeclared(name: &str, declared: &[Parameter]) -> Error {
+    let names: Vec<&str> = declared.iter().map(|one| one.name.as_str()).collect();
+    let known = match names.is_empty() {
+        true => "there are none".to_owned(),
+        false => format!("there are {}", names.join(", ")),
+    };
+    refused(&format!(
+        "it has `:{name}`, which `parameters` does not declare: {known}. Where a colon is no parameter, put a blank behind it"
+    ))
+}
+
+fn refused(why: &dyn std::fmt::Display) -> Error {
+    Error::invalid(format!(
+        "The text of the query or statement is wrong: {why}."
+    ))
+    .field("settings")
+}
+
+fn word(kind: Type) -> String {
+    format!("{kind:?}").to_lowercase()
+}
