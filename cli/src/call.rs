@@ -27,7 +27,11 @@ use weir::{
 use weir_plugin_host::CallEvents;
 
 use super::{
-    Done, Failure, Settings, admin::table, block_on, draft, extracted, flags, start,
+    Done, Failure, Settings,
+    admin::table,
+    block_on,
+    draft::{self, ServedPart},
+    extracted, flags, start,
     terminal::TerminalProgress,
 };
 
@@ -40,7 +44,7 @@ pub(super) struct Call {
     /// The MCP endpoint to call, such as http://127.0.0.1:8484/mcp, instead of a configuration
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A spreadsheet to call the drafted tools of
+    /// A spreadsheet or a database to call the drafted tools of
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     file: Option<PathBuf>,
     /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` behind the arguments
@@ -159,7 +163,7 @@ impl Call {
     /// Opens the gateway that is called, of a spreadsheet or of the configuration.
     async fn open(&self) -> Result<App, Failure> {
         let config = match &self.file {
-            Some(file) => draft::file_config(file, true, &self.settings)?,
+            Some(file) => draft::served_config(file, &ServedPart::of_call(file)?, &self.settings)?,
             None => self.settings.config_to_serve(
                 "Name one (--config /path/to/weir.toml), a server that runs (--url http://127.0.0.1:8484/mcp) or a spreadsheet \
                  (--file prices.csv), before the tool",
@@ -167,7 +171,9 @@ impl Call {
         };
         let started = start::briefly(config, Some("call")).await?;
         match &self.file {
-            Some(file) => draft::serve_file(&started, file).await?,
+            Some(file) => {
+                draft::serve_source(&started, file, &ServedPart::of_call(file)?).await?;
+            }
             None => started.load(false).await?,
         }
         Ok(started)

@@ -1,7 +1,10 @@
 //! `weir draft`: looks at a source and prints a contract for it. `weir serve FILE` serves that draft at once.
 
 mod connection;
+mod database;
 mod openapi;
+mod served;
+mod served_report;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,29 +16,31 @@ use clap::Args;
 use reqwest::Url;
 use serde_json::{Value, json};
 use weir::{
-    app::App,
     config::Config,
-    control::operations::sources::{DataSource, SourceFailure, draft_of, look, read_shape},
+    control::operations::sources::{DataSource, SourceFailure, look},
     serving::Serving,
 };
 use weir_connections::ConnectionConfig;
-use weir_contracts::{compile, form};
 use weir_plugin_host::{AdapterFailure, Grant};
 
 use self::connection::Connection;
+pub(super) use self::{
+    served::{ServedPart, serve_source, served_config},
+    served_report::ServedReport,
+};
 use super::{Done, Failure, Settings, block_on, start};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Draft {
-    /// A spreadsheet: .csv, .tsv, .xlsx or .ods
+    /// A spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite database, or the URL of a database, also as env:NAME
     #[arg(conflicts_with_all = ["connection", "url"])]
     file: Option<PathBuf>,
     /// A connection of the configuration
-    #[arg(long, value_name = "NAME", requires = "table")]
+    #[arg(long, value_name = "NAME")]
     connection: Option<String>,
-    /// A table or view of that connection
-    #[arg(long, value_name = "TABLE", requires = "connection")]
+    /// A table or view of the database; --all takes every one
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["url", "all"])]
     table: Option<String>,
     /// A JSON endpoint that answers a list of records
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
@@ -72,6 +77,9 @@ impl Draft {
         if let Some(done) = self.openapi.run(name.as_deref()) {
             return done;
         }
+        if let Some(done) = self.of_database() {
+            return done;
+        }
         let (config, mut source, connection) = self.source()?;
         if let Some(name) = &self.name {
             source = DataSource::new(name, source.adapter, source.settings);
@@ -86,24 +94,23 @@ impl Draft {
         for note in &drafted.notes {
             eprintln!("note: {note}");
         }
-        let missing = connection
-            .map(|connection| connection.missing(drafted.writes))
-            .unwrap_or_default();
-        eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{missing}");
-        eprintln!(
-            "\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them."
-        );
+        say_next(connection.as_ref(), drafted.writes);
         Ok(ExitCode::SUCCESS)
     }
 
     /// Returns a configuration that reaches the source, and the connection that `weir.toml` may lack.
     fn source(&self) -> Result<(Config, DataSource, Option<Connection>), Failure> {
-        match (&self.file, &self.url, &self.connection, &self.table) {
-            (Some(file), ..) => self.of_file(file),
-            (_, Some(url), ..) => self.of_url(url),
-            (.., Some(connection), Some(table)) => self.of_table(connection, table),
+        match (&self.file, &self.url) {
+            (Some(_), _) if self.openapi.all => {
+                Err(anyhow::anyhow!("--all is for a database or an --openapi document").into())
+            }
+            (Some(_), _) if self.table.is_some() => {
+                Err(anyhow::anyhow!("a spreadsheet has no tables: name a sheet with --sheet").into())
+            }
+            (Some(file), _) => self.of_file(file),
+            (_, Some(url)) => self.of_url(url),
             _ => Err(anyhow::anyhow!(
-                "name a FILE, a --connection with a --table, a --url, or an --openapi document"
+                "name a FILE, a --connection with a --table or --all, a --url, or an --openapi document"
             )
             .into()),
         }
@@ -143,60 +150,22 @@ impl Draft {
         }
         let grants = &mut config.plugins.entry("rest".to_owned()).or_default().grants;
         grants.entry(connection.name.clone()).or_insert(Grant::Read);
-        let name = url
-            .path()
-            .rsplit('/')
-            .find(|part| !part.is_empty())
-            .unwrap_or("records");
-        let mut settings =
-            json!({ "connection": connection.name, "sample": true, "list": { "path": path } });
-        if let Some(records) = &self.records {
-            settings["list"]["records"] = json!(records);
-        }
-        Ok((
-            config,
-            DataSource::new(name, "rest", settings),
-            Some(connection),
-        ))
+        let source = served::service_source(&url, &connection.name, &path, self.records.as_deref());
+        Ok((config, source, Some(connection)))
     }
 
     /// Returns the text of `weir.toml`; empty if there is none.
     fn written(&self) -> String {
         std::fs::read_to_string(self.settings.file()).unwrap_or_default()
     }
-
-    fn of_table(
-        &self,
-        connection: &str,
-        table: &str,
-    ) -> Result<(Config, DataSource, Option<Connection>), Failure> {
-        let config = self.settings.config()?;
-        if !config.connections.contains_key(connection) {
-            let known: Vec<&str> = config.connections.keys().map(String::as_str).collect();
-            return Err(anyhow::anyhow!(
-                "there is no connection `{connection}`; there are [{}]",
-                known.join(", ")
-            )
-            .into());
-        }
-        let settings = json!({ "connection": connection, "table": table });
-        Ok((config, DataSource::new(table, "sql", settings), None))
-    }
 }
 
-/// Returns a configuration that reaches one spreadsheet and nothing else.
-pub(super) fn file_config(
-    file: &Path,
-    write: bool,
-    settings: &Settings,
-) -> Result<Config, Failure> {
-    config_of(
-        CONNECTION,
-        file,
-        write,
-        if write { Grant::Write } else { Grant::Read },
-        settings,
-    )
+/// Says how to go on from a draft.
+fn say_next(connection: Option<&Connection>, writes: bool) {
+    let missing = connection.map(|connection| connection.missing(writes));
+    let missing = missing.unwrap_or_default();
+    eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{missing}");
+    eprintln!("\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them.");
 }
 
 fn config_of(
@@ -221,44 +190,6 @@ fn config_of(
     Ok(config)
 }
 
-/// Drafts the file's contract and serves it; without the right to write it gets no writing tools.
-pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure> {
-    let source = file_source(file, CONNECTION)?;
-    let gateway = &started.gateway;
-    let explain = |failure| explained(failure, gateway, &source);
-    let shape = read_shape(gateway, &source).await.map_err(explain)?;
-    let mut offered = shape.clone();
-    let config = started.gateway.config();
-    let sheet = config.plugins.get("sheet");
-    if !matches!(
-        sheet.and_then(|plugin| plugin.grants.get(CONNECTION)),
-        Some(Grant::Write)
-    ) {
-        offered.capabilities.write.clear();
-        offered
-            .capabilities
-            .read_only
-            .get_or_insert_with(|| "the file is served without --write".to_owned());
-    }
-    let drafted = draft_of(gateway, &source, &offered)
-        .await
-        .map_err(explain)?;
-    for note in &drafted.notes {
-        tracing::info!("{note}");
-    }
-    let read = form::read(&file.display().to_string(), &drafted.contract)?;
-    let shapes = read
-        .collections
-        .iter()
-        .map(|collection| (collection.name.clone(), shape.clone()))
-        .collect();
-    started
-        .control
-        .publisher()
-        .serve_alone(compile::compile(&read, &shapes)?);
-    Ok(())
-}
-
 /// Says what to do where a source cannot be looked at from here.
 fn explained(failure: SourceFailure, gateway: &Serving, source: &DataSource) -> Failure {
     let why = match failure {
@@ -271,7 +202,9 @@ fn explained(failure: SourceFailure, gateway: &Serving, source: &DataSource) -> 
             Some(file) => anyhow::anyhow!("{file}: {failure}"),
             None => anyhow::anyhow!("{failure}"),
         },
-        failure @ SourceFailure::Shape(_) => failure.into(),
+        failure @ (SourceFailure::Shape(_)
+        | SourceFailure::Connection(_)
+        | SourceFailure::Absent(_)) => failure.into(),
         SourceFailure::Unservable(why) => anyhow::anyhow!(
             "nothing of `{}` can be served. {}",
             source.title,

@@ -1,7 +1,12 @@
 //! `weir serve` and `weir stdio`: one gateway, two doors.
 
 use std::{
-    io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration,
+    io::IsTerminal,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
@@ -14,18 +19,22 @@ use weir::{
 };
 use weir_contracts::Problem;
 
-use super::{Done, Settings, block_on, clients, draft, runtime, start};
+use super::{
+    Done, Settings, block_on, clients,
+    draft::{ServedPart, ServedReport, serve_source, served_config},
+    runtime, start,
+};
 
 #[derive(Args)]
 pub(super) struct Serve {
-    /// A spreadsheet to serve at once (.csv, .tsv, .xlsx, .ods), instead of a folder of contracts
+    /// What to serve at once, instead of a folder of contracts: a spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite database, or a
+    /// URL (postgresql://, mysql://, https://), also as env:NAME
     file: Option<PathBuf>,
     /// The address for HTTP, such as 127.0.0.1:8484
     #[arg(long, env = "WEIR_LISTEN", value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// Let tools change FILE (create, update, delete)
-    #[arg(long, requires = "file")]
-    write: bool,
+    #[command(flatten)]
+    part: ServedPart,
     /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
     /// the rest (for CI)
     #[arg(long, conflicts_with = "file")]
@@ -36,11 +45,10 @@ pub(super) struct Serve {
 
 #[derive(Args)]
 pub(super) struct Stdio {
-    /// A spreadsheet to serve at once, instead of a folder of contracts
+    /// What to serve at once, instead of a folder of contracts: a spreadsheet, a SQLite database, or a URL, also as env:NAME
     file: Option<PathBuf>,
-    /// Let tools change FILE (create, update, delete)
-    #[arg(long, requires = "file")]
-    write: bool,
+    #[command(flatten)]
+    part: ServedPart,
     /// End with 1 where any contract file, lock, plugin file or connection is refused, or a source is away, instead of serving
     /// the rest (for CI)
     #[arg(long, conflicts_with = "file")]
@@ -63,7 +71,7 @@ impl Serve {
         let read = reading(self.file.is_some(), self.settings.clone(), self.listen);
         let mut config = match &self.file {
             Some(file) => listening(
-                draft::file_config(file, self.write, &self.settings)?,
+                served_config(file, &self.part, &self.settings)?,
                 self.listen,
             )?,
             None => read()?,
@@ -78,8 +86,8 @@ impl Serve {
         {
             Some(listen) => block_on(async {
                 config.http.listen = Some(listen);
-                let (started, reload) =
-                    start(config, self.file.as_deref(), "serve", read, self.strict).await?;
+                let (started, reload, report) =
+                    start(config, self.served(), "serve", read, self.strict).await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| {
@@ -110,6 +118,9 @@ impl Serve {
                         "Console, signed in (once, within a minute; `weir admins link{place}` makes another link):\n  {link}\n"
                     );
                 }
+                if let Some(report) = report {
+                    eprint!("\n{report}");
+                }
                 if terminal || self.file.is_some() {
                     eprint!(
                         "{}",
@@ -135,27 +146,35 @@ impl Serve {
                 if self.file.is_none() {
                     self.settings.names_something(&config, STDIO_ADVICE)?;
                 }
-                stdio(config, self.file, Endpoint::All, read, self.strict)
+                stdio(config, self.served(), Endpoint::All, read, self.strict)
             }
         }
+    }
+}
+
+impl Serve {
+    /// Returns what is served at once.
+    fn served(&self) -> Option<(&Path, &ServedPart)> {
+        self.file.as_deref().map(|file| (file, &self.part))
     }
 }
 
 impl Stdio {
     pub(super) fn run(self) -> Done {
         let config = match &self.file {
-            Some(file) => draft::file_config(file, self.write, &self.settings)?,
+            Some(file) => served_config(file, &self.part, &self.settings)?,
             None => self.settings.config_to_serve(STDIO_ADVICE)?,
         };
         let endpoint = super::view(&config, self.view.as_deref())?;
-        let read = reading(self.file.is_some(), self.settings, None);
-        stdio(config, self.file, endpoint, read, self.strict)
+        let read = reading(self.file.is_some(), self.settings.clone(), None);
+        let served = self.file.as_deref().map(|file| (file, &self.part));
+        stdio(config, served, endpoint, read, self.strict)
     }
 }
 
 /// What a client that starts Weir without anything to serve is told to name.
-const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet \
-                            (`weir stdio /path/to/prices.csv`)";
+const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet or \
+                            database (`weir stdio /path/to/prices.csv`)";
 
 /// Returns how the configuration is read at the start and at each reload.
 fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
@@ -180,14 +199,17 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
 
 fn stdio(
     config: Config,
-    file: Option<PathBuf>,
+    served: Option<(&Path, &ServedPart)>,
     endpoint: Endpoint,
     read: Read,
     strict: bool,
 ) -> Done {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let (started, _) = start(config, file.as_deref(), "stdio", read, strict).await?;
+        let (started, _, report) = start(config, served, "stdio", read, strict).await?;
+        if let Some(report) = report {
+            report.log();
+        }
         let key = start::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(
@@ -215,18 +237,21 @@ fn stdio(
 
 async fn start(
     config: Config,
-    file: Option<&std::path::Path>,
+    served: Option<(&Path, &ServedPart)>,
     process: &str,
     read: Read,
     strict: bool,
-) -> Result<(App, Arc<Reload>), super::Failure> {
+) -> Result<(App, Arc<Reload>, Option<ServedReport>), super::Failure> {
     // A reload that is asked for during the start is done at its end; unheard, the signal would end the process.
     let hangups = start::hangups();
     let started = start::open(config, Some(process)).await?;
-    match file {
-        Some(file) => draft::serve_file(&started, file).await?,
-        None => started.load(strict).await?,
-    }
+    let report = match served {
+        Some((file, part)) => Some(serve_source(&started, file, part).await?),
+        None => {
+            started.load(strict).await?;
+            None
+        }
+    };
     // What other servers list is published a moment later.
     if started.gateway.snapshot().catalogue.is_empty()
         && started.gateway.config().upstreams.is_empty()
@@ -237,14 +262,14 @@ async fn start(
             folder.display()
         );
     }
-    started.watch(file.is_none());
+    started.watch(served.is_none());
     let reload = Arc::new(Reload::new(
         started.control.clone(),
         started.connections.clone(),
         read,
     ));
     tokio::spawn(start::follow_hangups(hangups, reload.clone()));
-    Ok((started, reload))
+    Ok((started, reload, report))
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

@@ -3,6 +3,8 @@
 //! The text is written by hand, since it is for a person to read and change: one line a field, a comment where a
 //! choice was made. It compiles unchanged with the shape it was drafted from.
 
+mod changes;
+mod database;
 mod questions;
 mod words;
 pub(crate) mod yaml;
@@ -18,6 +20,7 @@ use crate::{
     form, name, secret,
     shape::{Field, Reading, Shape, Type},
 };
+pub use database::{DatabaseDraft, DatabaseInput, LeftOutTable, TableDraft, draft_database};
 use weir_text::shorten;
 use yaml::{flow, scalar};
 
@@ -124,6 +127,8 @@ struct Drafter<'a> {
     /// Column → name of its fields.
     names: BTreeMap<&'a str, String>,
     notes: Vec<String>,
+    /// Whether records may be changed and deleted too, where the source can.
+    changes: bool,
 }
 
 impl<'a> Drafter<'a> {
@@ -173,6 +178,7 @@ impl<'a> Drafter<'a> {
             noun,
             names,
             notes,
+            changes: false,
         }
     }
 
@@ -183,9 +189,51 @@ impl<'a> Drafter<'a> {
             false => format!("Records of {}.", self.noun.many),
         };
         let _ = writeln!(text, "contract: {}", scalar(self.input.name));
-        let _ = writeln!(text, "title: {}", scalar(&self.title()));
+        let _ = writeln!(
+            text,
+            "title: {}",
+            scalar(&title(self.input.title, &self.noun))
+        );
         let _ = writeln!(text, "description: {}", scalar(&described));
-        let _ = writeln!(text, "collections:\n  {}:", self.collection());
+        let tools = self.tools();
+        if tools.is_empty() {
+            return Err(self.notes);
+        }
+        let _ = writeln!(text, "collections:");
+        self.collection_text(&mut text);
+        let _ = write!(text, "tools:\n{tools}");
+        Ok(Draft {
+            contract: text,
+            writes: self.writes(),
+            notes: self.notes,
+        })
+    }
+
+    /// Writes the tools; empty, with a note that says why, if there are none.
+    fn tools(&mut self) -> String {
+        let mut tools = String::new();
+        if !self.columns.is_empty() {
+            self.lookup(&mut tools);
+            self.questions(&mut tools);
+            self.create(&mut tools);
+            if self.changes {
+                self.update(&mut tools);
+                self.delete(&mut tools);
+            }
+        }
+        if tools.is_empty() {
+            let reason = match self.columns.is_empty() {
+                true => "No column is left.",
+                false => "The source can neither be read nor written.",
+            };
+            self.notes.push(reason.to_owned());
+        }
+        tools
+    }
+
+    /// Writes the collection.
+    fn collection_text(&self, text: &mut String) {
+        let _ = writeln!(text, "  {}:", self.collection());
         let _ = writeln!(text, "    adapter: {}", scalar(self.input.adapter));
         let _ = writeln!(text, "    settings: {}", flow(self.input.settings));
         if !self.hidden.is_empty() {
@@ -196,7 +244,7 @@ impl<'a> Drafter<'a> {
             );
             let _ = writeln!(text, "    hide: [{}]", names.join(", "));
         }
-        self.formats(&mut text);
+        self.formats(text);
         if Shape::takes_formats(self.input.adapter) {
             let _ = writeln!(
                 text,
@@ -213,33 +261,13 @@ impl<'a> Drafter<'a> {
                 .collect();
             let _ = writeln!(text, "    null_words: [{}]", words.join(", "));
         }
-        if self.can_write() {
+        if self.writes() {
             let _ = writeln!(
                 text,
                 "    # Take this and the writing tools away to make the collection read-only."
             );
             let _ = writeln!(text, "    write: true");
         }
-        let mut tools = String::new();
-        if !self.columns.is_empty() {
-            self.lookup(&mut tools);
-            self.questions(&mut tools);
-            self.create(&mut tools);
-        }
-        if tools.is_empty() {
-            let reason = match self.columns.is_empty() {
-                true => "No column is left.",
-                false => "The source can neither be read nor written.",
-            };
-            self.notes.push(reason.to_owned());
-            return Err(self.notes);
-        }
-        let _ = write!(text, "tools:\n{tools}");
-        Ok(Draft {
-            contract: text,
-            writes: self.can_write(),
-            notes: self.notes,
-        })
     }
 
     /// Writes how the source formats numbers and dates.
@@ -281,16 +309,11 @@ impl<'a> Drafter<'a> {
             );
             return;
         }
-        let key: Vec<&Field> = shape
-            .key
-            .iter()
-            .filter_map(|key| shape.field(key))
-            .collect();
-        if key.len() != shape.key.len() || !key.iter().all(|field| can(shape, field, "equals")) {
+        let Some(key) = self.asked_key() else {
             self.notes
                 .push("The key cannot be asked for, so there is no lookup.".to_owned());
             return;
-        }
+        };
         let names: Vec<String> = key.iter().map(|field| words::visible(&field.key)).collect();
         let described = format!(
             "Finds one {} by {}.",
@@ -298,7 +321,26 @@ impl<'a> Drafter<'a> {
             names.join(" and ").trim_end_matches('.')
         );
         self.head(text, "get", &self.noun.one, &described, "lookup");
-        for field in key {
+        self.key_fields(text);
+    }
+
+    /// Returns the columns of the key, if there is one by which the source can be asked for a record.
+    fn asked_key(&self) -> Option<Vec<&'a Field>> {
+        let shape = self.shape;
+        let key: Vec<&Field> = shape
+            .key
+            .iter()
+            .filter_map(|key| shape.field(key))
+            .collect();
+        let is_asked = key.len() == shape.key.len()
+            && !key.is_empty()
+            && key.iter().all(|field| can(shape, field, "equals"));
+        is_asked.then_some(key)
+    }
+
+    /// Writes a field for each column of the key.
+    fn key_fields(&self, text: &mut String) {
+        for field in self.asked_key().unwrap_or_default() {
             let typed = self.type_of(field, false);
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
             let help = self.help_of_key(field);
@@ -403,6 +445,11 @@ impl<'a> Drafter<'a> {
         let _ = writeln!(text, "    fields:");
     }
 
+    /// Returns `true` if the draft has a tool that writes.
+    fn writes(&self) -> bool {
+        self.can_write() || self.can_change()
+    }
+
     fn can_write(&self) -> bool {
         let fields = self.written().len();
         self.takes_create() && (1..=form::FIELDS_MAX).contains(&fields) && self.lacking().is_empty()
@@ -454,15 +501,6 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Returns the title for people, with the digits and dates of the file's name.
-    fn title(&self) -> String {
-        let title = words::visible(&self.input.title.replace(['_', '-'], " "));
-        match title.is_empty() {
-            true => words::capital(&self.noun.many),
-            false => words::capital(&words::limited(&title, TITLE_LENGTH)),
-        }
-    }
-
     fn collection(&self) -> String {
         words::joined(&self.noun.many)
     }
@@ -509,6 +547,15 @@ impl<'a> Drafter<'a> {
                 None => "type: text".to_owned(),
             },
         }
+    }
+}
+
+/// Returns the title for people, with the digits and dates of the file's name.
+fn title(given: &str, noun: &words::Noun) -> String {
+    let title = words::visible(&given.replace(['_', '-'], " "));
+    match title.is_empty() {
+        true => words::capital(&noun.many),
+        false => words::capital(&words::limited(&title, TITLE_LENGTH)),
     }
 }
 

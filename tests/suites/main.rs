@@ -14,6 +14,7 @@ mod commands;
 mod conformance;
 mod connecting;
 mod console;
+mod databases;
 mod door;
 mod earlier_state;
 mod extract;

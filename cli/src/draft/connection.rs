@@ -9,6 +9,8 @@ use weir_connections::ConnectionConfig;
 use weir_contracts::draft::contract_name;
 use weir_plugin_host::Grant;
 
+use super::served::DatabasePlace;
+
 /// The block with an address, so that `weir serve` listens wherever it is started from.
 const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
 
@@ -46,6 +48,31 @@ impl Connection {
             quoted(&folder.to_string_lossy())
         );
         Self::new("sheet", title, &keys, config, leads_there)
+    }
+
+    /// Returns the connection of the `sql` adapter to a database. The URL of a new one is written as a reference to the
+    /// environment, since it may hold a password.
+    pub(super) fn to_database(place: &DatabasePlace, config: Option<&Config>) -> Self {
+        let (key, value) = &place.place;
+        let leads_there = |config: &Config, known: &ConnectionConfig| match known {
+            ConnectionConfig::Sqlite { path, .. } => {
+                let known = config.base.join(path).canonicalize();
+                *key == "path" && known.is_ok_and(|known| known == Path::new(value))
+            }
+            ConnectionConfig::Postgresql { url, .. } => *key == "url" && url == value,
+            _ => false,
+        };
+        let written = match *key {
+            "url" if !value.starts_with("env:") => "env:DATABASE_URL",
+            _ => value,
+        };
+        let keys = format!("kind = \"{}\"\n{key} = {}\n", place.kind, quoted(written));
+        let made = Self::new("sql", &place.title, &keys, config, leads_there);
+        Self {
+            // Nobody asked for a database to be written.
+            is_writable: made.is_writable && !made.is_new(),
+            ..made
+        }
     }
 
     /// Returns the connection of the `rest` adapter to the host of a URL, and the path of the URL beneath it.

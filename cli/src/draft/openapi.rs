@@ -38,9 +38,9 @@ pub(super) struct Openapi {
     /// What goes to stdout
     #[arg(long, value_enum, default_value_t = Print::Contract, requires = "document")]
     print: Print,
-    /// Everything that was not taken as it is, and not a few examples
-    #[arg(long, requires = "document")]
-    all: bool,
+    /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract
+    #[arg(long, conflicts_with = "url")]
+    pub(super) all: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

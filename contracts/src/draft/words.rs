@@ -11,7 +11,7 @@ const FIELD_LENGTH: usize = 50;
 const TOOL_PART_LENGTH: usize = 32;
 
 /// The name of a source's records, taken from the source's name.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noun {
     /// `order item`
     pub one: String,
@@ -67,6 +67,19 @@ impl Noun {
         Self {
             one: format!("{before}{one}"),
             many: format!("{before}{many}"),
+        }
+    }
+
+    /// Takes every word and number of a name, for a table that another one is too much like.
+    pub(super) fn of_records(name: &str) -> Self {
+        // The end tells names apart that are long.
+        let words = name::words(&deunicode(name)).join(" ");
+        let long = words.chars().count().saturating_sub(TOOL_PART_LENGTH);
+        let kept: String = words.chars().skip(long).collect();
+        let kept = kept.trim();
+        Self {
+            one: format!("{kept} record"),
+            many: format!("{kept} records"),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod collections;
 pub mod connections;
 pub mod contracts;
+pub mod databases;
 pub mod drafts;
 mod error;
 pub mod form;

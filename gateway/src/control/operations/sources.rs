@@ -13,16 +13,19 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_connections::{Code, ConnectionConfig, mask::is_secret_name};
+use weir_connections::{Code, ConnectionConfig, ConnectionError, mask::is_secret_name};
 use weir_contracts::{
     Shape,
     draft::{Draft, Input, contract_name},
     shape::Type,
 };
-use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Grant, Query};
+use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Grant, Page, Query};
 use weir_text::shorten;
 
-use super::{FailureKind, OperationError, OperationResult, connections::describe_kind};
+use super::{
+    FailureKind, OperationError, OperationResult,
+    connections::{describe_kind, failed},
+};
 use crate::{control::Control, serving::Serving};
 
 /// Rows looked at for low-cardinality columns.
@@ -58,6 +61,11 @@ pub enum SourceFailure {
     /// Nothing of it can be served, one sentence for each reason.
     #[error("nothing of it can be served: {}", .0.join(" "))]
     Unservable(Vec<String>),
+    #[error("{}", .0.message)]
+    Connection(ConnectionError),
+    /// What was named is not there.
+    #[error("{0}")]
+    Absent(String),
 }
 
 /// A source as a request names it.
@@ -185,11 +193,7 @@ pub async fn rows(
         limit,
         ..Query::default()
     };
-    let page = gateway
-        .host()
-        .read(&context(), &source.collection(&shape), &Arc::new(query))
-        .await
-        .map_err(SourceFailure::from)?;
+    let page = read_records(gateway, &source, &shape, &Arc::new(query)).await?;
     let mut rows: Vec<Map<String, Value>> =
         serde_json::from_str(&page.records).map_err(|error| {
             OperationError::invalid(format!("the adapter answered no records: {error}"))
@@ -207,6 +211,17 @@ pub async fn rows(
         masked,
         more: page.next.is_some(),
     })
+}
+
+/// Reads records of a source that no contract is over.
+pub(super) async fn read_records(
+    gateway: &Serving,
+    source: &DataSource,
+    shape: &Shape,
+    query: &Arc<Query>,
+) -> Result<Page, SourceFailure> {
+    let (host, collection) = (gateway.host(), source.collection(shape));
+    Ok(host.read(&context(), &collection, query).await?)
 }
 
 /// Hides values that are named like secrets, at any depth.
@@ -313,7 +328,7 @@ pub async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, Sourc
 }
 
 /// Returns why nothing can be written through the connection of a source, if the configuration says so.
-fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
+pub(super) fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
     let name = source.settings["connection"].as_str()?;
     let config = gateway.config();
     if !config.connections.get(name)?.is_writable() {
@@ -358,7 +373,7 @@ pub async fn draft_of(
     source: &DataSource,
     shape: &Shape,
 ) -> Result<Draft, SourceFailure> {
-    let choices = choices(gateway, source, shape).await;
+    let choices = choices(gateway, source, shape, LOOKED_AT_MAX).await;
     let drafted = weir_contracts::draft::draft(&Input {
         name: &source.name,
         title: &source.title,
@@ -370,11 +385,12 @@ pub async fn draft_of(
     drafted.map_err(SourceFailure::Unservable)
 }
 
-/// Returns the values of text columns that hold few; a source that cannot be read has none.
-async fn choices(
+/// Returns the values of text columns that hold few, as far as so many rows show; a source that cannot be read has none.
+pub(super) async fn choices(
     gateway: &Serving,
     source: &DataSource,
     shape: &Shape,
+    rows_max: usize,
 ) -> BTreeMap<String, Vec<String>> {
     let texts = shape
         .fields
@@ -391,7 +407,7 @@ async fn choices(
         ..Query::default()
     };
     let mut rows = 0;
-    while rows < LOOKED_AT_MAX && !seen.is_empty() {
+    while rows < rows_max && !seen.is_empty() {
         let page = match gateway
             .host()
             .read(&context, &collection, &Arc::new(query.clone()))
@@ -461,6 +477,8 @@ impl From<SourceFailure> for OperationError {
             SourceFailure::Adapter(AdapterFailure::OverLimit(_))
             | SourceFailure::Shape(_)
             | SourceFailure::Unservable(_) => (FailureKind::Invalid, failure.to_string()),
+            SourceFailure::Absent(_) => (FailureKind::NotFound, failure.to_string()),
+            SourceFailure::Connection(error) => return failed(error.clone()),
             SourceFailure::Adapter(AdapterFailure::Failed(why)) => {
                 tracing::error!(why, "a source could not be looked at");
                 (

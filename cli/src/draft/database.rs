@@ -1,0 +1,221 @@
+//! `weir draft` of a database: one table, or every table and view as one contract.
+
+use std::process::ExitCode;
+
+use weir::{
+    app::App,
+    config::Config,
+    control::operations::{
+        databases::{DatabaseRequest, DraftedDatabase, draft_all, find_tables, list_tables, named},
+        sources::{DataSource, look},
+    },
+};
+use weir_connections::ConnectionConfig;
+use weir_contracts::draft::Draft as TableDraft;
+use weir_plugin_host::Grant;
+
+use super::{
+    Draft,
+    connection::Connection,
+    connection_config, explained, say_next,
+    served::{DatabasePlace, NamedSource, database_failure},
+};
+use crate::{Done, Failure, block_on, start};
+
+/// A database that is drafted from.
+struct Database {
+    config: Config,
+    /// The name of its connection.
+    connection: String,
+    title: String,
+    /// What `weir.toml` may lack.
+    lacking: Option<Connection>,
+}
+
+impl Draft {
+    /// Drafts from a database, if one is named.
+    pub(super) fn of_database(&self) -> Option<Done> {
+        let database = match (&self.file, &self.connection) {
+            (Some(file), _) => match NamedSource::read(file) {
+                Ok(NamedSource::Database(place)) => self.named_database(&place),
+                Ok(NamedSource::Sheet) => return None,
+                Ok(NamedSource::Service(_)) => {
+                    Err(anyhow::anyhow!("name the URL of a web service with --url").into())
+                }
+                Err(error) => Err(error.into()),
+            },
+            (None, Some(connection)) => self.known_database(connection),
+            (None, None) => {
+                let needs_one = (self.table.is_some() || self.openapi.all) && self.url.is_none();
+                return needs_one.then(|| {
+                    Err(
+                        anyhow::anyhow!("name the database: a FILE or URL, or a --connection")
+                            .into(),
+                    )
+                });
+            }
+        };
+        Some(database.and_then(|database| self.draft_database(database)))
+    }
+
+    /// Returns a database that the command line names.
+    fn named_database(&self, place: &DatabasePlace) -> Result<Database, Failure> {
+        let known = match self.settings.present() {
+            true => Some(self.settings.config()?),
+            false => None,
+        };
+        let lacking = Connection::to_database(place, known.as_ref()).beside(&self.written());
+        let mut config = match known {
+            Some(config) => config,
+            None => self.settings.config()?,
+        };
+        let name = lacking.name.clone();
+        if lacking.is_new() {
+            let connection = connection_config(place.connection(false))?;
+            config.connections.insert(name.clone(), connection);
+        }
+        let plugin = config.plugins.entry("sql".to_owned()).or_default();
+        plugin.grants.entry(name.clone()).or_insert(Grant::Read);
+        Ok(Database {
+            config,
+            connection: name,
+            title: place.title.clone(),
+            lacking: Some(lacking),
+        })
+    }
+
+    /// Returns a database of the configuration.
+    fn known_database(&self, connection: &str) -> Result<Database, Failure> {
+        let config = self.settings.config()?;
+        let Some(known) = config.connections.get(connection) else {
+            let names: Vec<&str> = config.connections.keys().map(String::as_str).collect();
+            return Err(anyhow::anyhow!(
+                "there is no connection `{connection}`; there are [{}]",
+                names.join(", ")
+            )
+            .into());
+        };
+        if matches!(
+            known,
+            ConnectionConfig::Files { .. } | ConnectionConfig::Http { .. }
+        ) {
+            return Err(anyhow::anyhow!(
+                "`{connection}` is no database: name a FILE of a folder, and a path of a web service with --url"
+            )
+            .into());
+        }
+        Ok(Database {
+            connection: connection.to_owned(),
+            title: connection.to_owned(),
+            lacking: None,
+            config,
+        })
+    }
+
+    fn draft_database(&self, database: Database) -> Done {
+        let Database {
+            config,
+            connection,
+            title,
+            lacking,
+        } = database;
+        let title = self.name.clone().unwrap_or(title);
+        let writes = block_on(async {
+            let started = start::briefly(config, None).await?;
+            if self.openapi.all {
+                let drafted = self.every_table(&started, &connection, &title).await?;
+                return Ok::<_, Failure>(print_database(&drafted));
+            }
+            let drafted = self.one_table(&started, &connection).await?;
+            print!("{}", drafted.contract);
+            for note in &drafted.notes {
+                eprintln!("note: {note}");
+            }
+            Ok(drafted.writes)
+        })??;
+        say_next(lacking.as_ref(), writes);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn every_table(
+        &self,
+        started: &App,
+        connection: &str,
+        title: &str,
+    ) -> Result<DraftedDatabase, Failure> {
+        let sources = find_tables(&started.connections, connection, &[]).await;
+        let sources = sources.map_err(|failure| database_failure(failure, title))?;
+        let request = DatabaseRequest {
+            title: title.to_owned(),
+            sources,
+            changes: false,
+            read_only: None,
+        };
+        let drafted = draft_all(&started.gateway, request).await;
+        drafted.map_err(|failure| database_failure(failure, title))
+    }
+
+    async fn one_table(&self, started: &App, connection: &str) -> Result<TableDraft, Failure> {
+        let listed = list_tables(&started.connections, connection).await;
+        let table = match (&self.table, listed) {
+            (Some(table), Ok(known)) if !is_among(table, &known) => {
+                return Err(anyhow::anyhow!(
+                    "{connection}: there is no table or view `{table}`; {}",
+                    named(&known)
+                )
+                .into());
+            }
+            (Some(table), _) => table.clone(),
+            (None, Ok(known)) if known.len() == 1 => known[0].clone(),
+            (None, Ok(known)) => {
+                return Err(anyhow::anyhow!(
+                    "{connection}: name a table with --table, or take every one with --all; {}",
+                    named(&known)
+                )
+                .into());
+            }
+            (None, Err(failure)) => return Err(database_failure(failure, connection)),
+        };
+        let mut source = DataSource::new(
+            &table,
+            "sql",
+            serde_json::json!({ "connection": connection, "table": table }),
+        );
+        if let Some(name) = &self.name {
+            source = DataSource::new(name, source.adapter, source.settings);
+        }
+        let gateway = &started.gateway;
+        let drafted = look(gateway, &source).await;
+        drafted.map_err(|failure| explained(failure, gateway, &source))
+    }
+}
+
+/// Returns whether a database has a table of this name, in any case or with its schema.
+fn is_among(table: &str, known: &[String]) -> bool {
+    let bare = table.rsplit_once('.').map_or(table, |(_, bare)| bare);
+    let is_same = |known: &String| {
+        let names = [known.as_str(), known.rsplit('.').next().unwrap_or_default()];
+        names
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(table) || *known == bare)
+    };
+    known.iter().any(is_same)
+}
+
+/// Prints the contract of a whole database and its notes. Returns whether it writes.
+fn print_database(drafted: &DraftedDatabase) -> bool {
+    print!("{}", drafted.contract);
+    for table in &drafted.tables {
+        for note in &table.notes {
+            eprintln!("note: {}: {note}", table.table);
+        }
+    }
+    for table in &drafted.left_out {
+        eprintln!(
+            "left out: {}: {}.",
+            table.table,
+            table.why.trim_end_matches('.')
+        );
+    }
+    drafted.writes
+}

@@ -1,0 +1,106 @@
+//! The first screen of what is served at once: what was understood of the source, and what was left out and why.
+
+use std::fmt::{self, Write as _};
+
+use weir::control::operations::databases::DraftedDatabase;
+use weir_contracts::{Shape, draft::Draft, name::quoted};
+
+/// Tables that are named one by one; more of them are counted.
+const TABLES_MAX: usize = 40;
+/// Notes on one table.
+const NOTES_MAX: usize = 5;
+
+/// What a person reads before anything is called.
+pub(crate) struct ServedReport {
+    lines: Vec<String>,
+}
+
+impl ServedReport {
+    /// Writes each line to the log, for a process whose screen is a client's.
+    pub(crate) fn log(&self) {
+        for line in &self.lines {
+            tracing::info!("{}", line.trim());
+        }
+    }
+}
+
+impl fmt::Display for ServedReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}"))
+    }
+}
+
+/// Tells what became of each table of a database, or of each sheet of a workbook.
+pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedReport {
+    let (tables, left_out) = (&drafted.tables, &drafted.left_out);
+    let tools: usize = tables.iter().map(|table| table.tools.len()).sum();
+    let access = match drafted.writes {
+        true => "which also write",
+        false => "which read alone",
+    };
+    let all = tables.len() + left_out.len();
+    let mut lines = vec![format!(
+        "{title}: {} of {all} tables and views served by {tools} tools, {access}.",
+        tables.len()
+    )];
+    for table in tables.iter().take(TABLES_MAX) {
+        let shape = drafted.shapes.get(&table.collection);
+        let what = shape.map(described).unwrap_or_default();
+        lines.push(format!(
+            "  {}: {what}{}",
+            table.table,
+            table.tools.join(", ")
+        ));
+        let notes = table.notes.iter().filter(|note| !is_of_all(note));
+        lines.extend(notes.take(NOTES_MAX).map(|note| format!("    {note}")));
+    }
+    if tables.len() > TABLES_MAX {
+        lines.push(format!("  and {} more", tables.len() - TABLES_MAX));
+    }
+    if !left_out.is_empty() {
+        lines.push("Left out; `--tables` names those that are to be served:".to_owned());
+    }
+    for table in left_out.iter().take(TABLES_MAX) {
+        let why = table.why.trim_end_matches('.');
+        lines.push(format!("  {}: {why}.", table.table));
+    }
+    if left_out.len() > TABLES_MAX {
+        lines.push(format!("  and {} more", left_out.len() - TABLES_MAX));
+    }
+    ServedReport { lines }
+}
+
+/// Tells what is known of one spreadsheet or service.
+pub(super) fn sheet_report(drafted: &Draft, shape: &Shape) -> ServedReport {
+    let mut lines = vec![format!(
+        "{}: {}",
+        shape.name,
+        described(shape).trim_end_matches("; ")
+    )];
+    lines.extend(drafted.notes.iter().map(|note| format!("  {note}")));
+    ServedReport { lines }
+}
+
+/// Returns `true` for what is said of all tables at once.
+fn is_of_all(note: &str) -> bool {
+    note.starts_with("No tool writes: it is served without --write")
+}
+
+/// Names the columns and the key.
+fn described(shape: &Shape) -> String {
+    let mut text = match shape.fields.len() {
+        1 => "1 column".to_owned(),
+        columns => format!("{columns} columns"),
+    };
+    match shape.key.is_empty() {
+        true => text.push_str(", no key"),
+        false => {
+            let key: Vec<String> = shape.key.iter().map(|column| quoted(column)).collect();
+            let _ = write!(text, ", key {}", key.join(" and "));
+        }
+    }
+    text.push_str("; ");
+    text
+}

@@ -1,0 +1,167 @@
+//! One contract for many tables of one connection: what `weir serve shop.db` serves and `weir draft --all` prints.
+
+use std::{collections::BTreeSet, fmt::Write as _};
+
+use super::{Drafter, Input, as_read, title, words, words::Noun, yaml::scalar};
+use crate::shape::Shape;
+
+/// The tables of a database, or the sheets of a workbook.
+pub struct DatabaseInput<'a> {
+    /// The name of the contract.
+    pub name: &'a str,
+    /// The name of the database, as people wrote it.
+    pub title: &'a str,
+    /// In the order in which the contract has them; the title of each is its table's name.
+    pub tables: &'a [Input<'a>],
+    /// Whether records may be changed and deleted too, where the source can.
+    pub changes: bool,
+    /// The most tools of the contract: an agent reads them all.
+    pub tools_max: usize,
+}
+
+pub struct DatabaseDraft {
+    /// The contract file, YAML; compiles unchanged with the shapes of the tables.
+    pub contract: String,
+    pub writes: bool,
+    pub tables: Vec<TableDraft>,
+    pub left_out: Vec<LeftOutTable>,
+}
+
+/// What the contract has of one table.
+pub struct TableDraft {
+    pub table: String,
+    /// The name of its collection.
+    pub collection: String,
+    pub tools: Vec<String>,
+    /// A sentence for each thing that was left out or guessed.
+    pub notes: Vec<String>,
+}
+
+/// A table of which the contract has nothing.
+pub struct LeftOutTable {
+    pub table: String,
+    pub why: String,
+}
+
+/// Drafts one contract. The error is for tables of which no tool can be made: each with the reason.
+pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<LeftOutTable>> {
+    let read: Vec<(Shape, Vec<String>)> = input
+        .tables
+        .iter()
+        .map(|table| as_read(table.shape))
+        .collect();
+    let titles: Vec<&str> = input.tables.iter().map(|table| table.title).collect();
+    let nouns = nouns(&titles);
+    let (mut collections, mut tools) = (String::new(), String::new());
+    let (mut tables, mut left_out) = (Vec::new(), Vec::new());
+    let (mut count, mut writes) = (0, false);
+    for ((table, (shape, notes)), noun) in input.tables.iter().zip(&read).zip(nouns) {
+        let mut drafter = Drafter::new(table, shape);
+        drafter.noun = noun;
+        drafter.notes.extend(notes.iter().cloned());
+        drafter.changes = input.changes;
+        let own = drafter.tools();
+        let names = tool_names(&own);
+        let why = match names.len() {
+            0 => Some(drafter.notes.join(" ")),
+            more if count + more > input.tools_max => Some(format!(
+                "the contract has {count} tools without it, and {} are the most",
+                input.tools_max
+            )),
+            _ => None,
+        };
+        if let Some(why) = why {
+            let table = table.title.to_owned();
+            left_out.push(LeftOutTable { table, why });
+            continue;
+        }
+        count += names.len();
+        writes |= drafter.writes();
+        drafter.collection_text(&mut collections);
+        tools.push_str(&own);
+        tables.push(TableDraft {
+            table: table.title.to_owned(),
+            collection: drafter.collection(),
+            tools: names,
+            notes: drafter.notes,
+        });
+    }
+    if tables.is_empty() {
+        return Err(left_out);
+    }
+    let mut contract = String::new();
+    let (name, title) = (
+        scalar(input.name),
+        title(input.title, &Noun::of(input.title)),
+    );
+    let described = format!("Records of {title}: {}.", listed(&tables));
+    let _ = writeln!(contract, "contract: {name}");
+    let _ = writeln!(contract, "title: {}", scalar(&title));
+    let _ = writeln!(contract, "description: {}", scalar(&described));
+    let _ = write!(contract, "collections:\n{collections}tools:\n{tools}");
+    Ok(DatabaseDraft {
+        contract,
+        writes,
+        tables,
+        left_out,
+    })
+}
+
+/// Names the first collections.
+fn listed(tables: &[TableDraft]) -> String {
+    const NAMED_MAX: usize = 20;
+    let names = tables.iter().take(NAMED_MAX);
+    let mut names: Vec<String> = names
+        .map(|table| table.collection.replace('_', " "))
+        .collect();
+    if tables.len() > NAMED_MAX {
+        names.push(format!("{} more", tables.len() - NAMED_MAX));
+    }
+    names.join(", ")
+}
+
+fn tool_names(tools: &str) -> Vec<String> {
+    let names = tools
+        .lines()
+        .filter_map(|line| line.strip_prefix("  - tool: "));
+    names.map(str::to_owned).collect()
+}
+
+/// Names the records of each table, no two alike. A table that is called as its records are, and needs no schema to be
+/// named, comes first to a name; another one takes more of its own name, and a number in the end.
+fn nouns(titles: &[&str]) -> Vec<Noun> {
+    let own: Vec<Noun> = titles
+        .iter()
+        .map(|title| Noun::of(table_of(title)))
+        .collect();
+    let mut order: Vec<usize> = (0..titles.len()).collect();
+    order.sort_by_key(|&at| {
+        let is_own = words::joined(&own[at].many) == titles[at].to_lowercase();
+        (!is_own, titles[at].contains('.'))
+    });
+    let mut taken = BTreeSet::new();
+    let mut nouns: Vec<Option<Noun>> = titles.iter().map(|_| None).collect();
+    for at in order {
+        let whole = titles[at].replace('.', " ");
+        let named = [own[at].clone(), Noun::of(&whole), Noun::of_records(&whole)];
+        let numbered = (2..).map(|number| Noun::of_records(&format!("{whole} {number}")));
+        let mut is_free = |noun: &Noun| {
+            let names = [&noun.one, &noun.many].map(|words| words::joined(words));
+            let free = names.iter().all(|name| !taken.contains(name));
+            if free {
+                taken.extend(names);
+            }
+            free
+        };
+        nouns[at] = named.into_iter().chain(numbered).find(|noun| is_free(noun));
+    }
+    nouns
+        .into_iter()
+        .map(|noun| noun.expect("numbers do not end"))
+        .collect()
+}
+
+/// Returns the name of a table without its schema.
+fn table_of(title: &str) -> &str {
+    title.rsplit_once('.').map_or(title, |(_, table)| table)
+}

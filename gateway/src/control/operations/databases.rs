@@ -1,0 +1,266 @@
+//! Many sources as one contract: the tables of a database, or the sheets of a workbook.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use weir_connections::{Connection, ConnectionError, Connections, browse::SourceQuery};
+use weir_contracts::{
+    Shape,
+    draft::{
+        DatabaseDraft, DatabaseInput, Input, LeftOutTable, TableDraft, contract_name,
+        draft_database,
+    },
+};
+use weir_plugin_host::Query;
+use weir_text::shorten;
+
+use super::sources::{DataSource, SourceFailure, choices, read_only, read_records, read_shape};
+use crate::serving::Serving;
+
+/// The most tools of one contract that is drafted so: an agent reads them all.
+pub const TOOLS_MAX: usize = 100;
+/// Tables of one database that are named at all.
+const TABLES_MAX: usize = 5_000;
+/// Records of a table that is small enough to be served without a key.
+const SMALL_ROWS_MAX: u32 = 1_000;
+/// Rows of each table that are looked at for columns of few values.
+const LOOKED_AT_MAX: usize = 5_000;
+/// The time that listing the tables may take.
+const LISTING_MAX: Duration = Duration::from_secs(30);
+/// Names in one message.
+const NAMED_MAX: usize = 60;
+
+/// What is drafted as one contract.
+pub struct DatabaseRequest {
+    pub title: String,
+    /// Its tables; the title of each is what people call it.
+    pub sources: Vec<DataSource>,
+    /// Whether records may be changed and deleted too, where the source can.
+    pub changes: bool,
+    /// Why nothing may be written, beside what the configuration says.
+    pub read_only: Option<&'static str>,
+}
+
+/// A contract, and the shapes it was made of.
+pub struct DraftedDatabase {
+    pub contract: String,
+    pub writes: bool,
+    pub tables: Vec<TableDraft>,
+    pub left_out: Vec<LeftOutTable>,
+    /// By collection.
+    pub shapes: BTreeMap<String, Shape>,
+}
+
+/// Returns the tables and views of a connection as sources, all of them or those that are named. A name that is not there
+/// is refused with those that are.
+pub async fn find_tables(
+    connections: &Connections,
+    name: &str,
+    wanted: &[String],
+) -> Result<Vec<DataSource>, SourceFailure> {
+    let known = list_tables(connections, name).await?;
+    let is_known = |table: &&String| !known.contains(*table);
+    if let Some(absent) = wanted.iter().find(is_known) {
+        return Err(SourceFailure::Absent(format!(
+            "there is no table or view `{}`; {}",
+            shorten(absent, 64),
+            named(&known)
+        )));
+    }
+    let wanted: BTreeSet<&String> = wanted.iter().collect();
+    let tables = known
+        .iter()
+        .filter(|table| wanted.is_empty() || wanted.contains(table));
+    let source = |table: &String| {
+        DataSource::new(table, "sql", json!({ "connection": name, "table": table }))
+    };
+    Ok(tables.map(source).collect())
+}
+
+/// Returns the names of the tables and views that a connection may read.
+pub async fn list_tables(
+    connections: &Connections,
+    name: &str,
+) -> Result<Vec<String>, SourceFailure> {
+    let Some(connection @ Connection::Sql(_)) = connections.get(name) else {
+        let why = format!("`{name}` is no open connection to a database");
+        return Err(SourceFailure::Absent(why));
+    };
+    let deadline = Instant::now() + LISTING_MAX;
+    let mut tables: Vec<String> = Vec::new();
+    loop {
+        let after = tables.last().cloned().unwrap_or_default();
+        let query = SourceQuery {
+            text: "",
+            after: &after,
+            deadline,
+        };
+        let page = connection.sources(query).await?;
+        tables.extend(page.sources.into_iter().map(|source| source.name));
+        if page.next.is_none() || tables.len() >= TABLES_MAX {
+            return Ok(tables);
+        }
+    }
+}
+
+/// Says which tables there are.
+pub fn named(tables: &[String]) -> String {
+    if tables.is_empty() {
+        return "it has no table or view that may be read".to_owned();
+    }
+    let names: Vec<String> = tables
+        .iter()
+        .take(NAMED_MAX)
+        .map(|table| format!("`{table}`"))
+        .collect();
+    let more = match tables.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("there are {}{more}", names.join(", "))
+}
+
+/// Drafts one contract over many sources. Each that cannot be in it is left out with the reason.
+pub async fn draft_all(
+    gateway: &Serving,
+    request: DatabaseRequest,
+) -> Result<DraftedDatabase, SourceFailure> {
+    let mut looked_at = Vec::new();
+    let mut left_out = Vec::new();
+    for source in request.sources {
+        let why = match looked_at.len() < TOOLS_MAX {
+            true => match look_at(gateway, &source, request.read_only).await {
+                Ok(found) => {
+                    looked_at.push((source, found));
+                    continue;
+                }
+                Err(why) => why,
+            },
+            false => format!("{TOOLS_MAX} tables were looked at, and no more are"),
+        };
+        let table = source.title;
+        left_out.push(LeftOutTable { table, why });
+    }
+    let inputs: Vec<Input<'_>> = looked_at
+        .iter()
+        .map(|(source, found)| Input {
+            name: &source.name,
+            title: &source.title,
+            adapter: source.adapter,
+            settings: &source.settings,
+            shape: &found.offered,
+            choices: &found.choices,
+        })
+        .collect();
+    let drafted = draft_database(&DatabaseInput {
+        name: &contract_name(&request.title),
+        title: &request.title,
+        tables: &inputs,
+        changes: request.changes,
+        tools_max: TOOLS_MAX,
+    });
+    drop(inputs);
+    let reasons = |left_out: &[LeftOutTable]| match left_out.is_empty() {
+        true => vec!["There is no table or view that may be read.".to_owned()],
+        false => left_out
+            .iter()
+            .map(|table| format!("{}: {}.", table.table, table.why.trim_end_matches('.')))
+            .collect(),
+    };
+    let drafted = drafted.map_err(|also| {
+        left_out.extend(also);
+        SourceFailure::Unservable(reasons(&left_out))
+    })?;
+    Ok(with_shapes(drafted, left_out, looked_at))
+}
+
+fn with_shapes(
+    drafted: DatabaseDraft,
+    mut left_out: Vec<LeftOutTable>,
+    looked_at: Vec<(DataSource, TableLook)>,
+) -> DraftedDatabase {
+    left_out.extend(drafted.left_out);
+    let mut by_table: BTreeMap<String, Shape> = looked_at
+        .into_iter()
+        .map(|(source, found)| (source.title, found.shape))
+        .collect();
+    let shape = |table: &TableDraft| {
+        let shape = by_table.remove(&table.table)?;
+        Some((table.collection.clone(), shape))
+    };
+    DraftedDatabase {
+        shapes: drafted.tables.iter().filter_map(shape).collect(),
+        contract: drafted.contract,
+        writes: drafted.writes,
+        tables: drafted.tables,
+        left_out,
+    }
+}
+
+/// What is known of one table.
+struct TableLook {
+    /// As it describes itself.
+    shape: Shape,
+    /// With the writes that are allowed alone.
+    offered: Shape,
+    choices: BTreeMap<String, Vec<String>>,
+}
+
+/// Looks at one table. The error says why it is left out.
+async fn look_at(
+    gateway: &Serving,
+    source: &DataSource,
+    why_read_only: Option<&'static str>,
+) -> Result<TableLook, String> {
+    let shape = read_shape(gateway, source)
+        .await
+        .map_err(|failure| failure.to_string())?;
+    let is_sheet = source.adapter == "sheet";
+    if shape.key.is_empty() && !is_sheet && is_large(gateway, source, &shape).await? {
+        return Err(format!(
+            "it has no key, and more than {SMALL_ROWS_MAX} records"
+        ));
+    }
+    let mut offered = shape.clone();
+    let why_read_only = why_read_only.map(str::to_owned);
+    if let Some(why) = why_read_only.or_else(|| read_only(gateway, source))
+        && !offered.capabilities.write.is_empty()
+    {
+        offered.capabilities.write.clear();
+        offered.capabilities.read_only.get_or_insert(why);
+    }
+    let choices = choices(gateway, source, &shape, LOOKED_AT_MAX).await;
+    Ok(TableLook {
+        shape,
+        offered,
+        choices,
+    })
+}
+
+/// Returns whether a table has more records than an agent finds its way through without a key.
+async fn is_large(gateway: &Serving, source: &DataSource, shape: &Shape) -> Result<bool, String> {
+    let columns = shape.fields.iter().map(|field| field.key.clone()).take(1);
+    let query = Query {
+        columns: columns.collect(),
+        limit: SMALL_ROWS_MAX,
+        ..Query::default()
+    };
+    let page = read_records(gateway, source, shape, &Arc::new(query)).await;
+    match page {
+        Ok(page) => Ok(page.next.is_some()),
+        Err(failure) => Err(failure.to_string()),
+    }
+}
+
+impl From<ConnectionError> for SourceFailure {
+    fn from(error: ConnectionError) -> Self {
+        if let Some(details) = &error.details {
+            tracing::info!(details, "a connection refused: {}", error.message);
+        }
+        Self::Connection(error)
+    }
+}

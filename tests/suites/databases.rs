@@ -1,0 +1,308 @@
+//! A whole database at once: served without a configuration, and drafted as one contract.
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Modern, Postgres, gateway::read_output};
+
+/// A shop with what databases have: keys and references, a view, records without a key, and columns of bytes.
+const SHOP: &str = "
+    CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL, country TEXT NOT NULL);
+    CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customers (id),
+        status TEXT NOT NULL, total NUMERIC(10, 2) NOT NULL, ordered DATE NOT NULL);
+    CREATE TABLE notes (author TEXT, words TEXT);
+    CREATE VIEW paid AS SELECT id, total FROM orders WHERE status = 'paid';
+    INSERT INTO customers VALUES (1, 'Ann', 'NO'), (2, 'Ben', 'NO'), (3, 'Cem', 'TR'), (4, 'Dee', 'NO'), (5, 'Eva', 'TR'),
+        (6, 'Fil', 'NO');
+    INSERT INTO orders VALUES (10, 1, 'paid', 12.5, '2026-10-01'), (11, 1, 'open', 7, '2026-10-02'),
+        (12, 3, 'paid', 3, '2026-11-01'), (13, 3, 'open', 3, '2026-11-01'), (14, 3, 'paid', 3, '2026-11-01'),
+        (15, 2, 'paid', 1, '2026-11-05');
+    INSERT INTO notes VALUES ('Ann', 'called'), ('Ben', 'wrote');
+";
+/// More records than are served without a key.
+const VISITS: &str = "
+    CREATE TABLE visits (page TEXT, seconds INTEGER);
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
+        INSERT INTO visits SELECT '/' || i, i FROM n;
+";
+
+fn shop(house: House) -> House {
+    let database = Connection::open(house.path().join("data/shop.db")).expect("a database");
+    database.execute_batch(SHOP).expect("a shop");
+    database.execute_batch(VISITS).expect("visits");
+    drop(database);
+    house
+}
+
+/// Returns the words of a command that needs no configuration.
+fn alone<'w>(house: &'w House, words: &[&'w str]) -> Vec<String> {
+    let plugins = house.plugins().display().to_string();
+    let fixed = ["--plugins", &plugins, "--state", "state"];
+    let all = words.iter().chain(fixed.iter());
+    all.map(|word| (*word).to_owned()).collect()
+}
+
+fn serve(house: &House, words: &[&str]) -> Gateway {
+    let words = alone(
+        house,
+        &[&["serve"], words, &["--listen", "127.0.0.1:0"]].concat(),
+    );
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Gateway::start(house.weir(&words))
+}
+
+fn run(house: &House, words: &[&str]) -> (i32, String, String) {
+    let words = alone(house, words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    house.run(&words)
+}
+
+async fn tool_names(client: &Modern) -> Vec<String> {
+    let (tools, _) = client.list().await;
+    let names = tools.iter().filter_map(|tool| tool["name"].as_str());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_database_file_is_served_at_once_and_says_what_it_is() {
+    let house = shop(House::new());
+    let gateway = serve(&house, &["data/shop.db"]);
+    gateway.wait_for_log("Claude Code");
+    let screen = gateway.log();
+    for line in [
+        "shop: 4 of 5 tables and views served by 10 tools, which read alone.",
+        "  customers: 3 columns, key 'id'; get_customer, list_customers, summarize_customers",
+        "  notes: 2 columns, no key; list_notes, summarize_notes",
+        "  visits: it has no key, and more than 1000 records.",
+    ] {
+        assert!(
+            screen.lines().any(|known| known == line),
+            "{line}\n{screen}"
+        );
+    }
+    let client = Modern::new(gateway.url());
+    let names = tool_names(&client).await;
+    let expected = [
+        "get_customer",
+        "get_order",
+        "list_customers",
+        "list_notes",
+        "list_orders",
+        "list_paids",
+        "summarize_customers",
+        "summarize_notes",
+        "summarize_orders",
+        "summarize_paids",
+    ];
+    assert_eq!(names, expected, "nothing writes");
+    let order = client.call("get_order", json!({ "id": 12 })).await;
+    assert_eq!(order["structuredContent"]["customer_id"], 3, "{order}");
+    let paid = client
+        .call(
+            "summarize_orders",
+            json!({ "status": "paid", "measures": ["count", "sum(total)"] }),
+        )
+        .await;
+    let expected = json!([{ "count": 4, "sum(total)": "19.50" }]);
+    let records = &paid["structuredContent"]["records"];
+    assert_eq!(records[0]["count"], expected[0]["count"], "{paid}");
+    assert!(
+        records[0]["sum(total)"]
+            .as_str()
+            .is_some_and(|sum| sum.starts_with("19.5")),
+        "{paid}"
+    );
+}
+
+#[tokio::test]
+async fn tables_are_chosen_and_written_where_asked_for() {
+    let house = shop(House::new());
+    let (code, _, err) = run(
+        &house,
+        &["serve", "data/shop.db", "--tables", "customers,order"],
+    );
+    assert_ne!(code, 0);
+    assert!(
+        err.contains("there is no table or view `order`; there are `customers`, `notes`, `orders`, `paid`, `visits`"),
+        "{err}"
+    );
+    let gateway = serve(
+        &house,
+        &["data/shop.db", "--tables", "customers", "--write"],
+    );
+    let client = Modern::new(gateway.url());
+    let expected = [
+        "create_customer",
+        "delete_customer",
+        "get_customer",
+        "list_customers",
+        "summarize_customers",
+        "update_customer",
+    ];
+    assert_eq!(tool_names(&client).await, expected);
+    let changed = client
+        .call("update_customer", json!({ "id": 2, "country": "TR" }))
+        .await;
+    assert_eq!(
+        changed["structuredContent"]["record"]["country"], "TR",
+        "{changed}"
+    );
+    let deleted = client.call("delete_customer", json!({ "id": 6 })).await;
+    assert_eq!(
+        deleted["structuredContent"]["status"], "deleted",
+        "{deleted}"
+    );
+    let database = Connection::open(house.path().join("data/shop.db")).expect("the database");
+    let left: i64 = database
+        .query_row("SELECT count(*) FROM customers", [], |row| row.get(0))
+        .expect("a number");
+    assert_eq!(left, 5);
+}
+
+/// A row of orders changes nothing of a source that is served without `--write`.
+#[tokio::test]
+async fn postgresql_is_served_by_its_url_and_keeps_the_password_to_itself() {
+    const PASSWORD: &str = "kingfisher-7-lantern";
+    let postgres = Postgres::start();
+    postgres.sql(
+        "CREATE TABLE customers (id integer PRIMARY KEY, name text NOT NULL);
+         CREATE TABLE orders (id integer PRIMARY KEY, customer_id integer NOT NULL REFERENCES customers, total numeric(10, 2));
+         CREATE SCHEMA archive; CREATE TABLE archive.orders (id integer PRIMARY KEY, total numeric(10, 2));
+         INSERT INTO customers VALUES (1, 'Ann'); INSERT INTO orders VALUES (10, 1, 12.50); INSERT INTO archive.orders VALUES (1, 2)",
+    );
+    let url = postgres
+        .url()
+        .replacen("weir@", &format!("weir:{PASSWORD}@"), 1);
+    let house = House::new();
+    let gateway = serve(&house, &[&url]);
+    gateway.wait_for_log("Claude Code");
+    let client = Modern::new(gateway.url());
+    let names = tool_names(&client).await;
+    for name in [
+        "get_order",
+        "get_archive_order",
+        "list_customers",
+        "summarize_archive_orders",
+    ] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    let order = client.call("get_order", json!({ "id": 10 })).await;
+    assert_eq!(order["structuredContent"]["total"], "12.5", "{order}");
+    let screen = gateway.log();
+    assert!(
+        screen.contains("postgres: 3 of 3 tables and views served"),
+        "{screen}"
+    );
+    assert!(!screen.contains(PASSWORD), "{screen}");
+    drop(gateway);
+    assert_kept_out(&house.path().join("state"), PASSWORD);
+
+    // A URL in the environment is in no list of processes either.
+    let words = alone(&house, &["draft", "env:SHOP_URL", "--all"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut named = house.weir(&words);
+    named.env("SHOP_URL", &url);
+    let output = read_output(named.output().expect("weir starts"));
+    assert_eq!(output.0, 0, "{}", output.2);
+    assert!(!output.1.contains(PASSWORD) && !output.2.contains(PASSWORD));
+    assert!(output.2.contains("url = \"env:SHOP_URL\""), "{}", output.2);
+}
+
+/// Checks that no file of a folder has a text in it.
+fn assert_kept_out(folder: &std::path::Path, text: &str) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            assert_kept_out(&path, text);
+            continue;
+        }
+        let content = std::fs::read(&path).unwrap_or_default();
+        let has_it = content
+            .windows(text.len())
+            .any(|bytes| bytes == text.as_bytes());
+        assert!(!has_it, "{} has it", path.display());
+    }
+}
+
+#[tokio::test]
+async fn a_draft_of_every_table_is_one_contract_that_is_served() {
+    let house = shop(House::new()).config(
+        "[connections.desk]\nkind = \"sqlite\"\npath = \"data/shop.db\"\n[plugins.sql.grants]\ndesk = \"read\"",
+    );
+    let (code, contract, notes) = house.run(&["draft", "--connection", "desk", "--all"]);
+    assert_eq!(code, 0, "{notes}");
+    assert!(notes.contains("left out: visits: it has no key"), "{notes}");
+    let again = house.run(&["draft", "--connection", "desk", "--all"]);
+    assert_eq!(again.1, contract, "the same source gives the same contract");
+    assert!(contract.starts_with("contract: desk\n"), "{contract}");
+    let house = house.file("contracts/desk.yaml", &contract);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(tool_names(&client).await.len(), 10);
+    let listed = client
+        .call("list_orders", json!({ "status": "open" }))
+        .await;
+    let records = listed["structuredContent"]["records"]
+        .as_array()
+        .map(Vec::len);
+    assert_eq!(records, Some(2), "{listed}");
+}
+
+#[test]
+fn a_draft_lists_the_tables_where_none_or_a_wrong_one_is_named() {
+    let house = shop(House::new());
+    let there = "there are `customers`, `notes`, `orders`, `paid`, `visits`";
+    for (words, expected) in [
+        (
+            &["draft", "data/shop.db"][..],
+            "name a table with --table, or take every one with --all",
+        ),
+        (
+            &["draft", "data/shop.db", "--table", "custmers"],
+            "there is no table or view `custmers`",
+        ),
+    ] {
+        let (code, _, err) = run(&house, words);
+        assert_ne!(code, 0, "{err}");
+        assert!(err.contains(expected) && err.contains(there), "{err}");
+    }
+    let (code, contract, err) = run(&house, &["draft", "data/shop.db", "--table", "orders"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(contract.contains("  - tool: list_orders\n"), "{contract}");
+    assert!(
+        err.contains("kind = \"sqlite\"") && err.contains("shop = \"read\""),
+        "{err}"
+    );
+}
+
+/// More tables than an agent reads the tools of are left out by name.
+#[tokio::test]
+async fn a_database_of_many_tables_is_bounded() {
+    let house = House::new();
+    let database = Connection::open(house.path().join("data/wide.sqlite")).expect("a database");
+    for at in 1..=40 {
+        let table =
+            format!("CREATE TABLE part_{at:02}s (id INTEGER PRIMARY KEY, name TEXT NOT NULL)");
+        database.execute_batch(&table).expect("a table");
+    }
+    drop(database);
+    let gateway = serve(&house, &["data/wide.sqlite"]);
+    gateway.wait_for_log("Claude Code");
+    let screen = gateway.log();
+    assert!(
+        screen.contains("wide: 33 of 40 tables and views served by 99 tools"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("  part_40s: the contract has 99 tools without it, and 100 are the most."),
+        "{screen}"
+    );
+    let (tools, _) = Modern::new(gateway.url()).list().await;
+    assert_eq!(tools.len(), 99);
+    assert!(
+        tools
+            .iter()
+            .all(|tool: &Value| tool["outputSchema"].is_object())
+    );
+}
