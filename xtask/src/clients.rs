@@ -38,11 +38,18 @@ const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a registry, OpenSSL, a browser, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, a registry, OpenSSL, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database =
             scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
+        let mariadb = scope.spawn(|| {
+            debian::ensure(
+                workshop,
+                &["mariadb-server-core", "mariadb-client-core"],
+                mariadb_present,
+            )
+        });
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
         let registry =
             scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
@@ -55,6 +62,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             .collect();
         let mut results = vec![
             join(database),
+            join(mariadb),
             join(metrics),
             join(registry),
             join(certificates),
@@ -198,6 +206,13 @@ pub(crate) fn postgresql_present() -> bool {
     versions
         .into_iter()
         .any(|version| version.path().join("bin/initdb").exists())
+}
+
+/// Returns `true` if MariaDB's server is there, and what makes its first tables.
+fn mariadb_present() -> bool {
+    ["sbin/mariadbd", "bin/mariadb-install-db", "bin/mariadb"]
+        .iter()
+        .all(|name| Path::new("/usr").join(name).exists())
 }
 
 /// Pages are tried in it.

@@ -30,6 +30,15 @@ const POSTGRESQL: &str = "SELECT name, kind FROM (SELECT CASE WHEN n.nspname = c
      AND n.nspname NOT LIKE 'pg\\_%' AND pg_catalog.has_table_privilege(c.oid, 'SELECT')) AS readable \
      WHERE name > $1::text AND position(lower($2::text) in lower(name)) > 0 ORDER BY name";
 
+/// `information_schema` shows what the account may read of; the place of a parameter is its turn in the text.
+const MYSQL: &str = "SELECT CONVERT(name USING utf8mb4) AS name, kind FROM (SELECT CASE WHEN TABLE_SCHEMA = DATABASE() \
+     AND LOCATE('.', TABLE_NAME) = 0 THEN TABLE_NAME ELSE CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) END AS name, \
+     CASE WHEN TABLE_TYPE IN ('VIEW', 'SYSTEM VIEW') THEN 'view' ELSE 'table' END AS kind FROM information_schema.TABLES \
+     WHERE TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED') \
+     AND TABLE_SCHEMA NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')) AS readable \
+     WHERE CAST(CONVERT(name USING utf8mb4) AS BINARY) > CAST(? AS BINARY) AND LOCATE(LOWER(?), LOWER(name)) > 0 \
+     ORDER BY CAST(CONVERT(name USING utf8mb4) AS BINARY)";
+
 /// What is looked for.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceQuery<'a> {
@@ -119,6 +128,7 @@ async fn tables(
     let statement = Statement {
         text: match sql.dialect() {
             "sqlite" => SQLITE,
+            "mysql" => MYSQL,
             _ => POSTGRESQL,
         },
         parameters: &parameters,

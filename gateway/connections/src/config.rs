@@ -27,6 +27,15 @@ pub enum ConnectionConfig {
         #[serde(default)]
         pool_max: Option<u32>,
     },
+    /// MySQL or MariaDB.
+    #[serde(alias = "mariadb")]
+    Mysql {
+        url: String,
+        #[serde(default)]
+        write: bool,
+        #[serde(default)]
+        pool_max: Option<u32>,
+    },
     Http {
         base_url: String,
         #[serde(default)]
@@ -56,6 +65,7 @@ impl ConnectionConfig {
     pub fn is_writable(&self) -> bool {
         let (Self::Sqlite { write, .. }
         | Self::Postgresql { write, .. }
+        | Self::Mysql { write, .. }
         | Self::Http { write, .. }
         | Self::Files { write, .. }) = self;
         *write
@@ -65,7 +75,7 @@ impl ConnectionConfig {
     pub fn secret_files(&self, base: &Path) -> Vec<PathBuf> {
         let values: Vec<&String> = match self {
             Self::Sqlite { .. } | Self::Files { .. } => Vec::new(),
-            Self::Postgresql { url, .. } => vec![url],
+            Self::Postgresql { url, .. } | Self::Mysql { url, .. } => vec![url],
             Self::Http {
                 base_url, headers, ..
             } => headers.values().chain([base_url]).collect(),
@@ -80,7 +90,9 @@ impl ConnectionConfig {
         let mut resolved = self.clone();
         match &mut resolved {
             Self::Sqlite { path, .. } | Self::Files { path, .. } => *path = base.join(&*path),
-            Self::Postgresql { url, .. } => *url = resolve_url(url, base)?,
+            Self::Postgresql { url, .. } | Self::Mysql { url, .. } => {
+                *url = resolve_url(url, base)?;
+            }
             Self::Http {
                 base_url,
                 headers,
@@ -209,6 +221,13 @@ impl fmt::Debug for ConnectionConfig {
                 write, pool_max, ..
             } => out
                 .debug_struct("Postgresql")
+                .field("write", write)
+                .field("pool_max", pool_max)
+                .finish_non_exhaustive(),
+            Self::Mysql {
+                write, pool_max, ..
+            } => out
+                .debug_struct("Mysql")
                 .field("write", write)
                 .field("pool_max", pool_max)
                 .finish_non_exhaustive(),

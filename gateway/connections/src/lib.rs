@@ -118,6 +118,11 @@ impl Connections {
             } => Connection::Sql(Arc::new(sql::SqlConnection::postgresql(
                 url, *write, *pool_max,
             )?)),
+            ConnectionConfig::Mysql {
+                url,
+                write,
+                pool_max,
+            } => Connection::Sql(Arc::new(sql::SqlConnection::mysql(url, *write, *pool_max)?)),
             ConnectionConfig::Http {
                 base_url,
                 headers,

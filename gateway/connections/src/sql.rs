@@ -1,10 +1,11 @@
-//! SQL databases: SQLite and PostgreSQL. Bound parameters only; one statement a call.
+//! SQL databases: SQLite, PostgreSQL, MySQL and MariaDB. Bound parameters only; one statement a call.
 //!
 //! A connection reaches its one database and nothing else, whatever the statement says: each kind's module lists what
 //! keeps it so. Reads leave nothing behind; writes need `write = true` and run in a transaction of their own.
 
 mod datetime;
 mod decimal;
+mod mysql;
 mod parameters;
 mod postgresql;
 mod refused;
@@ -27,18 +28,21 @@ pub struct SqlConnection {
 enum Kind {
     Sqlite(sqlite::Sqlite),
     Postgresql(postgresql::Postgresql),
+    Mysql(mysql::Mysql),
 }
 
 #[derive(Clone, Copy)]
 pub struct Statement<'a> {
     pub text: &'a str,
-    /// A JSON array; SQLite binds JSON types as they are, PostgreSQL binds every one as text (the statement casts).
+    /// A JSON array; SQLite and MySQL bind JSON types as they are, PostgreSQL binds every one as text (the statement
+    /// casts).
     pub parameters: &'a str,
     /// Rows at most; one more is read to know whether there were more.
     pub limit: u32,
     /// JSON: `{"describe": true}` prepares only and answers one row a column: `{name, type, nullable}`.
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
-    /// none, `conflict` otherwise.
+    /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
+    /// MySQL: a read in the same transaction, whose rows are answered.
     pub options: Option<&'a str>,
     pub deadline: Instant,
 }
@@ -51,13 +55,31 @@ pub struct Rows {
 }
 
 /// Options as they are written; unknown ones are refused, since they may be a promise we would not keep.
-#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Options {
     describe: bool,
     expect_rows: Option<u64>,
+    /// The read that answers a write, where the database's own statement cannot.
+    returning: Option<Returning>,
     /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
     write: bool,
+}
+
+/// A read in the transaction of a write.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Returning {
+    text: String,
+    parameters: Box<serde_json::value::RawValue>,
+    when: ReadTime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ReadTime {
+    Before,
+    After,
 }
 
 /// A statement that owns its parts, to be run on another thread or task.
@@ -100,11 +122,19 @@ impl SqlConnection {
         })
     }
 
-    /// Returns `sqlite` or `postgresql`.
+    pub(crate) fn mysql(url: &str, writable: bool, pool_max: Option<u32>) -> Result<Self, String> {
+        Ok(Self {
+            kind: Kind::Mysql(mysql::Mysql::new(url, pool_max)?),
+            writable,
+        })
+    }
+
+    /// Returns `sqlite`, `postgresql` or `mysql`, which MariaDB is too.
     pub fn dialect(&self) -> &'static str {
         match self.kind {
             Kind::Sqlite(_) => "sqlite",
             Kind::Postgresql(_) => "postgresql",
+            Kind::Mysql(_) => "mysql",
         }
     }
 
@@ -140,9 +170,16 @@ impl SqlConnection {
             ));
         }
         let prepared = Prepared::new(statement).map_err(ConnectionError::nothing_changed)?;
+        if prepared.options.returning.is_some()
+            && !(matches!(self.kind, Kind::Mysql(_)) && access == Access::Write)
+        {
+            let message = "`returning` is for writes to MySQL and MariaDB";
+            return Err(ConnectionError::new(Code::InvalidArguments, message).nothing_changed());
+        }
         match &self.kind {
             Kind::Sqlite(sqlite) => sqlite.run(prepared, access).await,
             Kind::Postgresql(postgresql) => postgresql.run(prepared, access).await,
+            Kind::Mysql(mysql) => mysql.run(prepared, access).await,
         }
     }
 }
@@ -172,7 +209,17 @@ impl Prepared {
     }
 }
 
+impl Returning {
+    fn parameters(&self) -> Result<Vec<parameters::Parameter>, ConnectionError> {
+        parameters::read(self.parameters.get())
+    }
+}
+
 impl Options {
+    fn returning_at(&self, when: ReadTime) -> Option<&Returning> {
+        self.returning.as_ref().filter(|read| read.when == when)
+    }
+
     /// Checks that as many rows were changed as were meant; otherwise the caller rolls back.
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {

@@ -37,7 +37,8 @@ pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
     if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
         let missing = (*missing).to_owned();
         let hint = match &*missing {
-            "kind" => "write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"".to_owned(),
+            "kind" => "write kind = \"sqlite\", \"postgresql\", \"mysql\", \"http\" or \"files\""
+                .to_owned(),
             key => format!("write {key} = …"),
         };
         return KeyFault {

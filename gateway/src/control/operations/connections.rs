@@ -24,7 +24,7 @@ const TEXT_MAX_CHARS: usize = 400;
 #[derive(Serialize, ToSchema)]
 pub struct ConnectionView {
     pub name: String,
-    /// `sqlite`, `postgresql`, `http` or `files`.
+    /// `sqlite`, `postgresql`, `mysql`, `http` or `files`.
     pub kind: &'static str,
     /// The adapter that reaches it: `sql`, `rest` or `sheet`.
     pub adapter: &'static str,
@@ -194,6 +194,7 @@ pub(super) fn describe_kind(config: &ConnectionConfig) -> (&'static str, &'stati
     match config {
         ConnectionConfig::Sqlite { .. } => ("sqlite", "sql", false),
         ConnectionConfig::Postgresql { .. } => ("postgresql", "sql", false),
+        ConnectionConfig::Mysql { .. } => ("mysql", "sql", false),
         ConnectionConfig::Http { .. } => ("http", "rest", false),
         ConnectionConfig::Files { uploads, .. } => ("files", "sheet", *uploads),
     }

@@ -261,7 +261,9 @@ fn find(control: &Control, request: &SourceRequest) -> OperationResult<DataSourc
     })?;
     let (_, adapter, _) = describe_kind(known);
     let own = match known {
-        ConnectionConfig::Sqlite { .. } | ConnectionConfig::Postgresql { .. } => {
+        ConnectionConfig::Sqlite { .. }
+        | ConnectionConfig::Postgresql { .. }
+        | ConnectionConfig::Mysql { .. } => {
             json!({ "connection": connection, "table": source })
         }
         ConnectionConfig::Files { .. } => json!({ "connection": connection, "path": source }),
@@ -295,7 +297,9 @@ fn title<'a>(connection: &ConnectionConfig, source: &'a str) -> &'a str {
             file.rsplit_once('.').map_or(file, |(stem, _)| stem)
         }
         ConnectionConfig::Http { .. } => last('/'),
-        ConnectionConfig::Sqlite { .. } | ConnectionConfig::Postgresql { .. } => last('.'),
+        ConnectionConfig::Sqlite { .. }
+        | ConnectionConfig::Postgresql { .. }
+        | ConnectionConfig::Mysql { .. } => last('.'),
     }
 }
 
