@@ -48,6 +48,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("weir-state", &["weir-files", "weir-watch"]),
     ("weir-protocol", &["weir-text"]),
+    ("weir-oauth", &["weir-connections", "weir-text"]),
     (
         "weir-upstream",
         &[
@@ -64,6 +65,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-connections",
             "weir-contracts",
             "weir-files",
+            "weir-oauth",
             "weir-plugin-host",
             "weir-protocol",
             "weir-schema",

@@ -2,6 +2,7 @@
 
 mod document;
 mod headers;
+mod reach;
 mod target;
 
 use std::{
@@ -18,7 +19,12 @@ use reqwest::{
 };
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
-pub use self::document::{FetchedDocument, fetch_document};
+pub use self::{
+    document::{
+        DocumentAnswer, DocumentRequest, FetchedDocument, fetch_document, request_document,
+    },
+    reach::NetworkReach,
+};
 use crate::{Code, ConnectionError};
 
 const RESPONSE_MAX_BYTES: u64 = 8 * 1024 * 1024;

@@ -1,0 +1,25 @@
+//! A client of OAuth 2.1: who issues the tokens of a server, how a client becomes known there, how a person signs in, and
+//! how tokens are got and renewed.
+//!
+//! Each function makes its requests and returns what came of them; nothing is kept. A sign-in is [`begin_sign_in`], the
+//! person's visit, [`SignInAnswer`], and [`redeem_code`]. The caller keeps [`BegunSignIn`] in between.
+
+mod discovery;
+mod fault;
+mod register;
+mod request;
+mod sign_in;
+mod token;
+
+pub use discovery::{
+    ProtectedResource, ServerMetadata, find_issuer, find_resource, names_metadata,
+};
+pub use fault::OauthFault;
+pub use register::{ClientMetadata, RegisteredClient, register_client};
+pub use request::SecretText;
+pub use sign_in::{BegunSignIn, SignInAnswer, SignInRequest, begin_sign_in};
+pub use token::{
+    AssertionRequest, TokenEndpoint, TokenExchange, TokenSet, exchange_token, redeem_assertion,
+    redeem_code, renew_token, request_client_token,
+};
+pub use weir_connections::http::NetworkReach;

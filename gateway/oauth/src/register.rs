@@ -1,0 +1,76 @@
+//! Makes a client known to an authorization server: by registration (RFC 7591), or by the document that describes it.
+
+use serde::{Deserialize, Serialize};
+use weir_connections::http::NetworkReach;
+
+use crate::{
+    OauthFault, SecretText, ServerMetadata,
+    request::{Posted, post},
+};
+
+/// A client as an authorization server knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredClient {
+    pub id: String,
+    pub secret: Option<SecretText>,
+}
+
+/// The description of a client: what is registered, and what a document of the client says where it is named by its URL.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClientMetadata<'m> {
+    /// The URL of the document, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<&'m str>,
+    pub client_name: &'m str,
+    pub redirect_uris: [&'m str; 1],
+    grant_types: [&'static str; 2],
+    response_types: [&'static str; 1],
+    token_endpoint_auth_method: &'static str,
+}
+
+impl<'m> ClientMetadata<'m> {
+    /// Describes a client that keeps no secret.
+    pub fn new(client_id: Option<&'m str>, client_name: &'m str, redirect_uri: &'m str) -> Self {
+        Self {
+            client_id,
+            client_name,
+            redirect_uris: [redirect_uri],
+            grant_types: ["authorization_code", "refresh_token"],
+            response_types: ["code"],
+            token_endpoint_auth_method: "none",
+        }
+    }
+}
+
+/// Registers a client.
+pub async fn register_client(
+    server: &ServerMetadata,
+    client: &ClientMetadata<'_>,
+    reach: NetworkReach,
+) -> Result<RegisteredClient, OauthFault> {
+    #[derive(Deserialize)]
+    struct Registered {
+        client_id: String,
+        client_secret: Option<String>,
+    }
+    let Some(url) = &server.registration_endpoint else {
+        return Err(OauthFault::unusable(format!(
+            "{} registers no clients: a client has to be registered there by hand, and `client_id` be set",
+            server.issuer
+        )));
+    };
+    let body = serde_json::to_string(client).expect("plain data");
+    let registered: Registered = post(Posted {
+        url,
+        reach,
+        kind: "application/json",
+        body,
+        basic: None,
+        secrets: Vec::new(),
+    })
+    .await?;
+    Ok(RegisteredClient {
+        id: registered.client_id,
+        secret: registered.client_secret.map(SecretText::new),
+    })
+}

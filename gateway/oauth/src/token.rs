@@ -1,0 +1,266 @@
+//! Tokens: of a code, of a token to renew with, of a client itself, and of another token.
+
+use std::time::{Duration, SystemTime};
+
+use oauth2::{
+    ExtraTokenFields, StandardTokenResponse, TokenResponse as _, TokenType, basic::BasicTokenType,
+};
+use serde::{Deserialize, Serialize};
+use weir_connections::http::NetworkReach;
+
+use crate::{
+    OauthFault, RegisteredClient, SecretText, ServerMetadata,
+    request::{Posted, post},
+};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const BEARER_ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+const ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// Where tokens are asked for, and as which client.
+#[derive(Clone, Debug)]
+pub struct TokenEndpoint {
+    pub url: String,
+    pub reach: NetworkReach,
+    pub client: RegisteredClient,
+    /// The secret goes into the form, for servers that take it nowhere else.
+    is_secret_posted: bool,
+}
+
+/// What a token endpoint gave.
+#[derive(Clone, Debug)]
+pub struct TokenSet {
+    pub access: SecretText,
+    pub refresh: Option<SecretText>,
+    /// The ID token of a sign-in by OpenID Connect, not validated.
+    pub identity: Option<SecretText>,
+    pub expires: Option<SystemTime>,
+    /// The scopes that were given, where the server says so.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// The exchange of a caller's token for another one (RFC 8693).
+#[derive(Clone, Copy, Debug)]
+pub struct TokenExchange<'e> {
+    pub subject: &'e SecretText,
+    pub audience: Option<&'e str>,
+    pub resource: Option<&'e str>,
+    pub scopes: &'e [String],
+    /// Not a token is wanted but an assertion of who the caller is, for another authorization server (ID-JAG).
+    pub is_assertion: bool,
+}
+
+/// An assertion of who the caller is, to be redeemed at the authorization server that it is for (RFC 7523).
+#[derive(Clone, Copy, Debug)]
+pub struct AssertionRequest<'e> {
+    pub assertion: &'e SecretText,
+    pub resource: Option<&'e str>,
+    pub scopes: &'e [String],
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct MoreFields {
+    id_token: Option<String>,
+    issued_token_type: Option<String>,
+}
+
+impl ExtraTokenFields for MoreFields {}
+
+/// The type of a token. That of an assertion is `N_A`, since it is no access token.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+struct AnyTokenType(String);
+
+impl TokenType for AnyTokenType {}
+
+impl TokenEndpoint {
+    pub fn new(server: &ServerMetadata, client: RegisteredClient, reach: NetworkReach) -> Self {
+        let methods = &server.token_endpoint_auth_methods_supported;
+        let takes = |method: &str| methods.iter().any(|other| other == method);
+        Self {
+            url: server.token_endpoint.clone(),
+            reach,
+            client,
+            is_secret_posted: takes("client_secret_post") && !takes("client_secret_basic"),
+        }
+    }
+
+    /// Returns an endpoint that an operator named.
+    pub fn at(url: &str, client: RegisteredClient) -> Self {
+        Self {
+            url: url.to_owned(),
+            reach: NetworkReach::Anywhere,
+            client,
+            is_secret_posted: false,
+        }
+    }
+
+    async fn ask(&self, parameters: &[(&str, &str)]) -> Result<TokenSet, OauthFault> {
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect();
+        let (id, secret): (String, Option<String>) = (
+            encoded(&self.client.id),
+            self.client
+                .secret
+                .as_ref()
+                .map(|secret| encoded(secret.reveal())),
+        );
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.extend_pairs(parameters);
+        let basic = match &self.client.secret {
+            Some(_) if !self.is_secret_posted => secret.as_deref().map(|secret| (&*id, secret)),
+            Some(secret) => {
+                form.append_pair("client_id", &self.client.id);
+                form.append_pair("client_secret", secret.reveal());
+                None
+            }
+            None => {
+                form.append_pair("client_id", &self.client.id);
+                None
+            }
+        };
+        const SECRET: [&str; 5] = [
+            "code",
+            "code_verifier",
+            "refresh_token",
+            "subject_token",
+            "assertion",
+        ];
+        let secrets = parameters.iter().filter(|(name, _)| SECRET.contains(name));
+        let secrets = secrets.map(|(_, value)| *value);
+        let secrets = secrets.chain(self.client.secret.as_ref().map(SecretText::reveal));
+        let answer: StandardTokenResponse<MoreFields, AnyTokenType> = post(Posted {
+            url: &self.url,
+            reach: self.reach,
+            kind: FORM,
+            body: form.finish(),
+            basic,
+            secrets: secrets.collect(),
+        })
+        .await?;
+        self.read(&answer, parameters)
+    }
+
+    fn read(
+        &self,
+        answer: &StandardTokenResponse<MoreFields, AnyTokenType>,
+        parameters: &[(&str, &str)],
+    ) -> Result<TokenSet, OauthFault> {
+        let unusable = |why: &str| Err(OauthFault::unusable(format!("{} {why}", self.url)));
+        let is_assertion = parameters.contains(&("requested_token_type", ASSERTION));
+        let more = answer.extra_fields();
+        if is_assertion {
+            if more.issued_token_type.as_deref() != Some(ASSERTION) {
+                return unusable("gives another token than an identity assertion");
+            }
+        } else if !answer
+            .token_type()
+            .0
+            .eq_ignore_ascii_case(BasicTokenType::Bearer.as_ref())
+        {
+            return unusable("gives a token that is none of the type `Bearer`");
+        }
+        let access = answer.access_token().secret();
+        if access.is_empty() || !access.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return unusable("gives a token that no header can hold");
+        }
+        let text = |text: &String| SecretText::new(text.as_str());
+        // What a server says of longer than a century is no time.
+        let lasts = answer
+            .expires_in()
+            .filter(|lasts| *lasts < Duration::from_secs(100 * 31_557_600));
+        Ok(TokenSet {
+            access: text(access),
+            refresh: answer.refresh_token().map(|token| text(token.secret())),
+            identity: more.id_token.as_ref().map(text),
+            expires: lasts.map(|lasts| SystemTime::now() + lasts),
+            scopes: answer
+                .scopes()
+                .map(|scopes| scopes.iter().map(|scope| scope.to_string()).collect()),
+        })
+    }
+}
+
+/// Redeems the code of a sign-in.
+pub async fn redeem_code(
+    endpoint: &TokenEndpoint,
+    code: &SecretText,
+    verifier: &SecretText,
+    redirect_uri: &str,
+    resource: Option<&str>,
+) -> Result<TokenSet, OauthFault> {
+    let mut parameters = vec![
+        ("grant_type", "authorization_code"),
+        ("code", code.reveal()),
+        ("redirect_uri", redirect_uri),
+        ("code_verifier", verifier.reveal()),
+    ];
+    parameters.extend(resource.map(|resource| ("resource", resource)));
+    endpoint.ask(&parameters).await
+}
+
+/// Renews a token. The answer may hold another token to renew with, which replaces the one that was used.
+pub async fn renew_token(
+    endpoint: &TokenEndpoint,
+    refresh: &SecretText,
+    resource: Option<&str>,
+) -> Result<TokenSet, OauthFault> {
+    let mut parameters = vec![
+        ("grant_type", "refresh_token"),
+        ("refresh_token", refresh.reveal()),
+    ];
+    parameters.extend(resource.map(|resource| ("resource", resource)));
+    endpoint.ask(&parameters).await
+}
+
+/// Asks for a token of the client itself.
+pub async fn request_client_token(
+    endpoint: &TokenEndpoint,
+    resource: Option<&str>,
+    scopes: &[String],
+) -> Result<TokenSet, OauthFault> {
+    let scope = scopes.join(" ");
+    let mut parameters = vec![("grant_type", "client_credentials")];
+    parameters.extend(resource.map(|resource| ("resource", resource)));
+    parameters.extend((!scope.is_empty()).then_some(("scope", &*scope)));
+    endpoint.ask(&parameters).await
+}
+
+/// Exchanges a caller's token.
+pub async fn exchange_token(
+    endpoint: &TokenEndpoint,
+    exchange: TokenExchange<'_>,
+) -> Result<TokenSet, OauthFault> {
+    let scope = exchange.scopes.join(" ");
+    let wanted = if exchange.is_assertion {
+        ASSERTION
+    } else {
+        ACCESS_TOKEN
+    };
+    let mut parameters = vec![
+        ("grant_type", EXCHANGE),
+        ("subject_token", exchange.subject.reveal()),
+        ("subject_token_type", ACCESS_TOKEN),
+        ("requested_token_type", wanted),
+    ];
+    parameters.extend(exchange.audience.map(|audience| ("audience", audience)));
+    parameters.extend(exchange.resource.map(|resource| ("resource", resource)));
+    parameters.extend((!scope.is_empty()).then_some(("scope", &*scope)));
+    endpoint.ask(&parameters).await
+}
+
+/// Redeems an assertion of who the caller is.
+pub async fn redeem_assertion(
+    endpoint: &TokenEndpoint,
+    request: AssertionRequest<'_>,
+) -> Result<TokenSet, OauthFault> {
+    let scope = request.scopes.join(" ");
+    let mut parameters = vec![
+        ("grant_type", BEARER_ASSERTION),
+        ("assertion", request.assertion.reveal()),
+    ];
+    parameters.extend(request.resource.map(|resource| ("resource", resource)));
+    parameters.extend((!scope.is_empty()).then_some(("scope", &*scope)));
+    endpoint.ask(&parameters).await
+}
