@@ -106,19 +106,20 @@ impl TokenEndpoint {
                 .as_ref()
                 .map(|secret| encoded(secret.reveal())),
         );
-        let mut form = form_urlencoded::Serializer::new(String::new());
-        form.extend_pairs(parameters);
-        let basic = match &self.client.secret {
-            Some(_) if !self.is_secret_posted => secret.as_deref().map(|secret| (&*id, secret)),
-            Some(secret) => {
+        let is_basic = self.client.secret.is_some() && !self.is_secret_posted;
+        let basic = secret.as_deref().filter(|_| is_basic);
+        let basic = basic.map(|secret| (&*id, secret));
+        // The serializer may not move to another thread, as the request may.
+        let body = {
+            let mut form = form_urlencoded::Serializer::new(String::new());
+            form.extend_pairs(parameters);
+            if !is_basic {
                 form.append_pair("client_id", &self.client.id);
-                form.append_pair("client_secret", secret.reveal());
-                None
+                if let Some(secret) = &self.client.secret {
+                    form.append_pair("client_secret", secret.reveal());
+                }
             }
-            None => {
-                form.append_pair("client_id", &self.client.id);
-                None
-            }
+            form.finish()
         };
         const SECRET: [&str; 5] = [
             "code",
@@ -134,7 +135,7 @@ impl TokenEndpoint {
             url: &self.url,
             reach: self.reach,
             kind: FORM,
-            body: form.finish(),
+            body,
             basic,
             secrets: secrets.collect(),
         })
