@@ -33,6 +33,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-admission", &[]),
     ("weir-files", &[]),
     ("weir-watch", &[]),
+    ("weir-policy", &["weir-contracts"]),
     ("weir-audit", &["weir-files", "weir-text"]),
     (
         "weir-plugin-host",
@@ -67,6 +68,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-files",
             "weir-oauth",
             "weir-plugin-host",
+            "weir-policy",
             "weir-protocol",
             "weir-schema",
             "weir-state",
@@ -139,6 +141,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("reqwest", &["weir-connections", "weir-cli", "weir-tests"]),
     ("clap", &["weir-cli", "weir-bench"]),
     ("toml_edit", &["weir-cli"]),
+    ("cedar-policy", &["weir-policy"]),
     ("jsonc-parser", &["weir-cli"]),
     ("hyper-rustls", &["weir-upstream"]),
     (

@@ -1,0 +1,257 @@
+//! What is wrong with policies, and what a change of a contract breaks.
+
+use std::collections::BTreeSet;
+
+use cedar_policy::{
+    ActionConstraint, PolicyId, PolicySet, ResourceConstraint, ValidationMode, ValidationWarning,
+    Validator,
+};
+use miette::Diagnostic;
+use weir_contracts::{Contract, Problem, name};
+
+use crate::{
+    rules::{PolicyRule, PolicyRules},
+    vocabulary::{CALL, PolicyTool, PolicyVocabulary, action_name, named},
+};
+
+/// Returns what is wrong with policies where these tools are served. Each problem is in the file of its policy, and its place is
+/// the policy's id.
+pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Problem> {
+    if rules.rules().is_empty() {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    let mut explained: BTreeSet<&str> = BTreeSet::new();
+    for rule in rules.rules() {
+        let own: Vec<Problem> = unknown_names(rule, vocabulary)
+            .chain(unknown_arguments(rule, vocabulary))
+            .collect();
+        if !own.is_empty() {
+            explained.insert(&rule.id);
+        }
+        problems.extend(own);
+    }
+    let schema = match vocabulary.schema() {
+        Ok(schema) => schema,
+        Err(error) => {
+            problems.push(Problem::new(
+                "",
+                "",
+                format!("no Cedar schema can be made of the contracts: {error}"),
+            ));
+            return problems;
+        }
+    };
+    let policies = rules.rules().iter().map(|rule| rule.policy.clone());
+    let set = PolicySet::from_policies(policies).expect("each policy has an id of its own");
+    let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+    let is_explained = |id: &PolicyId| explained.contains(AsRef::<str>::as_ref(id));
+    let mut add = |id: &PolicyId, fault: &dyn Diagnostic| {
+        problems.extend(rules.diagnosed(id, fault));
+    };
+    for error in result.validation_errors() {
+        // What a name means that is not there was said in our words.
+        let is_name = matches!(
+            error,
+            cedar_policy::ValidationError::UnrecognizedActionId(_)
+        );
+        if !(is_name && is_explained(error.policy_id())) {
+            add(error.policy_id(), error);
+        }
+    }
+    for warning in result.validation_warnings() {
+        let is_serious = match warning {
+            ValidationWarning::ImpossiblePolicy(_)
+            | ValidationWarning::InvalidActionApplication(_) => !is_explained(warning.policy_id()),
+            ValidationWarning::BidiCharsInString(_)
+            | ValidationWarning::BidiCharsInIdentifier(_) => true,
+            _ => false,
+        };
+        if is_serious {
+            add(warning.policy_id(), warning);
+        }
+    }
+    let mut seen = Vec::new();
+    problems.retain(|problem| {
+        let is_new = !seen.contains(problem);
+        if is_new {
+            seen.push(problem.clone());
+        }
+        is_new
+    });
+    problems
+}
+
+/// Returns what is wrong with policies once `contract` takes the place of the one of its name, and was not wrong before.
+pub fn broken_by(
+    rules: &PolicyRules,
+    before: &PolicyVocabulary,
+    contract: &Contract,
+) -> Vec<Problem> {
+    if rules.rules().is_empty() {
+        return Vec::new();
+    }
+    let after = before.with(contract);
+    let known = check_rules(rules, before);
+    let mut problems: Vec<Problem> = Vec::new();
+    for rule in rules.rules() {
+        problems.extend(arguments_taken_away(rule, before, &after, &contract.name));
+    }
+    let of_rule = |problem: &Problem| {
+        problems
+            .iter()
+            .any(|own| own.place == problem.place && own.file == problem.file)
+    };
+    let new: Vec<Problem> = check_rules(rules, &after)
+        .into_iter()
+        .filter(|problem| !known.contains(problem) && !of_rule(problem))
+        .collect();
+    problems.extend(new);
+    problems
+}
+
+/// Returns the tools that the scope of a policy may be about.
+fn tools_in_scope<'v>(
+    rule: &PolicyRule,
+    vocabulary: &'v PolicyVocabulary,
+) -> Vec<(&'v str, &'v PolicyTool)> {
+    let actions = match rule.policy.action_constraint() {
+        ActionConstraint::Any => None,
+        ActionConstraint::Eq(one) => Some(vec![one]),
+        ActionConstraint::In(several) => Some(several),
+    };
+    let is_called = |tool: &str| match &actions {
+        None => true,
+        Some(actions) => actions
+            .iter()
+            .filter_map(|action| named(action, "Action"))
+            .any(|action| action == CALL || action == action_name(tool)),
+    };
+    let resource = rule.policy.resource_constraint();
+    let is_meant = |tool: &str, contract: &str| match &resource {
+        ResourceConstraint::Any | ResourceConstraint::Is(_) => true,
+        ResourceConstraint::Eq(one) => named(one, "Tool") == Some(tool),
+        ResourceConstraint::In(all) | ResourceConstraint::IsIn(_, all) => {
+            named(all, "Contract") == Some(contract) || named(all, "Tool") == Some(tool)
+        }
+    };
+    let tools = vocabulary.tools.iter().map(|(name, tool)| (&**name, tool));
+    tools
+        .filter(|(name, tool)| is_called(name) && is_meant(name, &tool.contract))
+        .collect()
+}
+
+/// Returns the names of tools and contracts that are not there: a policy about them does nothing.
+fn unknown_names<'r>(
+    rule: &'r PolicyRule,
+    vocabulary: &'r PolicyVocabulary,
+) -> impl Iterator<Item = Problem> + 'r {
+    let literals: BTreeSet<_> = rule.policy.entity_literals().into_iter().collect();
+    let actions = match rule.policy.action_constraint() {
+        ActionConstraint::Any => Vec::new(),
+        ActionConstraint::Eq(one) => vec![one],
+        ActionConstraint::In(several) => several,
+    };
+    let literals: BTreeSet<_> = literals.into_iter().chain(actions).collect();
+    literals.into_iter().filter_map(move |uid| {
+        let tools = || vocabulary.tools.keys().map(|name| &**name);
+        let is_action = |action: &str| {
+            matches!(action, CALL | crate::vocabulary::LIST)
+                || tools().any(|tool| action_name(tool) == action)
+        };
+        let (what, wanted, near) = if let Some(tool) = named(&uid, "Tool") {
+            let is_there = vocabulary.tools.contains_key(tool);
+            (!is_there).then(|| ("tool", tool, name::nearest(tool, tools())))?
+        } else if let Some(action) = named(&uid, "Action") {
+            (!is_action(action)).then(|| ("tool", action, name::nearest(action, tools())))?
+        } else if let Some(contract) = named(&uid, "Contract") {
+            let contracts = vocabulary.contracts.keys().map(|name| &**name);
+            let is_there = vocabulary.contracts.contains_key(contract);
+            (!is_there).then(|| ("contract", contract, name::nearest(contract, contracts)))?
+        } else {
+            return None;
+        };
+        let problem = rule.problem(format!("names the {what} `{wanted}`, which is not served"));
+        Some(match near {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => problem,
+        })
+    })
+}
+
+/// Returns the arguments that none of the tools has that a policy is about.
+fn unknown_arguments<'r>(
+    rule: &'r PolicyRule,
+    vocabulary: &'r PolicyVocabulary,
+) -> impl Iterator<Item = Problem> + 'r {
+    let tools = tools_in_scope(rule, vocabulary);
+    let is_there = {
+        let tools = tools.clone();
+        move |path: &[String]| {
+            tools.is_empty()
+                || tools
+                    .iter()
+                    .any(|(_, tool)| tool.arguments.at(path).is_some())
+        }
+    };
+    let missing = rule.reads.paths.iter().filter(move |path| !is_there(path));
+    missing.map(move |path| {
+        let shown = path.join(".");
+        let notes = tools.iter().flat_map(|(_, tool)| &tool.arguments.notes);
+        let mut notes = notes.filter(|note| note.path == shown);
+        if let Some(note) = notes.next() {
+            return rule.problem(format!(
+                "reads `context.args.{shown}`, which policies cannot read: {}",
+                note.why
+            ));
+        }
+        let problem = rule.problem(format!(
+            "reads `context.args.{shown}`, and no tool that it is about has such an argument"
+        ));
+        let names: BTreeSet<&str> = tools
+            .iter()
+            .flat_map(|(_, tool)| tool.arguments.members.keys().map(String::as_str))
+            .collect();
+        match name::nearest(&path[0], names) {
+            Some(near) if near != path[0] => problem.hint(format!("did you mean `{near}`?")),
+            _ => problem,
+        }
+    })
+}
+
+/// Returns the arguments of the contract's tools that a policy reads, and that are gone after the change. A policy that asks
+/// first whether they are there would go on, and decide nothing.
+fn arguments_taken_away(
+    rule: &PolicyRule,
+    before: &PolicyVocabulary,
+    after: &PolicyVocabulary,
+    contract: &str,
+) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (name, tool) in tools_in_scope(rule, before) {
+        if *tool.contract != *contract {
+            continue;
+        }
+        let Some(new) = after.tools.get(name) else {
+            continue;
+        };
+        for path in &rule.reads.paths {
+            let shown = path.join(".");
+            let (Some(old), new) = (tool.arguments.at(path), new.arguments.at(path)) else {
+                continue;
+            };
+            let change = match new {
+                None => "the change takes away",
+                Some(new) if new != old => "the change gives another type",
+                Some(_) => continue,
+            };
+            problems.push(
+                rule.problem(format!(
+                    "reads `context.args.{shown}` of the tool `{name}`, which {change}"
+                ))
+                .hint("change the policy first, so that it is right before and after, or leave the argument as it is"),
+            );
+        }
+    }
+    problems
+}

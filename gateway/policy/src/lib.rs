@@ -1,0 +1,23 @@
+//! Policies in Cedar over the types of compiled contracts. Pure functions, but for the reading of a folder.
+//!
+//! [`vocabulary`] is what policies can speak of, and its Cedar schema; [`rules`] are policies that were read; [`check`] says what
+//! is wrong with them, and what a change of a contract breaks; [`decision`] decides.
+
+pub mod argument;
+pub mod check;
+pub mod decision;
+pub mod folder;
+pub mod principal;
+mod reads;
+pub mod rules;
+pub mod vocabulary;
+
+pub use self::{
+    argument::{ArgumentNote, ToolArguments, UnreadableArgument},
+    check::{broken_by, check_rules},
+    decision::{ArgumentRules, PolicyDenial, PolicyJudge, ToolVerdict},
+    folder::{PolicyFile, read_folder},
+    principal::{PolicyPrincipal, PrincipalKind},
+    rules::{DefaultDecision, PolicyRule, PolicyRules},
+    vocabulary::PolicyVocabulary,
+};
