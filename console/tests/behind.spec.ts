@@ -76,11 +76,31 @@ test("a server is looked at before it is added, and the page says how it is adde
   await expect(wizard.getByLabel("What it is called here")).toHaveValue("flights");
   await wizard.getByRole("button", { name: "Look at it" }).click();
   const tools = wizard.getByRole("table", { name: "Tools that it offers" });
-  await expect(tools.getByRole("row", { name: /flights_create_airport/ })).toContainText("Adds an airport.");
+  await expect(tools.getByRole("row", { name: /create_airport/ })).toContainText("Adds an airport.");
   await expect(wizard.getByText(/bytes in a list, about [0-9]+ tokens/)).toBeVisible();
   await expect(wizard.getByRole("group", { name: "Command line" })).toHaveText(`weir upstream add flights ${OTHER} --header 'Authorization: Bearer \${env:FLIGHTS_KEY}'`);
   await wizard.getByText("Or write it into weir.toml").click();
   await expect(wizard.getByRole("group", { name: "Section of weir.toml" })).toContainText(`[upstreams.flights]\nurl = "${OTHER}"`);
+});
+
+test("tools of a server are left out and renamed before it is added", async ({ page }) => {
+  await signIn(page, "operator", "/servers?add=yes");
+  const wizard = page.getByRole("dialog", { name: "Add a server" });
+  await wizard.getByLabel("A URL, a command line, or the configuration of a client").fill(JSON.stringify({ mcpServers: { flights: { url: OTHER } } }));
+  await wizard.getByRole("button", { name: "Look at it" }).click();
+  const costs = wizard.getByRole("status", { name: "What the choice costs" });
+  await expect(costs).toContainText("3 of 3 tools");
+  await wizard.getByRole("checkbox", { name: "create_airport" }).uncheck();
+  await expect(costs).toContainText("2 of 3 tools");
+  const name = wizard.getByLabel("Name of list_airports");
+  await name.fill("lookup_airport");
+  await expect(wizard.getByText("another tool has this name").first()).toBeVisible();
+  await name.fill("airports");
+  await wizard.getByRole("button", { name: "Check this choice" }).click();
+  await expect(wizard.getByText("It can be published like this: 2 tools")).toBeVisible();
+  await expect(wizard.getByRole("group", { name: "Overlay" })).toContainText("leave:\n  - create_airport");
+  await expect(wizard.getByRole("group", { name: "Overlay" })).toContainText("from: list_airports\n    tool: airports");
+  await expect(wizard.getByRole("group", { name: "Command line" })).toHaveText(`weir upstream add flights ${OTHER} --overlay flights.yaml`);
 });
 
 test("what a server offers waits, and the difference is one click away", async ({ page }) => {

@@ -184,6 +184,25 @@ async fn a_server_is_looked_at_and_not_added() {
         offer["tokens"].as_u64() > Some(50) && offer["fingerprint"].is_string(),
         "{offer}"
     );
+    let costs = offer["tools"].as_array().expect("tools");
+    assert!(
+        costs.len() == 3 && costs.iter().all(|tool| tool["tokens"].as_u64() > Some(10)),
+        "{offer}"
+    );
+    let overlay = "contract: other\nupstream: other\nleave: [create_airport, lookup_airport]\ntools:\n  - { from: list_airports, tool: airports }\n";
+    let chosen = json!({"name": "other", "url": served.url(), "overlay": overlay});
+    let (status, fewer) = look(chosen.clone()).await;
+    assert_eq!(status, 200, "{fewer}");
+    assert_eq!(fewer["tools"][0]["from"], "list_airports", "{fewer}");
+    assert_eq!(fewer["tools"][0]["name"], "other_airports", "{fewer}");
+    assert_eq!(fewer["tools"].as_array().map(Vec::len), Some(1), "{fewer}");
+    assert!(fewer["tokens"].as_u64() < offer["tokens"].as_u64());
+    assert_ne!(fewer["fingerprint"], offer["fingerprint"]);
+    let mut wrong = chosen;
+    wrong["overlay"] = json!("contract: other\nupstream: other\nleaves: []\n");
+    let (status, refused) = look(wrong).await;
+    assert_eq!(status, 422, "{refused}");
+    assert_eq!(refused["problems"][0]["place"], "/leaves", "{refused}");
     let (_, listed) = admin.ask("GET", "/v1/upstreams", "").await;
     assert_eq!(listed["upstreams"], json!([]));
     assert_eq!(

@@ -33,6 +33,8 @@ pub(super) struct WantedLook {
     /// Headers for this look alone, such as `Authorization`; they are kept nowhere.
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// The text of an overlay file, which chooses and renames its tools: the answer is what would be published with it.
+    overlay: Option<String>,
 }
 
 /// All of them, as the last look found each. Role: viewer.
@@ -86,6 +88,7 @@ pub(super) async fn look_at(
         name: wanted.name,
         url: wanted.url,
         headers: wanted.headers,
+        overlay: wanted.overlay,
     };
     let offer = upstream_looks::look_at(&admin.control, wanted, &staff.by()).await?;
     Ok(Json(offer))

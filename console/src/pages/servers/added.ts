@@ -47,11 +47,13 @@ export function neededVariables(server: PastedServer): string[] {
 /** A word of a POSIX shell. */
 const shellWord = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-export function addLine(server: PastedServer): string {
+/** `overlay` is the file that chooses among its tools, or empty. */
+export function addLine(server: PastedServer, overlay = ""): string {
   const words = ["weir", "upstream", "add", server.name];
   if (server.url) words.push(server.url);
   for (const { name, value } of server.headers.map((header) => writtenHeader(server.name, header))) words.push("--header", `${name}: ${value}`);
   for (const { name, value } of server.environment.map(writtenVariable)) words.push("--env", value === `\${env:${name}}` ? name : `${name}=${value}`);
+  if (overlay) words.push("--overlay", overlay);
   if (!server.url) words.push("--", ...server.words);
   return words.map(shellWord).join(" ");
 }
@@ -61,12 +63,13 @@ const tomlText = (text: string) => JSON.stringify(text).replaceAll("\u007f", "\\
 const tomlKey = (text: string) => (/^[\w-]+$/.test(text) ? text : tomlText(text));
 const tomlTable = (values: NamedValue[]) => `{ ${values.map(({ name, value }) => `${tomlKey(name)} = ${tomlText(value)}`).join(", ")} }`;
 
-export function addSection(server: PastedServer): string {
+export function addSection(server: PastedServer, overlay = ""): string {
   const lines = [`[upstreams.${server.name}]`];
   if (server.url) lines.push(`url = ${tomlText(server.url)}`);
   else lines.push(`command = [${server.words.map(tomlText).join(", ")}]`);
   if (server.isSse) lines.push('transport = "sse"');
   if (server.headers.length > 0) lines.push(`headers = ${tomlTable(server.headers.map((header) => writtenHeader(server.name, header)))}`);
   if (server.environment.length > 0) lines.push(`env = ${tomlTable(server.environment.map(writtenVariable))}`);
+  if (overlay) lines.push(`overlay = ${tomlText(overlay)}`);
   return lines.join("\n");
 }

@@ -43,6 +43,11 @@ test("the line that adds a server survives a shell", () => {
   expect(addLine({ ...only("a"), words: ["a", "it's", ""] })).toBe(`weir upstream add a -- a 'it'\\''s' ''`);
 });
 
+test("a choice of tools is named by its file", () => {
+  expect(addLine(only("uvx mcp-server-time"), "time.yaml")).toBe("weir upstream add time --overlay time.yaml -- uvx mcp-server-time");
+  expect(addSection(only("https://a.example/mcp"), "a.yaml")).toContain('overlay = "a.yaml"');
+});
+
 test("no secret is written down", () => {
   const server = only(
     JSON.stringify({ gh: { url: "https://a.example/mcp", headers: { Authorization: "Bearer abc", "X-Api-Key": "${input:my-key}", "X-Team": "a b" } } }),

@@ -8,12 +8,12 @@ import { setAddressValues } from "../../location";
 import { Action, GuardedAction } from "../../parts/action";
 import { ChoiceField, FieldFrame, TextField } from "../../parts/fields";
 import { ProblemNote } from "../../parts/states";
-import { DataTable } from "../../parts/table";
 import { CodeBlock, CopyAction, count, Digest } from "../../parts/words";
 import { Findings } from "../contract/difference";
-import { ReachBadge } from "../tools";
 import { addLine, addSection, hasReference, isSecretUrl, neededVariables, writtenHeader } from "./added";
+import { EVERYTHING, overlayFile, overlayText, type ToolChoice } from "./choice";
 import { isServerName, readServers, type NamedValue, type PastedServer } from "./pasted";
+import { ToolChoiceStep } from "./tool-choice";
 
 export function ServerWizard({ all }: { all: UpstreamView[] }) {
   const [taken] = useState(() => all.map(({ name }) => name));
@@ -42,6 +42,7 @@ export function ServerWizard({ all }: { all: UpstreamView[] }) {
 function ServerSteps({ pasted, all, taken }: { pasted: PastedServer; all: UpstreamView[]; taken: string[] }) {
   const [name, setName] = useState(pasted.name);
   const [headers, setHeaders] = useState(pasted.headers);
+  const [choice, setChoice] = useState(EVERYTHING);
   const server = { ...pasted, name, headers: headers.filter((header) => header.name.trim() !== "") };
   const isTaken = taken.includes(name);
   const isReady = isServerName(name) && !isTaken;
@@ -53,13 +54,13 @@ function ServerSteps({ pasted, all, taken }: { pasted: PastedServer; all: Upstre
         {server.url && <HeaderFields server={name} headers={headers} onChange={setHeaders} />}
       </section>
       {server.url ? (
-        <ServerLook server={server} isReady={isReady} />
+        <ServerLook server={server} isReady={isReady} choice={choice} onChoice={setChoice} />
       ) : (
         <p className="note">
           It is started by a command. A page starts no program on the gateway's machine, so what it offers is shown by the line below, before you agree to it.
         </p>
       )}
-      {isReady && <AddTexts server={server} added={all.find((one) => one.name === name)} />}
+      {isReady && <AddTexts server={server} choice={choice} added={all.find((one) => one.name === name)} />}
     </>
   );
 }
@@ -97,42 +98,58 @@ function HeaderFields({ server, headers, onChange }: { server: string; headers: 
   );
 }
 
-/** Asks a server what it offers. Nothing is added. */
-function ServerLook({ server, isReady }: { server: PastedServer; isReady: boolean }) {
+/** Asks a server what it offers, and what of it would be published of a choice. Nothing is added. */
+function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServer; isReady: boolean; choice: ToolChoice; onChoice: (choice: ToolChoice) => void }) {
   const [offer, setOffer] = useState<UpstreamOffer | null>(null);
+  const [checked, setChecked] = useState<UpstreamOffer | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
+  const [pending, setPending] = useState<"offer" | "choice" | null>(null);
   const { name, url } = server;
-  const look = async () => {
-    setPending(true);
+  const look = async (overlay: string | null) => {
+    setPending(overlay === null ? "offer" : "choice");
     setError(null);
-    setOffer(null);
+    setChecked(null);
+    if (overlay === null) setOffer(null);
     try {
       const sent = server.headers.filter(({ value }) => value !== "" && !hasReference(value));
       const headers = Object.fromEntries(sent.map((header) => [header.name.trim(), header.value]));
-      setOffer(await unwrap(api.POST("/v1/upstreams/look", { body: { name, url, headers } })));
+      const found = await unwrap(api.POST("/v1/upstreams/look", { body: { name, url, headers, ...(overlay !== null && { overlay }) } }));
+      if (overlay === null) {
+        setOffer(found);
+        onChoice(EVERYTHING);
+      } else setChecked(found);
     } catch (caught) {
       setError(caught);
     }
-    setPending(false);
+    setPending(null);
   };
+  const choose = (next: ToolChoice) => {
+    setChecked(null);
+    onChoice(next);
+  };
+  const check = () => look(overlayText(name, choice));
   return (
-    <section className="stack" aria-label="What it offers">
-      <div className="row">
-        <GuardedAction needs="operator" kind="main" isDisabled={!isReady} isPending={isPending} onPress={() => void look()}>
-          Look at it
-        </GuardedAction>
-        {!offer && !error && !isPending && <span className="soft small">Nothing is added by that.</span>}
-      </div>
-      {isPending && <p role="status">The server is asked, for at most 30 seconds…</p>}
-      {error != null && (
-        <>
-          <ProblemNote error={error} retry={() => void look()} />
-          <p className="soft">Where it wants a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>
-        </>
+    <>
+      <section className="stack" aria-label="What it offers">
+        <div className="row">
+          <GuardedAction needs="operator" kind="main" isDisabled={!isReady} isPending={pending === "offer"} onPress={() => void look(null)}>
+            Look at it
+          </GuardedAction>
+          {!offer && !error && pending === null && <span className="soft small">Nothing is added by that.</span>}
+        </div>
+        {pending !== null && <p role="status">The server is asked, for at most 30 seconds…</p>}
+        {error != null && (
+          <>
+            <ProblemNote error={error} retry={() => void (offer ? check() : look(null))} />
+            {!offer && <p className="soft">Where it wants a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>}
+          </>
+        )}
+        {offer && <Offer offer={offer} />}
+      </section>
+      {offer && offer.tools.length > 0 && (
+        <ToolChoiceStep offer={offer} prefix={`${name}_`} choice={choice} onChange={choose} onCheck={() => void check()} isPending={pending === "choice"} checked={checked} />
       )}
-      {offer && <Offer offer={offer} />}
-    </section>
+    </>
   );
 }
 
@@ -161,18 +178,6 @@ function Offer({ offer }: { offer: UpstreamOffer }) {
           <CopyAction text={offer.fingerprint} />
         </dd>
       </dl>
-      {tools.length > 0 && (
-        <DataTable
-          label="Tools that it offers"
-          rows={tools}
-          rowKey={(tool) => tool.name}
-          columns={[
-            { head: "Tool", lead: true, cell: (tool) => <code>{tool.name}</code> },
-            { head: "Reach", cell: (tool) => <ReachBadge tool={tool} /> },
-            { head: "Description", cell: (tool) => tool.description },
-          ]}
-        />
-      )}
       <Lines title="Left out" lines={offer.left_out} />
       <Lines title="Published otherwise than it wrote it" lines={offer.notes} />
       <section className="stack tight" aria-label="Lint">
@@ -183,7 +188,9 @@ function Offer({ offer }: { offer: UpstreamOffer }) {
   );
 }
 
-function AddTexts({ server, added }: { server: PastedServer; added: UpstreamView | undefined }) {
+function AddTexts({ server, choice, added }: { server: PastedServer; choice: ToolChoice; added: UpstreamView | undefined }) {
+  const overlay = overlayText(server.name, choice);
+  const file = overlay === null ? "" : overlayFile(server.name);
   const variables = neededVariables(server);
   if (added) {
     return (
@@ -204,7 +211,16 @@ function AddTexts({ server, added }: { server: PastedServer; added: UpstreamView
         Run this on the gateway's machine, in the folder of <code>weir.toml</code>. It shows what the server offers and asks; what you agree to is published,
         and a running gateway takes it over. This page shows when it is there.
       </p>
-      <CodeBlock text={addLine(server)} wraps label="Command line" />
+      {overlay !== null && (
+        <>
+          <p>
+            First save your choice there as <code>{file}</code>:
+          </p>
+          <CodeBlock text={overlay} wraps label="Overlay" />
+          <p>Then run:</p>
+        </>
+      )}
+      <CodeBlock text={addLine(server, file)} wraps label="Command line" />
       {variables.length > 0 && (
         <p className="note warn">
           The gateway needs <code>{variables.join(", ")}</code> in its environment; the line names the variable and not its value.
@@ -218,7 +234,7 @@ function AddTexts({ server, added }: { server: PastedServer; added: UpstreamView
       <details className="stack tight">
         <summary>Or write it into weir.toml</summary>
         <div className="stack tight">
-          <CodeBlock text={addSection(server)} wraps label="Section of weir.toml" />
+          <CodeBlock text={addSection(server, file)} wraps label="Section of weir.toml" />
           <p className="soft small">
             Then <Link href="/settings">reload the configuration</Link>. Its tools wait as a draft until someone publishes it.
           </p>

@@ -4,7 +4,8 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    sync::LazyLock,
+    slice,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -15,16 +16,23 @@ use url::Url;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_connections::mask::PassingSecrets;
-use weir_contracts::lint::Finding;
+use weir_contracts::{Contract, Tool, contract::Target, lint::Finding, upstream::Overlay};
 use weir_upstream::{UpstreamConfig, Upstreams};
 
 use super::{OperationError, OperationResult, preview::describe};
-use crate::control::{Control, gate::first_fingerprint, sources::upstreams::offer};
+use crate::{
+    catalogue::{Catalogue, CatalogueTool, Endpoint, ListShape},
+    control::{Control, gate::first_fingerprint, sources::upstreams::offer},
+    identity::Access,
+    tokens::vocabulary,
+};
 
 /// The time that a server is given to answer.
 const LOOK_MAX: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 16;
 const VALUE_MAX_BYTES: usize = 4096;
+/// The overlay of a request, as problems name it.
+const OVERLAY: &str = "overlay";
 /// Servers that are looked at at once.
 static LOOKING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
@@ -35,6 +43,8 @@ pub(crate) struct UpstreamLook {
     pub url: String,
     /// Headers for this look alone; they are kept nowhere.
     pub headers: BTreeMap<String, String>,
+    /// The text of an overlay, which chooses and renames its tools.
+    pub overlay: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -46,6 +56,8 @@ pub(crate) struct UpstreamOffer {
     /// The compiled document of what it offers, with the names that agents would see.
     #[schema(value_type = Object)]
     pub document: Value,
+    /// Each of its tools, in the order of the names that agents would see.
+    pub tools: Vec<OfferedTool>,
     /// Items that cannot be published, and why.
     pub left_out: Vec<String>,
     /// What would be published otherwise than it wrote it.
@@ -61,6 +73,19 @@ pub(crate) struct UpstreamOffer {
     pub fingerprint: String,
 }
 
+/// A tool that a server offers, and what it costs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OfferedTool {
+    /// Its name at the server, by which an overlay names it.
+    pub from: String,
+    /// The name that agents would see.
+    pub name: String,
+    /// The size of its entry in a list.
+    pub bytes: usize,
+    /// An estimate of what a model reads of it.
+    pub tokens: usize,
+}
+
 /// Looks at a server. Nothing is added.
 pub(crate) async fn look_at(
     control: &Control,
@@ -68,12 +93,15 @@ pub(crate) async fn look_at(
     by: &str,
 ) -> OperationResult<UpstreamOffer> {
     let shown = wanted.check()?;
+    let overlay = wanted.read_overlay()?;
     let _turn = LOOKING
         .try_acquire()
         .map_err(|_| OperationError::unavailable("other servers are being looked at: try again"))?;
     let audit = control.gateway().audit();
     audit.admin(AdminAct::UpstreamLook, &shown, None, by, None)?;
-    let UpstreamLook { name, url, headers } = wanted;
+    let UpstreamLook {
+        name, url, headers, ..
+    } = wanted;
     let values = headers.values().chain([&url]).map(String::as_str);
     let _secrets = PassingSecrets::note(values);
     let settings = UpstreamConfig {
@@ -82,10 +110,9 @@ pub(crate) async fn look_at(
         ..UpstreamConfig::default()
     };
     let config = control.gateway().config();
-    let base = config.base.clone();
     let servers = Upstreams::new(Vec::<OsString>::new());
     let only = BTreeMap::from([(name.clone(), settings.clone())]);
-    let (resolved, wrong) = servers.resolve(&only, &base, &config.kept_files());
+    let (resolved, wrong) = servers.resolve(&only, &config.base, &config.kept_files());
     drop(config);
     if let Some((_, what)) = wrong.into_iter().next() {
         return Err(OperationError::invalid(format!("the server {what}")));
@@ -103,7 +130,7 @@ pub(crate) async fn look_at(
         })?
         .map_err(|failure| OperationError::unavailable(failure.in_one_line()))?;
     let taken = control.gate().names_taken_from(&name).await?;
-    let offer = offer::compile(&name, &settings, &base, listed, &about, &taken)
+    let offer = offer::compile_with(&name, &settings, overlay, listed, &about, &taken)
         .map_err(|problems| OperationError::problems("nothing of it can be published", problems))?;
     let left_out: BTreeSet<String> = offer
         .compiled
@@ -112,11 +139,13 @@ pub(crate) async fn look_at(
         .map(ToString::to_string)
         .collect();
     let fingerprint = first_fingerprint(&offer.compiled.contract);
+    let tools = measure(offer.compiled.contract.clone()).await?;
     let described = describe(offer.compiled.contract).await?;
     Ok(UpstreamOffer {
         name,
         server: serde_json::from_str(&offer.server).unwrap_or_default(),
         document: described.document.unwrap_or_default(),
+        tools,
         left_out: left_out.into_iter().collect(),
         notes: offer.notes,
         lint: described.lint,
@@ -126,7 +155,44 @@ pub(crate) async fn look_at(
     })
 }
 
+/// Returns what each tool costs by itself.
+async fn measure(contract: Contract) -> OperationResult<Vec<OfferedTool>> {
+    let measured = tokio::task::spawn_blocking(move || {
+        let contract = Arc::new(contract);
+        let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
+        let Some(listing) = alone.listing(&Endpoint::All, &Access::EVERYTHING) else {
+            return Vec::new();
+        };
+        let measure = |tool: &Arc<CatalogueTool>| {
+            let written = |shape| listing.tools.write_entry(shape, tool);
+            OfferedTool {
+                from: name_at_server(&tool.tool),
+                name: tool.name.to_string(),
+                bytes: written(ListShape::Modern).len(),
+                tokens: vocabulary().count(&written(ListShape::Plain)),
+            }
+        };
+        listing.tools.entries().iter().map(measure).collect()
+    });
+    measured
+        .await
+        .map_err(|_| OperationError::unavailable("the tools could not be measured"))
+}
+
+fn name_at_server(tool: &Tool) -> String {
+    match &tool.target {
+        Target::Offer(offer) => offer.name.clone(),
+        Target::Form | Target::Collection(_) => tool.name.clone(),
+    }
+}
+
 impl UpstreamLook {
+    fn read_overlay(&self) -> OperationResult<Option<Overlay>> {
+        let read = |text: &String| Overlay::read(OVERLAY, text);
+        let overlay = self.overlay.as_ref().map(read).transpose();
+        overlay.map_err(|problems| OperationError::problems("the overlay cannot be read", problems))
+    }
+
     /// Refuses what would reach further than the request, and returns the address without what may be secret.
     fn check(&self) -> OperationResult<String> {
         if weir_contracts::name::check_contract(&self.name).is_err() {

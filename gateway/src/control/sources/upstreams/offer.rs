@@ -41,6 +41,18 @@ pub fn compile(
             Some(Overlay::read(&path.display().to_string(), &text)?)
         }
     };
+    compile_with(name, config, overlay, listed, about, taken)
+}
+
+/// Makes a contract of what a server lists, with an overlay that was read already.
+pub fn compile_with(
+    name: &str,
+    config: &UpstreamConfig,
+    overlay: Option<Overlay>,
+    listed: Listed,
+    about: &RawValue,
+    taken: &BTreeMap<String, String>,
+) -> Result<Offer, Vec<Problem>> {
     let (all, mut notes) = server_lists(listed, about);
     let server = all
         .info
