@@ -1,6 +1,6 @@
 // The builder's main acts: a form by keyboard alone, fields that move with their comments, problems at their field.
 import type { Locator, Page } from "@playwright/test";
-import { ask, desk, expect, publishDesk, signIn, test } from "./gateway";
+import { ask, desk, expect, publishDesk, signIn, test, writeContract } from "./gateway";
 
 /** The schema of the form that Weir begins with, without the name of its dialect. */
 const CREATE_TICKET =
@@ -176,4 +176,31 @@ test("the contract of a file names its file, and is not submitted", async ({ pag
   await page.getByRole("tab", { name: "YAML" }).click();
   await expect(page.getByRole("textbox", { name: "Contract as YAML" })).toContainText("# Kept in a file.");
   await expect(page.getByRole("button", { name: "Copy the text" })).toBeVisible();
+});
+
+/** An Enter in the moment in which options appear ends the line: the person was typing. */
+async function takeOption(page: Page) {
+  await page.waitForTimeout(150);
+  await page.keyboard.press("Enter");
+}
+
+test("the text offers keys and words by keyboard, and explains a key", async ({ page, request }) => {
+  await publishDesk(request, "buildery");
+  await signIn(page, "editor", "/builder?contract=buildery&pane=yaml");
+  const editor = page.getByRole("textbox", { name: "Contract as YAML" });
+  await expect(editor).toContainText("contract: buildery");
+  await writeContract(page, `${desk("buildery")}  - tool: buildery_more\n    v`);
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("e");
+  await expect(page.getByRole("option", { name: /^verb/ })).toBeVisible();
+  await takeOption(page);
+  await page.keyboard.press("Control+Space");
+  await expect(page.getByRole("option", { name: "summarize" })).toBeVisible();
+  await page.keyboard.type("cou");
+  await expect(page.getByRole("option", { name: "summarize" })).toBeHidden();
+  await takeOption(page);
+  await expect(editor).toContainText("verb: count");
+  await page.keyboard.press("Escape");
+  await editor.getByText("collections", { exact: true }).first().hover();
+  await expect(page.getByText(/^collections: object/)).toBeVisible();
 });

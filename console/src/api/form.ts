@@ -1,6 +1,7 @@
 // What a contract may say, as the gateway's readers accept it.
 import { useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
+import type { JsonSchema } from "./shapes";
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -10,3 +11,7 @@ export type FieldType = Schemas["FieldTypeView"];
 
 /** It changes with the program alone. */
 export const useFormView = () => useQuery({ queryKey: ["form"], queryFn: () => unwrap(api.GET("/v1/form")), staleTime: Infinity });
+
+/** The JSON Schema of a contract's text. */
+export const useFormSchema = () =>
+  useQuery({ queryKey: ["form", "schema"], queryFn: async () => (await unwrap(api.GET("/v1/form/schema"))) as unknown as JsonSchema, staleTime: Infinity });

@@ -1,6 +1,7 @@
 // What the text becomes: the tool that an agent sees, the form that people see, the text, and what the gate would say.
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
+import { useFormSchema } from "../api/form";
 import type { Fault } from "../api/problem";
 import type { PreviewedContract } from "../api/queries";
 import type { ContractDocument, Json, ToolDocument } from "../api/shapes";
@@ -158,7 +159,7 @@ function HumanForm({ preview }: { preview: PreviewedContract }) {
   return (
     <div className="stack">
       <h3>{tool.title ?? tool.name}</h3>
-      <SchemaForm schema={tool.inputSchema} value={value} onChange={setValue} context={{ root: tool.inputSchema, faults: new Map() }} />
+      <SchemaForm schema={tool.inputSchema} value={value} onChange={setValue} context={{ root: tool.inputSchema, faults: new Map(), isForPeople: true }} />
       <p className="soft small">This is a look at the form. Try it when the tool is published.</p>
     </div>
   );
@@ -166,10 +167,12 @@ function HumanForm({ preview }: { preview: PreviewedContract }) {
 
 function TextPane({ text, onText, faults }: { text: string; onText: (text: string) => void; faults: Fault[] }) {
   const { part, selectPointer } = useBuilder();
+  const schema = useFormSchema();
   return (
     <div className="stack tight">
+      <p className="soft small">Keys and words are offered as you type, and by Ctrl + Space or Alt + Enter; ↑ and ↓ choose, Enter takes, Esc closes.</p>
       <Suspense fallback={<Skeleton lines={12} />}>
-        <Editor text={text} onChange={onText} faults={faults} label="Contract as YAML" place={pointerOf(part.at)} hasHistory={false} />
+        <Editor text={text} onChange={onText} faults={faults} label="Contract as YAML" place={pointerOf(part.at)} hasHistory={false} schema={schema.data} />
       </Suspense>
       {faults.length > 0 && (
         <ul className="stack tight">

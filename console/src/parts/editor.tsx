@@ -1,12 +1,15 @@
 // A text with colours and places of faults. It is loaded where it is needed.
+import { autocompletion, completionKeymap, startCompletion, type CompletionSource } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { Annotation, EditorState, StateEffect, StateField } from "@codemirror/state";
-import { Decoration, drawSelection, EditorView, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
+import { Decoration, drawSelection, EditorView, hoverTooltip, keymap, lineNumbers, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import type { Fault } from "../api/problem";
+import type { JsonSchema } from "../api/shapes";
+import { helpAt, suggestAt } from "../builder/completion";
 import { lineBreakOf, withLineBreaks } from "../builder/line-breaks";
 import { linesOfPlace } from "./fault-lines";
 
@@ -19,6 +22,8 @@ interface EditorProps {
   place?: string;
   /** Whether it undoes by itself. Where the page does, its keys go on to the page. */
   hasHistory?: boolean;
+  /** What the text may say, which is offered while it is typed. */
+  schema?: JsonSchema;
 }
 
 /** Marks a change that comes from outside the editor. */
@@ -58,6 +63,40 @@ function differingPart(before: string, after: string) {
   return { from, to: before.length - tail, insert: after.slice(from, after.length - tail) };
 }
 
+/** A paragraph for each line. */
+function paragraphs(lines: string[]): HTMLElement {
+  const box = document.createElement("div");
+  box.className = "cm-help";
+  for (const line of lines.filter(Boolean)) box.appendChild(document.createElement("p")).textContent = line;
+  return box;
+}
+
+/** Offers the keys and words of a place, and explains the key under the pointer. */
+function assistance(schema: () => JsonSchema | undefined) {
+  const source: CompletionSource = (context) => {
+    const known = schema();
+    const found = known && suggestAt(known, context.state.doc.toString(), context.pos);
+    const isTyped = /\w/.test(context.state.sliceDoc(context.pos - 1, context.pos));
+    if (!found || !(context.explicit || isTyped)) return null;
+    const options = found.options.map(({ label, text, detail, help, kind }) => ({
+      label,
+      apply: text,
+      detail,
+      type: kind === "key" ? "property" : "enum",
+      ...(help && { info: () => paragraphs([help]) }),
+    }));
+    return { from: found.from, options, validFor: /^[\w-]*$/ };
+  };
+  const hover = hoverTooltip((view, position) => {
+    const known = schema();
+    const found = known && helpAt(known, view.state.doc.toString(), position);
+    return found ? { pos: found.from, end: found.to, above: true, create: () => ({ dom: paragraphs([`${found.key}: ${found.type}`, found.help]) }) } : null;
+  });
+  // The system may have Ctrl + Space for itself.
+  const keys = keymap.of([...completionKeymap, { key: "Alt-Enter", run: startCompletion }]);
+  return [autocompletion({ override: [source], icons: false, defaultKeymap: false }), keys, hover];
+}
+
 const looks = EditorView.theme({
   "&": { fontSize: "0.8125rem", backgroundColor: "var(--surface)", color: "var(--ink)", minHeight: "24rem" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "-2px" },
@@ -65,6 +104,13 @@ const looks = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "var(--sunken)", color: "var(--ink-soft)", border: "none", fontFamily: "var(--mono)" },
   ".cm-place": { boxShadow: "inset 3px 0 0 var(--accent)", backgroundColor: "var(--accent-soft)" },
+  ".cm-tooltip": { backgroundColor: "var(--surface)", color: "var(--ink)", border: "1px solid var(--line-strong)", borderRadius: "var(--radius)", boxShadow: "var(--shadow)" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "16rem" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "0.2rem 0.6rem" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-completionDetail": { fontStyle: "normal", opacity: "0.8" },
+  ".cm-tooltip.cm-completionInfo, .cm-tooltip-hover": { padding: "0.5rem 0.75rem", maxWidth: "22rem", fontFamily: "var(--font)" },
+  ".cm-help p": { margin: "0" },
   ".cm-fault": { backgroundColor: "var(--bad-soft)" },
 });
 
@@ -80,9 +126,11 @@ const colours = syntaxHighlighting(
 
 /** It is drawn under a shadow root: there its styles are style sheets of their own, which the content security policy
  * allows; in the page they would be style elements, which it refuses. */
-export default function Editor({ text, onChange, faults, label, place = "", hasHistory = true }: EditorProps) {
+export default function Editor({ text, onChange, faults, label, place = "", hasHistory = true, schema }: EditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
+  const known = useRef(schema);
+  known.current = schema;
   // The editor ends lines by LF, whatever the text does.
   const held = withLineBreaks(text, "\n");
   const changed = useRef(onChange);
@@ -103,6 +151,7 @@ export default function Editor({ text, onChange, faults, label, place = "", hasH
         colours,
         faultLines.field,
         placeLines.field,
+        assistance(() => known.current),
         // Tab leaves the editor: a person without a mouse has to get out of it.
         keymap.of(defaultKeymap),
         EditorView.lineWrapping,
