@@ -6,20 +6,22 @@ import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
 // The gateway serves these files as they are and compresses nothing.
-function compressed(): Plugin {
+// `inside` are the folders with files below the folder of the build.
+export function compressed(folder = "dist", inside = ["assets"]): Plugin {
   const quality = { [constants.BROTLI_PARAM_QUALITY]: 11 };
   return {
     name: "brotli",
     apply: "build",
     // The folder stays, since cargo watches it.
     buildStart() {
-      for (const name of ["assets", "index.html", "index.html.br"]) rmSync(join("dist", name), { recursive: true, force: true });
+      if (inside.length === 0) return;
+      for (const name of [...inside, "index.html", "index.html.br"]) rmSync(join(folder, name), { recursive: true, force: true });
     },
     closeBundle() {
-      for (const folder of ["dist", "dist/assets"]) {
-        for (const entry of readdirSync(folder, { withFileTypes: true })) {
-          if (!entry.isFile() || entry.name.endsWith(".br")) continue;
-          const path = join(folder, entry.name);
+      for (const place of [folder, ...inside.map((name) => join(folder, name))]) {
+        for (const entry of readdirSync(place, { withFileTypes: true })) {
+          if (!entry.isFile() || entry.name.endsWith(".br") || entry.name.startsWith(".")) continue;
+          const path = join(place, entry.name);
           writeFileSync(`${path}.br`, brotliCompressSync(readFileSync(path), { params: quality }));
         }
       }

@@ -94,7 +94,7 @@ fn copy_console(dist: &Path, copies: &Path) -> io::Result<Vec<String>> {
             let content = fs::read(compressed.with_extension(""))?;
             fs::write(copy.with_extension(""), &content)?;
             Ok(format!(
-                "    weir::admin::ConsoleFile {{ path: {:?}, digest: {:?}, content: include_bytes!({:?}), \
+                "    weir::web_files::WebFile {{ path: {:?}, digest: {:?}, content: include_bytes!({:?}), \
                  compressed: include_bytes!({copy:?}) }},\n",
                 path.with_extension(""),
                 hex::encode(Sha256::digest(&content)),

@@ -50,7 +50,6 @@ use weir_state::{AdminRow, State};
 
 pub use self::{
     address::{announce, found},
-    console::{ConsoleFile, embed_console},
     problem::Refusal,
 };
 use crate::{

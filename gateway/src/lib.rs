@@ -32,6 +32,7 @@ pub mod source_checks;
 pub mod tasks;
 pub mod telemetry;
 pub mod tokens;
+pub mod web_files;
 
 #[cfg(test)]
 mod testing;

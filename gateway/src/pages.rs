@@ -1,18 +1,16 @@
-//! A tool as a page with a form, for people: one control for each argument, with the bounds of the schema enforced by the
-//! browser and by the server again.
+//! A tool as a page with a form, for people. The form is drawn by the console's own parts, from the schema that stands in the
+//! page; what is filled in goes to the page's own address, and what the gateway refuses is shown beside the control it is
+//! about (docs/decisions/one-way-to-draw-a-form.md).
 //!
-//! Pages are whole: style and script stand in them, nothing is loaded from elsewhere, and [`policy`] allows no more than
-//! that. The script makes JSON of the form, sends it to the page's own address, and shows the answer; what the server
-//! refuses is shown beside the control it is about.
+//! The other pages are whole: their style stands in them, nothing is loaded, and they need no script.
 
-mod control;
 mod reference;
 
 use std::sync::LazyLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use weir_contracts::Tool;
@@ -20,30 +18,37 @@ use weir_schema::reference::resolve;
 
 pub(crate) use reference::reference;
 
-const SCRIPT: &str = include_str!("pages/form.js");
-const STYLE: &str = include_str!("pages/form.css");
+use crate::web_files::find_name;
+
+const STYLE: &str = include_str!("pages/page.css");
+/// The folder of the form's files among those that were built into the program.
+pub(crate) const FORM_FILES: &str = "form";
+/// Where a page of a tool finds them. No contract has this name.
+const FORM_PATH: &str = "../_assets/";
 
 /// Returns the page of one tool, which sends what is filled in to its own address.
 pub(crate) fn tool(tool: &Tool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
-    let schema = tool.input_schema.value();
     let writes = tool.annotations.read_only_hint != Some(true);
+    let given = json!({ "inputSchema": tool.input_schema.value(), "writes": writes });
     let form = html! {
         nav { a href="./" { "All tools" } }
         h1 { (title) }
         p.lead { (tool.description) }
-        form #form novalidate[true] {
-            div #problem role="alert" tabindex="-1" hidden[true] {}
-            (control::members(&schema, &schema, "", 0))
-            button type="submit" { @if writes { "Run" } @else { "Ask" } }
+        div #form {}
+        @if find_name(FORM_FILES, ".js").is_none() {
+            p role="alert" { "This program was built without its forms: run " code { "cargo xtask console" } " and build it again." }
         }
-        section #answer aria-live="polite" aria-label="Answer" hidden[true] {
-            h2 { "Answer" }
-            div #result {}
-        }
-        noscript { p { "This page needs JavaScript to send what is filled in." } }
+        noscript { p { "This page needs JavaScript to show its form and send what is filled in." } }
+        (data_block("tool", &given))
     };
     page(title, &form, true)
+}
+
+/// Writes JSON where a script of the page finds it. A browser runs no such block, and nothing in it ends it.
+fn data_block(id: &str, value: &Value) -> Markup {
+    let text = value.to_string().replace('<', "\\u003c");
+    html! { script id=(id) type="application/json" { (PreEscaped(text)) } }
 }
 
 /// Returns the page that leads to those of the tools; their addresses follow its own.
@@ -64,24 +69,24 @@ pub(crate) fn index<'t>(
             }
         }
     };
-    page(title, &list, true)
+    page(title, &list, false)
 }
 
 /// Returns the `Content-Security-Policy` of these pages.
 pub(crate) fn policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
-        let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
+        let hash = STANDARD.encode(Sha256::digest(STYLE));
         format!(
-            "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; connect-src 'self'; \
-             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-            hash(SCRIPT),
-            hash(STYLE)
+            "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{hash}'; connect-src 'self'; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
         )
     });
     &POLICY
 }
 
-fn page(title: &str, content: &Markup, is_scripted: bool) -> String {
+/// `has_form` pages load the style and the script of forms.
+fn page(title: &str, content: &Markup, has_form: bool) -> String {
+    let find = |end| find_name(FORM_FILES, end).filter(|_| has_form);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -89,11 +94,16 @@ fn page(title: &str, content: &Markup, is_scripted: bool) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                @match find(".css") {
+                    Some(style) => link rel="stylesheet" href={ (FORM_PATH) (style) };,
+                    None => style { (PreEscaped(STYLE)) }
+                }
+                // A library adds a style element of this id unless it is there.
+                @if has_form { meta id="react-aria-pressable-style"; }
             }
             body {
                 main { (content) }
-                @if is_scripted { script { (PreEscaped(SCRIPT)) } }
+                @if let Some(script) = find(".js") { script type="module" src={ (FORM_PATH) (script) } {} }
             }
         }
     };
@@ -137,48 +147,19 @@ mod tests {
     #[test]
     fn what_a_contract_says_is_text_and_no_markup() {
         let page = of(
-            json!({ "properties": { "\"><img src=x>": { "type": "string", "default": "</textarea>" } } }),
+            json!({ "properties": { "\"><img src=x>": { "type": "string", "default": "</script><!-- <script>" } } }),
         );
         assert!(
-            !page.contains("<script>alert")
-                && !page.contains("<img")
-                && !page.contains("</textarea>"),
+            !page.contains("<script>") && !page.contains("<img") && !page.contains("<!--"),
             "{page}"
         );
+        assert_eq!(page.matches("</script>").count(), 1, "{page}");
+        assert!(page.contains(r#"\u003c/script>"#), "{page}");
     }
 
+    /// No unit test embeds files, so that this is a program without them.
     #[test]
-    fn the_script_may_stand_in_a_page() {
-        assert!(!SCRIPT.contains("</script") && !STYLE.contains("</style"));
-    }
-
-    #[test]
-    fn bounds_are_those_of_the_schema() {
-        let page = of(json!({
-            "properties": {
-                "count": { "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 9 }, { "type": "null" }] },
-                "code": { "type": "string", "pattern": "^[A-Z]{3}$", "minLength": 3 },
-                "day": { "$ref": "#/$defs/Day" },
-            },
-            "required": ["code"],
-            "$defs": { "Day": { "type": "string", "format": "date" } },
-        }));
-        for control in [
-            r#"type="number" step="1" min="1" max="9""#,
-            r#"type="text" minlength="3" pattern="[A-Z]{3}" aria-describedby="error/code" required"#,
-            r#"type="date""#,
-        ] {
-            assert!(page.contains(control), "{control}\n{page}");
-        }
-    }
-
-    #[test]
-    fn a_schema_that_refers_to_itself_ends() {
-        let node =
-            json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } } });
-        let page = of(
-            json!({ "properties": { "first": { "$ref": "#/$defs/Node" } }, "$defs": { "Node": node } }),
-        );
-        assert!(page.contains("data-path=\"/first/next\"") && page.len() < 40_000);
+    fn a_program_without_its_forms_says_how_to_make_them() {
+        assert!(of(json!({})).contains("cargo xtask console"));
     }
 }

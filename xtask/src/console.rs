@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The sources, from `console/`.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "index.html",
     "openapi.json",
     "playwright.config.ts",
@@ -23,6 +23,7 @@ const SOURCES: [&str; 7] = [
     "tests",
     "tsconfig.json",
     "vite.config.ts",
+    "vite.form.config.ts",
 ];
 const BUILT: &str = "built.txt";
 
@@ -60,13 +61,18 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
         &["typescript/bin/tsc", "--noEmit"],
     )?;
     let _ = fs::remove_dir_all(folder.join("dist"));
-    node(
-        workshop,
-        &folder,
-        "console build",
-        &["vite/bin/vite.js", "build", "--logLevel", "warn"],
-    )?;
-    for name in ["assets", "index.html", "index.html.br"] {
+    for config in ["vite.config.ts", "vite.form.config.ts"] {
+        let words = [
+            "vite/bin/vite.js",
+            "build",
+            "--logLevel",
+            "warn",
+            "--config",
+            config,
+        ];
+        node(workshop, &folder, "console build", &words)?;
+    }
+    for name in ["assets", "form", "index.html", "index.html.br"] {
         let target = dist.join(name);
         let _ = fs::remove_dir_all(&target);
         copy(&folder.join("dist").join(name), &target)?;

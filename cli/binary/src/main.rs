@@ -9,9 +9,9 @@ const ADAPTERS: &[(&str, &str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ada
 const SOURCES: weir_cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// The files of the console, from `build.rs`; none where it was not built.
-const CONSOLE: &[weir::admin::ConsoleFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
+const CONSOLE: &[weir::web_files::WebFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
 fn main() -> ExitCode {
-    weir::admin::embed_console(CONSOLE);
+    weir::web_files::embed_web_files(CONSOLE);
     weir_cli::main(ADAPTERS, SOURCES)
 }

@@ -1,25 +1,11 @@
 // What a trial call shows, worked out apart from the page.
-import type { ArgumentError, CallError, Json, Tried } from "../api/shapes";
+import type { CallError, Json, Tried } from "../api/shapes";
 import { isRecord, parseExact } from "../schema/exact";
-import { faultText } from "../schema/model";
-import type { Fault } from "../schema/form";
-import type { ResultTable } from "../schema/records";
+import { faultsIn, type Fault } from "../schema/faults";
+import { findRecords, tableOf, type ResultTable } from "../schema/records";
 
-/** The faults by the place of the argument. The text of the result has a line for each, in the gateway's own words. */
-export function faultsOf(tried: Tried): Map<string, Fault> {
-  const faults = new Map<string, Fault>();
-  for (const error of callError(tried)?.errors ?? []) {
-    const line = tried.text.split("\n").find((text) => text.startsWith(`${error.path || "/"}: `));
-    const words = line?.slice((error.path || "/").length + 2) ?? faultText(error);
-    faults.set(error.path, { text: words, suggestion: suggestionOf(error) });
-  }
-  return faults;
-}
-
-/** A suggestion for an argument of another name is the name, which is no value. */
-function suggestionOf(error: ArgumentError): Json | undefined {
-  return error.reason === "unknown_argument" ? undefined : error.suggestion;
-}
+/** The faults by the place of the argument, in the words of the result's text. */
+export const faultsOf = (tried: Tried): Map<string, Fault> => faultsIn(callError(tried)?.errors ?? [], tried.text);
 
 export function callError(tried: Tried): CallError | null {
   const content = tried.structured_content as unknown as CallError | null;
@@ -29,9 +15,7 @@ export function callError(tried: Tried): CallError | null {
 /** The records of a result: the list of objects in it, or the one object. */
 export function resultTable(content: Json): ResultTable | null {
   const records = findRecords(content);
-  if (!records) return null;
-  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))];
-  return { columns, rows: records };
+  return records && tableOf(records);
 }
 
 /** What a list answers for the page after this one; null on the last one, and for tools that have no pages. */
@@ -42,19 +26,6 @@ export function nextCursor(tried: Tried): string | null {
 
 /** The outcome of a trial from its text. */
 export const readTried = (text: string) => parseExact(text) as unknown as Tried;
-
-function findRecords(content: Json): { [name: string]: Json }[] | null {
-  if (isRecordList(content)) return content;
-  if (!isRecord(content)) return null;
-  const lists = Object.values(content).filter(isRecordList);
-  if (lists[0]) return lists[0];
-  const { record } = content;
-  return isRecord(record) ? [record] : null;
-}
-
-function isRecordList(value: Json): value is { [name: string]: Json }[] {
-  return Array.isArray(value) && value.length > 0 && value.every(isRecord);
-}
 
 /** The body of a trial. Raw arguments are sent as they were typed, so that no number loses a digit. */
 export function trialBody(tool: string, agent: string, isDry: boolean, rawArguments: string): string {

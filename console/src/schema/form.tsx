@@ -1,19 +1,17 @@
 // A form made from a JSON Schema. Its value is the JSON that is sent: an empty field is left out of it.
 import { useId, useState, type ReactNode } from "react";
-import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
-import { Action } from "../parts/action";
+import type { Json, JsonSchema } from "../api/shapes";
+import { Action } from "../parts/button";
 import { isRecord, parseExact } from "./exact";
-import { armOf, emptyValue, fieldModel, isChoiceList, pointerPart, propertiesOf, requiredOf, shownPaths, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
+import type { Fault } from "./faults";
+import { armOf, boundsText, DEPTH_MAX, depthOf, emptyValue, fieldModel, isChoiceList, pointerPart, propertiesOf, requiredOf, shownPaths, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
 
 export interface FormContext {
   root: JsonSchema;
   /** The faults that the gateway found, by the place of the value. */
   faults: Map<string, Fault>;
-}
-
-export interface Fault {
-  text: string;
-  suggestion?: ArgumentError["suggestion"];
+  /** People read titles and bounds, in the place of names and types. */
+  isForPeople?: boolean;
 }
 
 interface FieldProps {
@@ -23,6 +21,8 @@ interface FieldProps {
   value: Json | undefined;
   onChange: (value: Json | undefined) => void;
   isRequired: boolean;
+  /** One of a list, which is there or is not. */
+  isItem?: boolean;
   context: FormContext;
 }
 
@@ -78,34 +78,38 @@ function Members({ schema, path, value, onChange, context }: {
 
 function Field(props: FieldProps) {
   const { name, schema, path, value, onChange, isRequired, context } = props;
-  const id = useId();
-  const model = fieldModel(schema, context.root);
+  const own = useId();
+  const model = depthOf(path) > DEPTH_MAX ? { ...fieldModel(schema, context.root), kind: "any" as const } : fieldModel(schema, context.root);
   const fault = context.faults.get(path);
   const help = typeof model.schema.description === "string" ? model.schema.description : "";
   const isGroup = ["record", "list", "map", "union"].includes(model.kind);
+  // One control writes the value of a place; groups may share it with what is in them.
+  const id = isGroup ? own : `input${path}`;
+  const title = typeof model.schema.title === "string" ? model.schema.title : name;
+  const words = context.isForPeople ? title : name;
   const described = [help && `${id}-help`, fault && `${id}-fault`].filter(Boolean).join(" ") || undefined;
   const label = (
     <div className="label-row">
-      {isGroup ? <span className="label mono">{name}</span> : <label className="mono" htmlFor={id}>{name}</label>}
-      {typeof model.schema.title === "string" && model.schema.title !== name && <span>{model.schema.title}</span>}
-      {isRequired && <span className="soft">required</span>}
-      <span className="soft">{typeText(schema, context.root)}</span>
+      {isGroup ? <span className={nameClass(context, "label")}>{words}</span> : <label className={nameClass(context)} htmlFor={id}>{words}</label>}
+      {!context.isForPeople && title !== name && <span>{title}</span>}
+      {isRequired && !props.isItem && <span className="soft">required</span>}
+      <span className="soft">{context.isForPeople ? boundsText(model) : typeText(schema, context.root)}</span>
       {model.isNullable && (
         <label className="check soft small">
           <input
             type="checkbox"
             checked={value === null}
             onChange={(event) => onChange(event.target.checked ? null : undefined)}
-            aria-label={`${name} is null`}
+            aria-label={context.isForPeople ? `No value of ${words}` : `${name} is null`}
           />
-          null
+          {context.isForPeople ? "no value" : "null"}
         </label>
       )}
     </div>
   );
   const body =
     value === null && model.isNullable ? (
-      <p className="soft small">null is sent</p>
+      <p className="soft small">{context.isForPeople ? "It is sent empty." : "null is sent"}</p>
     ) : (
       <FieldBody {...props} model={model} id={id} described={described} isInvalid={fault !== undefined} />
     );
@@ -130,7 +134,7 @@ function Field(props: FieldProps) {
   );
   if (isGroup) {
     return (
-      <div className="field" role="group" aria-label={name} aria-describedby={described}>
+      <div className="field" role="group" aria-label={words} aria-describedby={described}>
         {label}
         {below}
         {body}
@@ -145,6 +149,8 @@ function Field(props: FieldProps) {
     </div>
   );
 }
+
+const nameClass = (context: FormContext, more = "") => [context.isForPeople ? "" : "mono", more].filter(Boolean).join(" ") || undefined;
 
 interface BodyProps extends FieldProps {
   model: FieldModel;
@@ -207,26 +213,35 @@ function NumberBody({ value, onChange, common, text, placeholder }: BodyProps & 
   );
 }
 
-function Choice({ value, onChange, choices, common, model }: BodyProps & { choices: Json[]; common: object }) {
+function Choice({ value, onChange, choices, common, model, context }: BodyProps & { choices: Json[]; common: object }) {
   const preset = model.schema.default;
   const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
   const isOther = at < 0 && value !== undefined;
   const choose = (text: string) => text !== "-1" && onChange(text === "" ? undefined : choices[Number(text)]);
   return (
     <select {...common} value={isOther ? -1 : at < 0 ? "" : at} onChange={(event) => choose(event.target.value)}>
-      <option value="">{preset === undefined ? "not set" : `not set (${JSON.stringify(preset)})`}</option>
+      <option value="">{preset === undefined ? (context.isForPeople ? "" : "not set") : `not set (${choiceText(preset, context)})`}</option>
       {isOther && <option value={-1}>{JSON.stringify(value)} (none of the values)</option>}
       {choices.map((choice, index) => (
         <option key={index} value={index}>
-          {typeof choice === "string" ? choice : JSON.stringify(choice)}
+          {choiceText(choice, context)}
         </option>
       ))}
     </select>
   );
 }
 
+function choiceText(choice: Json, { isForPeople }: FormContext): string {
+  if (typeof choice === "string") return choice;
+  return isForPeople && typeof choice === "boolean" ? (choice ? "Yes" : "No") : JSON.stringify(choice);
+}
+
+/** Optional records down to this depth are open for people, and are sent if something is filled in. */
+const OPEN_DEPTH = 3;
+
 function RecordBody({ name, model, path, value, onChange, isRequired, context }: BodyProps) {
-  if (value === undefined && !isRequired) {
+  const isOpen = context.isForPeople === true && depthOf(path) <= OPEN_DEPTH;
+  if (value === undefined && !isRequired && !isOpen) {
     return (
       <div>
         <Action kind="compact" label={`Add ${name}`} onPress={() => onChange({})}>
@@ -237,8 +252,14 @@ function RecordBody({ name, model, path, value, onChange, isRequired, context }:
   }
   return (
     <div className="nested">
-      <Members schema={model.schema} path={path} value={asRecord(value)} onChange={onChange} context={context} />
-      {!isRequired && (
+      <Members
+        schema={model.schema}
+        path={path}
+        value={asRecord(value)}
+        onChange={(next) => onChange(isOpen && !isRequired && Object.keys(asRecord(next)).length === 0 ? undefined : next)}
+        context={context}
+      />
+      {!isRequired && !isOpen && (
         <div>
           <Action kind="plain compact" label={`Remove ${name}`} onPress={() => onChange(undefined)}>
             Remove
@@ -269,6 +290,7 @@ function ListBody({ name, model, path, value, onChange, context }: BodyProps) {
             value={item}
             onChange={(next) => replace(items.map((old, other) => (other === at ? (next ?? emptyValue(fieldModel(schema, context.root))) : old)))}
             isRequired
+            isItem
             context={context}
           />
           <div className="row">

@@ -121,3 +121,9 @@ test("a fault has a field where the form shows its place, and only there", () =>
   expect(isChoiceList(fieldModel(properties.tags ?? {}, schema), schema)).toBe(true);
   expect(isChoiceList(fieldModel(properties.parts ?? {}, schema), schema)).toBe(false);
 });
+
+test("a schema that needs itself ends", () => {
+  const node: JsonSchema = { type: "object", properties: { next: { $ref: "#/$defs/node" } }, required: ["next"] };
+  const paths = shownPaths({ $ref: "#/$defs/node" }, { $defs: { node } }, {});
+  expect(paths.length).toBeLessThan(20);
+});

@@ -179,10 +179,16 @@ export function withMember(record: { [name: string]: Json }, name: string, value
   return others;
 }
 
+/** Below this, JSON is written by hand: a schema may refer to itself. */
+export const DEPTH_MAX = 16;
+
+export const depthOf = (path: string) => path.split("/").length - 1;
+
 /** The places of the fields that a form shows of a value: those in a record or a list are there while it is. */
 export function shownPaths(given: JsonSchema, root: JsonSchema, value: Json | undefined, path = "", isRequired = true): string[] {
   const model = fieldModel(given, root);
   const paths = path === "" ? [] : [path];
+  if (depthOf(path) > DEPTH_MAX) return paths;
   if (value === null && model.isNullable) return paths;
   if (model.kind === "record" && (isRequired || value !== undefined)) {
     const record = isRecord(value) ? value : {};
@@ -255,18 +261,24 @@ export function typeText(given: JsonSchema, root: JsonSchema): string {
   return words.join(", ").replaceAll(", or null", " or null");
 }
 
+/** The bounds of a field alone, for people. */
+export function boundsText({ schema, kind }: FieldModel): string {
+  return kind === "choice" || kind === "date" || kind === "union" ? "" : rangeTexts(schema).join(", ");
+}
+
 function rangeTexts(schema: JsonSchema): string[] {
   const range = (low: Json | undefined, high: Json | undefined, unit: string) => {
-    if (low !== undefined && high !== undefined) return [`${low} to ${high}${unit}`];
-    if (low !== undefined) return [`at least ${low}${unit}`];
-    return high === undefined ? [] : [`at most ${high}${unit}`];
+    const units = (bound: Json) => unit && (bound === 1 ? unit : `${unit}s`);
+    if (low !== undefined && high !== undefined) return [`${low} to ${high}${units(high)}`];
+    if (low !== undefined) return [`at least ${low}${units(low)}`];
+    return high === undefined ? [] : [`at most ${high}${units(high)}`];
   };
   return [
     ...range(schema.minimum, schema.maximum, ""),
     ...(schema.exclusiveMinimum === undefined ? [] : [`above ${schema.exclusiveMinimum}`]),
     ...(schema.exclusiveMaximum === undefined ? [] : [`below ${schema.exclusiveMaximum}`]),
-    ...range(schema.minLength, schema.maxLength, " characters"),
-    ...range(schema.minItems, schema.maxItems, " items"),
+    ...range(schema.minLength, schema.maxLength, " character"),
+    ...range(schema.minItems, schema.maxItems, " item"),
     ...(typeof schema.pattern === "string" ? [`matches ${schema.pattern}`] : []),
   ];
 }

@@ -1,10 +1,26 @@
 // Records as a table.
 import type { Json } from "../api/shapes";
-import { isNumber } from "./exact";
+import { isNumber, isRecord } from "./exact";
 
 export interface ResultTable {
   columns: string[];
   rows: { [name: string]: Json }[];
+}
+
+export const tableOf = (rows: { [name: string]: Json }[]): ResultTable => ({ columns: [...new Set(rows.flatMap((row) => Object.keys(row)))], rows });
+
+/** The records of a result: the list of objects in it, or the one object. */
+export function findRecords(content: Json): { [name: string]: Json }[] | null {
+  if (isRecordList(content)) return content;
+  if (!isRecord(content)) return null;
+  const lists = Object.values(content).filter(isRecordList);
+  if (lists[0]) return lists[0];
+  const { record } = content;
+  return isRecord(record) ? [record] : null;
+}
+
+function isRecordList(value: Json): value is { [name: string]: Json }[] {
+  return Array.isArray(value) && value.length > 0 && value.every(isRecord);
 }
 
 export function cellText(value: Json | undefined): string {

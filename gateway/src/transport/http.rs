@@ -155,6 +155,7 @@ fn router(server: Arc<Server>) -> Router {
     let router = Router::new()
         .route("/rest/{contract}", any(with_slash))
         .route("/rest/{contract}/", any(rest::reference))
+        .route("/forms/_assets/{file}", any(forms::asset))
         .route("/forms/{contract}", any(with_slash))
         .route("/forms/{contract}/", any(forms::index))
         .route("/forms/{contract}/{tool}", any(forms::tool))

@@ -1,4 +1,5 @@
-//! Tools as pages for people: `/forms/<contract>/` lists them, `/forms/<contract>/<tool>` is a form that calls its tool.
+//! Tools as pages for people: `/forms/<contract>/` lists them, `/forms/<contract>/<tool>` is a form that calls its tool, and
+//! `/forms/_assets/` has the script and the style of the form, which hold no secret and need no key.
 
 use std::sync::Arc;
 
@@ -14,7 +15,13 @@ use super::{
     plain::{self, not_allowed, refusal},
     rest,
 };
-use crate::{catalogue::Endpoint, identity::Caller, pages, transport::front_door::AdmittedCaller};
+use crate::{
+    catalogue::Endpoint,
+    identity::Caller,
+    pages,
+    transport::front_door::AdmittedCaller,
+    web_files::{FileCaching, find_file, protection, serve_file},
+};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -65,6 +72,32 @@ pub(super) async fn tool(
         _ => not_allowed("GET, HEAD, POST, OPTIONS"),
     };
     plain::FORMS.answer(&server, &name, request, enter).await
+}
+
+/// Answers with a file of the form.
+pub(super) async fn asset(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (head, _) = request.into_parts();
+    if let Err(error) = server.door.visit(&head, || head.uri.path().to_owned()) {
+        return refusal(&error);
+    }
+    if !plain::is_read(&head.method) {
+        return not_allowed("GET, HEAD");
+    }
+    let is_served = server.gateway.config().http.forms;
+    let path = format!("{}/{name}", pages::FORM_FILES);
+    match find_file(&path).filter(|_| is_served) {
+        Some(file) => {
+            let protection = protection(pages::policy());
+            serve_file(file, &head.headers, FileCaching::Keep, protection)
+        }
+        None => {
+            rest::problem(404, "not_served", "No such file is served.".to_owned()).into_response()
+        }
+    }
 }
 
 pub(super) fn html(page: String) -> Response {

@@ -1,0 +1,15 @@
+// The page of one tool under `/forms`, which the gateway serves to agents' people. It knows the tool that stands in the page.
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import "./form-page.css";
+import { ToolForm, type FormTool } from "./tool-form";
+
+const root = document.getElementById("form");
+const tool = document.getElementById("tool")?.textContent;
+if (root && tool) {
+  createRoot(root).render(
+    <StrictMode>
+      <ToolForm tool={JSON.parse(tool) as FormTool} />
+    </StrictMode>,
+  );
+}

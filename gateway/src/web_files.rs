@@ -1,0 +1,171 @@
+//! Files for browsers that were built into the program: the console, and the script of the pages with forms. They hold no
+//! secret, and are served as they were built, each known by its content.
+
+use std::sync::OnceLock;
+
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+
+/// A file as it was built.
+pub struct WebFile {
+    /// Below the folder of the build, such as `assets/index-1a2b3c.js`.
+    pub path: &'static str,
+    /// sha256 of the content, hex.
+    pub digest: &'static str,
+    pub content: &'static [u8],
+    /// The content, compressed with brotli.
+    pub compressed: &'static [u8],
+}
+
+/// How long a browser keeps a file.
+#[derive(Clone, Copy)]
+pub(crate) enum FileCaching {
+    /// It asks each time whether the file is the same: a page names its files by their content.
+    Revalidate,
+    /// It keeps a file whose name says its content.
+    Keep,
+}
+
+static FILES: OnceLock<&[WebFile]> = OnceLock::new();
+
+/// Takes the files that were built into the program. A second call changes nothing.
+pub fn embed_web_files(files: &'static [WebFile]) {
+    FILES.get_or_init(|| files);
+}
+
+/// Returns the file of that path.
+pub(crate) fn find_file(path: &str) -> Option<&'static WebFile> {
+    FILES.get()?.iter().find(|file| file.path == path)
+}
+
+/// Returns the name of the one file in a folder that ends so; `None` where the program was built without it.
+pub(crate) fn find_name(folder: &str, end: &str) -> Option<&'static str> {
+    let mut paths = FILES.get()?.iter().map(|file| file.path);
+    paths.find_map(|path| {
+        let name = path.strip_prefix(folder)?.strip_prefix('/')?;
+        name.ends_with(end).then_some(name)
+    })
+}
+
+/// Answers with a file, or that the client has it already.
+pub(crate) fn serve_file(
+    file: &'static WebFile,
+    headers: &HeaderMap,
+    caching: FileCaching,
+    protection: [(HeaderName, HeaderValue); 4],
+) -> Response {
+    let is_compressed = takes_brotli(headers);
+    let tag = format!(
+        "\"{}{}\"",
+        &file.digest[..32],
+        if is_compressed { "-br" } else { "" }
+    );
+    let common = [
+        (
+            header::ETAG,
+            HeaderValue::from_str(&tag).expect("hexadecimal"),
+        ),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static(caching.header()),
+        ),
+        (header::VARY, HeaderValue::from_static("Accept-Encoding")),
+    ];
+    if is_known(headers, &tag) {
+        return (StatusCode::NOT_MODIFIED, protection, common).into_response();
+    }
+    let kind = [(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(media_type(file.path)),
+    )];
+    match is_compressed {
+        true => {
+            let encoding = [(header::CONTENT_ENCODING, HeaderValue::from_static("br"))];
+            (protection, common, kind, encoding, file.compressed).into_response()
+        }
+        false => (protection, common, kind, file.content).into_response(),
+    }
+}
+
+impl FileCaching {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Revalidate => "no-cache",
+            Self::Keep => "public, max-age=31536000, immutable",
+        }
+    }
+}
+
+/// Returns the headers that bound what a page may do, with its content security policy.
+pub(crate) fn protection(policy: &'static str) -> [(HeaderName, HeaderValue); 4] {
+    [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static(policy),
+        ),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            HeaderValue::from_static("same-origin"),
+        ),
+    ]
+}
+
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Returns the entries of a header that is a list, of all its lines.
+fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).into_iter();
+    lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+}
+
+fn takes_brotli(headers: &HeaderMap) -> bool {
+    entries(headers, &header::ACCEPT_ENCODING).any(|entry| {
+        let (coding, weight) = entry.split_once(';').unwrap_or((entry, ""));
+        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
+        coding.trim().eq_ignore_ascii_case("br")
+            && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
+    })
+}
+
+/// Returns `true` if the client has this very file.
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    entries(headers, &header::IF_NONE_MATCH)
+        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brotli_is_sent_to_those_that_take_it() {
+        let takes = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            takes_brotli(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, value)]))
+        };
+        assert!(takes("br") && takes("gzip, BR;q=0.5"));
+        assert!(!takes("br;q=0") && !takes("gzip") && !takes("br;q=x"));
+        assert!(!takes_brotli(&HeaderMap::new()));
+    }
+}
