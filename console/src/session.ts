@@ -1,6 +1,7 @@
 // Who is signed in. All that knows how a session begins, is kept and ends is in this file.
 import { useSyncExternalStore } from "react";
 import { asProblem, ProblemError, readProblem, unreachable } from "./api/problem";
+import { takeIssuerAnswer } from "./issuer-sign-in";
 import { takeFragmentValue } from "./location";
 
 export type Role = "auditor" | "viewer" | "editor" | "operator";
@@ -69,9 +70,9 @@ export function forget(why: string | null = null) {
   change(null, why);
 }
 
-/** Goes on with a session that a link begins, or with that of this tab or of another tab. */
+/** Goes on with a session that a link or an issuer's answer begins, or with that of this tab or of another tab. */
 export async function resumeSession(): Promise<void> {
-  const brought = takeFragmentValue("link") ?? takeFragmentValue("token");
+  const brought = takeFragmentValue("link") ?? takeFragmentValue("token") ?? (await takeIssuerLink());
   const token = brought ?? sessionStorage.getItem(STORED) ?? (await askTabs());
   answerTabs();
   if (!token) return;
@@ -83,6 +84,16 @@ export async function resumeSession(): Promise<void> {
     // A gateway that does not answer now may take the session later.
     if (status === 401) forget(detail);
     else change(null, detail);
+  }
+}
+
+/** An answer of an issuer that earns nothing is told where one signs in. */
+async function takeIssuerLink(): Promise<string | null> {
+  try {
+    return await takeIssuerAnswer();
+  } catch (error) {
+    change(null, asProblem(error).detail);
+    return null;
   }
 }
 

@@ -21,14 +21,14 @@ test("an admin key becomes a session that signing out ends", async ({ page, requ
   const read = () => request.get("/v1/session", { headers: { Authorization: `Bearer ${kept}` } });
   expect((await read()).status()).toBe(200);
   await page.getByRole("button", { name: "Sign out" }).click();
-  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Sign in", exact: true })).toBeVisible();
   await expect.poll(async () => (await read()).status()).toBe(401);
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
 });
 
 test("a link that is pasted into the open page signs in and leaves the address", async ({ page }) => {
   await page.goto("/");
-  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Sign in", exact: true })).toBeVisible();
   await page.evaluate((key) => location.assign(`#token=${key}`), keyOf("operator"));
   await expect(page.getByText("operator", { exact: true }).first()).toBeVisible();
   expect(page.url()).not.toContain("token");
@@ -36,7 +36,7 @@ test("a link that is pasted into the open page signs in and leaves the address",
 
 test("a link that is no encoded text is refused", async ({ page }) => {
   await page.goto("/#token=%");
-  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Sign in", exact: true })).toBeVisible();
   expect(page.url()).not.toContain("token");
 });
 
@@ -47,9 +47,9 @@ test("signing out in one tab is signing out in all", async ({ page, context }) =
   await expect(other.getByRole("navigation", { name: "Pages" })).toBeVisible();
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.reload();
-  await expect(page.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Sign in", exact: true })).toBeVisible();
   await other.reload();
-  await expect(other.getByRole("button", { name: "Sign in" })).toBeVisible();
+  await expect(other.getByRole("button", { name: "Sign in", exact: true })).toBeVisible();
 });
 
 test("a session outlives a gateway that does not answer", async ({ page }) => {

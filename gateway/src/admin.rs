@@ -7,6 +7,7 @@ mod calls;
 mod collections;
 mod connections;
 mod console;
+mod console_sign_in;
 mod contracts;
 mod form;
 mod keys;
@@ -54,7 +55,11 @@ pub use self::{
 };
 use crate::{
     control::{
-        Control, gate::Role, operations::sessions::make_link, refused::Refused, reload::Reload,
+        Control,
+        gate::Role,
+        operations::{console_sign_in::ConsoleSignIns, sessions::make_link},
+        refused::Refused,
+        reload::Reload,
     },
     identity::{Kind, Minted, now_ms},
     serving::Serving,
@@ -87,6 +92,8 @@ pub struct Admin {
     pub state: Arc<State>,
     pub reload: Arc<Reload>,
     pub door: Arc<FrontDoor>,
+    /// Sign-ins by an issuer that have begun.
+    pub(crate) sign_ins: ConsoleSignIns,
     /// It is cancelled when the process ends: streams end then.
     pub ending: CancellationToken,
 }
@@ -128,6 +135,8 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(sessions::show, sessions::begin, sessions::end))
         .routes(routes!(sessions::link))
+        .routes(routes!(console_sign_in::show, console_sign_in::begin))
+        .routes(routes!(console_sign_in::finish))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(snippets::list))

@@ -18,6 +18,7 @@ use crate::{
     config::{ADMIN_LISTEN, Config, access::AccessRules},
     control::{
         self, Control,
+        operations::console_sign_in::ConsoleSignIns,
         reload::{self, Reload},
         sources::plugins::CodeGate,
     },
@@ -223,6 +224,7 @@ impl App {
             state: self.state.clone(),
             reload: reload.clone(),
             door: Arc::new(FrontDoor::new(&self.gateway, address, AccessRules::admin)?),
+            sign_ins: ConsoleSignIns::default(),
             ending: ending.clone(),
         });
         let served = admin::serve(shared, listener, ending.clone().cancelled_owned());

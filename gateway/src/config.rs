@@ -5,6 +5,7 @@ mod issuers;
 mod kept;
 mod places;
 mod read;
+mod sign_in;
 mod words;
 
 use std::{
@@ -22,6 +23,7 @@ use weir_upstream::UpstreamConfig;
 pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use places::Places;
 pub use read::{check, load, read};
+pub use sign_in::AdminOidc;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -189,6 +191,8 @@ pub struct Admin {
     pub enabled: bool,
     /// Further `Host` values to accept there, beside loopback names and the listen address.
     pub hosts: Vec<String>,
+    /// Who signs people in to the console, beside admin keys.
+    pub oidc: Option<AdminOidc>,
 }
 
 /// The address of the admin API where none is configured.
@@ -201,6 +205,7 @@ impl Default for Admin {
             listen: None,
             enabled: true,
             hosts: Vec::new(),
+            oidc: None,
         }
     }
 }

@@ -25,7 +25,9 @@ pub use access::{Access, AccessList};
 pub use grant::{Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
-pub use tokens::{TokenFault, TokenHolder, TokenResource, TokenVerifier, WRITE_SCOPE};
+pub use tokens::{
+    IdClaims, IdTokenVerifier, TokenFault, TokenHolder, TokenResource, TokenVerifier, WRITE_SCOPE,
+};
 pub use uses::UseCount;
 
 use self::{keys::Keys, uses::UsedKeys};

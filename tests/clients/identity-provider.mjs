@@ -1,11 +1,12 @@
-// An identity provider on loopback, by oidc-provider. Arguments: the port, and the algorithm of access tokens.
+// An identity provider on loopback, by oidc-provider. Arguments: the port, the algorithm of access tokens, and the address that
+// the client `console` comes back to, if there is one.
 //
 // Everyone who signs in is `ann` and consents to everything. Programs register themselves, or are `machine` with the secret
 // `machine-secret-of-the-tests`. Every URL of this machine is a resource.
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 
-const [port, algorithm] = process.argv.slice(2);
+const [port, algorithm, back] = process.argv.slice(2);
 const made = {
   RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
   PS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
@@ -26,7 +27,9 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     response_types: [],
     redirect_uris: [],
     token_endpoint_auth_method: 'client_secret_post',
-  }],
+  }, ...(back ? [{ client_id: 'console', client_secret: 'console-secret-of-the-tests', redirect_uris: [back] }] : [])],
+  claims: { openid: ['sub', 'groups'] },
+  conformIdTokenClaims: false,
   features: {
     clientCredentials: { enabled: true },
     devInteractions: { enabled: false },
@@ -41,7 +44,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     },
   },
   extraTokenClaims: () => ({ groups: ['airports'] }),
-  findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, groups: ['airports'] }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
 });
 // A client may ask for more scopes than it registered with: the official one registers with those of the first challenge.

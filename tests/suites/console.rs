@@ -3,9 +3,9 @@
 use std::{fs, process::Command, time::Duration};
 
 use serde_json::Value;
-use weir_tests::{Admin, House, foreign, http, place};
+use weir_tests::{Admin, House, foreign, http, place, upstream};
 
-use crate::sample;
+use crate::{oauth::Issuer, sample};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; \
@@ -158,7 +158,17 @@ fn pages_work_in_a_browser() {
     let other = sample::house();
     let other_gateway = other.serve();
     let url = other_gateway.url();
-    let house = house().config(&format!("[upstreams.planes]\nurl = \"{url}\""));
+    let port = upstream::free_port();
+    let issuer = Issuer::of_console(&format!("http://127.0.0.1:{port}/"));
+    let house = house()
+        .config(&format!("[upstreams.planes]\nurl = \"{url}\""))
+        .file("client.secret", "console-secret-of-the-tests\n")
+        .config(&format!(
+            "[admin]\nlisten = \"127.0.0.1:{port}\"\n[admin.oidc]\nissuer = \"{}\"\nclient_id = \"console\"\n\
+             client_secret = \"file:client.secret\"\nscopes = [\"openid\"]\nrole_claim = \"groups\"\n\
+             roles = {{ airports = \"editor\", pilots = \"operator\" }}",
+            issuer.url
+        ));
     let _gateway = house.serve();
     house.key(&["--agent", "caller"]);
     let admin = Admin::of(&house);
@@ -176,6 +186,7 @@ fn pages_work_in_a_browser() {
         .arg("test")
         .env("WEIR_CONSOLE_URL", &admin.url)
         .env("WEIR_CONSOLE_OTHER", &url)
+        .env("WEIR_CONSOLE_ISSUER", &issuer.url)
         .env("WEIR_CONSOLE_OPERATOR", admin.key.trim())
         .env("WEIR_CONSOLE_EDITOR", key("editor"))
         .env("WEIR_CONSOLE_VIEWER", key("viewer"))

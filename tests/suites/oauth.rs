@@ -22,16 +22,25 @@ const MACHINE: [(&str, &str); 3] = [
 const DISCOVERY: &str = "/.well-known/oauth-protected-resource";
 
 /// An identity provider, killed when dropped.
-struct Issuer {
+pub struct Issuer {
     _running: Running,
-    url: String,
+    pub url: String,
 }
 
 impl Issuer {
     fn start(algorithm: &str) -> Self {
+        Self::start_with(&[algorithm])
+    }
+
+    /// Starts one that signs people in to the console at this address.
+    pub fn of_console(address: &str) -> Self {
+        Self::start_with(&["RS256", address])
+    }
+
+    fn start_with(words: &[&str]) -> Self {
         let port = free_port();
         let mut command = foreign::node_script_in("identity", "identity-provider.mjs");
-        command.args([&port.to_string(), algorithm]);
+        command.arg(port.to_string()).args(words);
         let running = Running::silent(&mut command, "oidc-provider");
         wait_for_port(port, "oidc-provider");
         Self {

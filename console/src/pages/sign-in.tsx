@@ -1,5 +1,6 @@
-import { useState, type FormEvent } from "react";
+import { useEffect, useState, type FormEvent } from "react";
 import icon from "../icon.svg";
+import { findIssuer, goToIssuer } from "../issuer-sign-in";
 import { Action } from "../parts/action";
 import { TextField } from "../parts/fields";
 import { ProblemNote } from "../parts/states";
@@ -10,6 +11,20 @@ export function SignInPage() {
   const [key, setKey] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
+  const [issuer, setIssuer] = useState<string | null>(null);
+  useEffect(() => {
+    void findIssuer().then(setIssuer);
+  }, []);
+  const leave = async () => {
+    setPending(true);
+    setError(null);
+    try {
+      await goToIssuer();
+    } catch (caught) {
+      setError(caught);
+      setPending(false);
+    }
+  };
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setPending(true);
@@ -28,9 +43,20 @@ export function SignInPage() {
           <img src={icon} alt="" />
           <h1>Weir</h1>
         </div>
-        <p className="soft">Sign in to {location.host} with an admin key.</p>
+        <p className="soft">
+          Sign in to {location.host}
+          {issuer === null && " with an admin key"}.
+        </p>
         {ending && !error && <div className="note warn">{ending}</div>}
         {error != null && <ProblemNote error={error} />}
+        {issuer !== null && (
+          <>
+            <Action kind="main" isPending={isPending} onPress={() => void leave()}>
+              Sign in with {hostOf(issuer)}
+            </Action>
+            <p className="soft small">Or with an admin key:</p>
+          </>
+        )}
         <TextField
           label="Admin key"
           type="password"
@@ -45,10 +71,12 @@ export function SignInPage() {
             </>
           }
         />
-        <Action kind="main" type="submit" isPending={isPending} isDisabled={key.trim() === ""}>
+        <Action kind={issuer === null ? "main" : ""} type="submit" isPending={isPending} isDisabled={key.trim() === ""}>
           Sign in
         </Action>
       </form>
     </main>
   );
 }
+
+const hostOf = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).host : issuer);

@@ -36,7 +36,14 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(20);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
 /// The routes whose answers are shown once and kept nowhere.
-const SECRET: [&str; 4] = ["/v1/keys", "/v1/admins", "/v1/session", "/v1/session/link"];
+const SECRET: [&str; 6] = [
+    "/v1/keys",
+    "/v1/admins",
+    "/v1/session",
+    "/v1/session/link",
+    "/v1/session/oidc",
+    "/v1/session/oidc/answer",
+];
 
 pub(super) async fn answer(
     Shared(admin): Shared<Arc<Admin>>,

@@ -55,6 +55,20 @@ pub struct ClaimGrant {
     pub tools: BTreeSet<String>,
 }
 
+impl IssuerConfig {
+    /// Returns an issuer of whose keys alone is made use, at the place that its metadata names.
+    pub fn of_metadata(issuer: &str) -> Self {
+        Self {
+            issuer: issuer.to_owned(),
+            jwks: None,
+            audiences: Vec::new(),
+            agent_claim: subject_claim(),
+            tenant_claim: None,
+            grants: Vec::new(),
+        }
+    }
+}
+
 fn subject_claim() -> String {
     "sub".to_owned()
 }

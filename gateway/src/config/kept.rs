@@ -16,6 +16,13 @@ impl Config {
         hidden.extend(of_upstreams.flat_map(|upstream| upstream.secret_files(base)));
         let token = self.metrics.token.iter();
         hidden.extend(token.flat_map(|token| weir_connections::config::secret_files(token, base)));
+        let secret = self
+            .admin
+            .oidc
+            .iter()
+            .filter_map(|oidc| oidc.client_secret.as_ref());
+        hidden
+            .extend(secret.flat_map(|secret| weir_connections::config::secret_files(secret, base)));
         let Folders {
             contracts,
             plugins,

@@ -9,7 +9,7 @@ use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    Config, Folders, Places, issuers,
+    Config, Folders, Places, issuers, sign_in,
     words::{self, KeyFault},
 };
 
@@ -317,7 +317,8 @@ impl Reader {
                 );
             }
         }
-        for (place, message, hint) in issuers::check(config) {
+        let signing_in = sign_in::check(config.admin.oidc.as_ref());
+        for (place, message, hint) in issuers::check(config).into_iter().chain(signing_in) {
             self.problem(place, message, hint);
         }
         self.upstreams(config);

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod calls;
 pub mod collections;
 pub mod connections;
+pub mod console_sign_in;
 pub mod contracts;
 pub mod databases;
 pub mod drafts;

@@ -275,6 +275,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             listen: old.admin.listen,
             enabled: old.admin.enabled,
             hosts: admin.hosts,
+            oidc: admin.oidc,
         },
         audit: old.audit.clone(),
         contracts: Contracts {

@@ -4,6 +4,7 @@
 mod fault;
 mod fetch;
 mod grant;
+mod id_token;
 mod jwks;
 mod signature;
 
@@ -25,7 +26,11 @@ use self::{
     jwks::IssuerKeys,
     signature::ACCEPTED,
 };
-pub use self::{fault::TokenFault, grant::WRITE_SCOPE};
+pub use self::{
+    fault::TokenFault,
+    grant::WRITE_SCOPE,
+    id_token::{IdClaims, IdTokenVerifier},
+};
 use super::{Caller, Refused, now_ms};
 use crate::config::IssuerConfig;
 

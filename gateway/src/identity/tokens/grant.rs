@@ -147,7 +147,7 @@ fn access(claims: &Claims, issuer: &IssuerConfig) -> Access {
 }
 
 /// Returns `true` if a claim is this text, or a list of it. A scope is a list that is written as one text.
-fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
+pub(super) fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
     let is_list = matches!(claim, "scope" | "scp");
     let is = |value: &Value| match value {
         Value::String(text) if is_list => text.split(' ').any(|word| word == wanted),
@@ -164,7 +164,7 @@ fn has(claims: &Claims, claim: &str, wanted: &str) -> bool {
 }
 
 /// Finds a claim by its name, or by the way to it: `realm_access.roles`.
-fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
+pub(super) fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
     claims.get(claim).or_else(|| {
         let (first, rest) = claim.split_once('.')?;
         rest.split('.')
@@ -173,7 +173,7 @@ fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
 }
 
 /// Returns a name as it is, or one made of its digest where it has characters that logs and metrics do not take.
-fn name(issuer: &str, value: &str) -> Arc<str> {
+pub(super) fn name(issuer: &str, value: &str) -> Arc<str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte);
     if value.len() <= NAME_MAX && value.bytes().all(is_plain) {
         return value.into();

@@ -1,0 +1,97 @@
+//! Signing in to the console by an issuer of OpenID Connect.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_state::Role;
+
+use super::issuers::is_address;
+
+const TEXT_MAX: usize = 1024;
+const LIST_MAX: usize = 100;
+
+/// `[admin.oidc]`: who signs people in, and which role each gets.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminOidc {
+    /// The issuer, exactly as its ID tokens write `iss`: an `https` URL, or one of this machine.
+    pub issuer: String,
+    /// The client that the console is there.
+    pub client_id: String,
+    /// The secret of that client, `env:NAME` or `file:path`; none where it is a public client.
+    #[serde(default)]
+    pub client_secret: Option<String>,
+    /// The scopes that are asked for.
+    #[serde(default = "usual_scopes")]
+    pub scopes: Vec<String>,
+    /// The claim that names a person in the trail. People who share a value are one admin.
+    #[serde(default = "subject_claim")]
+    pub name_claim: String,
+    /// The claim that says the role, or the way to one inside others: `realm_access.roles`.
+    pub role_claim: String,
+    /// The role of each value of that claim. The highest one counts; a person without one is refused.
+    pub roles: BTreeMap<String, Role>,
+}
+
+fn usual_scopes() -> Vec<String> {
+    ["openid", "profile", "email"].map(str::to_owned).into()
+}
+
+fn subject_claim() -> String {
+    "sub".to_owned()
+}
+
+/// What is wrong with it: the place, the message, and a hint.
+pub(super) fn check(oidc: Option<&AdminOidc>) -> Vec<(String, String, &'static str)> {
+    let Some(oidc) = oidc else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    let mut problem = |key: &str, message: &str, hint| {
+        problems.push((format!("/admin/oidc/{key}"), message.to_owned(), hint));
+    };
+    if !is_address(&oidc.issuer) {
+        problem(
+            "issuer",
+            "must be an https URL without a query, or an http URL of this machine",
+            "write it as the issuer writes `iss`, such as \"https://login.example.com/\"",
+        );
+    }
+    let names = [
+        ("client_id", &oidc.client_id),
+        ("name_claim", &oidc.name_claim),
+        ("role_claim", &oidc.role_claim),
+    ];
+    for (key, text) in names {
+        if text.is_empty() || text.len() > TEXT_MAX {
+            problem(
+                key,
+                "must have 1 to 1024 characters",
+                "write it as the issuer has it",
+            );
+        }
+    }
+    let is_reference = |secret: &String| secret.starts_with("env:") || secret.starts_with("file:");
+    if !oidc.client_secret.as_ref().is_none_or(is_reference) {
+        problem(
+            "client_secret",
+            "must be `env:NAME` or `file:path`",
+            "keep the secret out of this file; leave the key out for a public client",
+        );
+    }
+    if !oidc.scopes.iter().any(|scope| scope == "openid") || oidc.scopes.len() > LIST_MAX {
+        problem(
+            "scopes",
+            "must have `openid`, and at most 100 scopes",
+            "without it there is no ID token",
+        );
+    }
+    if oidc.roles.is_empty() || oidc.roles.len() > LIST_MAX {
+        problem(
+            "roles",
+            "must have 1 to 100 values",
+            "write { \"VALUE OF THE CLAIM\" = \"operator\" }",
+        );
+    }
+    problems
+}

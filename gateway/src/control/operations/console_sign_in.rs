@@ -1,0 +1,316 @@
+//! Signing in to the console by an issuer of OpenID Connect. A sign-in that began is kept in memory for ten minutes, for the
+//! tab that began it; it ends in a link, which begins a session as every link does.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_oauth::{
+    NetworkReach, OauthFault, RegisteredClient, SecretText, ServerMetadata, SignInAnswer,
+    SignInRequest, TokenEndpoint, begin_sign_in, find_issuer, redeem_code,
+};
+use weir_state::AdminRow;
+
+use super::{
+    FailureKind, OperationError, OperationResult,
+    sessions::{self, SignInLink},
+};
+use crate::{
+    config::AdminOidc,
+    control::{Control, gate::Role},
+    identity::{IdClaims, IdTokenVerifier, Kind, Minted, now_ms},
+};
+
+/// The time that a person has to sign in.
+const PENDING_MAX_AGE: Duration = Duration::from_secs(600);
+/// Sign-ins that have begun, of everyone.
+const PENDING_MAX: usize = 1000;
+/// The issuer's metadata is asked for again after this time, and after a failure.
+const METADATA_MAX_AGE: Duration = Duration::from_secs(600);
+const FAILURE_MAX_AGE: Duration = Duration::from_secs(5);
+/// The secret of a tab.
+const TAB_CHARS: std::ops::RangeInclusive<usize> = 32..=128;
+/// The author of the keys of people who sign in so. No admin has this name, since a name has no space.
+const AUTHOR: &str = "oidc sign-in";
+
+/// Who signs people in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SignInProvider {
+    /// The issuer of OpenID Connect.
+    pub issuer: String,
+}
+
+/// A sign-in that has begun.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StartedSignIn {
+    /// Where the page goes.
+    pub url: String,
+}
+
+/// The sign-ins that have begun, and what is known of the issuer.
+#[derive(Default)]
+pub(crate) struct ConsoleSignIns {
+    /// By the digest of their state.
+    pending: std::sync::Mutex<HashMap<[u8; 32], PendingSignIn>>,
+    provider: Mutex<Option<KnownProvider>>,
+}
+
+struct PendingSignIn {
+    began: Instant,
+    tab: [u8; 32],
+    nonce: String,
+    verifier: SecretText,
+    redirect_uri: String,
+    provider: Arc<Provider>,
+}
+
+/// An issuer, as one configuration has it.
+struct Provider {
+    oidc: AdminOidc,
+    metadata: ServerMetadata,
+    tokens: IdTokenVerifier,
+}
+
+struct KnownProvider {
+    oidc: AdminOidc,
+    asked: Instant,
+    found: Result<Arc<Provider>, OauthFault>,
+}
+
+/// Returns who signs people in.
+pub(crate) fn provider(control: &Control) -> OperationResult<SignInProvider> {
+    let issuer = configured(control)?.issuer;
+    Ok(SignInProvider { issuer })
+}
+
+/// Begins a sign-in. `origin` is that of the page, and `tab` a secret that the page keeps.
+pub(crate) async fn begin(
+    control: &Control,
+    sign_ins: &ConsoleSignIns,
+    origin: &str,
+    tab: &str,
+) -> OperationResult<StartedSignIn> {
+    if !TAB_CHARS.contains(&tab.len()) {
+        return Err(OperationError::invalid("`tab`: 32 to 128 characters"));
+    }
+    let provider = sign_ins.find_provider(configured(control)?).await?;
+    let redirect_uri = format!("{origin}/");
+    let nonce = Minted::new(Kind::Link)
+        .map_err(|_| OperationError::unavailable("no random number could be had"))?
+        .text;
+    let client = RegisteredClient {
+        id: provider.oidc.client_id.clone(),
+        secret: None,
+    };
+    let request = SignInRequest {
+        client: &client,
+        redirect_uri: &redirect_uri,
+        resource: None,
+        scopes: &provider.oidc.scopes,
+        nonce: Some(&nonce),
+    };
+    let begun = begin_sign_in(&provider.metadata, request).map_err(refused)?;
+    sign_ins.keep(
+        digest(begun.state.reveal()),
+        PendingSignIn {
+            began: Instant::now(),
+            tab: digest(tab),
+            nonce,
+            verifier: begun.verifier,
+            redirect_uri,
+            provider,
+        },
+    )?;
+    Ok(StartedSignIn { url: begun.url })
+}
+
+/// Ends a sign-in with what the browser came back with. The link begins one session.
+pub(crate) async fn finish(
+    control: &Control,
+    sign_ins: &ConsoleSignIns,
+    query: &str,
+    tab: &str,
+) -> OperationResult<SignInLink> {
+    let answer = SignInAnswer::read(query)
+        .ok_or_else(|| OperationError::invalid("`query` is no answer to a sign-in"))?;
+    let pending = sign_ins.take(answer.state.reveal(), tab).ok_or_else(|| {
+        forbidden("this sign-in is older than ten minutes, was used, or began in another tab: begin again")
+    })?;
+    let Provider {
+        oidc,
+        metadata,
+        tokens,
+    } = &*pending.provider;
+    // The configuration may have been changed while the person signed in.
+    if configured(control)? != *oidc {
+        return Err(forbidden("the configuration has changed: begin again"));
+    }
+    let names_issuer = metadata.authorization_response_iss_parameter_supported;
+    let code = answer
+        .into_code(&metadata.issuer, names_issuer)
+        .map_err(refused)?;
+    let endpoint = TokenEndpoint::new(metadata, client(control, oidc)?, NetworkReach::Anywhere);
+    let redeemed = redeem_code(
+        &endpoint,
+        &code,
+        &pending.verifier,
+        &pending.redirect_uri,
+        None,
+    );
+    let identity = redeemed.await.map_err(refused)?.identity;
+    let identity = identity.ok_or_else(|| forbidden("the issuer gave no ID token"))?;
+    let validated = tokens.validate(identity.reveal(), &pending.nonce).await;
+    let claims = validated.map_err(|fault| {
+        tracing::warn!(%fault, issuer = oidc.issuer, "an ID token is not valid");
+        forbidden(&format!("the ID token is not valid: {fault}"))
+    })?;
+    let (name, role) = read_person(&claims, oidc)?;
+    let admin = find_or_make_admin(control, &name, role).await?;
+    sessions::make_link(control.state(), &admin).await
+}
+
+impl ConsoleSignIns {
+    fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) -> OperationResult<()> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.retain(|_, pending| pending.began.elapsed() < PENDING_MAX_AGE);
+        if pending.len() >= PENDING_MAX {
+            let detail = "too many sign-ins have begun: try again in ten minutes, or sign in with an admin key";
+            return Err(OperationError::unavailable(detail));
+        }
+        pending.insert(state, sign_in);
+        Ok(())
+    }
+
+    /// Takes a sign-in, which is of no use from then on, if it is that of the tab.
+    fn take(&self, state: &str, tab: &str) -> Option<PendingSignIn> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sign_in = pending.remove(&digest(state))?;
+        (sign_in.tab == digest(tab) && sign_in.began.elapsed() < PENDING_MAX_AGE).then_some(sign_in)
+    }
+
+    /// Finds the issuer's metadata; one request at a time asks for it.
+    async fn find_provider(&self, oidc: AdminOidc) -> OperationResult<Arc<Provider>> {
+        let mut known = self.provider.lock().await;
+        let age_max = |known: &KnownProvider| match known.found {
+            Ok(_) => METADATA_MAX_AGE,
+            Err(_) => FAILURE_MAX_AGE,
+        };
+        let current = known
+            .as_ref()
+            .filter(|known| known.oidc == oidc && known.asked.elapsed() < age_max(known));
+        if let Some(current) = current {
+            return current.found.clone().map_err(refused);
+        }
+        let metadata = find_issuer(&oidc.issuer, NetworkReach::Anywhere).await;
+        let found = metadata.map(|metadata| {
+            Arc::new(Provider {
+                tokens: IdTokenVerifier::new(&oidc.issuer, &oidc.client_id),
+                oidc: oidc.clone(),
+                metadata,
+            })
+        });
+        *known = Some(KnownProvider {
+            oidc,
+            asked: Instant::now(),
+            found: found.clone(),
+        });
+        found.map_err(refused)
+    }
+}
+
+fn configured(control: &Control) -> OperationResult<AdminOidc> {
+    let oidc = control.gateway().config().admin.oidc.clone();
+    oidc.ok_or_else(|| {
+        let detail =
+            "no issuer signs people in: sign in with an admin key, or configure [admin.oidc]";
+        OperationError::new(FailureKind::NotFound, detail)
+    })
+}
+
+fn client(control: &Control, oidc: &AdminOidc) -> OperationResult<RegisteredClient> {
+    let base = control.gateway().config().base.clone();
+    let resolve = |secret: &String| weir_connections::config::resolve(secret, &base);
+    let secret = oidc.client_secret.as_ref().map(resolve).transpose();
+    let secret = secret.map_err(|what| {
+        tracing::error!("admin.oidc.client_secret: {what}");
+        OperationError::unavailable("the secret of the client cannot be read: the log says why")
+    })?;
+    Ok(RegisteredClient {
+        id: oidc.client_id.clone(),
+        secret: secret.map(SecretText::new),
+    })
+}
+
+/// Reads who signed in, and the highest role that the claim gives.
+fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, Role)> {
+    let name = claims
+        .name(&oidc.name_claim)
+        .ok_or_else(|| forbidden(&format!("the ID token has no claim `{}`", oidc.name_claim)))?;
+    let given = oidc
+        .roles
+        .iter()
+        .filter(|(value, _)| claims.has(&oidc.role_claim, value));
+    let role = given.map(|(_, role)| *role).max().ok_or_else(|| {
+        let claim = &oidc.role_claim;
+        forbidden(&format!("the claim `{claim}` of {name} gives no role here"))
+    })?;
+    Ok((format!("oidc:{name}"), role))
+}
+
+/// Finds the admin key of a person, which has no secret that anyone knows. One of another role is revoked, and its sessions
+/// end.
+async fn find_or_make_admin(control: &Control, name: &str, role: Role) -> OperationResult<String> {
+    let admins = control.state().admins().await?;
+    let is_own =
+        |row: &&AdminRow| row.name == name && row.created_by == AUTHOR && row.revoked_ms.is_none();
+    let audit = control.gateway().audit();
+    for row in admins.iter().filter(is_own) {
+        if row.role == role {
+            return Ok(row.id.clone());
+        }
+        audit.admin(AdminAct::KeyRevoke, &row.id, None, AUTHOR, None)?;
+        control.state().revoke_admin(&row.id, now_ms()).await?;
+    }
+    let minted = Minted::new(Kind::Admin)
+        .map_err(|_| OperationError::unavailable("no random number could be had"))?;
+    let row = AdminRow {
+        id: minted.id,
+        secret_hash: minted.hash.to_vec(),
+        name: name.to_owned(),
+        role,
+        created_ms: now_ms(),
+        created_by: AUTHOR.to_owned(),
+        revoked_ms: None,
+    };
+    let detail = serde_json::Map::from_iter([
+        ("admin".to_owned(), row.name.clone().into()),
+        ("role".to_owned(), role.to_string().into()),
+    ]);
+    audit.admin(AdminAct::KeyCreate, &row.id, None, AUTHOR, Some(&detail))?;
+    control.state().add_admin(&row).await?;
+    Ok(row.id)
+}
+
+fn refused(fault: OauthFault) -> OperationError {
+    match fault {
+        OauthFault::Refused { .. } => forbidden(&fault.to_string()),
+        OauthFault::Unreachable(_) | OauthFault::Unusable(_) => {
+            OperationError::unavailable(fault.to_string())
+        }
+    }
+}
+
+fn forbidden(detail: &str) -> OperationError {
+    OperationError::new(FailureKind::Forbidden, detail)
+}
+
+fn digest(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
