@@ -1,5 +1,6 @@
 // Adds a source: a connection, then a table or a file behind it, with its first rows.
 import { useState } from "react";
+import { Link } from "wouter";
 import { draftSource, readRows, sourceSetting, useConnections, useSources } from "../api/sources";
 import type { ConnectionView, Json, SourceRows } from "../api/shapes";
 import { Action } from "../parts/action";
@@ -7,9 +8,20 @@ import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
 import { ConnectionUpload, FirstRows } from "../parts/sources";
 import { Loaded, ProblemNote } from "../parts/states";
+import { CodeBlock } from "../parts/words";
 import { isRecord } from "../schema/exact";
 import { useBuilder } from "./context";
 import { fieldName } from "./field-model";
+
+/** What a person needs who has a file and no connection. */
+const FILES = `[connections.files]
+kind = "files"
+path = "files"
+uploads = true
+
+[plugins.sheet.grants]
+files = "read"
+`;
 
 export function SourceDialog({ onClose }: { onClose: () => void }) {
   const connections = useConnections();
@@ -20,9 +32,13 @@ export function SourceDialog({ onClose }: { onClose: () => void }) {
           all.length > 0 ? (
             <SourceForm connections={all} onClose={onClose} />
           ) : (
-            <p>
-              There is no connection yet. One is a section <code>[connections.NAME]</code> of <code>weir.toml</code>, with a grant for the plugin that uses it.
-            </p>
+            <div className="stack">
+              <p>
+                There is no connection yet. For files that are dropped here, make a folder <code>files</code>, write this into <code>weir.toml</code> beside it, then <Link href="/settings">reload the configuration</Link>; a
+                database or a service is written in its place.
+              </p>
+              <CodeBlock text={FILES} label="Connection for files" />
+            </div>
           )
         }
       </Loaded>

@@ -9,7 +9,7 @@ import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Time } from "../parts/words";
-import { openRecord, RecordDetail, RecordOutcome, subjectOf, textOf } from "./audit/record";
+import { openRecord, RecordDetail, RecordOutcome, subjectOf, textOf, workOf } from "./audit/record";
 import { VerifyForm } from "./audit/verify";
 
 const PAGE = 100;
@@ -127,7 +127,7 @@ export function AuditPage() {
           }}
         </Loaded>
       </div>
-      <Overlay title={opened ? `${opened.kind} ${subjectOf(opened)}` : "A record"} isOpen={open !== ""} onClose={() => setOpen("")}>
+      <Overlay title={opened ? `${workOf(opened)} ${subjectOf(opened)}` : "A record"} isOpen={open !== ""} onClose={() => setOpen("")}>
         {open && <RecordDetail record={opened} found={found} />}
       </Overlay>
       <Overlay title="Verify the trail" isOpen={verify !== ""} onClose={() => setVerify("")}>

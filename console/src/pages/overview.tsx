@@ -35,10 +35,24 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview">What runs now, and what waits for someone.</PageHead>
       <div className="stack wide">
+        {total(query.data?.at(-1)?.samples ?? [], "weir_tools") === 0 && query.data && <FirstSteps />}
         <Needs trailFails={total(query.data?.at(-1)?.samples ?? [], "weir_audit_failing") > 0} />
         <Loaded query={query}>{(all) => <Figures all={all} />}</Loaded>
       </div>
     </>
+  );
+}
+
+/** What a person does first, while nothing is served. */
+function FirstSteps() {
+  return (
+    <section className="note stack tight" aria-label="First steps">
+      <h2>Nothing is served yet</h2>
+      <p>
+        <Link href="/builder">Make a tool of a table or a file</Link> in the builder, or <Link href="/servers?add=yes">put another MCP server behind this gateway</Link>. Then{" "}
+        <Link href="/try">try it</Link>, and <Link href="/keys?make=yes">make a key</Link> for an agent.
+      </p>
+    </section>
   );
 }
 

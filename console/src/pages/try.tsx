@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { useConfiguration, useKeys, useTools, type ServedTool } from "../api/queries";
@@ -105,6 +105,10 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
     setRunning(null);
     void client.invalidateQueries({ queryKey: ["audit"] });
   };
+  const result = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (tried || error) result.current?.scrollIntoView({ block: "nearest" });
+  }, [tried, error]);
   const needs = writes(tool) ? "operator" : "editor";
   const next = tried?.ran && !tried.is_error ? nextCursor(tried) : null;
   const turnPage = (cursor: string) => {
@@ -144,7 +148,7 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
         </div>
         <p className="soft small">Ctrl + Enter calls. Check asks no source and changes nothing.</p>
       </section>
-      <section className="stack" aria-label="Result" aria-live="polite">
+      <section className="stack" aria-label="Result" aria-live="polite" ref={result}>
         {error != null && <ProblemNote error={error} />}
         {next !== null && raw === null && (
           <div>

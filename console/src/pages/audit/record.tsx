@@ -11,7 +11,10 @@ const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad"
 
 export const textOf = (value: Json | undefined) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
 
-/** A record in one line: what was done, to what. */
+/** What was done: the act of an admin, or the kind. */
+export const workOf = (record: WrittenRecord) => (typeof record.act === "string" ? record.act.replaceAll("_", " ") : record.kind);
+
+/** To what. */
 export function subjectOf(record: WrittenRecord): string {
   return textOf(record.tool ?? record.subject ?? record.path ?? record.chain ?? "");
 }
@@ -67,7 +70,7 @@ export function RecordDetail({ record, found }: DetailProps) {
                 <span className="soft small">{record.seq}</span>
                 <span>
                   <strong>
-                    {record.kind} {subjectOf(record)}
+                    {workOf(record)} {subjectOf(record)}
                   </strong>{" "}
                   <Digest text={record.hash} />
                 </span>
@@ -97,8 +100,8 @@ function Neighbour({ word, record, missing }: { word: string; record: AuditRecor
       <span className="soft small">{record?.seq}</span>
       {record ? (
         <span>
-          <button type="button" className="open" aria-label={`The record ${word} it: ${record.kind} ${subjectOf(record)}`} onClick={() => openRecord(record.hash)}>
-            {record.kind} {subjectOf(record)}
+          <button type="button" className="open" aria-label={`The record ${word} it: ${workOf(record)} ${subjectOf(record)}`} onClick={() => openRecord(record.hash)}>
+            {workOf(record)} {subjectOf(record)}
           </button>{" "}
           <Digest text={record.hash} />
         </span>

@@ -15,7 +15,9 @@ export function byTool(items: DiffItem[]): [string, DiffItem[]][] {
     group.push(item);
     groups.set(item.tool ?? "", group);
   }
-  for (const group of groups.values()) group.sort((a, b) => ORDER.indexOf(a.class) - ORDER.indexOf(b.class));
+  // What a server writes beside a tool is read last: no model is shown it.
+  const isBeside = (item: DiffItem) => Number(item.path.startsWith("/_meta"));
+  for (const group of groups.values()) group.sort((a, b) => ORDER.indexOf(a.class) - ORDER.indexOf(b.class) || isBeside(a) - isBeside(b));
   return [...groups].sort(([, a], [, b]) => ORDER.indexOf(a[0]?.class ?? "") - ORDER.indexOf(b[0]?.class ?? ""));
 }
 

@@ -2,7 +2,7 @@
 import type { ContractDocument, UpstreamOffer } from "../../api/shapes";
 import { Action, GuardedAction } from "../../parts/action";
 import { DataTable } from "../../parts/table";
-import { count } from "../../parts/words";
+import { count, Digest } from "../../parts/words";
 import { ReachBadge } from "../tools";
 import { doubleNames, isPattern, isToolName, otherNames, type ToolChoice } from "./choice";
 
@@ -44,17 +44,19 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
           {
             head: "Tool",
             lead: true,
-            cell: ({ from }) => (
-              <label className="check">
-                <input type="checkbox" checked={isTaken(from)} disabled={isPattern(from)} onChange={(event) => tick(from, event.target.checked)} />
-                <code>{from}</code>
-              </label>
+            cell: ({ from, name }) => (
+              <>
+                <label className="check">
+                  <input type="checkbox" checked={isTaken(from)} disabled={isPattern(from)} onChange={(event) => tick(from, event.target.checked)} />
+                  <code>{from}</code>
+                </label>
+                <div className="soft">{documents.find((document) => document.name === name)?.description}</div>
+              </>
             ),
           },
           { head: "Agents see", cell: ({ from }) => isTaken(from) && <NameCell from={from} prefix={prefix} choice={choice} doubles={doubles} onName={name} /> },
           { head: "Tokens", number: true, cell: (tool) => tool.tokens.toLocaleString("en") },
           { head: "Reach", cell: (tool) => <ToolReach documents={documents} name={tool.name} /> },
-          { head: "Description", cell: (tool) => documents.find((document) => document.name === tool.name)?.description },
         ]}
       />
       <div className="row ends">
@@ -76,7 +78,8 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
       {taken.length === 0 && <p className="note warn">Nothing is chosen: there would be nothing to publish.</p>}
       {checked && (
         <p className="note good" role="status">
-          It can be published like this: {count(checked.tools.length, "tool")}, {checked.bytes.toLocaleString("en")} bytes in a list, about {count(checked.tokens, "token")}.
+          It can be published like this: {count(checked.tools.length, "tool")}, {checked.bytes.toLocaleString("en")} bytes in a list, about {count(checked.tokens, "token")}. The
+          fingerprint to agree to is <Digest text={checked.fingerprint} />.
         </p>
       )}
     </section>
