@@ -251,6 +251,8 @@ async fn a_write_is_whole_or_nothing() {
         // A row that is found counts, though it stays as it was.
         ("UPDATE t SET g = 1 WHERE id = 2", Ok(1)),
         ("UPDATE t SET g = 3 WHERE id = 2", Ok(1)),
+        ("INSERT INTO t (id, v) VALUES (3, 'c') RETURNING id", Ok(1)),
+        ("DELETE FROM t WHERE id = 3 RETURNING id", Ok(1)),
     ] {
         let done = sql
             .execute(one(text))

@@ -46,12 +46,14 @@ impl MariadbServer {
         let folder = tempfile::Builder::new()
             .prefix("weir-maria-")
             .tempdir()
-            .expect("a temporary folder")
-            .keep();
+            .expect("a temporary folder");
+        let data = folder.path().join("data");
         let mut install = Command::new(program("mariadb-install-db"));
         install
             .arg("--no-defaults")
-            .arg(format!("--datadir={}", folder.join("data").display()))
+            .arg(format!("--datadir={}", data.display()))
+            // Temporary tables of servers that begin at the same time have the same names.
+            .arg(format!("--tmpdir={}", folder.path().display()))
             .args(["--auth-root-authentication-method=normal", "--skip-test-db"])
             .args([
                 "--skip-name-resolve",
@@ -66,7 +68,7 @@ impl MariadbServer {
         let said = String::from_utf8_lossy(&said);
         assert!(output.status.success(), "mariadb-install-db: {said}");
         Self {
-            folder,
+            folder: folder.keep(),
             lifelines: Vec::new(),
         }
     }
@@ -86,6 +88,7 @@ impl MariadbServer {
             .arg(format!("--datadir={folder}/data"))
             .arg(format!("--socket={folder}/s.sock"))
             .arg(format!("--pid-file={folder}/pid"))
+            .arg(format!("--tmpdir={folder}"))
             .args([
                 "--skip-log-bin",
                 "--skip-name-resolve",
@@ -137,6 +140,7 @@ impl MariadbServer {
         }
     }
 
+    #[allow(dead_code, reason = "some tests with a server do not use this")]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -132,6 +132,8 @@ impl MysqlSession {
                 break;
             }
         }
+        // What a write with RETURNING changed are its rows: the server then counts none.
+        changed = changed.max(rows.count);
         let is_whole = rows.surplus_bytes <= SURPLUS_MAX_BYTES;
         let rows = rows.writer.map_or_else(no_rows, RowsWriter::finish);
         Ok(SessionAnswer {
@@ -189,12 +191,14 @@ impl MysqlSession {
 #[derive(Default)]
 struct AnswerRows {
     writer: Option<RowsWriter>,
+    count: u64,
     /// The bytes that came beyond the limit.
     surplus_bytes: usize,
 }
 
 impl AnswerRows {
     fn take(&mut self, row: &MySqlRow, limit: u32) -> Result<(), ConnectionError> {
+        self.count += 1;
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
