@@ -78,11 +78,18 @@ fn each_contract_with_parameters_compiles() {
             let params: Vec<Value> = params.collect();
             let fields = [("id", "integer"), ("city", "string"), ("total", "decimal"), ("placed", "date")]
                 .map(|(key, kind)| json!({ "key": key, "type": kind, "nullable": true }));
-            let shape = json!({
-                "name": "query", "fields": fields, "capabilities": {
-                    "read": true, "order": ["*"], "matches": { "*": ["equals", "at-least"] }, "params": params,
-                },
-            });
+            let shape = match collection.settings.get("statement") {
+                Some(_) => json!({
+                    "name": "statement", "fields": [], "capabilities": { "operations": [
+                        { "name": "run", "effect": "destructive", "params": params, "returns": fields },
+                    ] },
+                }),
+                None => json!({
+                    "name": "query", "fields": fields, "capabilities": {
+                        "read": true, "order": ["*"], "matches": { "*": ["equals", "at-least"] }, "params": params,
+                    },
+                }),
+            };
             let shape = Shape::read(&shape.to_string()).expect("a shape");
             (collection.name.clone(), shape)
         });
@@ -90,5 +97,5 @@ fn each_contract_with_parameters_compiles() {
         let contract = contract.unwrap_or_else(|problems| panic!("{text}{problems:?}"));
         names.push(contract.name.clone());
     }
-    assert_eq!(names, ["orders"]);
+    assert_eq!(names, ["orders", "payments"]);
 }

@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use weir_contracts::{Contract, Problem, Shape, compile, contract::Format, form};
+use weir_contracts::{
+    Contract, Problem, Shape, compile,
+    contract::Format,
+    diff::{self, Class},
+    form,
+};
 
 /// The shape that the sql adapter describes for a query with these parameters.
 fn shape(params: Value) -> Shape {
@@ -110,4 +115,41 @@ fn only_a_contract_with_parameters_has_the_format() {
     let without = without.expect("it compiles");
     assert_eq!(without.format, Format::FIRST);
     assert_eq!(without.to_artifact().get("format"), None);
+}
+
+fn written(statement: &str, rows_max: u32) -> Contract {
+    let form = format!(
+        "contract: orders\ncollections:\n  pay: {{ adapter: sql, write: true, settings: {{ connection: shop, statement: {statement}, rows_max: {rows_max} }} }}\n\
+         tools:\n  - {{ tool: pay, verb: call, operation: run, collection: pay, fields: [] }}\n"
+    );
+    let source = form::read("orders.yaml", &form).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let shape = json!({
+        "name": "statement", "fields": [],
+        "capabilities": { "operations": [
+            { "name": "run", "effect": "destructive", "returns": [{ "key": "rows", "type": "integer" }] },
+        ] },
+    });
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shapes = BTreeMap::from([("pay".to_owned(), shape)]);
+    compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+#[test]
+fn a_statement_is_destructive_and_another_one_is_approved_by_an_operator() {
+    let before = written("UPDATE orders SET paid = true", 1);
+    assert_eq!(before.format, Format::STATEMENTS);
+    let annotations = serde_json::to_value(&before.tools[0].annotations).expect("JSON");
+    assert_eq!(annotations["destructiveHint"], true);
+    assert_eq!(annotations["readOnlyHint"], false);
+    for after in [
+        written("UPDATE orders SET paid = false", 1),
+        written("UPDATE orders SET paid = true", 2),
+    ] {
+        let found = diff::diff(&before, &after);
+        assert_eq!(found.class, Class::Breaking, "{found:?}");
+        let rules: Vec<_> = found.items.iter().map(|item| item.rule.as_str()).collect();
+        assert!(rules.contains(&"statement-changed"), "{rules:?}");
+    }
+    let same = diff::diff(&before, &written("UPDATE orders SET paid = true", 1));
+    assert_eq!(same.class, Class::Identical);
 }

@@ -50,6 +50,7 @@ mod sessions;
 mod signals;
 mod sources;
 mod spreadsheet;
+mod statements;
 mod tasks;
 mod trail;
 mod upstreams;

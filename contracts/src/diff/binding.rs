@@ -306,6 +306,22 @@ fn collections(
         new.settings.clone(),
         "the source is another or read otherwise",
     );
+    let statement = |collection: &Collection| {
+        let part = |key| {
+            collection
+                .settings
+                .get(key)
+                .filter(|_| collection.has_statement())
+        };
+        json!([part("statement"), part("rows_max")])
+    };
+    changed(
+        ToolRule::StatementChanged,
+        "settings/statement",
+        statement(old),
+        statement(new),
+        "another statement writes, or it may change another number of rows",
+    );
     changed(
         ToolRule::KeyChanged,
         "shape/key",

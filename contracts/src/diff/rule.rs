@@ -57,6 +57,7 @@ tool_rules! {
     TimeoutChanged "timeout-changed" Identical "operational: recorded, no change of the contract";
     AdapterChanged "adapter-changed" Review "another adapter";
     SettingsChanged "settings-changed" Review "connection, table, path, query text or another setting";
+    StatementChanged "statement-changed" Breaking "the text of a statement that writes, or how many rows it may change: other data are written";
     KeyChanged "key-changed" Review "which columns tell records apart";
     TimezoneChanged "timezone-changed" Review "the zone that zoneless times are read in";
     MisfitsChanged "misfits-changed" Review "what becomes of cells that are no values of their column, or which texts stand for an empty one";

@@ -43,6 +43,8 @@ pub struct Statement<'a> {
     /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
     /// none, `conflict` otherwise. `{"returning": {"text", "parameters", "when": "before" | "after"}}`, for writes to
     /// MySQL: a read in the same transaction, whose rows are answered.
+    /// `{"rows_max": N}`, for writes: rolled back with a `conflict` if more were changed.
+    /// `{"statement": true}`: the text is a contract's own, and is described as a write is.
     pub options: Option<&'a str>,
     pub deadline: Instant,
 }
@@ -62,6 +64,8 @@ struct Options {
     expect_rows: Option<u64>,
     /// The read that answers a write, where the database's own statement cannot.
     returning: Option<Returning>,
+    rows_max: Option<u64>,
+    statement: bool,
     /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
     write: bool,
 }
@@ -163,13 +167,13 @@ impl SqlConnection {
         statement: Statement<'_>,
         access: Access,
     ) -> Result<Outcome, ConnectionError> {
-        if access == Access::Write && !self.writable {
+        let prepared = Prepared::new(statement).map_err(ConnectionError::nothing_changed)?;
+        if (access == Access::Write || prepared.options.statement) && !self.writable {
             return Err(ConnectionError::new(
                 Code::Forbidden,
                 "the database connection is read-only",
             ));
         }
-        let prepared = Prepared::new(statement).map_err(ConnectionError::nothing_changed)?;
         if prepared.options.returning.is_some()
             && !(matches!(self.kind, Kind::Mysql(_)) && access == Access::Write)
         {
@@ -220,6 +224,11 @@ impl Options {
         self.returning.as_ref().filter(|read| read.when == when)
     }
 
+    /// Returns `true` for a statement that writes and is only prepared.
+    fn describes_write(&self) -> bool {
+        self.describe && self.statement
+    }
+
     /// Checks that as many rows were changed as were meant; otherwise the caller rolls back.
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
@@ -231,7 +240,15 @@ impl Options {
                 Code::Conflict,
                 "the key fits more than one record, so nothing was changed",
             )),
-            _ => Ok(()),
+            _ => match self.rows_max {
+                Some(most) if changed > most => Err(ConnectionError::new(
+                    Code::Conflict,
+                    format!(
+                        "the statement would change {changed} rows and may change {most}, so nothing was changed"
+                    ),
+                )),
+                _ => Ok(()),
+            },
         }
     }
 }

@@ -138,14 +138,22 @@ pub enum Grant {
     Read,
     /// Reading too.
     Write,
+    /// Writing too, also by statements that the author of a contract wrote.
+    Statements,
 }
 
 impl Grant {
+    /// Returns `true` if the plugin may change the source.
+    pub fn may_write(self) -> bool {
+        self != Self::Read
+    }
+
     /// Returns the word that the configuration has for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
+            Self::Statements => "statements",
         }
     }
 }

@@ -82,9 +82,9 @@ impl Guest {
     /// apart.
     fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
         let granted = match (self.profile.grants.get(name), access) {
-            (None, _) | (Some(Grant::Read), Access::Write) => false,
-            (Some(Grant::Read | Grant::Write), Access::Read)
-            | (Some(Grant::Write), Access::Write) => true,
+            (None, _) => false,
+            (Some(_), Access::Read) => true,
+            (Some(grant), Access::Write) => grant.may_write(),
         };
         if !granted {
             return Err(denied("the plugin has not been granted this", name));
@@ -98,6 +98,20 @@ impl Guest {
             error.details = Some(detail("no such connection", name));
             error
         })
+    }
+
+    /// Refuses a statement of a contract's own on a connection without the grant for such.
+    fn check_statements_granted(&self, name: &str) -> Result<(), types::Error> {
+        match self.profile.grants.get(name) {
+            Some(Grant::Statements) => Ok(()),
+            _ => {
+                let message = format!(
+                    "A statement of a contract's own needs the grant \"statements\" on the connection `{}`.",
+                    shorten(name, 64)
+                );
+                Err(error(Code::Forbidden, &message))
+            }
+        }
     }
 
     /// Waits for a source. The guest does not run meanwhile, so its processor time does not either.

@@ -11,8 +11,12 @@ use crate::condition;
 use crate::dialect::Dialect;
 use crate::settings::Source;
 use crate::statement::{Builder, cell, rows};
+use crate::written;
 
 pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Result<String, Error> {
+    if change.verb == Verb::Call {
+        return written::run(collection, dialect, change);
+    }
     let Source::Table { .. } = collection.settings.source() else {
         return Err(Error::unsupported("A query is read-only."));
     };
@@ -24,7 +28,7 @@ pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Resu
         Verb::Create => writer.create(change),
         Verb::Update => writer.update(change),
         Verb::Delete => writer.delete(change),
-        Verb::Call => Err(Error::unsupported("The sql adapter has no operations.")),
+        Verb::Call => Err(Error::unsupported("A table has no operations.")),
     }
 }
 

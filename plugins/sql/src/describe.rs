@@ -1,7 +1,9 @@
 //! The shape of a table, view or query, from the database's catalogue.
 
+mod guess;
 mod postgresql;
 mod sqlite;
+mod written;
 
 use weir_plugin_sdk::serde_json;
 use weir_plugin_sdk::shape::Summaries;
@@ -40,6 +42,16 @@ impl Described {
 }
 
 pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Error> {
+    if let Some(statement) = settings.statement(dialect)? {
+        return written::describe(&settings, &statement, dialect);
+    }
+    let (settings, guesses) = match settings.guessed_query() {
+        Some(query) => {
+            let (params, notes) = guess::parameters(&settings, query, dialect)?;
+            (settings.with_params(&params), notes)
+        }
+        None => (settings, Vec::new()),
+    };
     let template = settings.template(dialect)?;
     let settings = match &template {
         Some(template) => settings.with_placeholders(template)?,
@@ -53,7 +65,8 @@ pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Er
     if let Some(template) = &template {
         shape.capabilities.params = template.params();
     }
-    shape.notes = described.notes;
+    shape.notes = guesses;
+    shape.notes.extend(described.notes);
     shape.fields = described.fields;
     shape.left_out = described.left_out;
     shape.key = described.key;
@@ -116,23 +129,36 @@ fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<St
         settings,
         format!("SELECT * FROM {}", settings.source().sql()),
     )?;
-    let mut names: Vec<_> = told.iter().map(|column| &column.name).collect();
+    check_names(&told)?;
+    Ok(told)
+}
+
+/// Refuses two columns of one name.
+fn check_names(columns: &[(String, Option<String>)]) -> Result<(), Error> {
+    let mut names: Vec<_> = columns.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::invalid(format!(
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Error::invalid(format!(
             "The query answers two columns named {:?}; name them with AS.",
             twice[0]
         ))
-        .field("settings"));
+        .field("settings")),
+        None => Ok(()),
     }
-    Ok(told
-        .into_iter()
-        .map(|column| (column.name, column.r#type))
-        .collect())
 }
 
-fn prepared(settings: &Settings, text: String) -> Result<Vec<Told>, Error> {
-    let options = Some(r#"{"describe":true}"#.to_owned());
+fn prepared(settings: &Settings, text: String) -> Result<Vec<(String, Option<String>)>, Error> {
+    prepared_as(settings, text, r#"{"describe":true}"#)
+}
+
+fn prepared_as(
+    settings: &Settings,
+    text: String,
+    options: &str,
+) -> Result<Vec<(String, Option<String>)>, Error> {
+    let is_statement = options.contains("statement");
+    let what = if is_statement { "statement" } else { "query" };
+    let options = Some(options.to_owned());
     let statement = sql::Statement {
         connection: settings.connection.clone(),
         text,
@@ -141,13 +167,19 @@ fn prepared(settings: &Settings, text: String) -> Result<Vec<Told>, Error> {
     };
     let rows = sql::query(&statement).map_err(|error| match error.code.as_str() {
         "unavailable" | "timeout" | "cancelled" => error,
+        // The grant or the connection lets nobody write.
+        "denied" | "forbidden" if is_statement => error,
         // A fault of the operator's own query is not a changed source.
         _ => Error {
             details: error.details,
-            ..Error::invalid("The query cannot be prepared.").field("settings")
+            ..Error::invalid(format!("The {what} cannot be prepared.")).field("settings")
         },
     })?;
-    parsed(&rows)
+    let columns: Vec<Told> = parsed(&rows)?;
+    Ok(columns
+        .into_iter()
+        .map(|column| (column.name, column.r#type))
+        .collect())
 }
 
 fn ask<T: serde::de::DeserializeOwned>(

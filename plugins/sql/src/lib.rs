@@ -16,6 +16,7 @@ mod select;
 mod settings;
 mod statement;
 mod summarize;
+mod written;
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -30,6 +31,7 @@ use parameters::Template;
 use select::Selected;
 use settings::{Settings, Source};
 use statement::Builder;
+use written::WrittenStatement;
 
 /// An open table, view or query.
 pub struct Sql {
@@ -38,6 +40,7 @@ pub struct Sql {
     zone: Zone,
     dialect: OnceCell<Dialect>,
     template: OnceCell<Option<Template>>,
+    statement: OnceCell<Option<WrittenStatement>>,
     selected: RefCell<Option<Rc<Selected>>>,
 }
 
@@ -58,6 +61,15 @@ impl Sql {
         }
         let template = self.settings.template(dialect)?;
         Ok(self.template.get_or_init(|| template).as_ref())
+    }
+
+    /// Returns the statement that writes, if that is what the collection is.
+    fn statement(&self, dialect: Dialect) -> Result<Option<&WrittenStatement>, Error> {
+        if let Some(statement) = self.statement.get() {
+            return Ok(statement.as_ref());
+        }
+        let statement = self.settings.statement(dialect)?;
+        Ok(self.statement.get_or_init(|| statement).as_ref())
     }
 
     /// Returns the FROM clause.
@@ -106,10 +118,12 @@ impl Adapter for Sql {
                 "table": { "type": "string", "description": "A table or view; schema.table where it is not in the usual schema." },
                 "schema": { "type": "string", "description": "The schema; then a dot in the table's name is part of it." },
                 "query": { "type": "string", "description": "A SELECT of your own instead of a table: read-only." },
-                "parameters": { "type": "object", "description": "The parameters of the query, written `:name` there: a type, or an object with type, of, required, description and example." }
+                "parameters": { "type": ["object", "string"], "description": "The parameters of the query or statement, written `:name` there: a type, or an object with type, of, required, description and example. The word `guess` takes them from what they are compared with." },
+                "statement": { "type": "string", "description": "An INSERT, UPDATE, DELETE or MERGE of your own, for the operation `run`. It needs the grant \"statements\"." },
+                "rows_max": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "The most rows that the statement may change; one more, and nothing is. Default 1." }
             },
             "required": ["connection"],
-            "oneOf": [{ "required": ["table"] }, { "required": ["query"] }],
+            "oneOf": [{ "required": ["table"] }, { "required": ["query"] }, { "required": ["statement"] }],
             "additionalProperties": false
         })
     }
@@ -121,12 +135,17 @@ impl Adapter for Sql {
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
+        let mut settings = Settings::parse(settings)?;
+        if settings.guessed_query().is_some() {
+            settings = settings.with_params(&shape.capabilities.params);
+        }
         Ok(Self {
-            settings: Settings::parse(settings)?,
+            settings,
             shape: shape.clone(),
             zone: Zone::of(shape)?,
             dialect: OnceCell::new(),
             template: OnceCell::new(),
+            statement: OnceCell::new(),
             selected: RefCell::default(),
         })
     }

@@ -18,9 +18,24 @@ const LIST_MAX: usize = 1_000;
 const NAME_MAX: usize = 63;
 
 /// The parameters as a contract declares them.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Declared(Map<String, Json>);
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "an object of parameters, or the word `guess`")]
+pub(crate) enum Declared {
+    Each(Map<String, Json>),
+    Guess(GuessWord),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum GuessWord {
+    Guess,
+}
+
+impl Default for Declared {
+    fn default() -> Self {
+        Self::Each(Map::new())
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Parameter {
@@ -77,6 +92,8 @@ impl Template {
                     let what = format!("it has {}; write `:name` and declare the name", token.text);
                     return Err(refused(&what));
                 }
+                // A connection takes no comment in front.
+                _ if template.text.is_empty() && !token.is_code() => {}
                 _ => template.text.push_str(token.text),
             }
             place += usize::from(token.is_code());
@@ -166,12 +183,31 @@ impl Template {
 }
 
 impl Declared {
+    pub(crate) fn is_guess(&self) -> bool {
+        matches!(self, Self::Guess(_))
+    }
+
+    /// Returns the declaration of the parameters that a shape has.
+    pub(crate) fn from_params(params: &[Param]) -> Self {
+        let declared = params.iter().map(|param| {
+            let mut written = json!({ "type": param.kind, "required": param.required });
+            if let Some(items) = &param.items {
+                written["of"] = json!(items.kind);
+            }
+            (param.name.clone(), written)
+        });
+        Self::Each(declared.collect())
+    }
+
     fn parameters(&self) -> Result<Vec<Parameter>, Error> {
-        if self.0.len() > PARAMETERS_MAX {
+        let Self::Each(declared) = self else {
+            return Err(refused(&"its parameters are not declared"));
+        };
+        if declared.len() > PARAMETERS_MAX {
             let message = format!("`parameters` has more than {PARAMETERS_MAX}");
             return Err(refused(&message));
         }
-        let each = self.0.iter();
+        let each = declared.iter();
         each.map(|(name, written)| Parameter::read(name, written))
             .collect()
     }
@@ -325,7 +361,8 @@ fn undeclared(name: &str, declared: &[Parameter]) -> Error {
     ))
 }
 
-fn refused(why: &dyn std::fmt::Display) -> Error {
+/// Returns the error for settings whose text cannot be taken.
+pub(crate) fn refused(why: &dyn std::fmt::Display) -> Error {
     Error::invalid(format!(
         "The text of the query or statement is wrong: {why}."
     ))

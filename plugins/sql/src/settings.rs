@@ -1,10 +1,15 @@
 //! The settings of a collection.
 
 use weir_plugin_sdk::adapter::parse_settings;
+use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, serde_json};
 
 use crate::dialect::Dialect;
 use crate::parameters::{Declared, Template};
+use crate::written::WrittenStatement;
+
+/// The most rows that one statement may be let to change.
+const ROWS_MAX: u32 = 1_000;
 
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +19,8 @@ pub(crate) struct Settings {
     schema: Option<String>,
     query: Option<String>,
     parameters: Option<Declared>,
+    statement: Option<String>,
+    rows_max: Option<u32>,
     /// Values for the placeholders of a query whose parameters have become such.
     #[serde(skip)]
     pub(crate) examples: Vec<serde_json::Value>,
@@ -32,12 +39,16 @@ pub(crate) enum Source<'a> {
 impl Settings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
         let settings: Self = parse_settings(settings)?;
+        let is_statement = settings.statement.is_some();
         let problem = match (&settings.table, &settings.query, &settings.schema) {
+            (None, None, None) if is_statement => None,
+            (None, None, None) => Some("either `table`, `query` or `statement` is needed"),
+            _ if is_statement => Some("`statement` stands without `table`, `schema` and `query`"),
             (None, None, _) => Some("either `table` or `query` is needed"),
             (Some(_), Some(_), _) => Some("`table` and `query` exclude each other"),
             (None, Some(_), Some(_)) => Some("`schema` goes with `table`"),
             (Some(_), ..) if settings.parameters.is_some() => {
-                Some("`parameters` goes with `query`")
+                Some("`parameters` goes with `query` or `statement`")
             }
             _ if settings
                 .names()
@@ -47,6 +58,13 @@ impl Settings {
             }
             _ => None,
         };
+        let problem = problem.or(match settings.rows_max {
+            Some(_) if !is_statement => Some("`rows_max` goes with `statement`"),
+            Some(most) if !(1..=ROWS_MAX).contains(&most) => {
+                Some("`rows_max` is a number from 1 to 1,000")
+            }
+            _ => None,
+        });
         match problem {
             Some(problem) => {
                 Err(Error::invalid(format!("The settings are wrong: {problem}.")).field("settings"))
@@ -86,6 +104,45 @@ impl Settings {
         }
     }
 
+    /// Returns the query if its parameters are to be guessed.
+    pub(crate) fn guessed_query(&self) -> Option<&str> {
+        let query = self.query.as_deref()?;
+        let parameters = self.parameters.as_ref()?;
+        parameters.is_guess().then_some(query)
+    }
+
+    /// Returns the settings with the parameters that a shape has.
+    pub(crate) fn with_params(self, params: &[Param]) -> Self {
+        Self {
+            parameters: Some(Declared::from_params(params)),
+            ..self
+        }
+    }
+
+    /// Returns the statement that writes, if that is what the collection is.
+    pub(crate) fn statement(&self, dialect: Dialect) -> Result<Option<WrittenStatement>, Error> {
+        let Some(text) = &self.statement else {
+            return Ok(None);
+        };
+        let none = Declared::default();
+        let declared = self.parameters.as_ref().unwrap_or(&none);
+        WrittenStatement::parse(text, declared, dialect).map(Some)
+    }
+
+    /// Returns how many rows a statement may change.
+    pub(crate) fn rows_max(&self) -> u32 {
+        self.rows_max.unwrap_or(1)
+    }
+
+    /// Returns the settings for a table of the same connection.
+    pub(crate) fn with_table(&self, table: &str) -> Self {
+        Self {
+            table: Some(table.to_owned()),
+            statement: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the settings to describe, with placeholders in the query and a value for each.
     pub(crate) fn with_placeholders(self, template: &Template) -> Result<Self, Error> {
         Ok(Self {
@@ -97,6 +154,9 @@ impl Settings {
     }
 
     pub(crate) fn name(&self) -> &str {
+        if self.statement.is_some() {
+            return "statement";
+        }
         match self.source() {
             Source::Table { table, .. } => table,
             Source::Query(_) => "query",
@@ -104,7 +164,7 @@ impl Settings {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        [&self.table, &self.schema, &self.query]
+        [&self.table, &self.schema, &self.query, &self.statement]
             .into_iter()
             .flatten()
             .map(String::as_str)

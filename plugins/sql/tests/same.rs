@@ -9,6 +9,7 @@ mod parameters;
 mod sqlite;
 mod summaries;
 mod values;
+mod written;
 
 use both::{Both, Which, describe, object, open, outline, show, walk, with, write};
 use weir_plugin_sdk::{

@@ -67,7 +67,11 @@ impl Postgresql {
         prepared: Prepared,
         access: Access,
     ) -> Result<Outcome, ConnectionError> {
-        check_verb(&prepared.text, access)?;
+        let meant = match prepared.options.describes_write() {
+            true => Access::Write,
+            false => access,
+        };
+        check_verb(&prepared.text, meant)?;
         let turn = self.pool.turn(prepared.deadline).await;
         let held = turn.map_err(ConnectionError::nothing_changed)?;
         let call = Call {

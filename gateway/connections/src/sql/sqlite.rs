@@ -193,9 +193,14 @@ impl Inner {
 impl Opened {
     fn run(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
         match access {
-            Access::Read => self
-                .guard
-                .allow(guard::Allowed::Reading, || self.statement(prepared, access)),
+            Access::Read => {
+                let allowed = match prepared.options.describes_write() {
+                    true => guard::Allowed::Writing,
+                    false => guard::Allowed::Reading,
+                };
+                self.guard
+                    .allow(allowed, || self.statement(prepared, access))
+            }
             Access::Write => {
                 let begun = self.control("BEGIN IMMEDIATE");
                 begun.map_err(ConnectionError::nothing_changed)?;
@@ -229,7 +234,8 @@ impl Opened {
             .connection
             .prepare_cached(&prepared.text)
             .map_err(failed)?;
-        if access == Access::Read && !statement.readonly() {
+        let is_read = access == Access::Read && !prepared.options.describes_write();
+        if is_read && !statement.readonly() {
             statement.discard();
             return Err(ConnectionError::new(
                 Code::Forbidden,

@@ -80,7 +80,11 @@ impl Guest {
     ) -> Result<Running<weir_connections::sql::Rows>, Error> {
         check_size(&statement)?;
         let deadline = self.call.deadline;
-        if !writes(&statement)? {
+        let purpose = StatementPurpose::read(&statement)?;
+        if purpose.statement {
+            self.check_statements_granted(&statement.connection)?;
+        }
+        if !purpose.write {
             let database = self.database(&statement.connection, Access::Read)?;
             return Ok(Box::pin(async move {
                 database.query(borrow(&statement, deadline)).await
@@ -97,6 +101,9 @@ impl Guest {
 
     fn begin_execute(&self, statement: Statement) -> Result<Running<u64>, Error> {
         check_size(&statement)?;
+        if StatementPurpose::read(&statement)?.statement {
+            self.check_statements_granted(&statement.connection)?;
+        }
         let deadline = self.call.deadline;
         let database = self.database(&statement.connection, Access::Write)?;
         let write = async move { database.execute(borrow(&statement, deadline)).await };
@@ -121,22 +128,28 @@ impl Guest {
     }
 }
 
-/// Recognizes `{"write": true}`: a statement that changes rows and answers with them.
-fn writes(statement: &Statement) -> Result<bool, Error> {
-    let Some(options) = &statement.options else {
-        return Ok(false);
-    };
-    let options: serde_json::Map<String, serde_json::Value> = serde_json::from_str(options)
-        .map_err(|_| {
+/// The options of a statement that say what it is for.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct StatementPurpose {
+    /// The statement changes rows and answers with them.
+    write: bool,
+    /// Its text is the contract's own.
+    statement: bool,
+}
+
+impl StatementPurpose {
+    fn read(statement: &Statement) -> Result<Self, Error> {
+        let Some(options) = &statement.options else {
+            return Ok(Self::default());
+        };
+        serde_json::from_str(options).map_err(|_| {
             error(
                 Code::InvalidArguments,
                 "The options of a statement are a JSON object.",
             )
-        })?;
-    Ok(options
-        .get("write")
-        .and_then(serde_json::Value::as_bool)
-        .unwrap_or(false))
+        })
+    }
 }
 
 fn check_size(statement: &Statement) -> Result<(), Error> {

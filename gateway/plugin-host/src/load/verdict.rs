@@ -3,7 +3,7 @@
 //! A row is a source, and names the checks of its builds in their order. The first check that a build does not pass decides.
 //! What a check needs to know is found when its turn comes: a build that is refused by its name is not asked for its tools.
 
-use crate::{Grant, PluginConfig};
+use crate::PluginConfig;
 
 /// Where a build comes from, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub(super) enum BuildVerdict {
 impl BuildFacts {
     pub(super) fn new(config: &PluginConfig) -> Self {
         Self {
-            may_write: config.grants.values().any(|grant| *grant == Grant::Write),
+            may_write: config.grants.values().any(|grant| grant.may_write()),
             is_pinned: !config.sha256.is_empty(),
             in_development: config.dev,
             ..Self::default()

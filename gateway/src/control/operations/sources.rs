@@ -19,7 +19,7 @@ use weir_contracts::{
     draft::{Draft, Input, contract_name},
     shape::Type,
 };
-use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Grant, Page, Query};
+use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Query};
 use weir_text::shorten;
 
 use super::{
@@ -342,7 +342,7 @@ pub(super) fn read_only(gateway: &Serving, source: &DataSource) -> Option<String
         .plugins
         .get(source.adapter)
         .and_then(|plugin| plugin.grants.get(name));
-    let is_granted = matches!(grant, Some(Grant::Write));
+    let is_granted = grant.is_some_and(|grant| grant.may_write());
     (!is_granted).then(|| {
         format!(
             "`[plugins.{}.grants] {name}` is not \"write\"",

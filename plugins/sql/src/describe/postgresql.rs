@@ -112,8 +112,38 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
 }
 
 fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> {
+    let mut columns = prepared_columns(settings, columns_of(settings, query)?)?;
+    find_dimensions(settings, &mut columns)?;
+    let mut described = Described {
+        read_only: Some("A query is read-only."),
+        ..Described::default()
+    };
+    for column in columns {
+        let field = field(settings, &column)?;
+        described.add(&column.name, field, |_| ());
+    }
+    Ok(described)
+}
+
+/// Adds the fields of the columns that a statement answers.
+pub(super) fn add_columns(
+    settings: &Settings,
+    columns: Vec<(String, Option<String>)>,
+    described: &mut Described,
+) -> Result<(), Error> {
+    for column in prepared_columns(settings, columns)? {
+        let field = field(settings, &column)?;
+        described.add(&column.name, field, |_| ());
+    }
+    Ok(())
+}
+
+fn prepared_columns(
+    settings: &Settings,
+    prepared: Vec<(String, Option<String>)>,
+) -> Result<Vec<ColumnInfo>, Error> {
     let mut columns = Vec::new();
-    for (name, native) in columns_of(settings, query)? {
+    for (name, native) in prepared {
         let native = native.unwrap_or_default();
         let mut members = 0;
         if native::element(&native).is_some() {
@@ -127,16 +157,15 @@ fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> 
             ..ColumnInfo::default()
         });
     }
-    find_dimensions(settings, &mut columns)?;
-    let mut described = Described {
-        read_only: Some("A query is read-only."),
-        ..Described::default()
-    };
-    for column in columns {
-        let field = field(settings, &column)?;
-        described.add(&column.name, field, |_| ());
+    Ok(columns)
+}
+
+/// Returns the type for a parameter that is compared with a column of this one. An index on an int8 serves no numeric.
+pub(super) fn declared_type(native: &str) -> Option<Type> {
+    match native {
+        "int8" => Some(Type::Integer),
+        _ => native::kind(native).filter(|kind| *kind != Type::Json),
     }
-    Ok(described)
 }
 
 /// Looks at some rows, since an array of any number of dimensions fits a column of arrays.

@@ -127,6 +127,37 @@ fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
     Ok(described)
 }
 
+/// Adds the fields of the columns that a statement answers. SQLite does not say of what type these are, so that a column of
+/// the table has that one's, and any other is text.
+pub(super) fn add_returned(
+    settings: &Settings,
+    table: Option<&str>,
+    columns: Vec<(String, Option<String>)>,
+    described: &mut Described,
+) -> Result<(), Error> {
+    let known = match (table, columns.is_empty()) {
+        (Some(table), false) => describe(&settings.with_table(table))?,
+        _ => Described::default(),
+    };
+    for (name, _) in columns {
+        if known.left_out.contains(&name) {
+            described.add(&name, None, |_| ());
+            continue;
+        }
+        let found = known.fields.iter().find(|field| field.key == name);
+        let field = match found {
+            Some(found) => Field {
+                generated: false,
+                read_only: false,
+                ..found.clone()
+            },
+            None => Field::new(&name, Type::String),
+        };
+        described.add(&name, Some(field.nullable(true)), |_| ());
+    }
+    Ok(())
+}
+
 /// The numbers of a column's values of each kind.
 #[derive(Default)]
 struct Seen {
@@ -161,7 +192,12 @@ fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
             settings.source().sql()
         );
         let rows: Vec<HashMap<String, Option<serde_json::Number>>> =
-            ask(settings, &text, settings.examples.clone())?;
+            match ask(settings, &text, settings.examples.clone()) {
+                Ok(rows) => rows,
+                // A null where only a number can be, as behind LIMIT: nothing is seen then.
+                Err(error) if error.is("invalid") && !settings.examples.is_empty() => Vec::new(),
+                Err(error) => return Err(error),
+            };
         let row = rows.into_iter().next().unwrap_or_default();
         seen.extend((0..columns.len()).map(|at| {
             let number = |what: &str| {
@@ -248,6 +284,11 @@ fn kind(declared: &str, seen: &Seen) -> Type {
         return Type::String;
     }
     if whole { integer(seen) } else { Type::Number }
+}
+
+/// Returns the type that a column's declaration says.
+pub(super) fn declared_type(declared: &str) -> Type {
+    kind(&declared.to_ascii_uppercase(), &Seen::default())
 }
 
 /// Returns `integer` while all values fit into one; a column that already holds larger ones is `decimal`.

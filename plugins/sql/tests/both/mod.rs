@@ -123,7 +123,16 @@ impl Both {
                 .options
                 .as_deref()
                 .is_some_and(|options| options.contains("\"write\":true"));
+            let counts = writes && !statement.text.contains("RETURNING");
+            let mut changed = 0;
             let answer = match writes {
+                true if counts => runtime.block_on(database.execute(given)).map(|count| {
+                    changed = count;
+                    sql::Rows {
+                        records: "[]".to_owned(),
+                        truncated: false,
+                    }
+                }),
                 true => runtime.block_on(database.query_write(given)),
                 false => runtime.block_on(database.query(given)),
             };
@@ -136,7 +145,7 @@ impl Both {
                         records: rows.records,
                         truncated: rows.truncated,
                     },
-                    changed: 0,
+                    changed,
                 }),
                 Err(error) => Err(Error {
                     field: error.field.clone(),

@@ -518,3 +518,44 @@ fn no_value_becomes_code() {
     );
     assert_eq!(left, [1, 2, 3, 4, 5]);
 }
+
+#[test]
+fn parameters_are_guessed_from_what_they_are_compared_with() {
+    let both = both();
+    let query = "SELECT id, city FROM orders AS o WHERE o.total BETWEEN :low AND :high AND city IN (:cities) AND :day <= o.placed \
+                 AND (:paid IS NULL OR paid = :paid) AND id <> :id AND note LIKE :like AND weight >= :weight AND :other || 'x' = ':no' \
+                 LIMIT :most";
+    let settings = json!({ "connection": "db", "query": query, "parameters": "guess" }).to_string();
+    let told = both.same(|| {
+        let shape = describe(&settings)?;
+        let params = shape.capabilities.params.iter().map(|param| {
+            let items = param.items.as_ref().map(|items| items.kind);
+            (param.name.clone(), param.kind, items, param.required)
+        });
+        Ok((params.collect::<Vec<_>>(), shape.notes.clone()))
+    });
+    let (params, notes) = told.expect("described");
+    let expected = [
+        ("low", Type::Decimal, None, true),
+        ("high", Type::Decimal, None, true),
+        ("cities", Type::List, Some(Type::String), true),
+        ("day", Type::Date, None, true),
+        ("paid", Type::Boolean, None, false),
+        ("id", Type::Integer, None, true),
+        ("like", Type::String, None, true),
+        ("weight", Type::Number, None, true),
+        ("other", Type::String, None, true),
+        ("most", Type::Integer, None, true),
+    ];
+    let expected =
+        expected.map(|(name, kind, items, required)| (name.to_owned(), kind, items, required));
+    assert_eq!(params, expected);
+    let [note] = &notes[..] else {
+        panic!("{notes:?}");
+    };
+    assert!(note.contains("parameter \"other\" is not known"), "{note}");
+    let params = json!({ "low": 1, "high": "100", "cities": ["Wien", "Graz"], "day": "2026-01-01", "id": 7, "like": "%", "weight": 0,
+        "other": ":no", "most": 9 });
+    let answer = both.same(|| read(&settings, params.clone(), Query::default()));
+    assert_eq!(answer.expect("read").0, "[]");
+}

@@ -1,0 +1,55 @@
+//! The shape of a statement that writes: one operation, whose answer is what RETURNING has.
+
+use weir_plugin_sdk::shape::{Effect, Operation};
+use weir_plugin_sdk::{Error, Field, Shape, Type};
+
+use super::{Described, check_names, postgresql, prepared_as, sqlite};
+use crate::dialect::Dialect;
+use crate::settings::Settings;
+use crate::written::{self, OPERATION, RECORDS, WrittenStatement};
+
+pub(super) fn describe(
+    settings: &Settings,
+    statement: &WrittenStatement,
+    dialect: Dialect,
+) -> Result<Shape, Error> {
+    let text = statement.template.text.clone();
+    let options = r#"{"describe":true,"statement":true}"#;
+    let columns = prepared_as(settings, text, options)?;
+    check_names(&columns)?;
+    let mut described = Described::default();
+    match dialect {
+        Dialect::Sqlite => {
+            let table = statement.table.as_deref();
+            sqlite::add_returned(settings, table, columns, &mut described)?;
+        }
+        Dialect::Postgresql => postgresql::add_columns(settings, columns, &mut described)?,
+    }
+    let mut shape = Shape::new(settings.name());
+    shape.left_out = described.left_out;
+    shape.capabilities.read_only =
+        Some("a statement is run by the verb `call`, and nothing else".to_owned());
+    shape.capabilities.operations = vec![Operation {
+        name: OPERATION.to_owned(),
+        effect: Effect::Destructive,
+        params: statement.template.params(),
+        returns: returns(described.fields, statement.returns, settings.rows_max()),
+    }];
+    Ok(shape)
+}
+
+/// Returns what the operation answers: the record of a statement for one, else how many rows were changed and the records of
+/// them.
+fn returns(columns: Vec<Field>, has_records: bool, rows_max: u32) -> Vec<Field> {
+    match (has_records, rows_max) {
+        (false, _) => vec![written::count_field()],
+        (true, 1) => columns,
+        (true, _) => {
+            let mut items = Field::new("", Type::Record);
+            items.fields = columns;
+            let mut records = Field::new(RECORDS, Type::List);
+            records.items = Some(Box::new(items));
+            vec![written::count_field(), records]
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Statements of the operator's own that write: the same from both databases, and never more rows than they may.
+
+use weir_plugin_sdk::{
+    Adapter, Change, Error, Query, Type, Verb, serde_json::Value, serde_json::json,
+};
+use weir_sql::Sql;
+
+use crate::both::{Both, Which, describe, object, open, show};
+
+const TABLES: &str = "
+    CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT, total NUMERIC(10,2), paid BOOLEAN);
+    CREATE TABLE log (what TEXT);
+    INSERT INTO orders VALUES (1, 'Wien', 10.50, TRUE), (2, 'Graz', 99.99, FALSE), (3, 'Wien', 200, FALSE);";
+
+fn both() -> Both {
+    Both::filled(TABLES, TABLES)
+}
+
+fn settings(statement: &str, more: Value) -> String {
+    let mut settings = object(json!({ "connection": "db", "statement": statement }));
+    settings.extend(object(more));
+    Value::Object(settings).to_string()
+}
+
+fn run(settings: &str, params: Value) -> Result<String, Error> {
+    let shape = describe(settings)?;
+    Sql::open(settings, &shape)?.write(&Change {
+        options: object(json!({ "operation": "run", "params": params })),
+        ..Change::new(Verb::Call)
+    })
+}
+
+/// Returns the ids and cities that are left.
+fn left(both: &Both) -> String {
+    let query = Query {
+        columns: vec!["id".to_owned(), "city".to_owned()],
+        limit: 100,
+        ..Query::default()
+    };
+    let read = || {
+        open("orders")
+            .and_then(|table| table.read(&query))
+            .map(show)
+    };
+    both.same(read).expect("read").0
+}
+
+const BEFORE: &str = r#"[{"id":1,"city":"Wien"},{"id":2,"city":"Graz"},{"id":3,"city":"Wien"}]"#;
+
+#[test]
+fn one_record_is_changed_and_answered() {
+    let both = both();
+    let settings = settings(
+        "-- moves an order\nUPDATE orders SET city = :city WHERE id = :id RETURNING id, city, total, paid;",
+        json!({ "parameters": { "id": { "type": "integer", "required": true }, "city": "string" } }),
+    );
+    let told = both.same(|| {
+        let shape = describe(&settings)?;
+        let [operation] = &shape.capabilities.operations[..] else {
+            panic!("one operation");
+        };
+        assert!(!shape.capabilities.read && shape.capabilities.write.is_empty());
+        let params: Vec<_> = operation
+            .params
+            .iter()
+            .map(|one| (one.name.clone(), one.kind, one.required))
+            .collect();
+        let returns: Vec<_> = operation
+            .returns
+            .iter()
+            .map(|one| (one.key.clone(), one.kind, one.nullable))
+            .collect();
+        Ok((operation.name.clone(), operation.effect, params, returns))
+    });
+    let (name, effect, params, returns) = told.expect("described");
+    assert_eq!(
+        (name.as_str(), effect),
+        ("run", weir_plugin_sdk::shape::Effect::Destructive)
+    );
+    assert_eq!(
+        params,
+        [
+            ("city".to_owned(), Type::String, false),
+            ("id".to_owned(), Type::Integer, true)
+        ]
+    );
+    let kinds: Vec<_> = returns
+        .iter()
+        .map(|(_, kind, nullable)| (*kind, *nullable))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (Type::Integer, true),
+            (Type::String, true),
+            (Type::Decimal, true),
+            (Type::Boolean, true)
+        ]
+    );
+    let done = both.same(|| {
+        run(
+            &settings,
+            json!({ "id": 2, "city": "'; DELETE FROM orders; --" }),
+        )
+    });
+    assert_eq!(
+        done.expect("changed"),
+        r#"{"id":2,"city":"'; DELETE FROM orders; --","total":"99.99","paid":false}"#
+    );
+    let none = both.same(|| run(&settings, json!({ "id": 99, "city": "x" })));
+    assert_eq!(none.expect_err("no such order").code, "not_found");
+    let emptied = both.same(|| run(&settings, json!({ "id": 1 })));
+    assert_eq!(
+        emptied.expect("null"),
+        r#"{"id":1,"city":null,"total":"10.5","paid":true}"#
+    );
+}
+
+#[test]
+fn more_rows_than_it_may_change_are_rolled_back() {
+    let both = both();
+    for (statement, more) in [
+        (
+            "UPDATE orders SET city = 'x' WHERE total > :least RETURNING id",
+            json!({}),
+        ),
+        (
+            "UPDATE orders SET city = 'x' WHERE total > :least",
+            json!({}),
+        ),
+        (
+            "DELETE FROM orders WHERE total > :least",
+            json!({ "rows_max": 2 }),
+        ),
+        (
+            "DELETE FROM orders WHERE total > :least RETURNING id",
+            json!({ "rows_max": 2 }),
+        ),
+        (
+            "INSERT INTO orders (id, city) SELECT id + 10, 'x' FROM orders WHERE total > :least",
+            json!({}),
+        ),
+        (
+            "WITH picked AS (SELECT id FROM orders WHERE total > :least) DELETE FROM orders WHERE id IN (SELECT id FROM picked)",
+            json!({}),
+        ),
+    ] {
+        let mut more = more;
+        more["parameters"] = json!({ "least": "decimal" });
+        let settings = settings(statement, more);
+        let error = both
+            .same(|| run(&settings, json!({ "least": 1 })))
+            .expect_err(statement);
+        assert_eq!(error.code, "conflict", "{statement}: {error}");
+        assert!(error.message.contains("would change 3 rows"), "{error}");
+        assert_eq!(left(&both), BEFORE, "{statement}");
+    }
+    let counted = settings(
+        "UPDATE orders SET city = 'Linz' WHERE city = :city",
+        json!({ "parameters": { "city": "string" }, "rows_max": 2 }),
+    );
+    let done = both.same(|| run(&counted, json!({ "city": "Wien" })));
+    assert_eq!(done.expect("changed"), r#"{"rows":2}"#);
+    let done = both.same(|| run(&counted, json!({ "city": "Wien" })));
+    assert_eq!(done.expect("nothing"), r#"{"rows":0}"#);
+    let listed = settings(
+        "DELETE FROM orders WHERE city IN (:cities) RETURNING id, total",
+        json!({ "parameters": { "cities": { "type": "list", "of": "string" } }, "rows_max": 5 }),
+    );
+    // No database says in which order it answers what it has changed.
+    let done = both.same(|| {
+        let done = run(&listed, json!({ "cities": ["Linz", "Graz"] }))?;
+        let mut done: Value = weir_plugin_sdk::serde_json::from_str(&done).expect("JSON");
+        if let Some(records) = done["records"].as_array_mut() {
+            records.sort_by_key(|record| record["id"].as_i64());
+        }
+        Ok(done)
+    });
+    let done = done.expect("gone");
+    assert_eq!(done["rows"], 3);
+    assert_eq!(done["records"].as_array().map(Vec::len), Some(3));
+    assert_eq!(done["records"][0], json!({ "id": 1, "total": "10.5" }));
+}
+
+#[test]
+fn what_is_no_single_counted_write_is_refused_when_it_is_described() {
+    let both = both();
+    for (statement, why) in [
+        (
+            "SELECT id FROM orders",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+        ("DROP TABLE orders", "no INSERT, UPDATE, DELETE or MERGE"),
+        (
+            "WITH a AS (SELECT 1) SELECT * FROM a",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+        (
+            "WITH a AS (DELETE FROM orders RETURNING id) SELECT count(*) FROM a",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+        (
+            "WITH a AS (DELETE FROM orders RETURNING id) INSERT INTO log SELECT 'x'",
+            "the rows of a DELETE inside another",
+        ),
+        (
+            "WITH a AS (WITH b AS (SELECT 1) UPDATE orders SET city = 'x' RETURNING id) INSERT INTO log SELECT 'x'",
+            "the rows of a UPDATE inside another",
+        ),
+        (
+            "DELETE FROM orders WHERE id = 1; DELETE FROM orders",
+            "more than one statement",
+        ),
+        ("DELETE FROM orders WHERE id = 1; --", "cannot be prepared"),
+        (
+            "INSERT OR REPLACE INTO orders (id) VALUES (1)",
+            "OR REPLACE deletes",
+        ),
+        (
+            "REPLACE INTO orders (id) VALUES (1)",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+        (
+            "UPDATE orders SET city = :city",
+            "`:city`, which `parameters` does not declare",
+        ),
+        ("UPDATE orders SET nothing = 1", "cannot be prepared"),
+        ("", "it is empty"),
+        ("-- nothing", "it is empty"),
+        ("BEGIN", "no INSERT, UPDATE, DELETE or MERGE"),
+        (
+            "COPY orders TO '/tmp/x'",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+    ] {
+        let settings = settings(statement, json!({}));
+        let told = both.same(|| describe(&settings).map(|_| ()));
+        // A semicolon and a comment at the end are no second statement.
+        if why == "cannot be prepared" && statement.ends_with("--") {
+            told.expect(statement);
+            continue;
+        }
+        let error = told.expect_err(statement);
+        assert!(error.message.contains(why), "{statement}: {error}");
+    }
+    for (more, why) in [
+        (
+            json!({ "rows_max": 0 }),
+            "`rows_max` is a number from 1 to 1,000",
+        ),
+        (json!({ "table": "orders" }), "`statement` stands without"),
+    ] {
+        let settings = settings("DELETE FROM orders WHERE id = 1", more);
+        let error = both
+            .same(|| describe(&settings).map(|_| ()))
+            .expect_err(why);
+        assert!(error.message.contains(why), "{error}");
+    }
+    assert_eq!(left(&both), BEFORE);
+}
+
+#[test]
+fn words_that_are_names_or_locks_are_taken() {
+    let both = both();
+    both.on(Which::Postgresql, || {
+        for statement in [
+            "UPDATE orders SET city = 'x' WHERE id IN (SELECT id FROM orders WHERE id = 1 FOR UPDATE)",
+            "INSERT INTO orders (id, city) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET city = excluded.city",
+            "DELETE FROM orders WHERE id IN (SELECT a.id FROM orders AS a JOIN (SELECT 9 AS update) AS b ON b.update = a.id)",
+        ] {
+            let expected = if statement.contains("AS update") { Err(()) } else { Ok(()) };
+            let told = describe(&settings(statement, json!({}))).map(|_| ()).map_err(|_| ());
+            assert_eq!(told, expected, "{statement}");
+        }
+        Ok(())
+    })
+    .expect("described");
+}
