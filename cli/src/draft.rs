@@ -42,6 +42,14 @@ pub(super) struct Draft {
     /// A table or view of the database; --all takes every one
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["url", "all"])]
     table: Option<String>,
+    /// A file with a SELECT over that connection; `:name` in it is a parameter
+    #[arg(
+        long,
+        value_name = "FILE.sql",
+        requires = "connection",
+        conflicts_with_all = ["table", "all"]
+    )]
+    query: Option<PathBuf>,
     /// A JSON endpoint that answers a list of records
     #[arg(long, value_name = "URL", conflicts_with = "connection")]
     url: Option<String>,
@@ -77,7 +85,9 @@ impl Draft {
         if let Some(done) = self.openapi.run(name.as_deref()) {
             return done;
         }
-        if let Some(done) = self.of_database() {
+        if self.query.is_none()
+            && let Some(done) = self.of_database()
+        {
             return done;
         }
         let (config, mut source, connection) = self.source()?;
@@ -100,6 +110,9 @@ impl Draft {
 
     /// Returns a configuration that reaches the source, and the connection that `weir.toml` may lack.
     fn source(&self) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+        if let (Some(connection), Some(file)) = (&self.connection, &self.query) {
+            return self.of_query(connection, file);
+        }
         match (&self.file, &self.url) {
             (Some(_), _) if self.openapi.all => {
                 Err(anyhow::anyhow!("--all is for a database or an --openapi document").into())
@@ -110,7 +123,7 @@ impl Draft {
             (Some(file), _) => self.of_file(file),
             (_, Some(url)) => self.of_url(url),
             _ => Err(anyhow::anyhow!(
-                "name a FILE, a --connection with a --table or --all, a --url, or an --openapi document"
+                "name a FILE, a --connection with a --table, a --query or --all, a --url, or an --openapi document"
             )
             .into()),
         }
@@ -157,6 +170,26 @@ impl Draft {
     /// Returns the text of `weir.toml`; empty if there is none.
     fn written(&self) -> String {
         std::fs::read_to_string(self.settings.file()).unwrap_or_default()
+    }
+
+    /// Reads a query from a file. Its parameters are guessed, and written down in the draft.
+    fn of_query(
+        &self,
+        connection: &str,
+        file: &Path,
+    ) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+        let config = self.known_database(connection)?.config;
+        let query = std::fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        let lines: Vec<&str> = query.lines().map(str::trim_end).collect();
+        let query = lines.join("\n");
+        let query = query.trim().trim_end_matches(';').trim_end();
+        let name = file
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or("records");
+        let settings = json!({ "connection": connection, "query": query, "parameters": "guess" });
+        Ok((config, DataSource::new(name, "sql", settings), None))
     }
 }
 

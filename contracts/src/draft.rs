@@ -5,6 +5,7 @@
 
 mod changes;
 mod database;
+mod parameters;
 mod questions;
 mod words;
 pub(crate) mod yaml;
@@ -21,6 +22,7 @@ use crate::{
     shape::{Field, Reading, Shape, Type},
 };
 pub use database::{DatabaseDraft, DatabaseInput, LeftOutTable, TableDraft, draft_database};
+pub(crate) use parameters::{block, declared};
 use weir_text::shorten;
 use yaml::{flow, scalar};
 
@@ -235,7 +237,7 @@ impl<'a> Drafter<'a> {
     fn collection_text(&self, text: &mut String) {
         let _ = writeln!(text, "  {}:", self.collection());
         let _ = writeln!(text, "    adapter: {}", scalar(self.input.adapter));
-        let _ = writeln!(text, "    settings: {}", flow(self.input.settings));
+        let _ = write!(text, "{}", parameters::settings(self.input));
         if !self.hidden.is_empty() {
             let names: Vec<String> = self.hidden.iter().map(|field| scalar(&field.key)).collect();
             let _ = writeln!(

@@ -23,8 +23,8 @@ use super::{
 use crate::{Done, Failure, block_on, start};
 
 /// A database that is drafted from.
-struct Database {
-    config: Config,
+pub(super) struct Database {
+    pub(super) config: Config,
     /// The name of its connection.
     connection: String,
     title: String,
@@ -85,7 +85,7 @@ impl Draft {
     }
 
     /// Returns a database of the configuration.
-    fn known_database(&self, connection: &str) -> Result<Database, Failure> {
+    pub(super) fn known_database(&self, connection: &str) -> Result<Database, Failure> {
         let config = self.settings.config()?;
         let Some(known) = config.connections.get(connection) else {
             let names: Vec<&str> = config.connections.keys().map(String::as_str).collect();

@@ -37,6 +37,7 @@ impl<'a> Drafter<'a> {
             return;
         }
         let mut taken: HashSet<String> = OWN.map(str::to_owned).into();
+        let parameters = super::parameters::fields(self.shape, &mut taken);
         let mut lines = Vec::new();
         for field in &self.columns {
             self.filters(field, &mut taken, &mut lines);
@@ -48,6 +49,7 @@ impl<'a> Drafter<'a> {
             ));
             lines.truncate(FILTERS_MAX);
         }
+        lines.splice(..0, parameters);
         self.list(&lines, text);
         self.summary(&lines, text);
     }

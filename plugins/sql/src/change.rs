@@ -9,13 +9,13 @@ use crate::Sql;
 use crate::column::Column;
 use crate::condition;
 use crate::dialect::Dialect;
+use crate::operation;
 use crate::settings::Source;
 use crate::statement::{Builder, cell, rows};
-use crate::written;
 
 pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Result<String, Error> {
     if change.verb == Verb::Call {
-        return written::run(collection, dialect, change);
+        return operation::run(collection, dialect, change);
     }
     let Source::Table { .. } = collection.settings.source() else {
         return Err(Error::unsupported("A query is read-only."));

@@ -11,6 +11,7 @@ mod condition;
 mod describe;
 mod dialect;
 mod native;
+mod operation;
 mod parameters;
 mod select;
 mod settings;
