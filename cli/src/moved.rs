@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// The words of an old command, and those that it begins with now. Longer ones come first.
-const MOVED: [(&[&str], &str); 12] = [
+const MOVED: [(&[&str], &str); 13] = [
     (&["llms"], "tools llms"),
     (&["openapi"], "tools openapi"),
     (&["check", "clients"], "tools clients"),
@@ -12,6 +12,7 @@ const MOVED: [(&[&str], &str); 12] = [
     (&["views"], "tools cost"),
     (&["validate"], "tools validate"),
     (&["import", "openapi"], "draft --openapi"),
+    (&["import", "toolbox"], "draft --toolbox"),
     (&["import"], "draft --openapi"),
     (&["compose"], "extract --lists"),
     (&["lock"], "contracts lock"),

@@ -13,6 +13,7 @@ mod pages;
 mod schema;
 mod security;
 mod text;
+mod toolbox;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ use crate::{
     problem::Problem,
     shape::{Capabilities, Misfits, Shape},
 };
+
+pub use toolbox::toolbox;
 
 use document::Document;
 use operation::Operation;

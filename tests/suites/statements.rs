@@ -156,3 +156,204 @@ async fn a_statement_needs_the_grant_for_statements() {
     let (code, _, said) = shop.house.run(&["compile", "contracts/pay.yaml"]);
     assert_eq!(code, 0, "{said}");
 }
+
+const QUERY: &str = "-- what a city owes
+SELECT id, city, total, placed FROM orders
+WHERE total BETWEEN :low AND :high AND (:city IS NULL OR city = :city) -- :not_one
+LIMIT :most;
+";
+
+/// A file of SQL becomes a contract that is served as it is.
+#[tokio::test]
+async fn a_query_in_a_file_is_drafted_and_served() {
+    for shop in [Shop::sqlite("read"), Shop::postgresql("read")] {
+        shop.house.write("debts.sql", QUERY);
+        let words = ["draft", "--connection", "shop", "--query", "debts.sql"];
+        let (code, contract, said) = shop.house.run(&words);
+        assert_eq!(code, 0, "{said}");
+        for line in [
+            "        SELECT id, city, total, placed FROM orders\n",
+            "        low: { type: decimal, required: true }\n",
+            "        city: { type: string }\n",
+            "        most: { type: integer, required: true }\n",
+            "      - { name: low, type: number, param: low, required: true }\n",
+        ] {
+            assert!(contract.contains(line), "{line}{contract}");
+        }
+        shop.house.write("contracts/debts.yaml", &contract);
+        let gateway = shop.house.serve();
+        let client = Modern::new(gateway.url());
+        let arguments = json!({"low": 1, "high": 100.0, "city": "Graz", "most": 5});
+        let found = answer(&client, "list_debts", arguments).await;
+        assert_eq!(
+            found["records"],
+            json!([{"id": 2, "city": "Graz", "total": "99.99", "placed": "2026-10-02"}]),
+            "{found}"
+        );
+        let most = answer(
+            &client,
+            "list_debts",
+            json!({"low": 1, "high": 300, "most": 2}),
+        )
+        .await;
+        assert_eq!(most["records"].as_array().map(Vec::len), Some(2), "{most}");
+    }
+}
+
+const TOOLBOX: &str = "
+sources:
+  shop: { kind: sqlite, database: data/shop.db }
+tools:
+  orders-of-cities:
+    kind: sqlite-sql
+    source: shop
+    description: Orders of two cities.
+    parameters:
+      - { name: one, type: string, description: A city. }
+      - { name: other-city, type: string, description: Another. }
+    statement: SELECT id, city FROM orders WHERE city IN (?, ?) AND city <> '?'
+  mark-paid:
+    kind: sqlite-sql
+    source: shop
+    description: Marks an order as paid.
+    parameters: [{ name: id, type: integer, description: Its number. }]
+    statement: UPDATE orders SET paid = 1 WHERE id = ?
+  any-table:
+    kind: sqlite-sql
+    source: shop
+    description: Any table.
+    templateParameters: [{ name: table, type: string, description: Its name. }]
+    statement: SELECT * FROM {{.table}}
+toolsets:
+  all: [orders-of-cities, mark-paid]
+";
+
+/// A configuration of Toolbox is translated, and what it lacks is told.
+#[tokio::test]
+async fn a_configuration_of_toolbox_is_translated_and_served() {
+    let shop = Shop::sqlite("statements");
+    shop.house.write("tools.yaml", TOOLBOX);
+    let (code, contract, said) = shop.house.run(&["draft", "--toolbox", "tools.yaml"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("2 tools; 1 tools left out, 1 notes"),
+        "{said}"
+    );
+    assert!(said.contains("at /tools/any-table"), "{said}");
+    assert!(said.contains("[views.all]"), "{said}");
+    let connection = ["draft", "--toolbox", "tools.yaml", "--print", "connection"];
+    let (_, connection, _) = shop.house.run(&connection);
+    assert!(connection.contains("shop = \"statements\""), "{connection}");
+    shop.house.write("contracts/toolbox.yaml", &contract);
+    let gateway = shop.house.serve();
+    let client = Modern::new(gateway.url());
+    let found = answer(
+        &client,
+        "orders-of-cities",
+        json!({"one": "Graz", "other_city": "Linz"}),
+    )
+    .await;
+    assert_eq!(
+        found["records"],
+        json!([{"id": 2, "city": "Graz"}, {"id": 4, "city": "Linz"}]),
+        "{found}"
+    );
+    let paid = answer(&client, "mark-paid", json!({"id": 2})).await;
+    assert_eq!(paid, json!({"status": "done", "record": {"rows": 1}}));
+    let (code, _, said) = shop.house.run(&["import", "toolbox", "tools.yaml"]);
+    assert_eq!(code, 2);
+    assert!(said.contains("draft --toolbox tools.yaml"), "{said}");
+}
+
+const ASKED: &str = r#"
+contract: asked
+collections:
+  notes:
+    adapter: sql
+    key: [id]
+    settings:
+      connection: shop
+      query: SELECT id, city, total FROM orders WHERE city = :one OR city IN (:many)
+      parameters: { one: string, many: { type: list, of: string } }
+tools:
+  - tool: list_notes
+    description: Lists orders.
+    verb: list
+    collection: notes
+    order_by: [id, city]
+    columns: [city, total]
+    fields:
+      - { name: one, type: text, param: one }
+      - { name: many, type: list, of: { type: text }, param: many }
+      - { name: city, type: text, match: contains-ci }
+  - tool: summarize_notes
+    description: Sums orders up.
+    verb: summarize
+    collection: notes
+    group_by: [city]
+    measures: [count, max(id)]
+    fields:
+      - { name: one, type: text, param: one }
+"#;
+
+/// Texts that became code elsewhere, in every place of a call that a text can be in.
+#[tokio::test]
+async fn no_argument_becomes_code() {
+    let corpus = include_str!("../fixtures/injections.txt");
+    let texts: Vec<&str> = corpus
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    for shop in [Shop::sqlite("read"), Shop::postgresql("read")] {
+        shop.house.write("contracts/asked.yaml", ASKED);
+        let gateway = shop.house.serve();
+        let client = Modern::new(gateway.url());
+        let nothing = json!({"records": []});
+        let graz = json!({"records": [{"id": 2, "city": "Graz", "total": "99.99"}]});
+        for text in &texts {
+            let ask = |tool: &'static str, arguments: Value| answer(&client, tool, arguments);
+            assert_eq!(
+                ask("list_notes", json!({"one": text})).await,
+                nothing,
+                "{text}"
+            );
+            let many = json!({"many": [text, "Graz"]});
+            assert_eq!(ask("list_notes", many).await, graz, "{text}");
+            let both = json!({"many": ["Graz"], "city": text});
+            assert_eq!(
+                ask("list_notes", both).await["records"],
+                nothing["records"],
+                "{text}"
+            );
+            let summed = ask("summarize_notes", json!({"one": text})).await;
+            assert_eq!(
+                summed,
+                json!({"records": [{"count": 0}], "more": false}),
+                "{text}"
+            );
+            for (tool, arguments) in [
+                ("list_notes", json!({"order_by": [text]})),
+                ("list_notes", json!({"columns": [text]})),
+                ("list_notes", json!({"cursor": text})),
+                ("list_notes", json!({*text: "x"})),
+                ("summarize_notes", json!({"group_by": [text]})),
+                ("summarize_notes", json!({"measures": [text]})),
+                ("summarize_notes", json!({"order_by": [text]})),
+                (
+                    "summarize_notes",
+                    json!({"having": [{"measure": text, "at_least": 1}]}),
+                ),
+            ] {
+                let refused = ask(tool, arguments.clone()).await;
+                assert_eq!(
+                    refused["code"], "invalid_arguments",
+                    "{arguments} {refused}"
+                );
+            }
+        }
+        let all = json!({"many": ["Wien", "Graz", "Linz"]});
+        let left = answer(&client, "list_notes", all).await;
+        assert_eq!(left["records"].as_array().map(Vec::len), Some(4), "{left}");
+        assert!(!gateway.log().contains("panicked"));
+    }
+}

@@ -1,12 +1,17 @@
-//! `weir draft --openapi`: the document of an HTTP API as a contract over the `rest` adapter.
+//! `weir draft --openapi` and `--toolbox`: the document of an HTTP API, or the configuration of another gateway, as a contract.
 
-use std::{collections::BTreeMap, path::Path, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use weir_contracts::{
     form::FILE_BYTES_MAX,
-    import::{Imported, Remark, Wanted, openapi},
+    import::{Imported, Remark, Wanted, openapi, toolbox},
     problem::Problem,
 };
 
@@ -27,8 +32,11 @@ const EXAMPLES: usize = 3;
 pub(super) struct Openapi {
     /// A document of OpenAPI 3.0 or 3.1, JSON or YAML: a file, `-` for stdin, or a URL. Exit code 3: some operations have no
     /// tool
-    #[arg(long = "openapi", value_name = "DOCUMENT", conflicts_with_all = ["file", "connection", "table", "url"])]
+    #[arg(long = "openapi", value_name = "DOCUMENT", group = "foreign", conflicts_with_all = ["file", "connection", "table", "url"])]
     document: Option<String>,
+    /// A configuration of MCP Toolbox for Databases (tools.yaml). Exit code 3: some tools are left out
+    #[arg(long, value_name = "FILE", group = "foreign", conflicts_with_all = ["file", "connection", "table", "url"])]
+    toolbox: Option<PathBuf>,
     /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
     #[arg(long, value_name = "PATTERN", num_args = 1.., requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     only: Vec<String>,
@@ -36,7 +44,7 @@ pub(super) struct Openapi {
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     headers: Vec<String>,
     /// What goes to stdout
-    #[arg(long, value_enum, default_value_t = Print::Contract, requires = "document")]
+    #[arg(long, value_enum, default_value_t = Print::Contract, requires = "foreign")]
     print: Print,
     /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract
     #[arg(long, conflicts_with = "url")]
@@ -53,9 +61,17 @@ enum Print {
 impl Openapi {
     /// Drafts a contract if a document is named.
     pub(super) fn run(&self, name: Option<&str>) -> Option<Done> {
+        if let Some(file) = &self.toolbox {
+            return Some(self.translate(file, name));
+        }
         self.document
             .as_deref()
             .map(|document| self.draft(document, name))
+    }
+
+    fn translate(&self, file: &Path, name: Option<&str>) -> Done {
+        let text = compile::read(file)?;
+        self.print(toolbox(&file.display().to_string(), &text, name), "tools")
     }
 
     fn draft(&self, document: &str, name: Option<&str>) -> Done {
@@ -70,8 +86,13 @@ impl Openapi {
             only: &self.only,
             url,
         };
-        let imported = openapi(document, &text, &wanted)
-            .map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
+        self.print(openapi(document, &text, &wanted), "operations")
+    }
+
+    /// Prints what was asked for, and a report on the parts that are called `what`.
+    fn print(&self, imported: Result<Imported, Vec<Problem>>, what: &str) -> Done {
+        let imported =
+            imported.map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
         match self.print {
             Print::Contract => {
                 print!("{}", imported.contract);
@@ -79,7 +100,7 @@ impl Openapi {
             }
             Print::Connection => print!("{}", imported.connection),
         }
-        self.report(&imported);
+        self.report(&imported, what);
         let whole = imported.remarks.iter().all(|remark| !remark.left_out);
         Ok(if whole {
             ExitCode::SUCCESS
@@ -88,11 +109,11 @@ impl Openapi {
         })
     }
 
-    fn report(&self, imported: &Imported) {
+    fn report(&self, imported: &Imported, what: &str) {
         let (left_out, noted): (Vec<&Remark>, Vec<&Remark>) =
             imported.remarks.iter().partition(|one| one.left_out);
         eprintln!(
-            "{} tools; {} operations left out, {} notes",
+            "{} tools; {} {what} left out, {} notes",
             imported.tools,
             left_out.len(),
             noted.len()

@@ -1,0 +1,426 @@
+//! The configuration of MCP Toolbox for Databases becomes a contract over the `sql` adapter, as far as its tools are
+//! statements of their own. What is not taken is told with its place.
+
+mod statement;
+mod toml;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt::Write as _,
+};
+
+use serde_json::{Map, Value};
+use weir_statements::SqlSyntax;
+
+use super::{Imported, Remark};
+use crate::{
+    compile,
+    draft::yaml::{flow, scalar},
+    form, json, name,
+    problem::Problem,
+    shape::{Capabilities, Effect, Field, Misfits, Operation, Param, Shape, Type},
+};
+
+use statement::Translated;
+
+/// Tools of one configuration that are looked at.
+const TOOLS_MAX: usize = 2_000;
+const ROUNDS_MAX: usize = 20;
+/// Arguments that a list has of its own.
+const OWN: [&str; 2] = ["limit", "cursor"];
+
+/// A database of the configuration that is taken.
+struct Source<'a> {
+    name: String,
+    syntax: SqlSyntax,
+    settings: &'a Map<String, Value>,
+}
+
+/// A tool with its statement.
+struct ToolboxTool {
+    name: String,
+    description: String,
+    /// The place in `sources`.
+    source: usize,
+    statement: Translated,
+    place: String,
+}
+
+/// Reads a `tools.yaml` of Toolbox. `file` is the name shown in problems.
+pub fn toolbox(file: &str, text: &str, wanted: Option<&str>) -> Result<Imported, Vec<Problem>> {
+    let parts = parts(file, text)?;
+    let contract = wanted.unwrap_or("toolbox");
+    name::check_contract(contract)
+        .map_err(|why| vec![Problem::new(file, "", why).hint("name it with --name")])?;
+    let mut remarks = Vec::new();
+    let sources = sources(&parts, &mut remarks);
+    let mut tools = tools(&parts, &sources, &mut remarks);
+    for _ in 0..ROUNDS_MAX {
+        if tools.is_empty() {
+            let why = "no tool could be taken, so there is no contract";
+            let told = remarks.iter().map(|remark| remark.problem(file));
+            return Err(told.chain([Problem::new(file, "/tools", why)]).collect());
+        }
+        let text = written(contract, &sources, &tools);
+        let refused = refused(&text, &tools)?;
+        if refused.is_empty() {
+            let toolsets = toolsets(&parts, &tools, &mut remarks);
+            return Ok(Imported {
+                contract: text,
+                connection: toml::settings(&sources, &tools, &toolsets, &mut remarks),
+                tools: tools.len(),
+                remarks,
+            });
+        }
+        for (index, message) in refused.iter().rev() {
+            let tool = tools.remove(*index);
+            let reason = "contract";
+            remarks.push(left_out(&tool.place, &tool.name, reason, message));
+        }
+    }
+    let why = "the contract does not compile, however much is left out";
+    Err(vec![Problem::new(file, "", why)])
+}
+
+/// The sections of a configuration: in one document by their names, or a document for each part.
+struct Parts {
+    sources: Map<String, Value>,
+    tools: Map<String, Value>,
+    toolsets: Map<String, Value>,
+}
+
+fn parts(file: &str, text: &str) -> Result<Parts, Vec<Problem>> {
+    let mut parts = Parts {
+        sources: Map::new(),
+        tools: Map::new(),
+        toolsets: Map::new(),
+    };
+    for document in documents(text) {
+        let root =
+            form::text::read_any_numbers(file, &document).map_err(|problem| vec![problem])?;
+        let Some(root) = root.as_object() else {
+            continue;
+        };
+        let sections = [
+            ("sources", "source", &mut parts.sources),
+            ("tools", "tool", &mut parts.tools),
+            ("toolsets", "toolset", &mut parts.toolsets),
+        ];
+        for (section, kind, found) in sections {
+            if let Some(members) = root.get(section).and_then(Value::as_object) {
+                found.extend(members.clone());
+            }
+            let is_one = root.get("kind").and_then(Value::as_str) == Some(kind);
+            if let Some(name) = root.get("name").and_then(Value::as_str).filter(|_| is_one) {
+                let mut part = root.clone();
+                // What the older form calls the kind of a part is its type here.
+                let word = part.get("type").cloned().unwrap_or_default();
+                part.insert("kind".to_owned(), word);
+                let part = match part.get("tools") {
+                    Some(tools) if kind == "toolset" => tools.clone(),
+                    _ => Value::Object(part),
+                };
+                found.insert(name.to_owned(), part);
+            }
+        }
+    }
+    if parts.tools.is_empty() {
+        let why = "there are no tools in it: it is no configuration of Toolbox";
+        return Err(vec![Problem::new(file, "/tools", why)]);
+    }
+    Ok(parts)
+}
+
+/// Cuts a file into its documents. Lines of dashes inside a block of text are indented.
+fn documents(text: &str) -> Vec<String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        match line.trim_end() == "---" {
+            true => documents.push(String::new()),
+            false => {
+                let last = documents.last_mut().expect("there is one");
+                let _ = writeln!(last, "{line}");
+            }
+        }
+    }
+    let has_words = |document: &String| {
+        document
+            .lines()
+            .any(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+    };
+    documents.retain(has_words);
+    documents
+}
+
+fn sources<'a>(parts: &'a Parts, remarks: &mut Vec<Remark>) -> Vec<Source<'a>> {
+    let mut sources = Vec::new();
+    for (name, given) in &parts.sources {
+        let place = pointer("sources", name);
+        let kind = given
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let syntax = match kind {
+            "postgres" => SqlSyntax::Postgresql,
+            "sqlite" => SqlSyntax::Sqlite,
+            "mysql" => SqlSyntax::Mysql,
+            _ => {
+                let message = format!(
+                    "a source of the kind {} is not reached; postgres, sqlite and mysql are",
+                    name::quoted(kind)
+                );
+                remarks.push(left_out(&place, name, "source", &message));
+                continue;
+            }
+        };
+        let Some(settings) = given.as_object() else {
+            continue;
+        };
+        sources.push(Source {
+            name: plain(name),
+            syntax,
+            settings,
+        });
+    }
+    sources
+}
+
+fn tools(parts: &Parts, sources: &[Source<'_>], remarks: &mut Vec<Remark>) -> Vec<ToolboxTool> {
+    let mut tools = Vec::new();
+    for (name, given) in &parts.tools {
+        let place = pointer("tools", name);
+        if tools.len() >= TOOLS_MAX {
+            let message = format!("only the first {TOOLS_MAX} tools are looked at");
+            remarks.push(left_out(&place, name, "tool", &message));
+            continue;
+        }
+        match tool(name, given, sources, &place, remarks) {
+            Ok(tool) => tools.push(tool),
+            Err((reason, message)) => remarks.push(left_out(&place, name, reason, &message)),
+        }
+    }
+    tools
+}
+
+fn tool(
+    name: &str,
+    given: &Value,
+    sources: &[Source<'_>],
+    place: &str,
+    remarks: &mut Vec<Remark>,
+) -> Result<ToolboxTool, (&'static str, String)> {
+    let word = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
+    let wanted = plain(word("source"));
+    let source = sources
+        .iter()
+        .position(|source| source.name == wanted && !word("source").is_empty());
+    let Some(source) = source else {
+        return Err((
+            "source",
+            format!("its source {} is not taken", name::quoted(word("source"))),
+        ));
+    };
+    let syntax = sources[source].syntax;
+    let kind = match syntax {
+        SqlSyntax::Postgresql => "postgres-sql",
+        SqlSyntax::Sqlite => "sqlite-sql",
+        SqlSyntax::Mysql => "mysql-sql",
+    };
+    if word("kind") != kind {
+        return Err((
+            "tool",
+            format!(
+                "a tool of the kind {} is no statement of its own; {kind} is",
+                name::quoted(word("kind"))
+            ),
+        ));
+    }
+    if given
+        .get("templateParameters")
+        .is_some_and(|given| given.as_array().is_none_or(|given| !given.is_empty()))
+    {
+        return Err((
+            "template",
+            "templateParameters become text of the statement, and nothing that an agent sends does"
+                .to_owned(),
+        ));
+    }
+    if given.get("authRequired").is_some() {
+        let message = "authRequired is not carried over: a key's grants say who may call";
+        remarks.push(note(place, name, "authorization", message));
+    }
+    let statement = statement::translate(given, syntax, place, name, remarks)?;
+    Ok(ToolboxTool {
+        name: name.to_owned(),
+        description: word("description").to_owned(),
+        source,
+        statement,
+        place: place.to_owned(),
+    })
+}
+
+/// Writes the contract: a collection and a tool for each of Toolbox's tools.
+fn written(contract: &str, sources: &[Source<'_>], tools: &[ToolboxTool]) -> String {
+    let mut text = format!("contract: {}\ncollections:\n", scalar(contract));
+    for tool in tools {
+        let statement = &tool.statement;
+        let _ = writeln!(text, "  {}:", scalar(&collection(tool)));
+        let _ = writeln!(text, "    adapter: sql");
+        if statement.writes {
+            let _ = writeln!(text, "    write: true");
+        }
+        let connection = scalar(&sources[tool.source].name);
+        let _ = writeln!(text, "    settings:\n      connection: {connection}");
+        let key = if statement.writes {
+            "statement"
+        } else {
+            "query"
+        };
+        let body = crate::draft::block(&statement.text);
+        let _ = write!(text, "      {key}: {body}");
+        if !statement.params.is_empty() || !statement.writes {
+            let declared = crate::draft::declared(&statement.params);
+            let _ = write!(text, "{declared}");
+        }
+    }
+    text.push_str("tools:\n");
+    for tool in tools {
+        let _ = writeln!(text, "  - tool: {}", scalar(&tool.name));
+        if !tool.description.trim().is_empty() {
+            let _ = writeln!(text, "    description: {}", scalar(tool.description.trim()));
+        }
+        let _ = match tool.statement.writes {
+            true => writeln!(text, "    verb: call\n    operation: run"),
+            false => writeln!(text, "    verb: list"),
+        };
+        let _ = writeln!(text, "    collection: {}", scalar(&collection(tool)));
+        let fields = &tool.statement.fields;
+        let _ = match fields.is_empty() {
+            true => writeln!(text, "    fields: []"),
+            false => writeln!(text, "    fields:"),
+        };
+        for field in fields {
+            let _ = writeln!(text, "      - {}", flow(field));
+        }
+    }
+    text
+}
+
+/// Returns the name of a tool's collection.
+fn collection(tool: &ToolboxTool) -> String {
+    plain(&tool.name)
+}
+
+/// Returns the tools that the compiler refuses, by their index.
+fn refused(text: &str, tools: &[ToolboxTool]) -> Result<BTreeMap<usize, String>, Vec<Problem>> {
+    let source = form::read("the imported contract", text)?;
+    let shapes = tools.iter().map(|tool| (collection(tool), shape(tool)));
+    let mut found = BTreeMap::new();
+    if let Err(problems) = compile(&source, &shapes.collect()) {
+        for problem in &problems {
+            let index = problem
+                .place
+                .strip_prefix("/tools/")
+                .and_then(|rest| rest.split('/').next()?.parse().ok());
+            match index {
+                Some(index) => found
+                    .entry(index)
+                    .or_insert_with(|| problem.message.clone()),
+                None => return Err(problems),
+            };
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a shape like the one that the adapter will describe. Its columns are not known here.
+fn shape(tool: &ToolboxTool) -> Shape {
+    let params: Vec<Param> = tool.statement.params.clone();
+    let mut capabilities = Capabilities {
+        read: !tool.statement.writes,
+        ..Capabilities::default()
+    };
+    match tool.statement.writes {
+        true => {
+            capabilities.operations = vec![Operation {
+                name: "run".to_owned(),
+                effect: Effect::Destructive,
+                params,
+                returns: vec![Field::new("rows", Type::Integer)],
+            }]
+        }
+        false => capabilities.params = params,
+    }
+    Shape {
+        name: "query".to_owned(),
+        fields: vec![Field::new("column", Type::String)],
+        key: Vec::new(),
+        capabilities,
+        timezone: None,
+        misfits: Misfits::Refuse,
+        null_words: Vec::new(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Returns the toolsets with the tools that were taken.
+fn toolsets(
+    parts: &Parts,
+    tools: &[ToolboxTool],
+    remarks: &mut Vec<Remark>,
+) -> Vec<(String, Vec<String>)> {
+    let taken: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let mut toolsets = Vec::new();
+    for (name, given) in &parts.toolsets {
+        let names = given.as_array().map(Vec::as_slice).unwrap_or_default();
+        let names = names.iter().filter_map(Value::as_str);
+        let (found, missing): (Vec<&str>, Vec<&str>) = names.partition(|name| taken.contains(name));
+        if !missing.is_empty() {
+            let message = format!("the view lacks {}, which are left out", missing.join(", "));
+            remarks.push(note(&pointer("toolsets", name), name, "toolset", &message));
+        }
+        if !found.is_empty() {
+            let found = found.into_iter().map(str::to_owned).collect();
+            toolsets.push((plain(name), found));
+        }
+    }
+    toolsets
+}
+
+/// Returns a name of letters, digits, `-` and `_`, as collections, connections and views have.
+fn plain(name: &str) -> String {
+    let is_plain = |next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_');
+    let made: String = name
+        .chars()
+        .map(|next| if is_plain(next) { next } else { '-' })
+        .take(64)
+        .collect();
+    match made.is_empty() {
+        true => "unnamed".to_owned(),
+        false => made,
+    }
+}
+
+fn pointer(section: &str, name: &str) -> String {
+    let mut place = format!("/{section}");
+    json::push_pointer(&mut place, name);
+    place
+}
+
+fn left_out(place: &str, name: &str, reason: &'static str, message: &str) -> Remark {
+    Remark {
+        left_out: true,
+        place: place.to_owned(),
+        operation: name.to_owned(),
+        reason,
+        message: message.to_owned(),
+    }
+}
+
+fn note(place: &str, name: &str, reason: &'static str, message: &str) -> Remark {
+    Remark {
+        left_out: false,
+        ..left_out(place, name, reason, message)
+    }
+}

@@ -1,0 +1,252 @@
+//! One statement of Toolbox: its placeholders become `:name`, and its parameters fields.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use weir_statements::{SqlSyntax, SqlToken, TokenKind, tokens};
+
+use super::{OWN, note};
+use crate::{
+    import::Remark,
+    name,
+    shape::{Field, Param, Type},
+};
+
+/// A statement as a contract has it.
+pub(super) struct Translated {
+    pub(super) text: String,
+    pub(super) writes: bool,
+    pub(super) params: Vec<Param>,
+    /// The fields of the form, in flow style.
+    pub(super) fields: Vec<Value>,
+}
+
+type Refusal = (&'static str, String);
+
+pub(super) fn translate(
+    tool: &Value,
+    syntax: SqlSyntax,
+    place: &str,
+    tool_name: &str,
+    remarks: &mut Vec<Remark>,
+) -> Result<Translated, Refusal> {
+    let text = tool.get("statement").and_then(Value::as_str);
+    let text = text.ok_or_else(|| ("statement", "it has no statement".to_owned()))?;
+    let given = tool.get("parameters").and_then(Value::as_array);
+    let given = given.map(Vec::as_slice).unwrap_or_default();
+    let params = given.iter().map(param).collect::<Result<Vec<_>, _>>()?;
+    let names = unlike_names(&params);
+    let all = tokens(text, syntax).map_err(|unclosed| ("statement", unclosed.to_string()))?;
+    let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+    let writes = writes(&code)?;
+    let (text, used) = with_names(&all, &names)?;
+    if !writes && has_outside(&code, "order") {
+        let message = "records come in the order of their columns and not of the statement's ORDER BY: say `order:`";
+        remarks.push(note(place, tool_name, "order", message));
+    }
+    if writes {
+        let message = "it changes one row or none: say how many it may change by `rows_max`";
+        remarks.push(note(place, tool_name, "rows", message));
+    }
+    let mut translated = Translated {
+        text,
+        writes,
+        params: Vec::new(),
+        fields: Vec::new(),
+    };
+    for ((param, name), given) in params.into_iter().zip(names).zip(given) {
+        if !used.contains(&name) {
+            let message = format!(
+                "the parameter {} is not in the statement",
+                name::quoted(&name)
+            );
+            remarks.push(note(place, tool_name, "parameter", &message));
+            continue;
+        }
+        translated.fields.push(field(given, &param, &name, writes));
+        translated.params.push(Param { name, ..param });
+    }
+    Ok(translated)
+}
+
+/// Returns `true` for a statement that changes rows. Statements that do neither are refused.
+fn writes(code: &[&SqlToken<'_>]) -> Result<bool, Refusal> {
+    let reads = ["select", "with", "values"];
+    let is = |words: &[&str]| {
+        code.first()
+            .is_some_and(|first| words.iter().any(|word| first.is_word(word)))
+    };
+    let changes = ["insert", "update", "delete", "merge"];
+    match (is(&reads), is(&changes)) {
+        (_, true) => Ok(true),
+        (true, _) => Ok(false),
+        _ => Err((
+            "statement",
+            "it neither reads nor changes rows: SELECT, INSERT, UPDATE, DELETE and MERGE are taken"
+                .to_owned(),
+        )),
+    }
+}
+
+fn has_outside(code: &[&SqlToken<'_>], word: &str) -> bool {
+    let mut depth = 0_usize;
+    code.iter().any(|token| {
+        match token.text {
+            "(" if token.kind == TokenKind::Symbol => depth += 1,
+            ")" if token.kind == TokenKind::Symbol => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && token.is_word(word)
+    })
+}
+
+/// Puts names in the place of placeholders, and leaves out a semicolon and comments at the ends.
+fn with_names(
+    all: &[SqlToken<'_>],
+    names: &[String],
+) -> Result<(String, HashSet<String>), Refusal> {
+    let is_part = |token: &SqlToken<'_>| token.is_code() && !token.is_symbol(";");
+    let first = all.iter().position(is_part).unwrap_or(0);
+    let last = all.iter().rposition(is_part).unwrap_or(0);
+    let mut text = String::new();
+    let mut used = HashSet::new();
+    let mut next = 0;
+    for token in &all[first..=last.min(all.len().saturating_sub(1))] {
+        match token.kind {
+            TokenKind::Placeholder => {
+                let number: usize = match token.text {
+                    "?" => {
+                        next += 1;
+                        next
+                    }
+                    other => other[1..].parse().unwrap_or(0),
+                };
+                let name = number.checked_sub(1).and_then(|at| names.get(at));
+                let name = name.ok_or_else(|| {
+                    let message = format!("no parameter stands for {}", token.text);
+                    ("parameter", message)
+                })?;
+                text.push(':');
+                text.push_str(name);
+                used.insert(name.clone());
+            }
+            TokenKind::Parameter => {
+                let message = format!("{} stands where a name of Toolbox's has none", token.text);
+                return Err(("statement", message));
+            }
+            TokenKind::Symbol if token.text == ";" => {
+                return Err(("statement", "it is more than one statement".to_owned()));
+            }
+            _ => text.push_str(token.text),
+        }
+    }
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    Ok((lines.join("\n"), used))
+}
+
+/// Reads a parameter; its name is made into one of a statement later.
+fn param(given: &Value) -> Result<Param, Refusal> {
+    let word = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
+    let refused = |why: &str| {
+        let message = format!("the parameter {} {why}", name::quoted(word("name")));
+        ("parameter", message)
+    };
+    if given.get("authServices").is_some() || given.get("authSources").is_some() {
+        return Err(refused(
+            "is taken from a token; bind it with `from: agent` by hand",
+        ));
+    }
+    let scalar = |kind: &str| match kind {
+        "string" => Some(Type::String),
+        "integer" => Some(Type::Integer),
+        "float" => Some(Type::Number),
+        "boolean" => Some(Type::Boolean),
+        _ => None,
+    };
+    let items = given.get("items").and_then(|items| items.get("type"));
+    let items = items.and_then(Value::as_str).and_then(scalar);
+    let kind = match word("type") {
+        "array" => Type::List,
+        other => scalar(other).ok_or_else(|| refused("has a type that cannot be bound"))?,
+    };
+    if kind == Type::List && items.is_none() {
+        return Err(refused("is an array of values that cannot be bound"));
+    }
+    let is_optional =
+        given.get("required") == Some(&Value::Bool(false)) || given.get("default").is_some();
+    Ok(Param {
+        name: word("name").to_owned(),
+        kind,
+        required: !is_optional,
+        description: None,
+        items: items
+            .filter(|_| kind == Type::List)
+            .map(|kind| Box::new(Field::new("", kind))),
+    })
+}
+
+/// Returns names that a statement can have, no two alike.
+fn unlike_names(params: &[Param]) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let named = |param: &Param| {
+        let mut stem: String = param
+            .name
+            .chars()
+            .map(|next| {
+                if next.is_ascii_alphanumeric() {
+                    next
+                } else {
+                    '_'
+                }
+            })
+            .take(50)
+            .collect();
+        if !stem.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+            stem.insert_str(0, "p_");
+        }
+        let numbered = (2..).map(|number| format!("{stem}_{number}"));
+        let mut names = std::iter::once(stem.clone()).chain(numbered);
+        names
+            .find(|name| taken.insert(name.clone()))
+            .expect("numbers do not end")
+    };
+    params.iter().map(named).collect()
+}
+
+/// Returns the field for a parameter.
+fn field(given: &Value, param: &Param, name: &str, writes: bool) -> Value {
+    let mut field = Map::new();
+    let named = match OWN.contains(&name) && !writes {
+        true => format!("{name}_value"),
+        false => name.to_owned(),
+    };
+    field.insert("name".to_owned(), named.into());
+    match &param.items {
+        Some(items) => {
+            field.insert("type".to_owned(), "list".into());
+            field.insert("of".to_owned(), json!({ "type": type_of(items.kind) }));
+        }
+        None => {
+            field.insert("type".to_owned(), type_of(param.kind).into());
+        }
+    }
+    field.insert("param".to_owned(), name.into());
+    if param.required {
+        field.insert("required".to_owned(), true.into());
+    }
+    if let Some(default) = given.get("default").filter(|default| !default.is_null()) {
+        field.insert("default".to_owned(), default.clone());
+    }
+    if let Some(help) = given.get("description").and_then(Value::as_str) {
+        field.insert("help".to_owned(), help.trim().into());
+    }
+    Value::Object(field)
+}
+
+fn type_of(kind: Type) -> &'static str {
+    match kind {
+        Type::Integer | Type::Number => "number",
+        Type::Boolean => "checkbox",
+        _ => "text",
+    }
+}
