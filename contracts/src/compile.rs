@@ -9,6 +9,7 @@ mod inline;
 mod listing;
 mod order;
 mod property;
+mod relation;
 mod result;
 mod summary;
 mod tool;
@@ -28,6 +29,7 @@ use crate::{
 
 pub(crate) use binding::makes_sense;
 pub(crate) use property::agrees;
+pub(crate) use relation::add_outputs as add_related;
 pub(crate) use result::schema as output_schema;
 pub(crate) use result::{ERROR_MEMBERS, error_members};
 pub use result::{count_field, error_arm, result_arm};
@@ -69,6 +71,7 @@ fn compile_what(
         };
         collections.insert(entry.name.as_str(), compiled);
     }
+    let relations = relation::compile(source, &collections, &mut problems);
     let mut names = HashSet::new();
     let mut published = HashSet::new();
     let mut tools = Vec::new();
@@ -77,7 +80,7 @@ fn compile_what(
             let message = "the records of this collection are resources by another lookup already";
             problems.add(format!("{}/resource", form.place), message);
         }
-        let tool = tool::compile(source, form, &collections, &mut problems);
+        let tool = tool::compile(source, form, &collections, &relations, &mut problems);
         if !form.tool.is_empty() && !names.insert(tool.name.clone()) {
             let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));
             problems.add(format!("{}/tool", form.place), message);
@@ -130,7 +133,12 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
         })
     };
     let has_statements = || collections.iter().any(Collection::has_statement);
+    let includes = tools.iter().any(|tool| {
+        tool.collection()
+            .is_some_and(|target| !target.binding.include.is_empty())
+    });
     match summarizes {
+        _ if includes => Format::RELATIONS,
         _ if has_statements() => Format::STATEMENTS,
         _ if has_list_choices() => Format::LIST_CHOICES,
         true => Format::SUMMARIES,

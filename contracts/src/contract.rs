@@ -3,6 +3,7 @@
 mod arguments;
 mod choices;
 mod format;
+mod inclusion;
 mod stored;
 mod verb;
 
@@ -23,6 +24,7 @@ pub use choices::{
     GroupChoice, GroupStep, ListChoices, MeasureChoice, MeasureFunction, SummaryChoices,
 };
 pub use format::Format;
+pub use inclusion::Inclusion;
 pub(crate) use stored::NO_VERB;
 use stored::StoredTool;
 pub use verb::Verb;
@@ -267,6 +269,9 @@ pub struct Binding {
     /// What can be asked; only for `summarize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryChoices>,
+    /// The related records that an agent can ask for; only for `lookup`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<Inclusion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

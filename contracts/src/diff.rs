@@ -7,6 +7,7 @@
 
 mod binding;
 mod consent;
+mod include;
 mod items;
 mod rule;
 mod tool;

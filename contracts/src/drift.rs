@@ -22,18 +22,38 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
         return served;
     };
     let live = as_read(known, live);
+    let as_now = |name: &str| match name == collection {
+        true => Some((&live, &known.published)),
+        false => {
+            let other = contract.collection(name)?;
+            Some((&other.shape, &other.published))
+        }
+    };
     for tool in &mut served.tools {
-        let Some(target) = tool
-            .collection()
-            .filter(|target| target.binding.collection == collection)
-        else {
+        let Some(target) = tool.collection() else {
             continue;
         };
+        let binding = &target.binding;
+        let includes = || {
+            binding
+                .include
+                .iter()
+                .any(|one| one.collection == collection)
+        };
         // The answer of an operation does not depend on the columns.
-        if target.binding.operation.is_none() {
-            let schema = compile::output_schema(target.verb, &live.fields, &target.binding, &live);
-            Arc::make_mut(tool).output_schema = Some(schema.into());
+        if binding.operation.is_some() || (binding.collection != collection && !includes()) {
+            continue;
         }
+        let Some((shape, _)) = as_now(&binding.collection) else {
+            continue;
+        };
+        let mut schema = compile::output_schema(target.verb, &shape.fields, binding, shape);
+        let related = |name: &str| {
+            let (shape, published) = as_now(name)?;
+            Some((&shape.fields[..], &published[..]))
+        };
+        compile::add_related(&binding.include, related, &mut schema);
+        Arc::make_mut(tool).output_schema = Some(schema.into());
     }
     served
 }

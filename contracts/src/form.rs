@@ -7,6 +7,7 @@ mod bound;
 mod collection;
 mod field;
 pub mod keys;
+mod relation;
 pub(crate) mod table;
 pub(crate) mod text;
 mod tool;
@@ -20,6 +21,7 @@ pub use bound::Bound;
 pub use collection::Collection;
 pub(crate) use field::FIELDS_MAX;
 pub use field::{Choice, Field, Kind, TYPES};
+pub use relation::Relation;
 pub use tool::{Limits, Tool, VERBS, rate};
 
 pub(crate) use table::{Problems, Table};

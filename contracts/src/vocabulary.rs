@@ -178,6 +178,7 @@ pub fn file_schema() -> Value {
             "form": object(form),
             "tool": object(keys::TOOL),
             "collection": object(keys::COLLECTION),
+            "relation": object(keys::RELATION),
             "column": { "anyOf": [column_type(), object(keys::COLUMN)] },
             "limits": object(keys::LIMITS),
             "audit": object(keys::AUDIT),
@@ -243,6 +244,7 @@ pub fn part_word(part: FormPart) -> &'static str {
     match part {
         FormPart::Collection => "collection",
         FormPart::Column => "column",
+        FormPart::Relation => "relation",
         FormPart::Tool => "tool",
         FormPart::Limits => "limits",
         FormPart::Audit => "audit",

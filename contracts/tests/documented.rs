@@ -23,6 +23,38 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
         .collect()
 }
 
+/// The whole contract on the page compiles over tables such as it names.
+#[test]
+fn the_contract_on_the_page_compiles() {
+    let page = page();
+    let text = blocks(&page, "yaml")
+        .into_iter()
+        .find(|block| block.starts_with("contract: shop"))
+        .expect("a contract");
+    let table = |columns: &[(&str, &str)]| {
+        let fields = columns
+            .iter()
+            .map(|(key, kind)| serde_json::json!({ "key": key, "type": kind }));
+        let fields: Vec<_> = fields.collect();
+        let shape = serde_json::json!({ "name": "table", "key": ["id"], "fields": fields });
+        Shape::read(&shape.to_string()).expect("a shape")
+    };
+    let shapes = BTreeMap::from([
+        (
+            "orders".to_owned(),
+            table(&[("id", "integer"), ("customer_id", "integer")]),
+        ),
+        (
+            "customers".to_owned(),
+            table(&[("id", "integer"), ("name", "string")]),
+        ),
+    ]);
+    let source = form::read("shop.yaml", text).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let contract = compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let output = contract.tools[0].output_schema.as_ref().expect("a result");
+    assert!(output.value()["properties"]["customer"].is_object());
+}
+
 #[test]
 fn each_tool_on_the_page_compiles() {
     let page = page();

@@ -29,7 +29,7 @@ use quick_cache::sync::Cache;
 pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
 use target::Sources;
-pub use target::{CollectionTool, PluginTool, ToolTarget, UpstreamTool};
+pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
 pub use tool::{CatalogueTool, TaskSupport};
 use view::ServedView;
 use weir_contracts::{Contract, mirror::Mirrored};

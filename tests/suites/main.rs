@@ -41,6 +41,7 @@ mod plugins;
 mod preview;
 mod protocol;
 mod questions;
+mod related;
 mod rest;
 mod restart;
 mod sample;

@@ -189,7 +189,10 @@ fn open_object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     Value::Object(schema)
 }
 
-fn record_members(fields: &[Field], columns: &[String]) -> (Map<String, Value>, Vec<Value>) {
+pub(super) fn record_members(
+    fields: &[Field],
+    columns: &[String],
+) -> (Map<String, Value>, Vec<Value>) {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for column in columns {

@@ -8,7 +8,9 @@ use weir_schema::{schema::DIALECT, walk::each_inside};
 use super::{
     Problems,
     binding::{Bound, Target},
-    inline, listing, order, property, result, summary,
+    inline, listing, order, property,
+    relation::{self, Relations},
+    result, summary,
 };
 use crate::{
     contract::{
@@ -30,6 +32,7 @@ pub(super) fn compile(
     source: &Source,
     form: &form::Tool,
     collections: &BTreeMap<&str, Option<Collection>>,
+    relations: &Relations<'_>,
     problems: &mut Problems,
 ) -> Tool {
     let name = name::prefixed(source.prefix.as_deref().unwrap_or_default(), &form.tool);
@@ -84,6 +87,15 @@ pub(super) fn compile(
     if let Some(list) = &list {
         listing::add_inputs(list, &columns, &mut input_schema);
     }
+    let include = relation::chosen(
+        form,
+        target.collection,
+        source,
+        relations,
+        &columns,
+        problems,
+    );
+    relation::add_input(&include, &mut input_schema);
     let binding = Binding {
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
@@ -95,11 +107,16 @@ pub(super) fn compile(
         operation: form.operation.clone(),
         list,
         summary: choices,
+        include,
     };
+    let mut output = result::schema(target.verb, fields, &binding, &target.collection.shape);
+    let find = |name: &str| {
+        let other = collections.get(name)?.as_ref()?;
+        Some((&other.shape.fields[..], &other.published[..]))
+    };
+    relation::add_outputs(&binding.include, find, &mut output);
     Tool {
-        output_schema: Some(
-            result::schema(target.verb, fields, &binding, &target.collection.shape).into(),
-        ),
+        output_schema: Some(output.into()),
         annotations: annotations(&target),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
             verb: target.verb,
@@ -281,6 +298,7 @@ fn call_target<'c>(
 fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     let Some(verb) = form.verb else { return };
     listing::check_keys(form, verb, problems);
+    relation::check_keys(form, verb, problems);
     let only = [
         ("order", form.order.is_some(), verb == Verb::List, "list"),
         (

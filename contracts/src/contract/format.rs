@@ -23,8 +23,10 @@ impl Format {
     pub const LIST_CHOICES: Self = Self(6);
     /// The format with queries that take parameters.
     pub const STATEMENTS: Self = Self(7);
+    /// The format with lookups that answer related records.
+    pub const RELATIONS: Self = Self(8);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::STATEMENTS;
+    pub const NEWEST: Self = Self::RELATIONS;
 
     pub(super) fn is_first(&self) -> bool {
         *self == Self::FIRST

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Report, rule::ToolRule};
+use super::{Report, include::inclusions, rule::ToolRule};
 use crate::{
     contract::{
         Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits,
@@ -473,6 +473,7 @@ fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
         }
     }
     bound_fields(old, new, tool, report);
+    inclusions(old, new, tool, report);
 }
 
 fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {

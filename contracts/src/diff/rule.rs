@@ -49,6 +49,9 @@ tool_rules! {
     BoundFieldChanged "bound-field-changed" Breaking "a field bound to the caller or a constant takes its value from elsewhere or goes elsewhere: other rows are reached";
     BoundFieldRemoved "bound-field-removed" Breaking "a field is no longer bound to the caller or a constant: more rows are reached";
     FormChanged "binding-form-changed" Review "the source is given a value in another form";
+    IncludeAdded "include-added" Review "a lookup answers a related record where asked for: records of another collection leave by it";
+    IncludeChanged "include-changed" Review "a related record is found by other columns, or in another collection";
+    IncludeRemoved "include-removed" Breaking "a related record can no longer be asked for";
     OrderByChanged "order-by-changed" Review "the order of the records";
     RowCapLowered "row-cap-lowered" Review "fewer records in one answer";
     RowCapRaised "row-cap-raised" Compatible "more records in one answer";

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{
     keys,
+    relation::{self, Relation},
     table::{self, Problems, Table},
 };
 use crate::{
@@ -29,6 +30,8 @@ pub struct Collection {
     pub misfits: Misfits,
     /// The texts that stand for an empty cell.
     pub null_words: Vec<String>,
+    /// Records of other collections that records of this one name by their key.
+    pub relations: Vec<Relation>,
     pub(crate) place: String,
 }
 
@@ -85,6 +88,7 @@ pub(super) fn read(
         timezone: table.text("timezone", 64, problems),
         misfits: misfits(&table, problems),
         null_words: null_words(&table, problems),
+        relations: relation::read(&table, problems),
         place,
     })
 }

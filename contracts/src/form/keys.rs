@@ -66,6 +66,8 @@ pub enum FormPart {
     Collection,
     /// What a contract says of a column.
     Column,
+    /// A record of another collection that one of a collection names.
+    Relation,
     /// A tool of a contract.
     Tool,
     /// The limits of a tool.
@@ -192,6 +194,27 @@ pub const COLLECTION: &[FormKey] = &[
         KeyValue::Names,
         "Texts of a sheet that stand for an empty cell.",
     ),
+    key(
+        "relations",
+        KeyValue::PartMap(FormPart::Relation),
+        "Records of other collections whose key columns hold, by the name that lookups answer them under.",
+    ),
+];
+
+/// The keys of a relation.
+pub const RELATION: &[FormKey] = &[
+    key(
+        "collection",
+        NAME,
+        "The other collection, of the same connection.",
+    )
+    .required(),
+    key(
+        "columns",
+        KeyValue::Names,
+        "The columns that hold the key of the other record, in the order of that key.",
+    )
+    .required(),
 ];
 
 /// The keys of what a contract says of a column.
@@ -282,6 +305,11 @@ pub const TOOL: &[FormKey] = &[
         "measures",
         KeyValue::Names,
         "What a summary can compute: count, sum(c), avg(c), min(c), max(c), distinct(c).",
+    ),
+    key(
+        "include",
+        KeyValue::Names,
+        "The relations whose records an agent can ask a lookup for.",
     ),
     key(
         "limits",

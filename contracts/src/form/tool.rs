@@ -33,6 +33,8 @@ pub struct Tool {
     pub columns: Option<Vec<String>>,
     /// Whether an agent can ask how many records a list has in all.
     pub with_total: bool,
+    /// Relations whose records an agent can ask a lookup for.
+    pub include: Option<Vec<String>>,
     /// Columns that a summary can group by.
     pub group_by: Option<Vec<String>>,
     /// What a summary can compute: `count`, `sum(total)`.
@@ -84,6 +86,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "columns",
         "with_total",
         "returns",
+        "include",
         "group_by",
         "measures",
         "limits",
@@ -124,6 +127,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         columns: table.names("columns", problems),
         with_total: table.flag("with_total", problems).unwrap_or(false),
         returns: table.names("returns", problems),
+        include: table.names("include", problems),
         group_by: table.names("group_by", problems),
         measures: table.names("measures", problems),
         limits: limits(
@@ -171,6 +175,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         columns: None,
         with_total: false,
         returns: None,
+        include: None,
         group_by: None,
         measures: None,
         limits: Limits::default(),

@@ -12,7 +12,11 @@ use weir_contracts::{
 };
 
 pub(super) use self::collection::Sources;
-pub use self::{collection::CollectionTool, plugin::PluginTool, upstream::UpstreamTool};
+pub use self::{
+    collection::{CollectionTool, RelatedCollection},
+    plugin::PluginTool,
+    upstream::UpstreamTool,
+};
 
 /// Who answers the calls of a tool.
 pub enum ToolTarget {

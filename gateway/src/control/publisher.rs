@@ -194,21 +194,27 @@ fn warn_of_names(contract: &Contract) {
 pub fn in_use(gateway: &Serving, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
-    let used = snapshot.catalogue.tools().filter_map(|tool| {
-        let bound = tool.target.collection()?;
-        let source = &bound.source;
-        if *source.adapter != *adapter || !seen.insert(source.key.clone()) {
-            return None;
+    let mut needed = Vec::new();
+    for tool in snapshot.catalogue.tools() {
+        let Some(bound) = tool.target.collection() else {
+            continue;
+        };
+        let binding = &bound.published.binding;
+        let related = bound.related.iter().zip(&binding.include);
+        let related = related.map(|(related, one)| (&related.source, &one.collection));
+        for (source, name) in std::iter::once((&bound.source, &binding.collection)).chain(related) {
+            if *source.adapter != *adapter || !seen.insert(source.key.clone()) {
+                continue;
+            }
+            let mut contracts = snapshot.contracts.iter();
+            let contract = contracts.find(|contract| *contract.name == *tool.contract);
+            if let Some(published) = contract.and_then(|contract| contract.collection(name)) {
+                needed.push(NeededCollection {
+                    source: source.clone(),
+                    published: published.clone(),
+                });
+            }
         }
-        let contract = snapshot
-            .contracts
-            .iter()
-            .find(|contract| *contract.name == *tool.contract)?;
-        let published = contract.collection(&bound.published.binding.collection)?;
-        Some(NeededCollection {
-            source: source.clone(),
-            published: published.clone(),
-        })
-    });
-    used.collect()
+    }
+    needed
 }

@@ -2,6 +2,7 @@
 
 mod bind;
 mod listing;
+mod related;
 mod run;
 mod shape;
 mod summary;
@@ -10,12 +11,12 @@ use std::sync::Arc;
 
 use weir_plugin_host::{Change, Page, Query, SummaryPage, SummaryQuery};
 
-use self::listing::ListTotal;
 pub(super) use self::{
     bind::bind,
     run::run,
     shape::{explain, shape},
 };
+use self::{listing::ListTotal, related::RelatedPage};
 use crate::cursor::Bound;
 
 /// What an adapter is asked.
@@ -32,6 +33,8 @@ pub(in crate::call) struct ReadRequest {
     bound: Option<Bound>,
     /// The count of all records of the list, if the question asks for it.
     count: Option<Arc<SummaryQuery>>,
+    /// The related records that the question asks for, by their place among those of the tool.
+    include: Vec<usize>,
 }
 
 /// What an adapter answered.
@@ -41,6 +44,8 @@ pub(in crate::call) enum CollectionAnswer<'r> {
         page: Page,
         /// Of all pages together, if the question asks for it.
         total: Option<ListTotal>,
+        /// Of a lookup, if the question asks for them.
+        related: Vec<RelatedPage>,
     },
     Summary(&'r SummaryQuery, SummaryPage),
     /// JSON.

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{
     Contract, Shape, Verb,
     compile::count_field,
-    contract::{Binding, CollectionTarget},
+    contract::{Binding, CollectionTarget, Inclusion},
     output::RecordChecker,
     shape::{Field, Misfits},
 };
@@ -28,6 +28,40 @@ pub struct CollectionTool {
     pub summary: Option<Box<[Field]>>,
     /// The columns among which a question chooses, if it can.
     pub choices: Option<ColumnChoices>,
+    /// The related records that a question can ask for.
+    pub related: Box<[RelatedCollection]>,
+}
+
+/// Another collection of which a lookup answers the record that its own names.
+pub struct RelatedCollection {
+    /// What the record is asked for by, and answered under.
+    pub name: String,
+    pub source: CollectionRef,
+    /// The columns of the record that hold the key.
+    pub by: Box<[String]>,
+    /// The key of the other collection.
+    pub key: Arc<[String]>,
+    pub columns: Arc<[String]>,
+    /// The check that the other record must pass.
+    pub records: Arc<RecordChecker>,
+    /// Whether the adapter may say how many records a condition could not judge.
+    pub counts_skipped: bool,
+}
+
+impl RelatedCollection {
+    fn prepare(contract: &Contract, inclusion: &Inclusion, sources: &Sources) -> Option<Self> {
+        let other = contract.collection(&inclusion.collection)?;
+        let columns = &other.published;
+        Some(Self {
+            name: inclusion.name.clone(),
+            source: sources.find(&inclusion.collection)?.clone(),
+            by: inclusion.columns.as_slice().into(),
+            key: other.shape.key.as_slice().into(),
+            columns: columns.as_slice().into(),
+            records: RecordChecker::for_fields(&other.shape.fields, columns).into(),
+            counts_skipped: other.shape.misfits == Misfits::Empty,
+        })
+    }
 }
 
 /// The columns of a list among which a question chooses.
@@ -81,6 +115,11 @@ impl CollectionTool {
                 .as_ref()
                 .map(|choices| choices.fields(shape).into()),
             choices: ColumnChoices::prepare(shape, binding),
+            related: binding
+                .include
+                .iter()
+                .map(|inclusion| RelatedCollection::prepare(contract, inclusion, sources))
+                .collect::<Option<_>>()?,
         })
     }
 }

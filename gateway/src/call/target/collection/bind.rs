@@ -9,7 +9,7 @@ use weir_contracts::{
 use weir_plugin_host::{Change, Condition, Query};
 use weir_schema::validate::InvalidArguments;
 
-use super::{CollectionRequest, ReadRequest, listing, summary};
+use super::{CollectionRequest, ReadRequest, listing, related, summary};
 use crate::{
     call::CallError,
     catalogue::{CatalogueTool, CollectionTool},
@@ -30,6 +30,7 @@ pub(in crate::call::target) fn bind(
             query: query(caller, target, &arguments, 2).into(),
             bound: None,
             count: None,
+            include: related::asked_relations(target, &arguments),
         }),
         Verb::List => list(cursors, caller, tool, target, arguments)?,
         Verb::Count => {
@@ -83,6 +84,7 @@ fn list(
         count: asks_total.then(|| summary::count(query.clone()).into()),
         query: query.into(),
         bound: Some(cursor_bound),
+        include: Vec::new(),
     }))
 }
 

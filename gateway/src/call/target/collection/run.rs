@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_plugin_host::{CallContext, Change, CollectionRef, Host, WriteFailure};
 
-use super::{CollectionAnswer, CollectionRequest, listing};
+use super::{CollectionAnswer, CollectionRequest, listing, related};
 use crate::{
     call::{CallError, error::WriteOutcome, limits::Slot, record::CallRecord, target::ToolCall},
     catalogue::CollectionTool,
@@ -31,12 +31,18 @@ pub(in crate::call::target) async fn run<'r>(
                 }
                 _ => Ok(None),
             };
+            let include = &request.include;
+            let related = match &page {
+                Ok(page) => related::read_related(host, &context, target, include, page).await,
+                Err(_) => Ok(Vec::new()),
+            };
             drop(slot);
             record.answered();
             Ok(CollectionAnswer::Page {
                 request,
                 page: page?,
                 total: total?,
+                related: related?,
             })
         }
         CollectionRequest::Summarize(query) => {

@@ -10,10 +10,10 @@ use weir_contracts::{
 };
 use weir_plugin_host::Query;
 
-use super::{CollectionAnswer, ListTotal, listing, summary};
+use super::{CollectionAnswer, ListTotal, RelatedPage, listing, related, summary};
 use crate::{
     call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
-    catalogue::CollectionTool,
+    catalogue::{CollectionTool, RelatedCollection},
     codes::Code,
     cursor::{Bound, Cursors},
 };
@@ -28,13 +28,14 @@ pub(in crate::call::target) fn shape(
     answer: CollectionAnswer<'_>,
 ) -> Result<ToolResult, CallError> {
     match answer {
-        CollectionAnswer::Page { page, .. } if target.published.verb == Verb::Lookup => {
-            lookup(target, &page.records)
+        CollectionAnswer::Page { page, related, .. } if target.published.verb == Verb::Lookup => {
+            lookup(target, &page.records, &related)
         }
         CollectionAnswer::Page {
             request,
             page,
             total,
+            ..
         } => {
             let next = page.next.zip(request.bound.as_ref());
             let next = next
@@ -52,7 +53,11 @@ fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallEr
     asking::seal(cursors, bound, next, "The source's cursor of the next page")
 }
 
-fn lookup(target: &CollectionTool, records: &str) -> Result<ToolResult, CallError> {
+fn lookup(
+    target: &CollectionTool,
+    records: &str,
+    related: &[RelatedPage],
+) -> Result<ToolResult, CallError> {
     let page = check_page(target, records).map_err(|found| {
         mismatch(
             OutputMismatch {
@@ -78,6 +83,7 @@ fn lookup(target: &CollectionTool, records: &str) -> Result<ToolResult, CallErro
             let record = records.remove(0);
             let sentence =
                 sentence(target, &record).unwrap_or_else(|| "Found one record.".to_owned());
+            let record = related::add_related(target, record, related)?;
             Ok(result(target, sentence, record))
         }
         _ => Err(CallError::new(
@@ -179,6 +185,17 @@ pub(super) fn check_with(
     match target.counts_skipped {
         true => checker.page(records),
         false => checker.records(records).map(CheckedPage::from),
+    }
+}
+
+/// Checks the records that were read for a relation.
+pub(super) fn check_related(
+    related: &RelatedCollection,
+    records: &str,
+) -> Result<CheckedPage, OutputMismatch> {
+    match related.counts_skipped {
+        true => related.records.page(records),
+        false => related.records.records(records).map(CheckedPage::from),
     }
 }
 
@@ -302,9 +319,14 @@ pub(in crate::call::target) async fn explain(
     target: &CollectionTool,
     error: CallError,
 ) -> CallError {
-    let collection = &target.published.binding.collection;
+    let binding = &target.published.binding;
+    let related = binding.include.iter().map(|one| &one.collection);
     let checks = call.gateway.source_checks();
-    match checks.has_drifted(&call.tool.contract, collection).await {
+    let mut has_drifted = false;
+    for collection in std::iter::once(&binding.collection).chain(related) {
+        has_drifted |= checks.has_drifted(&call.tool.contract, collection).await;
+    }
+    match has_drifted {
         true if error.code == Code::OutputMismatch => CallError {
             code: Code::SourceChanged,
             message: SOURCE_CHANGED.into(),
