@@ -7,7 +7,9 @@ mod changes;
 mod database;
 mod parameters;
 mod questions;
+mod relations;
 mod words;
+mod worth;
 pub(crate) mod yaml;
 
 use std::{
@@ -23,7 +25,9 @@ use crate::{
 };
 pub use database::{DatabaseDraft, DatabaseInput, LeftOutTable, TableDraft, draft_database};
 pub(crate) use parameters::{block, declared};
+pub use relations::TableReference;
 use weir_text::shorten;
+pub use worth::{ColumnSample, ColumnSamples};
 use yaml::{flow, scalar};
 
 /// The knowledge about one source.
@@ -37,6 +41,8 @@ pub struct Input<'a> {
     pub shape: &'a Shape,
     /// Text columns with few values, and the values in order: they become dropdowns.
     pub choices: &'a BTreeMap<String, Vec<String>>,
+    /// What the first records showed, as far as the source could be read.
+    pub samples: &'a ColumnSamples,
 }
 
 pub struct Draft {
@@ -131,6 +137,8 @@ struct Drafter<'a> {
     notes: Vec<String>,
     /// Whether records may be changed and deleted too, where the source can.
     changes: bool,
+    /// The records that its lookup can answer beside its own.
+    relations: Vec<relations::DraftedRelation>,
 }
 
 impl<'a> Drafter<'a> {
@@ -181,6 +189,7 @@ impl<'a> Drafter<'a> {
             names,
             notes,
             changes: false,
+            relations: Vec::new(),
         }
     }
 
@@ -263,6 +272,7 @@ impl<'a> Drafter<'a> {
                 .collect();
             let _ = writeln!(text, "    null_words: [{}]", words.join(", "));
         }
+        self.relations_text(text);
         if self.writes() {
             let _ = writeln!(
                 text,
@@ -322,7 +332,8 @@ impl<'a> Drafter<'a> {
             self.noun.one,
             names.join(" and ").trim_end_matches('.')
         );
-        self.head(text, "get", &self.noun.one, &described, "lookup");
+        let include = self.include_text();
+        self.head_with(text, "get", &self.noun.one, &described, "lookup", &include);
         self.key_fields(text);
     }
 
@@ -627,17 +638,13 @@ fn help(field: &Field) -> String {
         .unwrap_or_default()
 }
 
-/// Writes the source's own words on a column, and what a filter asks of it.
+/// Writes what a filter asks of a column, by the source's own words on it or by its name.
 fn help_and(field: &Field, asked: &str) -> String {
-    match field
-        .description
-        .as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-    {
-        Some(text) => said(&format!("{}. {asked}", text.trim_end_matches('.'))),
-        None => said(asked),
-    }
+    let own = field.description.as_deref().map(str::trim);
+    said(&match own.filter(|text| !text.is_empty()) {
+        Some(text) => format!("{}. {}.", text.trim_end_matches('.'), words::capital(asked)),
+        None => format!("{} {asked}.", words::capital(&words::spoken(&field.key))),
+    })
 }
 
 fn said(help: &str) -> String {

@@ -28,6 +28,7 @@ fn tried(
         settings: &settings,
         shape,
         choices,
+        samples: &BTreeMap::new(),
     })
 }
 
@@ -175,7 +176,7 @@ fn a_draft_asks_about_many_records() {
         "    order_by: [id, placed, total, customer_id]",
         "    group_by: [city, placed, customer, group_by]",
         "    measures: [count, sum(total), avg(total), min(total), max(total)]",
-        "      - { name: group_by_value, type: text, column: group_by, match: contains, help: \"Part of the text; upper and lower case differ.\" }",
+        "      - { name: group_by_value, type: text, column: group_by, match: contains, help: \"Group by contains this, in the same case.\" }",
     ] {
         assert!(
             draft.contract.lines().any(|known| known == line),
@@ -364,7 +365,7 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
         "      Weight: { type: number, decimal: \",\", grouping: \"\\u00A0\" }",
         "    description: Finds one invoice by No.",
         "      - { name: \"no\", type: text, column: No., title: No., required: true, help: \"The invoice's No.\" }",
-        "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\", help: This day or later. }",
+        "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\", help: Due from this day. }",
     ] {
         assert!(
             draft.contract.lines().any(|known| known == line),

@@ -273,3 +273,26 @@ fn a_field_that_models_interfaces_refuse_is_told_what_to_call_it() {
         ]
     );
 }
+
+#[test]
+fn the_default_of_a_page_is_within_its_bound() {
+    let list = |limits: &str| {
+        let text = format!(
+            "contract: desk\ncollections:\n  tickets: {{ adapter: sql, settings: {{}} }}\ntools:\n  - tool: list_tickets\n    \
+             verb: list\n    collection: tickets\n    limits: {limits}\n    fields: []\n"
+        );
+        let shape = r#"{ "name": "tickets", "key": ["id"], "fields": [{ "key": "id", "type": "integer" }] }"#;
+        let shape = weir_contracts::Shape::read(shape).expect("a shape");
+        let source = weir_contracts::form::read("desk.yaml", &text).expect("a form");
+        weir_contracts::compile(&source, &[("tickets".to_owned(), shape)].into())
+    };
+    let contract = list("{ rows_default: 7 }").expect("compiles");
+    let limit = &contract.tools[0].input_schema.value()["properties"]["limit"];
+    assert_eq!(
+        (&limit["default"], &limit["maximum"]),
+        (&7.into(), &100.into())
+    );
+    let problems = list("{ rows_default: 20, rows_max: 10 }").expect_err("more than a page has");
+    assert_eq!(problems[0].place, "/tools/0/limits/rows_default");
+    assert_eq!(problems[0].message, "one page has at most 10 records");
+}

@@ -96,8 +96,12 @@ async fn a_database_file_is_served_at_once_and_says_what_it_is() {
         "summarize_paids",
     ];
     assert_eq!(names, expected, "nothing writes");
-    let order = client.call("get_order", json!({ "id": 12 })).await;
+    let order = client
+        .call("get_order", json!({ "id": 12, "include": ["customer"] }))
+        .await;
     assert_eq!(order["structuredContent"]["customer_id"], 3, "{order}");
+    let cem = json!({ "id": 3, "name": "Cem", "country": "TR" });
+    assert_eq!(order["structuredContent"]["customer"], cem, "{order}");
     let paid = client
         .call(
             "summarize_orders",
@@ -187,8 +191,12 @@ async fn postgresql_is_served_by_its_url_and_keeps_the_password_to_itself() {
     ] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
-    let order = client.call("get_order", json!({ "id": 10 })).await;
+    let order = client
+        .call("get_order", json!({ "id": 10, "include": ["customer"] }))
+        .await;
     assert_eq!(order["structuredContent"]["total"], "12.5", "{order}");
+    let customer = &order["structuredContent"]["customer"];
+    assert_eq!(customer["name"], "Ann", "{order}");
     let screen = gateway.log();
     assert!(
         screen.contains("postgres: 3 of 3 tables and views served"),

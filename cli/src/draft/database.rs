@@ -6,12 +6,15 @@ use weir::{
     app::App,
     config::Config,
     control::operations::{
-        databases::{DatabaseRequest, DraftedDatabase, draft_all, find_tables, list_tables, named},
+        databases::{
+            DatabaseRequest, DraftedDatabase, draft_all, find_references, find_tables, list_tables,
+            named,
+        },
         sources::{DataSource, look},
     },
 };
 use weir_connections::ConnectionConfig;
-use weir_contracts::draft::Draft as TableDraft;
+use weir_contracts::draft::{Draft as OneDraft, TableDraft as DraftedTable};
 use weir_plugin_host::Grant;
 
 use super::{
@@ -19,6 +22,7 @@ use super::{
     connection::Connection,
     connection_config, explained, say_next,
     served::{DatabasePlace, NamedSource, database_failure},
+    served_report::is_known,
 };
 use crate::{Done, Failure, block_on, start};
 
@@ -148,6 +152,7 @@ impl Draft {
         let request = DatabaseRequest {
             title: title.to_owned(),
             sources,
+            references: find_references(&started.connections, connection).await,
             changes: false,
             read_only: None,
         };
@@ -155,7 +160,7 @@ impl Draft {
         drafted.map_err(|failure| database_failure(failure, title))
     }
 
-    async fn one_table(&self, started: &App, connection: &str) -> Result<TableDraft, Failure> {
+    async fn one_table(&self, started: &App, connection: &str) -> Result<OneDraft, Failure> {
         let listed = list_tables(&started.connections, connection).await;
         let table = match (&self.table, listed) {
             (Some(table), Ok(known)) if !is_among(table, &known) => {
@@ -206,7 +211,7 @@ fn is_among(table: &str, known: &[String]) -> bool {
 fn print_database(drafted: &DraftedDatabase) -> bool {
     print!("{}", drafted.contract);
     for table in &drafted.tables {
-        for note in &table.notes {
+        for note in table.notes.iter().filter(|note| !is_known(note)) {
             eprintln!("note: {}: {note}", table.table);
         }
     }
@@ -216,6 +221,24 @@ fn print_database(drafted: &DraftedDatabase) -> bool {
             table.table,
             table.why.trim_end_matches('.')
         );
+    }
+    let names = |is_meant: &dyn Fn(&DraftedTable) -> bool| {
+        let tables = drafted.tables.iter().filter(|table| is_meant(table));
+        let names: Vec<&str> = tables.map(|table| table.table.as_str()).collect();
+        names.join(", ")
+    };
+    let has_no_key = |table: &DraftedTable| {
+        let shape = drafted.shapes.get(&table.collection);
+        shape.is_some_and(|shape| shape.key.is_empty())
+    };
+    let keyless = names(&has_no_key);
+    if !keyless.is_empty() {
+        eprintln!(
+            "note: no lookup, since there is no key: {keyless}. If a column tells records apart, say `key: [column]`."
+        );
+    }
+    if !drafted.writes {
+        eprintln!("note: no tool writes, since neither the connection nor its grant says so.");
     }
     drafted.writes
 }

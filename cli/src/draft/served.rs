@@ -10,7 +10,7 @@ use weir::{
     app::App,
     config::Config,
     control::operations::{
-        databases::{DatabaseRequest, DraftedDatabase, draft_all, find_tables},
+        databases::{DatabaseRequest, DraftedDatabase, draft_all, find_references, find_tables},
         sources::{DataSource, SourceFailure, draft_of, read_shape},
     },
 };
@@ -232,7 +232,11 @@ pub(crate) async fn serve_source(
             let title = part.name.clone().unwrap_or(place.title);
             let sources = find_tables(&started.connections, CONNECTION, &part.tables).await;
             let sources = sources.map_err(|failure| database_failure(failure, &title))?;
-            serve_many(started, title, sources, part.write).await
+            let request = DatabaseRequest {
+                references: find_references(&started.connections, CONNECTION).await,
+                ..part.request(title, sources)
+            };
+            serve_many(started, request).await
         }
         NamedSource::Sheet if part.sheets.len() > 1 => {
             let title = part.title(file_source(word, CONNECTION)?.title);
@@ -241,7 +245,7 @@ pub(crate) async fn serve_source(
                 Ok(DataSource::new(sheet, "sheet", settings))
             });
             let sheets: Vec<DataSource> = sheets.collect::<Result<_, Failure>>()?;
-            serve_many(started, title, sheets, part.write).await
+            serve_many(started, part.request(title, sheets)).await
         }
         NamedSource::Sheet => {
             let source = part.sheet_source(word, part.sheets.first())?;
@@ -285,6 +289,16 @@ impl ServedPart {
                 anyhow::bail!("--records is for a web service alone")
             }
             _ => Ok(()),
+        }
+    }
+
+    fn request(&self, title: String, sources: Vec<DataSource>) -> DatabaseRequest {
+        DatabaseRequest {
+            title,
+            sources,
+            references: Vec::new(),
+            changes: self.write,
+            read_only: (!self.write).then_some(NOT_WRITTEN),
         }
     }
 
@@ -334,18 +348,8 @@ pub(super) fn database_failure(failure: SourceFailure, title: &str) -> Failure {
     }
 }
 
-async fn serve_many(
-    started: &App,
-    title: String,
-    sources: Vec<DataSource>,
-    write: bool,
-) -> Result<ServedReport, Failure> {
-    let request = DatabaseRequest {
-        title: title.clone(),
-        sources,
-        changes: write,
-        read_only: (!write).then_some(NOT_WRITTEN),
-    };
+async fn serve_many(started: &App, request: DatabaseRequest) -> Result<ServedReport, Failure> {
+    let title = request.title.clone();
     let drafted = draft_all(&started.gateway, request).await;
     let drafted = drafted.map_err(|failure| database_failure(failure, &title))?;
     let report = database_report(&title, &drafted);

@@ -53,7 +53,7 @@ pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedR
             table.table,
             table.tools.join(", ")
         ));
-        let notes = table.notes.iter().filter(|note| !is_of_all(note));
+        let notes = table.notes.iter().filter(|note| !is_known(note));
         lines.extend(notes.take(NOTES_MAX).map(|note| format!("    {note}")));
     }
     if tables.len() > TABLES_MAX {
@@ -83,9 +83,9 @@ pub(super) fn sheet_report(drafted: &Draft, shape: &Shape) -> ServedReport {
     ServedReport { lines }
 }
 
-/// Returns `true` for what is said of all tables at once.
-fn is_of_all(note: &str) -> bool {
-    note.starts_with("No tool writes: it is served without --write")
+/// Returns `true` for what the lines of the tables say already: whether there is a key, and whether any tool writes.
+pub(super) fn is_known(note: &str) -> bool {
+    note.starts_with("No tool writes:") || note.starts_with("There is no lookup,")
 }
 
 /// Names the columns and the key.

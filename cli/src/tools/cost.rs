@@ -1,7 +1,8 @@
 //! `weir tools cost`: what the lists of this catalogue cost whoever reads them.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use weir::{
@@ -26,6 +27,9 @@ pub(super) struct Cost {
     /// The measures as JSON
     #[arg(long)]
     json: bool,
+    /// Count the tokens of a text instead, such as an answer that `weir call` printed: a file, or `-` for stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["client", "json"])]
+    text: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -76,6 +80,15 @@ impl Row {
 
 impl Cost {
     pub(super) fn run(self) -> Done {
+        if let Some(file) = &self.text {
+            let text = match file.as_os_str() == "-" {
+                true => std::io::read_to_string(std::io::stdin()),
+                false => std::fs::read_to_string(file),
+            };
+            let text = text.with_context(|| format!("{} cannot be read", file.display()))?;
+            println!("{}", vocabulary().count(&text));
+            return Ok(ExitCode::SUCCESS);
+        }
         let rows = block_on(self.rows())??;
         let advice = advice(&rows);
         if self.json {

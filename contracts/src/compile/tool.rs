@@ -102,7 +102,7 @@ pub(super) fn compile(
         bound: fixed.into_iter().filter_map(|(_, field)| field).collect(),
         order: order::compile(form, &target, problems),
         columns,
-        limit_default: LIMIT_DEFAULT.min(rows_max(form)),
+        limit_default: rows_default(form),
         limit_max: rows_max(form),
         operation: form.operation.clone(),
         list,
@@ -313,6 +313,12 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             matches!(verb, Verb::List | Verb::Summarize),
             "list or a summarize",
         ),
+        (
+            "limits/rows_default",
+            form.limits.rows_default.is_some(),
+            matches!(verb, Verb::List | Verb::Summarize),
+            "list or a summarize",
+        ),
     ];
     summary::check_keys(form, verb, problems);
     for (key, given, fits, right) in only {
@@ -323,6 +329,13 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
                 "drop it",
             );
         }
+    }
+    if let Some(rows) = form.limits.rows_default
+        && rows > rows_max(form)
+    {
+        let place = format!("{}/limits/rows_default", form.place);
+        let message = format!("one page has at most {} records", rows_max(form));
+        problems.add_hint(place, message, "lower it, or raise rows_max");
     }
     if form.resource && (verb != Verb::Lookup || form.fields.len() != 1) {
         let message = "the records of a lookup by one argument can be resources, and no others";
@@ -463,7 +476,7 @@ fn input_schema(
             "type": "integer",
             "minimum": 1,
             "maximum": rows_max,
-            "default": LIMIT_DEFAULT.min(rows_max),
+            "default": rows_default(form),
             "description": "How many records to return at most.",
         });
         properties.insert("limit".into(), limit);
@@ -474,8 +487,7 @@ fn input_schema(
         properties.insert("cursor".into(), cursor);
     }
     if let Some(choices) = choices {
-        let rows_max = rows_max(form);
-        let limit = LIMIT_DEFAULT.min(rows_max);
+        let (limit, rows_max) = (rows_default(form), rows_max(form));
         summary::add_inputs(choices, limit, rows_max, &mut properties);
     }
     let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
@@ -653,6 +665,11 @@ fn annotations(target: &Target<'_>) -> Annotations {
 
 fn rows_max(form: &form::Tool) -> u32 {
     form.limits.rows_max.unwrap_or(ROWS_MAX_DEFAULT)
+}
+
+fn rows_default(form: &form::Tool) -> u32 {
+    let wanted = form.limits.rows_default.unwrap_or(LIMIT_DEFAULT);
+    wanted.min(rows_max(form))
 }
 
 /// Makes a description for a form that has none, because clients and models need one.

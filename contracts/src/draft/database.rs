@@ -2,7 +2,13 @@
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
-use super::{Drafter, Input, as_read, title, words, words::Noun, yaml::scalar};
+use super::{
+    Drafter, Input, as_read,
+    relations::{RelatedTable, TableReference},
+    title,
+    words::{self, Noun},
+    yaml::scalar,
+};
 use crate::shape::Shape;
 
 /// The tables of a database, or the sheets of a workbook.
@@ -13,6 +19,8 @@ pub struct DatabaseInput<'a> {
     pub title: &'a str,
     /// In the order in which the contract has them; the title of each is its table's name.
     pub tables: &'a [Input<'a>],
+    /// The foreign keys between them, which become relations.
+    pub references: &'a [TableReference],
     /// Whether records may be changed and deleted too, where the source can.
     pub changes: bool,
     /// The most tools of the contract: an agent reads them all.
@@ -52,37 +60,36 @@ pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<Le
         .collect();
     let titles: Vec<&str> = input.tables.iter().map(|table| table.title).collect();
     let nouns = nouns(&titles);
-    let (mut collections, mut tools) = (String::new(), String::new());
-    let (mut tables, mut left_out) = (Vec::new(), Vec::new());
-    let (mut count, mut writes) = (0, false);
-    for ((table, (shape, notes)), noun) in input.tables.iter().zip(&read).zip(nouns) {
-        let mut drafter = Drafter::new(table, shape);
-        drafter.noun = noun;
+    let drafter = |at: usize| {
+        let (shape, notes) = &read[at];
+        let mut drafter = Drafter::new(&input.tables[at], shape);
+        drafter.noun = nouns[at].clone();
         drafter.notes.extend(notes.iter().cloned());
         drafter.changes = input.changes;
+        drafter
+    };
+    let (kept, left_out) = choose_tables(input, drafter);
+    let related: Vec<RelatedTable<'_>> = kept
+        .iter()
+        .map(|&at| RelatedTable {
+            title: titles[at],
+            shape: &read[at].0,
+            noun: &nouns[at],
+        })
+        .collect();
+    let (mut collections, mut tools) = (String::new(), String::new());
+    let (mut tables, mut writes) = (Vec::new(), false);
+    for &at in &kept {
+        let mut drafter = drafter(at);
+        drafter.relate(input.references, &related);
         let own = drafter.tools();
-        let names = tool_names(&own);
-        let why = match names.len() {
-            0 => Some(drafter.notes.join(" ")),
-            more if count + more > input.tools_max => Some(format!(
-                "the contract has {count} tools without it, and {} are the most",
-                input.tools_max
-            )),
-            _ => None,
-        };
-        if let Some(why) = why {
-            let table = table.title.to_owned();
-            left_out.push(LeftOutTable { table, why });
-            continue;
-        }
-        count += names.len();
         writes |= drafter.writes();
         drafter.collection_text(&mut collections);
         tools.push_str(&own);
         tables.push(TableDraft {
-            table: table.title.to_owned(),
+            table: titles[at].to_owned(),
             collection: drafter.collection(),
-            tools: names,
+            tools: tool_names(&own),
             notes: drafter.notes,
         });
     }
@@ -105,6 +112,34 @@ pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<Le
         tables,
         left_out,
     })
+}
+
+/// Chooses the tables whose tools the contract has room for, in their order. The others are left out, each with the reason.
+fn choose_tables<'d>(
+    input: &DatabaseInput<'_>,
+    drafter: impl Fn(usize) -> Drafter<'d>,
+) -> (Vec<usize>, Vec<LeftOutTable>) {
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    for (at, table) in input.tables.iter().enumerate() {
+        let mut drafter = drafter(at);
+        let more = tool_names(&drafter.tools()).len();
+        let why = match more {
+            0 => drafter.notes.join(" "),
+            more if count + more > input.tools_max => format!(
+                "the contract has {count} tools without it, and {} are the most",
+                input.tools_max
+            ),
+            _ => {
+                count += more;
+                kept.push(at);
+                continue;
+            }
+        };
+        let table = table.title.to_owned();
+        left_out.push(LeftOutTable { table, why });
+    }
+    (kept, left_out)
 }
 
 /// Names the first collections.

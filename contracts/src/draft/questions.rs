@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fmt::Write as _};
 
-use super::{Drafter, can, help, help_and, said, titled, yaml::scalar};
+use super::{Drafter, can, help, help_and, titled, worth::ColumnWorth, yaml::scalar};
 use crate::{
     name,
     shape::{Field, Summaries, Type},
@@ -11,7 +11,7 @@ use crate::{
 /// The longest name of a column in a measure: `sum(…)` is a name of at most 200 characters.
 const MEASURED_MAX: usize = 195;
 /// A list with more filters than this is no help to an agent.
-const FILTERS_MAX: usize = 24;
+const FILTERS_MAX: usize = 20;
 /// Columns of a record where an agent asks for none. More of them are a burden to each answer.
 const COLUMNS_MAX: usize = 12;
 /// Columns that an agent may ask for beside those.
@@ -38,16 +38,18 @@ impl<'a> Drafter<'a> {
         }
         let mut taken: HashSet<String> = OWN.map(str::to_owned).into();
         let parameters = super::parameters::fields(self.shape, &mut taken);
-        let mut lines = Vec::new();
-        for field in &self.columns {
+        let mut by_column = Vec::new();
+        for field in self.columns.iter().copied() {
+            let mut lines = Vec::new();
             self.filters(field, &mut taken, &mut lines);
+            by_column.push((field, lines));
         }
-        if lines.len() > FILTERS_MAX {
+        let (mut lines, all) = self.best_filters(by_column, FILTERS_MAX);
+        if lines.len() < all {
             self.notes.push(format!(
-                "Only the first {FILTERS_MAX} of {} filters are in the list.",
+                "The list has {} of {all} filters: those of its key, of columns with few values, times, names and amounts first.",
                 lines.len()
             ));
-            lines.truncate(FILTERS_MAX);
         }
         lines.splice(..0, parameters);
         self.list(&lines, text);
@@ -74,6 +76,9 @@ impl<'a> Drafter<'a> {
             ));
             keys.push_str(&self.names_of("returns", &answered));
             keys.push_str(&self.names_of("columns", &further));
+        }
+        if let Some(rows) = self.rows_default(&answered) {
+            let _ = writeln!(keys, "    limits: {{ rows_default: {rows} }}");
         }
         self.head_with(text, "list", &self.noun.many, &described, "list", &keys);
         write_fields(filters, text);
@@ -124,15 +129,26 @@ impl<'a> Drafter<'a> {
         if self.columns.len() <= COLUMNS_MAX {
             return (self.columns.clone(), Vec::new());
         }
-        let is_key = |field: &&Field| self.shape.key.contains(&field.key);
-        let keys = self.columns.iter().filter(|field| is_key(field)).count();
-        let mut left = COLUMNS_MAX.saturating_sub(keys);
-        let (answered, mut further): (Vec<_>, Vec<_>) =
-            self.columns.iter().copied().partition(|field| {
-                let fits = is_key(field) || left > 0;
-                left -= usize::from(!is_key(field) && left > 0);
-                fits
-            });
+        let mut ranked: Vec<(usize, bool, bool)> = Vec::new();
+        for (at, field) in self.columns.iter().enumerate() {
+            let worth = self.judge(field);
+            ranked.push((at, worth == ColumnWorth::Key, worth == ColumnWorth::Remote));
+        }
+        // The key, then the first columns that say something, and what is left in their order.
+        ranked.sort_by_key(|(at, is_key, is_remote)| (!is_key, *is_remote, *at));
+        let keys = ranked.iter().filter(|(_, is_key, _)| *is_key).count();
+        let first: HashSet<usize> = ranked
+            .iter()
+            .take(COLUMNS_MAX.max(keys))
+            .map(|(at, ..)| *at)
+            .collect();
+        let (mut answered, mut further) = (Vec::new(), Vec::new());
+        for (at, field) in self.columns.iter().copied().enumerate() {
+            match first.contains(&at) {
+                true => answered.push(field),
+                false => further.push(field),
+            }
+        }
         further.truncate(FURTHER_MAX);
         (answered, further)
     }
@@ -236,7 +252,7 @@ impl<'a> Drafter<'a> {
                     "contains-ci",
                     "type: text".to_owned(),
                     "",
-                    said("Part of the text; A to Z match in any case."),
+                    help_and(field, "contains this"),
                 );
             }
             Type::String if can(shape, field, "contains") => {
@@ -245,7 +261,7 @@ impl<'a> Drafter<'a> {
                     "contains",
                     "type: text".to_owned(),
                     "",
-                    said("Part of the text; upper and lower case differ."),
+                    help_and(field, "contains this, in the same case"),
                 );
             }
             Type::String | Type::Boolean => {
@@ -260,6 +276,20 @@ impl<'a> Drafter<'a> {
                     self.help_of_key(field),
                 );
             }
+            Type::Integer if self.holds_keys(&field.key) => {
+                add(
+                    key,
+                    "equals",
+                    self.type_of(field, false),
+                    "",
+                    help_and(field, "is this"),
+                );
+            }
+            // The digits of a number of JSON may be too few for a key.
+            Type::Decimal if self.relates_by(&field.key) => {
+                let typed = "type: text".to_owned();
+                add(key, "equals", typed, "", help_and(field, "is this"));
+            }
             Type::Integer | Type::Number | Type::Decimal => {
                 let typed = || "type: number".to_owned();
                 add(
@@ -267,14 +297,14 @@ impl<'a> Drafter<'a> {
                     "at-least",
                     typed(),
                     ", at least",
-                    help_and(field, "This or more."),
+                    help_and(field, "of at least this"),
                 );
                 add(
                     format!("max_{key}"),
                     "at-most",
                     typed(),
                     ", at most",
-                    help_and(field, "This or less."),
+                    help_and(field, "of at most this"),
                 );
             }
             Type::Date | Type::Datetime => {
@@ -284,8 +314,8 @@ impl<'a> Drafter<'a> {
                 } else {
                     "time"
                 };
-                let [from, to] = ["later", "earlier"]
-                    .map(|side| help_and(field, &format!("This {when} or {side}.")));
+                let [from, to] =
+                    ["from", "up to"].map(|side| help_and(field, &format!("{side} this {when}")));
                 add(
                     format!("{key}_from"),
                     "at-least",
@@ -300,10 +330,14 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// Says how filters go together.
+/// Says how filters go together, and how texts are compared, once for all of them.
 fn rule_of(filters: &[String]) -> &'static str {
+    let ignores_case = |line: &String| line.contains(", match: contains-ci");
     match filters.is_empty() {
         true => "",
+        false if filters.iter().any(ignores_case) => {
+            "; every filter given must hold, and texts are found in any case (A to Z)"
+        }
         false => "; every filter given must hold",
     }
 }

@@ -226,6 +226,15 @@ pub(super) fn visible(name: &str) -> String {
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Returns a column's name as people say it: `customer_name` and `customerName` become `customer name`.
+pub(super) fn spoken(name: &str) -> String {
+    let words = name::words(name).join(" ");
+    match words.is_empty() || !name.is_ascii() {
+        true => visible(name),
+        false => words,
+    }
+}
+
 /// Makes the name of a property: `Amount (EUR)` becomes `amount_eur`. Names of any script become what every model's
 /// interface takes.
 pub(super) fn field(column: &str) -> String {

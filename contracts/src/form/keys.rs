@@ -369,6 +369,14 @@ pub const LIMITS: &[FormKey] = &[
         },
         "The most records of one page.",
     ),
+    key(
+        "rows_default",
+        KeyValue::Count {
+            min: 1,
+            max: ROWS_MAX,
+        },
+        "The records of one page where an agent names no number; 50 without it.",
+    ),
 ];
 
 /// The keys of `audit`.

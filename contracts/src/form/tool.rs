@@ -57,6 +57,8 @@ pub struct Limits {
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
     pub rows_max: Option<u32>,
+    /// The records of one page where an agent names no number.
+    pub rows_default: Option<u32>,
 }
 
 /// The words of `verb`.
@@ -244,12 +246,17 @@ pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems)
         }
         rate
     });
+    let mut rows = |key| {
+        limits
+            .count(key, 1..=ROWS_MAX, problems)
+            .and_then(|rows| u32::try_from(rows).ok())
+    };
+    let (rows_max, rows_default) = (rows("rows_max"), rows("rows_default"));
     Limits {
         rate,
         timeout_ms: limits.count("timeout_ms", 1..=TIMEOUT_MAX_MS, problems),
-        rows_max: limits
-            .count("rows_max", 1..=ROWS_MAX, problems)
-            .and_then(|rows| u32::try_from(rows).ok()),
+        rows_max,
+        rows_default,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Looks at a connection itself: whether it leads anywhere, and what there is to choose from.
 
+mod foreign_keys;
+
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::{
     http::{HttpConnection, Request},
     sql::{SqlConnection, Statement},
 };
+
+pub use foreign_keys::ForeignKey;
 
 /// Sources in one answer.
 const PAGE_MAX: u32 = 200;

@@ -7,18 +7,21 @@ use std::{
 };
 
 use serde_json::json;
-use weir_connections::{Connection, ConnectionError, Connections, browse::SourceQuery};
+use weir_connections::{
+    Connection, ConnectionError, Connections,
+    browse::{ForeignKey, SourceQuery},
+};
 use weir_contracts::{
     Shape,
     draft::{
-        DatabaseDraft, DatabaseInput, Input, LeftOutTable, TableDraft, contract_name,
-        draft_database,
+        ColumnSamples, DatabaseDraft, DatabaseInput, Input, LeftOutTable, TableDraft,
+        TableReference, contract_name, draft_database,
     },
 };
 use weir_plugin_host::Query;
 use weir_text::shorten;
 
-use super::sources::{DataSource, SourceFailure, choices, read_only, read_records, read_shape};
+use super::sources::{DataSource, SourceFailure, read_only, read_records, read_shape, sample};
 use crate::serving::Serving;
 
 /// The most tools of one contract that is drafted so: an agent reads them all.
@@ -39,6 +42,8 @@ pub struct DatabaseRequest {
     pub title: String,
     /// Its tables; the title of each is what people call it.
     pub sources: Vec<DataSource>,
+    /// The foreign keys between them.
+    pub references: Vec<TableReference>,
     /// Whether records may be changed and deleted too, where the source can.
     pub changes: bool,
     /// Why nothing may be written, beside what the configuration says.
@@ -107,6 +112,26 @@ pub async fn list_tables(
     }
 }
 
+/// Returns the foreign keys of a database. One that does not tell them has none.
+pub async fn find_references(connections: &Connections, name: &str) -> Vec<TableReference> {
+    let Some(connection) = connections.get(name) else {
+        return Vec::new();
+    };
+    let deadline = Instant::now() + LISTING_MAX;
+    let keys = connection.foreign_keys(deadline).await;
+    let keys = keys.unwrap_or_else(|error| {
+        tracing::warn!(connection = name, %error, "the foreign keys are not known: no record is related to another");
+        Vec::new()
+    });
+    let reference = |key: ForeignKey| TableReference {
+        table: key.table,
+        columns: key.columns,
+        other_table: key.other_table,
+        other_columns: key.other_columns,
+    };
+    keys.into_iter().map(reference).collect()
+}
+
 /// Says which tables there are.
 pub fn named(tables: &[String]) -> String {
     if tables.is_empty() {
@@ -154,12 +179,14 @@ pub async fn draft_all(
             settings: &source.settings,
             shape: &found.offered,
             choices: &found.choices,
+            samples: &found.samples,
         })
         .collect();
     let drafted = draft_database(&DatabaseInput {
         name: &contract_name(&request.title),
         title: &request.title,
         tables: &inputs,
+        references: &request.references,
         changes: request.changes,
         tools_max: TOOLS_MAX,
     });
@@ -208,6 +235,7 @@ struct TableLook {
     /// With the writes that are allowed alone.
     offered: Shape,
     choices: BTreeMap<String, Vec<String>>,
+    samples: ColumnSamples,
 }
 
 /// Looks at one table. The error says why it is left out.
@@ -233,11 +261,12 @@ async fn look_at(
         offered.capabilities.write.clear();
         offered.capabilities.read_only.get_or_insert(why);
     }
-    let choices = choices(gateway, source, &shape, LOOKED_AT_MAX).await;
+    let (choices, samples) = sample(gateway, source, &shape, LOOKED_AT_MAX).await;
     Ok(TableLook {
         shape,
         offered,
         choices,
+        samples,
     })
 }
 

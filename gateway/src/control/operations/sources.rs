@@ -16,8 +16,8 @@ use weir_audit::AdminAct;
 use weir_connections::{Code, ConnectionConfig, ConnectionError, mask::is_secret_name};
 use weir_contracts::{
     Shape,
-    draft::{Draft, Input, contract_name},
-    shape::Type,
+    draft::{ColumnSample, ColumnSamples, Draft, Input, contract_name},
+    shape::{Field, Type},
 };
 use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Query};
 use weir_text::shorten;
@@ -26,11 +26,13 @@ use super::{
     FailureKind, OperationError, OperationResult,
     connections::{describe_kind, failed},
 };
-use crate::{control::Control, serving::Serving};
+use crate::{control::Control, serving::Serving, tokens::vocabulary};
 
 /// Rows looked at for low-cardinality columns.
 const LOOKED_AT_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;
+/// Records that are measured.
+const MEASURED_MAX: usize = 50;
 /// The bound on the values of a choice list.
 const CHOICES_MAX: usize = 12;
 /// Rows that are shown.
@@ -377,7 +379,7 @@ pub async fn draft_of(
     source: &DataSource,
     shape: &Shape,
 ) -> Result<Draft, SourceFailure> {
-    let choices = choices(gateway, source, shape, LOOKED_AT_MAX).await;
+    let (choices, samples) = sample(gateway, source, shape, LOOKED_AT_MAX).await;
     let drafted = weir_contracts::draft::draft(&Input {
         name: &source.name,
         title: &source.title,
@@ -385,17 +387,19 @@ pub async fn draft_of(
         settings: &source.settings,
         shape,
         choices: &choices,
+        samples: &samples,
     });
     drafted.map_err(SourceFailure::Unservable)
 }
 
-/// Returns the values of text columns that hold few, as far as so many rows show; a source that cannot be read has none.
-pub(super) async fn choices(
+/// Returns the values of text columns that hold few, as far as so many rows show, and what the first records take in an
+/// answer; a source that cannot be read has none of it.
+pub(super) async fn sample(
     gateway: &Serving,
     source: &DataSource,
     shape: &Shape,
     rows_max: usize,
-) -> BTreeMap<String, Vec<String>> {
+) -> (BTreeMap<String, Vec<String>>, ColumnSamples) {
     let texts = shape
         .fields
         .iter()
@@ -411,7 +415,8 @@ pub(super) async fn choices(
         ..Query::default()
     };
     let mut rows = 0;
-    while rows < rows_max && !seen.is_empty() {
+    let mut samples = ColumnSamples::new();
+    while rows < rows_max && (rows == 0 || !seen.is_empty()) {
         let page = match gateway
             .host()
             .read(&context, &collection, &Arc::new(query.clone()))
@@ -427,6 +432,9 @@ pub(super) async fn choices(
         else {
             break;
         };
+        if rows == 0 {
+            samples = measure(shape, &records);
+        }
         rows += records.len();
         for record in &records {
             seen.retain(|key, values| {
@@ -446,9 +454,30 @@ pub(super) async fn choices(
     seen.retain(|_, values| {
         values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)
     });
-    seen.into_iter()
-        .map(|(key, values)| (key, values.into_iter().collect()))
-        .collect()
+    let choices = seen
+        .into_iter()
+        .map(|(key, values)| (key, values.into_iter().collect()));
+    (choices.collect(), samples)
+}
+
+/// Measures the columns of the first records of a source.
+fn measure(shape: &Shape, records: &[BTreeMap<String, Value>]) -> ColumnSamples {
+    let records = &records[..records.len().min(MEASURED_MAX)];
+    if records.is_empty() {
+        return ColumnSamples::new();
+    }
+    let measure = |field: &Field| {
+        let values = || records.iter().filter_map(|record| record.get(&field.key));
+        let written: String = values()
+            .map(|value| format!("{}:{value},", Value::from(field.key.as_str())))
+            .collect();
+        let sample = ColumnSample {
+            tokens: vocabulary().count(&written).div_ceil(records.len()),
+            is_filled: values().any(|value| !matches!(value, Value::Null) && value != ""),
+        };
+        (field.key.clone(), sample)
+    };
+    shape.fields.iter().map(measure).collect()
 }
 
 fn context() -> CallContext {
