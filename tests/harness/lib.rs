@@ -7,6 +7,8 @@ pub mod admin;
 pub mod client;
 pub mod foreign;
 pub mod gateway;
+#[path = "../../gateway/connections/tests/mariadb/mod.rs"]
+pub mod mariadb;
 pub mod place;
 pub mod postgres;
 pub mod prometheus;
@@ -21,6 +23,7 @@ pub mod web;
 pub use admin::Admin;
 pub use client::{Answer, Events, Legacy, Modern, http};
 pub use gateway::{Gateway, House};
+pub use mariadb::MariadbServer;
 pub use postgres::Postgres;
 pub use registry::Registry;
 pub use stdio::Stdio;

@@ -1,4 +1,4 @@
-//! Tests one contract over five kinds of source, and a sheet read through indexes: the answers must be the same bytes.
+//! Tests one contract over six kinds of source, and a sheet read through indexes: the answers must be the same bytes.
 //!
 //! Only the adapter and its settings differ. Call ids and cursors are opaque and differ; both are replaced before
 //! comparing, everything else is compared as the text that came.
@@ -8,7 +8,7 @@ mod questions;
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use weir_tests::{Gateway, House, Modern, Postgres, client, upstream::JsonServer};
+use weir_tests::{Gateway, House, MariadbServer, Modern, Postgres, client, upstream::JsonServer};
 
 use self::{
     nasty::COLUMNS,
@@ -35,7 +35,7 @@ enum Runs {
 }
 
 #[tokio::test]
-async fn five_sources_answer_the_same_bytes() {
+async fn six_sources_answer_the_same_bytes() {
     let runs = Runs::Component;
     let sources = [
         csv(runs),
@@ -43,6 +43,7 @@ async fn five_sources_answer_the_same_bytes() {
         xlsx(runs),
         sqlite(runs),
         postgres(),
+        mariadb(),
         rest(runs),
     ];
     all_the_same(sources.into()).await;
@@ -444,6 +445,23 @@ fn postgres() -> Source {
     );
     source._postgres = Some(cluster);
     source
+}
+
+fn mariadb() -> Source {
+    let server = MariadbServer::shared();
+    let url = server.database();
+    nasty::mariadb(server, &url);
+    let house = House::new().config(&format!(
+        "[connections.db]\nkind = \"mysql\"\nurl = \"{url}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\""
+    ));
+    source(
+        "mariadb",
+        Runs::Component,
+        house,
+        "sql",
+        "{ connection: db, table: items }",
+        true,
+    )
 }
 
 fn rest(runs: Runs) -> Source {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Postgres};
+use weir_tests::{Admin, House, MariadbServer, Postgres};
 
 use crate::sample;
 
@@ -324,6 +324,44 @@ async fn tables_of_postgresql_are_those_that_can_be_read() {
         (&json!(false), &json!("unavailable")),
         "{checked}"
     );
+}
+
+#[tokio::test]
+async fn tables_of_mariadb_are_listed_drafted_and_served() {
+    let server = MariadbServer::shared();
+    let url = server.database();
+    server.script(
+        &url,
+        "CREATE TABLE people (id int AUTO_INCREMENT PRIMARY KEY, name varchar(40) NOT NULL COMMENT 'How they are called');
+         CREATE VIEW named AS SELECT name FROM people; CREATE SEQUENCE numbers; INSERT INTO people VALUES (1, 'Ann'), (2, 'Zoë')",
+    );
+    let house = House::new().config(&format!(
+        "[connections.db]\nkind = \"mariadb\"\nurl = \"{}\"\n[plugins.sql.grants]\ndb = \"read\"",
+        url.replace("mysql://", "mariadb://")
+    ));
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let (_, checked) = admin.ask("POST", "/v1/connections/db/check", "").await;
+    assert_eq!(checked["ok"], true, "{checked}");
+    let (status, page) = admin.ask("GET", "/v1/connections/db/sources", "").await;
+    assert_eq!(status, 200, "{page}");
+    assert_eq!(
+        page["sources"],
+        json!([{"name": "named", "kind": "view"}, {"name": "people", "kind": "table"}])
+    );
+    let (_, connections) = admin.ask("GET", "/v1/connections", "").await;
+    assert_eq!(connections[0]["kind"], "mysql", "{connections}");
+    let source = json!({"connection": "db", "source": "people"});
+    let (_, described) = post(&admin, "/v1/sources/describe", source.clone()).await;
+    assert_eq!(
+        described["shape"]["fields"][1]["description"], "How they are called",
+        "{described}"
+    );
+    let (status, drafted) = post(&admin, "/v1/sources/draft", source).await;
+    assert_eq!(status, 200, "{drafted}");
+    let text = drafted["source"].as_str().expect("a text");
+    let (status, submitted) = post(&admin, "/v1/contracts", json!({"source": text})).await;
+    assert_eq!(status, 200, "{submitted}");
 }
 
 #[tokio::test]

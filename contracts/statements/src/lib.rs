@@ -8,7 +8,7 @@ use std::fmt;
 pub enum SqlSyntax {
     Sqlite,
     Postgresql,
-    /// MySQL and MariaDB, without the mode `ANSI_QUOTES`.
+    /// MySQL and MariaDB in the modes `ANSI_QUOTES` and `NO_BACKSLASH_ESCAPES`, which a connection sets.
     Mysql,
 }
 
@@ -126,11 +126,11 @@ impl Lexer<'_> {
             b'#' if syntax == Mysql => Ok((TokenKind::Comment, self.end_of_line(at))),
             b'/' if next == b'*' => Ok((TokenKind::Comment, self.end_of_comment(at)?)),
             b'\'' => {
-                let end = self.end_of_quoted(at, escapes || syntax == Mysql);
+                let end = self.end_of_quoted(at, escapes);
                 Ok((TokenKind::Quoted, end.ok_or("text in quotes")?))
             }
             b'"' => {
-                let end = self.end_of_quoted(at, syntax == Mysql);
+                let end = self.end_of_quoted(at, false);
                 Ok((TokenKind::Quoted, end.ok_or("name in quotes")?))
             }
             b'`' if syntax != Postgresql => {

@@ -1,8 +1,9 @@
-//! Writing: one statement, which answers the record as the database now holds it. An update or delete names its record
+//! Writing: one statement, which answers the record as the database now holds it. For MySQL, whose UPDATE answers no
+//! rows, it comes with another that reads the record in the same transaction. An update or delete names its record
 //! by the key and is rolled back unless it is exactly one.
 
 use weir_plugin_sdk::records::record;
-use weir_plugin_sdk::serde_json;
+use weir_plugin_sdk::serde_json::{self, json};
 use weir_plugin_sdk::{Change, Error, Value, Verb, matches, sql};
 
 use crate::Sql;
@@ -32,6 +33,13 @@ pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Resu
     }
 }
 
+/// A read in the transaction of a write, whose row is the answer.
+struct RecordRead {
+    text: String,
+    parameters: Vec<serde_json::Value>,
+    when: &'static str,
+}
+
 struct Writer<'a> {
     collection: &'a Sql,
     dialect: Dialect,
@@ -42,15 +50,16 @@ impl Writer<'_> {
         let mut builder = Builder::new(self.dialect);
         let (names, values) = self.values(change, &mut builder)?;
         let what = match names.len() {
+            0 if self.dialect == Dialect::Mysql => "() VALUES ()".to_owned(),
             0 => "DEFAULT VALUES".to_owned(),
             _ => format!("({}) VALUES ({})", names.join(", "), values.join(", ")),
         };
-        builder.text = format!(
-            "INSERT INTO {} {what} RETURNING {}",
-            self.table(),
-            self.returning()
-        );
-        self.run(builder)
+        builder.text = format!("INSERT INTO {} {what}", self.table());
+        let read = match self.dialect {
+            Dialect::Mysql => self.read_created(change)?,
+            _ => None,
+        };
+        self.run(builder, read)
             .map_err(|error| self.taken(error, "There is a record with this key already."))
     }
 
@@ -67,24 +76,86 @@ impl Writer<'_> {
             .collect();
         let meant = self.meant(change, &mut builder)?;
         builder.text = format!(
-            "UPDATE {} SET {} WHERE {meant} RETURNING {}",
+            "UPDATE {} SET {} WHERE {meant}",
             self.table(),
-            set.join(", "),
-            self.returning()
+            set.join(", ")
         );
-        self.run(builder)
+        let read = match self.dialect {
+            Dialect::Mysql => Some(self.read_updated(change)?),
+            _ => None,
+        };
+        self.run(builder, read)
             .map_err(|error| self.taken(error, "Another record has this key already."))
     }
 
     fn delete(&self, change: &Change) -> Result<String, Error> {
         let mut builder = Builder::new(self.dialect);
         let meant = self.meant(change, &mut builder)?;
+        builder.text = format!("DELETE FROM {} WHERE {meant}", self.table());
+        let read = match self.dialect {
+            Dialect::Mysql => Some(self.read_deleted(change)?),
+            _ => None,
+        };
+        self.run(builder, read)
+    }
+
+    /// Returns the read of a new record by its key. `None` if the database makes a part of the key in another way than by
+    /// counting, or there is no key: MariaDB then answers the INSERT itself.
+    fn read_created(&self, change: &Change) -> Result<Option<RecordRead>, Error> {
+        let shape = &self.collection.shape;
+        let mut builder = Builder::new(self.dialect);
+        let mut all = Vec::new();
+        for key in &shape.key {
+            let column = Column::find(shape, self.dialect, key)?;
+            let given = change.record.get(key).filter(|given| !given.is_null());
+            let native = column.field.native.as_deref().unwrap_or_default();
+            all.push(match given {
+                Some(argument) => {
+                    let value = Value::from_argument(argument, column.field, &self.collection.zone);
+                    condition::equals(&column, &value, &mut builder)
+                }
+                None if native.contains(" auto_increment") => {
+                    format!("{} = LAST_INSERT_ID()", column.name())
+                }
+                None => return Ok(None),
+            });
+        }
+        Ok((!all.is_empty()).then(|| self.read(builder, &all.join(" AND "), "after")))
+    }
+
+    /// Returns the read of an updated record by its key, which may be another one now.
+    fn read_updated(&self, change: &Change) -> Result<RecordRead, Error> {
+        let shape = &self.collection.shape;
+        let mut builder = Builder::new(self.dialect);
+        let mut key = change.key.clone();
+        for (name, value) in &change.record {
+            if shape.key.contains(name) {
+                key.insert(name.clone(), value.clone());
+            }
+        }
+        let by_key = self.key(&key, &mut builder)?;
+        Ok(self.read(builder, &by_key, "after"))
+    }
+
+    /// Returns the read of a record that is about to go, and locks it.
+    fn read_deleted(&self, change: &Change) -> Result<RecordRead, Error> {
+        let mut builder = Builder::new(self.dialect);
+        let meant = self.meant(change, &mut builder)?;
+        Ok(self.read(builder, &format!("{meant} LIMIT 1 FOR UPDATE"), "before"))
+    }
+
+    fn read(&self, mut builder: Builder, condition: &str, when: &'static str) -> RecordRead {
         builder.text = format!(
-            "DELETE FROM {} WHERE {meant} RETURNING {}",
-            self.table(),
-            self.returning()
+            "SELECT {} FROM {} WHERE {condition}",
+            self.returning(),
+            self.table()
         );
-        self.run(builder)
+        let (text, parameters) = builder.into_parts();
+        RecordRead {
+            text,
+            parameters,
+            when,
+        }
     }
 
     /// Returns column names and the places of their values.
@@ -106,7 +177,7 @@ impl Writer<'_> {
 
     /// Returns the condition for the record with this key that meets the conditions.
     fn meant(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
-        let mut meant = self.key(change, builder)?;
+        let mut meant = self.key(&change.key, builder)?;
         for condition in &change.conditions {
             let column = Column::find(&self.collection.shape, self.dialect, &condition.column)?;
             meant.push_str(" AND ");
@@ -121,7 +192,11 @@ impl Writer<'_> {
     }
 
     /// Returns the condition for the whole key and nothing but the key.
-    fn key(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
+    fn key(
+        &self,
+        given: &serde_json::Map<String, serde_json::Value>,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
         let shape = &self.collection.shape;
         if shape.key.is_empty() {
             return Err(Error::unsupported(
@@ -131,23 +206,33 @@ impl Writer<'_> {
         let mut all = Vec::new();
         for key in &shape.key {
             let column = Column::find(shape, self.dialect, key)?;
-            let argument = change.key.get(key).unwrap_or(&serde_json::Value::Null);
+            let argument = given.get(key).unwrap_or(&serde_json::Value::Null);
             if argument.is_null() {
                 return Err(Error::invalid(format!("The key {key:?} is missing.")).field(key));
             }
             let value = matches::operand(argument, column.field, &self.collection.zone)?;
             all.push(condition::equals(&column, &value, builder));
         }
-        if let Some(other) = change.key.keys().find(|given| !shape.key.contains(given)) {
+        if let Some(other) = given.keys().find(|given| !shape.key.contains(given)) {
             return Err(Error::invalid(format!("{other:?} is not part of the key.")).field(other));
         }
         Ok(all.join(" AND "))
     }
 
-    fn run(&self, builder: Builder) -> Result<String, Error> {
+    fn run(&self, mut builder: Builder, read: Option<RecordRead>) -> Result<String, Error> {
         let shape = &self.collection.shape;
         let connection = &self.collection.settings.connection;
-        let statement = builder.finish(connection, 1, Some(r#"{"write":true,"expect_rows":1}"#));
+        let mut options = json!({"write": true, "expect_rows": 1});
+        match read {
+            Some(read) => {
+                options["returning"] =
+                    json!({"text": read.text, "parameters": read.parameters, "when": read.when});
+            }
+            None => builder
+                .text
+                .push_str(&format!(" RETURNING {}", self.returning())),
+        }
+        let statement = builder.finish(connection, 1, Some(&options.to_string()));
         let answer = sql::query(&statement).map_err(refused)?;
         let rows = rows(&answer.records)?;
         // A trigger may swallow the row.
@@ -186,10 +271,14 @@ impl Writer<'_> {
         if !error.is("conflict") {
             return error;
         }
-        let key = &self.collection.shape.key;
+        let shape = &self.collection.shape;
+        let key = &shape.key;
         match &error.field {
             Some(field) if !key.contains(field) => Error {
                 message: "There is a record with this value already.".into(),
+                // MySQL names the index, which may have another name than its column.
+                field: Some(field.clone())
+                    .filter(|name| shape.fields.iter().any(|field| field.key == *name)),
                 ..error
             },
             field => Error {

@@ -9,6 +9,7 @@ use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
 
 use crate::array::Array;
 use crate::dialect::Dialect;
+use crate::mysql::MysqlColumn;
 use crate::native::{self, with_era};
 use crate::settings::quoted;
 use crate::statement::Builder;
@@ -41,12 +42,23 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Returns the column as MySQL has it; `None` for one of another database.
+    fn mysql(&self) -> Option<MysqlColumn<'a>> {
+        (self.dialect == Dialect::Mysql).then_some(MysqlColumn {
+            field: self.field,
+            zone: self.zone,
+        })
+    }
+
     pub(crate) fn name(&self) -> String {
         quoted(&self.field.key)
     }
 
     /// Returns the expression for a SELECT or RETURNING list, which the connection can encode without losing anything.
     pub(crate) fn read(&self) -> String {
+        if let Some(column) = self.mysql() {
+            return column.read();
+        }
         let name = self.name();
         if self.dialect == Dialect::Sqlite {
             return if self.field.kind == Type::Decimal {
@@ -68,7 +80,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Returns the connection's answer as the column's type. SQLite keeps JSON as the text it is.
+    /// Returns the connection's answer as the column's type. Of SQLite and MySQL JSON comes as the text it is.
     pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
         if self.dialect == Dialect::Postgresql {
             if let Some(array) = self.array() {
@@ -81,7 +93,7 @@ impl<'a> Column<'a> {
             }
         }
         let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
-        if nested && self.dialect == Dialect::Sqlite && raw.get().starts_with('"') {
+        if nested && self.dialect != Dialect::Postgresql && raw.get().starts_with('"') {
             let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
             if let Some(json) = compact_json(&text, self.field, zone) {
                 return Value::Json(Cow::Owned(json));
@@ -92,6 +104,9 @@ impl<'a> Column<'a> {
 
     /// Returns the expression that is ordered and looked at for nulls, as the value table does.
     pub(crate) fn compared(&self, builder: &mut Builder) -> String {
+        if let Some(column) = self.mysql() {
+            return column.compared();
+        }
         let plain = self.plain(builder);
         match self.finite() {
             Some(finite) => format!("(CASE WHEN {finite} THEN {plain} END)"),
@@ -107,6 +122,9 @@ impl<'a> Column<'a> {
         value: &Value<'_>,
         builder: &mut Builder,
     ) -> Option<String> {
+        if let Some(column) = self.mysql() {
+            return column.compares(operator, value, builder);
+        }
         let plain = self.plain(builder);
         let operand = self.operand(value, builder)?;
         // An index serves a comparison with the column as it is.
@@ -119,6 +137,9 @@ impl<'a> Column<'a> {
     /// Returns the condition for values that are not null to the value table, which has no infinities and no NaN; `None`
     /// if the column holds nothing of that kind, or SQLite's own expression sees to it.
     fn finite(&self) -> Option<String> {
+        if let Some(column) = self.mysql() {
+            return column.finite();
+        }
         let name = self.name();
         match (self.dialect, self.field.kind, self.native()) {
             // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
@@ -146,6 +167,9 @@ impl<'a> Column<'a> {
     /// table. An index on the column serves the order of either, but not of both at once. `None` if it serves the whole
     /// order, or nothing of it.
     pub(crate) fn split(&self) -> Option<(String, String)> {
+        if let Some(column) = self.mysql() {
+            return column.split();
+        }
         let name = self.name();
         let finite = self.finite()?;
         match self.native() {
@@ -169,6 +193,9 @@ impl<'a> Column<'a> {
 
     /// Returns the expression that is compared with a value, which is always finite.
     pub(crate) fn plain(&self, builder: &mut Builder) -> String {
+        if let Some(column) = self.mysql() {
+            return column.plain();
+        }
         let name = self.name();
         match (self.dialect, self.field.kind) {
             (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => {
@@ -204,12 +231,15 @@ impl<'a> Column<'a> {
             (Dialect::Postgresql, Type::Datetime) => {
                 self.moment(&format!("{name}::timestamp"), builder)
             }
-            (Dialect::Postgresql, _) => name,
+            (_, _) => name,
         }
     }
 
     /// Returns the day of a date or a moment, in the collection's zone. `None`: SQLite knows no zones.
     pub(crate) fn day(&self, builder: &mut Builder) -> Option<String> {
+        if let Some(column) = self.mysql() {
+            return column.day();
+        }
         let compared = self.compared(builder);
         match (self.dialect, self.field.kind) {
             (_, Type::Date) => Some(compared),
@@ -217,7 +247,7 @@ impl<'a> Column<'a> {
             (Dialect::Sqlite, _) => {
                 (self.zone == "UTC").then(|| format!("substr({compared}, 1, 10)"))
             }
-            (Dialect::Postgresql, _) => {
+            (_, _) => {
                 // A zone is bound once for each place, and rows are grouped by the place in the list.
                 let zone = self.zone(builder);
                 Some(format!("({compared} AT TIME ZONE {zone})::date"))
@@ -227,6 +257,9 @@ impl<'a> Column<'a> {
 
     /// Returns the expression that equal values have in common, as a connection can encode it.
     pub(crate) fn grouped(&self, builder: &mut Builder) -> String {
+        if let Some(column) = self.mysql() {
+            return column.grouped().0;
+        }
         match (self.dialect, self.field.kind) {
             (Dialect::Sqlite, _) => self.compared(builder),
             (Dialect::Postgresql, Type::Integer) if self.whole() => self.read(),
@@ -238,12 +271,20 @@ impl<'a> Column<'a> {
             }
             // What is null to the value table is one group with the nulls.
             (Dialect::Postgresql, Type::String | Type::Number) => self.compared(builder),
-            (Dialect::Postgresql, _) => self.read(),
+            (_, _) => self.read(),
         }
+    }
+
+    /// Returns what rows are grouped by if it is not what [`Self::grouped`] selects.
+    pub(crate) fn group_key(&self) -> Option<String> {
+        self.mysql().and_then(|column| column.grouped().1)
     }
 
     /// Returns the expression for the smallest or the largest value, as a connection can encode it.
     pub(crate) fn edge(&self, function: &str, builder: &mut Builder) -> String {
+        if let Some(column) = self.mysql() {
+            return column.edge(function);
+        }
         let compared = self.compared(builder);
         let edge = format!("{function}({compared})");
         match (self.dialect, self.field.kind) {
@@ -255,24 +296,22 @@ impl<'a> Column<'a> {
             (Dialect::Postgresql, Type::Datetime) => {
                 format!("regexp_replace(({edge} AT TIME ZONE 'UTC')::text, '( BC)?$', '+00\\1')")
             }
-            (Dialect::Postgresql, _) => format!("({edge})::text"),
+            (_, _) => format!("({edge})::text"),
         }
     }
 
     /// Returns the expressions for the sum, the most decimal places of a value, and the number of values that are of
     /// another type. `None`: SQLite has no exact sum of such decimals.
     pub(crate) fn sum(&self, builder: &mut Builder) -> Option<[String; 3]> {
+        if let Some(column) = self.mysql() {
+            return Some(column.sum());
+        }
         let compared = self.compared(builder);
         let none = || "0".to_owned();
         Some(match (self.dialect, self.field.kind) {
             (Dialect::Postgresql, Type::Number) => {
                 [format!("sum(({compared})::float8)"), none(), none()]
             }
-            (Dialect::Postgresql, _) => [
-                format!("sum(({compared})::numeric)::text"),
-                format!("coalesce(max(scale(trim_scale(({compared})::numeric))), 0)"),
-                none(),
-            ],
             (Dialect::Sqlite, kind) => {
                 let name = self.name();
                 let types = match kind {
@@ -289,12 +328,20 @@ impl<'a> Column<'a> {
                 };
                 [sum, none(), odd]
             }
+            (_, _) => [
+                format!("sum(({compared})::numeric)::text"),
+                format!("coalesce(max(scale(trim_scale(({compared})::numeric))), 0)"),
+                none(),
+            ],
         })
     }
 
     /// Returns the condition for `=`, which an index on the column can serve if that is exact. `None` means that no
     /// value of the column equals this one.
     pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        if let Some(column) = self.mysql() {
+            return column.equals(value, builder);
+        }
         let name = self.name();
         if self.dialect == Dialect::Postgresql && self.field.kind == Type::String {
             return match (self.native(), value) {
@@ -325,6 +372,9 @@ impl<'a> Column<'a> {
 
     /// Binds a value of a condition or cursor. `None` means that the column's type holds no such value.
     pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        if let Some(column) = self.mysql() {
+            return column.operand(value, builder);
+        }
         Some(match (self.dialect, value) {
             (_, Value::Null | Value::Json(_) | Value::Unfit(_)) => return None,
             (Dialect::Sqlite, Value::Boolean(value)) => builder.bind(i64::from(*value)),
@@ -346,10 +396,10 @@ impl<'a> Column<'a> {
                 let place = builder.bind(value.to_string());
                 format!("weir_datetime({place}, 'UTC')")
             }
-            (Dialect::Postgresql, Value::Boolean(value)) => {
+            (_, Value::Boolean(value)) => {
                 format!("{}::bool", builder.bind(value.to_string()))
             }
-            (Dialect::Postgresql, Value::Integer(value)) => {
+            (_, Value::Integer(value)) => {
                 let cast = if self.whole() && i64::try_from(*value).is_ok() {
                     "int8"
                 } else {
@@ -357,7 +407,7 @@ impl<'a> Column<'a> {
                 };
                 format!("{}::{cast}", builder.bind(value.to_string()))
             }
-            (Dialect::Postgresql, Value::Decimal(value)) => {
+            (_, Value::Decimal(value)) => {
                 let fits = value
                     .to_integer()
                     .is_some_and(|value| i64::try_from(value).is_ok());
@@ -368,7 +418,7 @@ impl<'a> Column<'a> {
                 };
                 format!("{}::{cast}", builder.bind(value.as_str()))
             }
-            (Dialect::Postgresql, Value::Number(value)) => {
+            (_, Value::Number(value)) => {
                 let cast = if self.native() == "float4" {
                     "float4"
                 } else {
@@ -376,17 +426,17 @@ impl<'a> Column<'a> {
                 };
                 format!("{}::{cast}", builder.bind(json!(value).to_string()))
             }
-            (Dialect::Postgresql, Value::Text(value)) => {
+            (_, Value::Text(value)) => {
                 // No text of PostgreSQL holds a NUL, and it refuses to be asked for one.
                 if value.contains('\0') {
                     return None;
                 }
                 builder.bind(value.as_ref())
             }
-            (Dialect::Postgresql, Value::Date(value)) => {
+            (_, Value::Date(value)) => {
                 format!("{}::date", builder.bind(with_era(value)))
             }
-            (Dialect::Postgresql, Value::Datetime(value)) => {
+            (_, Value::Datetime(value)) => {
                 format!(
                     "{}::timestamptz",
                     builder.bind(with_era(&value.to_string()))
@@ -402,6 +452,9 @@ impl<'a> Column<'a> {
         value: &Value<'_>,
         builder: &mut Builder,
     ) -> Result<String, Error> {
+        if let Some(column) = self.mysql() {
+            return column.written(value, builder);
+        }
         let unfit = || {
             Error::invalid(format!(
                 "The value of {:?} does not fit its column.",
@@ -453,6 +506,9 @@ impl<'a> Column<'a> {
 
     /// Returns `true` if the expression compared may be null, so that an order has to say where nulls go.
     pub(crate) fn may_be_null(&self) -> bool {
+        if let Some(column) = self.mysql() {
+            return column.may_be_null();
+        }
         self.field.nullable
             || self.finite().is_some()
             || (matches!(
@@ -503,6 +559,7 @@ impl<'a> Column<'a> {
         match self.dialect {
             Dialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
             Dialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
+            Dialect::Mysql => false,
         }
     }
 

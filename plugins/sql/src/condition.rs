@@ -66,6 +66,7 @@ pub(crate) fn condition(
                 |whole, part, dialect| match dialect {
                     Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
                     Dialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
+                    Dialect::Mysql => format!("LOCATE({part}, {whole}) > 0"),
                 },
             )
         }
@@ -80,6 +81,7 @@ pub(crate) fn condition(
                     Dialect::Postgresql => {
                         format!("strpos(lower({whole}), lower({part} COLLATE \"C\")) > 0")
                     }
+                    Dialect::Mysql => format!("LOCATE({}, {}) > 0", lower(part), lower(whole)),
                 },
             )
         }
@@ -91,6 +93,7 @@ pub(crate) fn condition(
                 |whole, part, dialect| match dialect {
                     Dialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
                     Dialect::Postgresql => format!("starts_with({whole}, {part})"),
+                    Dialect::Mysql => format!("LEFT({whole}, LENGTH({part})) = {part}"),
                 },
             )
         }
@@ -153,8 +156,17 @@ fn partial(
         return NEVER.to_owned();
     }
     let whole = column.compared(builder);
-    let place = builder.bind(part);
+    let mut place = builder.bind(part);
+    if builder.dialect == Dialect::Mysql {
+        place = format!("CAST({place} AS BINARY)");
+    }
     sql(&whole, &place, builder.dialect)
+}
+
+/// Returns bytes of MySQL with small ASCII letters. This character set has one byte a letter, and no other letters of two
+/// kinds.
+fn lower(bytes: &str) -> String {
+    format!("CAST(LOWER(CONVERT({bytes} USING tis620)) AS BINARY)")
 }
 
 fn empty(column: &Column<'_>, builder: &mut Builder) -> String {

@@ -1,6 +1,7 @@
 //! The shape of a table, view or query, from the database's catalogue.
 
 mod guess;
+mod mysql;
 mod postgresql;
 mod sqlite;
 mod written;
@@ -60,6 +61,7 @@ pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Er
     let described = match dialect {
         Dialect::Sqlite => sqlite::describe(&settings)?,
         Dialect::Postgresql => postgresql::describe(&settings)?,
+        Dialect::Mysql => mysql::describe(&settings)?,
     };
     let mut shape = Shape::new(settings.name());
     if let Some(template) = &template {

@@ -3,10 +3,14 @@
 use weir_plugin_sdk::{Error, Type, sql};
 use weir_statements::SqlSyntax;
 
+use crate::statement::{mysql_place, mysql_places};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
     Postgresql,
+    /// MariaDB, too.
+    Mysql,
 }
 
 impl Dialect {
@@ -14,6 +18,7 @@ impl Dialect {
         match sql::dialect(connection)?.as_str() {
             "sqlite" => Ok(Self::Sqlite),
             "postgresql" => Ok(Self::Postgresql),
+            "mysql" => Ok(Self::Mysql),
             other => Err(Error::unsupported(format!(
                 "Databases of the kind {other} are not supported."
             ))),
@@ -25,6 +30,7 @@ impl Dialect {
         match self {
             Self::Sqlite => SqlSyntax::Sqlite,
             Self::Postgresql => SqlSyntax::Postgresql,
+            Self::Mysql => SqlSyntax::Mysql,
         }
     }
 
@@ -34,6 +40,7 @@ impl Dialect {
             Self::Sqlite => format!("?{number}"),
             // PostgreSQL is told that each is a text, and casts.
             Self::Postgresql => format!("${number}::text"),
+            Self::Mysql => mysql_place(number),
         }
     }
 
@@ -50,10 +57,17 @@ impl Dialect {
                 let dimension = if is_list { "[]" } else { "" };
                 format!("CAST({place} AS {}{dimension})", postgresql_type(kind))
             }
+            // The type of the value says how it is compared.
+            Self::Mysql => match kind {
+                Type::Decimal if !is_list => format!("CAST({place} AS DECIMAL(65,30))"),
+                Type::Date if !is_list => format!("CAST({place} AS DATE)"),
+                Type::Datetime if !is_list => format!("CAST({place} AS DATETIME(6))"),
+                _ => place,
+            },
         }
     }
 
-    /// Returns the SELECT of the values of a list. Its text is the same however many there are.
+    /// Returns the SELECT of the values of a list, or for MySQL the values.
     pub(crate) fn values_of_list(self, number: usize, kind: Type) -> String {
         match self {
             Self::Sqlite => {
@@ -64,6 +78,7 @@ impl Dialect {
                 format!("SELECT {value} FROM json_each(?{number})")
             }
             Self::Postgresql => format!("SELECT unnest({})", self.parameter(number, kind, true)),
+            Self::Mysql => mysql_places(number),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Tables, views and queries of SQLite and PostgreSQL as collections.
+//! Tables, views and queries of SQLite, PostgreSQL, MySQL and MariaDB as collections.
 //!
 //! [`describe`] reads the database's catalogue; a call builds one statement ([`select`], [`change`]) from the recorded
-//! shape and bound values alone. [`column`] is where the two dialects differ: how a column is read, compared and
-//! ordered so that both mean what the value table means. What is decided is in `docs/adapters/sql.md`.
+//! shape and bound values alone. [`column`] is where the dialects differ: how a column is read, compared and
+//! ordered so that all mean what the value table means. What is decided is in `docs/adapters/sql.md`.
 
 mod array;
 mod change;
@@ -10,6 +10,7 @@ mod column;
 mod condition;
 mod describe;
 mod dialect;
+mod mysql;
 mod native;
 mod operation;
 mod parameters;

@@ -11,7 +11,7 @@ use weir_statements::{SqlToken, TokenKind, tokens};
 
 use crate::dialect::{Dialect, postgresql_type};
 use crate::native;
-use crate::statement::Builder;
+use crate::statement::{Builder, mysql_parts};
 
 const PARAMETERS_MAX: usize = 100;
 const LIST_MAX: usize = 1_000;
@@ -173,6 +173,15 @@ impl Template {
         Ok(())
     }
 
+    /// Returns the text to describe, and the values under which the columns are looked at.
+    pub(crate) fn described(&self) -> Result<(String, Vec<Json>), Error> {
+        let examples = self.examples()?;
+        Ok(match self.dialect {
+            Dialect::Mysql => mysql_parts(&self.text, &examples),
+            _ => (self.text.clone(), examples),
+        })
+    }
+
     /// Returns the values under which the columns are looked at.
     pub(crate) fn examples(&self) -> Result<Vec<Json>, Error> {
         let zone = Zone::parse("UTC")?;
@@ -277,6 +286,7 @@ impl Parameter {
         Ok(match dialect {
             Dialect::Sqlite => Json::Array(values).to_string().into(),
             Dialect::Postgresql => array(&values).into(),
+            Dialect::Mysql => Json::Array(values),
         })
     }
 
@@ -289,6 +299,7 @@ impl Parameter {
         };
         let bound = match dialect {
             Dialect::Sqlite => sqlite_value(&value),
+            Dialect::Mysql => mysql_value(&value),
             Dialect::Postgresql => {
                 native::text(&value, postgresql_type(self.kind), None).map(Json::from)
             }
@@ -318,6 +329,24 @@ fn sqlite_value(value: &Value<'_>) -> Option<Json> {
             _ => value.as_str().parse::<f64>().ok()?.into(),
         },
         Value::Datetime(value) => value.to_string().into(),
+        Value::Text(value) | Value::Date(value) | Value::Json(value) => value.as_ref().into(),
+    })
+}
+
+/// Returns a value as MySQL has it; `None` for one that it does not have.
+fn mysql_value(value: &Value<'_>) -> Option<Json> {
+    Some(match value {
+        Value::Null | Value::Unfit(_) => return None,
+        Value::Boolean(value) => i64::from(*value).into(),
+        Value::Integer(value) => i64::try_from(*value).ok()?.into(),
+        Value::Number(value) => (*value).into(),
+        Value::Decimal(value) => value.as_str().into(),
+        // A session's times are UTC's.
+        Value::Datetime(value) => value
+            .to_string()
+            .trim_end_matches('Z')
+            .replace('T', " ")
+            .into(),
         Value::Text(value) | Value::Date(value) | Value::Json(value) => value.as_ref().into(),
     })
 }

@@ -373,6 +373,10 @@ impl<'a> Ordered<'a> {
             let direction = if *descending { " DESC" } else { "" };
             // This is said only if there may be nulls: an index serves the plain order.
             by.push(match column.may_be_null() && !self.is_finite(at) {
+                true if builder.dialect == Dialect::Mysql => {
+                    let compared = column.compared(builder);
+                    format!("{compared} IS NULL, {compared}{direction}")
+                }
                 true => format!("{}{direction} NULLS LAST", column.compared(builder)),
                 false => format!("{}{direction}", column.plain(builder)),
             });

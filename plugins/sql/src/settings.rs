@@ -145,10 +145,11 @@ impl Settings {
 
     /// Returns the settings to describe, with placeholders in the query and a value for each.
     pub(crate) fn with_placeholders(self, template: &Template) -> Result<Self, Error> {
+        let (query, examples) = template.described()?;
         Ok(Self {
-            query: Some(template.text.clone()),
+            query: Some(query),
             parameters: None,
-            examples: template.examples()?,
+            examples,
             ..self
         })
     }
@@ -189,7 +190,7 @@ impl Source<'_> {
     }
 }
 
-/// Quotes an identifier, in the spelling both dialects share.
+/// Quotes an identifier, in the spelling all dialects share.
 pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    format!("\"{}\"", name.replace('"', "\"\"").replace('\0', ""))
 }

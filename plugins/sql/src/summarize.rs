@@ -197,14 +197,11 @@ impl<'q> Plan<'q> {
         builder: &mut Builder,
     ) -> Result<String, Error> {
         let mut list = vec!["0".to_owned()];
-        for (group, column) in &self.groups {
-            list.push(grouped(group, column, builder)?);
-        }
-        let groups = list.len();
+        let by = self.list_groups(&mut list, builder)?;
         for (function, column) in &self.measures {
             list.extend(measured(*function, column.as_ref(), builder)?);
         }
-        self.select(list, groups, width, GROUPS_MAX as u32 + 1, query, builder)
+        self.select(list, &by, width, GROUPS_MAX as u32 + 1, query, builder)
     }
 
     /// Selects the values of a column in each group, and how often each occurs.
@@ -217,20 +214,33 @@ impl<'q> Plan<'q> {
         builder: &mut Builder,
     ) -> Result<String, Error> {
         let mut list = vec![part.to_string()];
-        for (group, column) in &self.groups {
-            list.push(grouped(group, column, builder)?);
-        }
+        let mut by = self.list_groups(&mut list, builder)?;
         list.push(column.compared(builder));
-        let groups = list.len();
+        by.push(list.len().to_string());
         list.push("count(*)".to_owned());
-        self.select(list, groups, width, VALUES_MAX + 1, query, builder)
+        self.select(list, &by, width, VALUES_MAX + 1, query, builder)
     }
 
-    /// Returns a SELECT that is grouped by the first columns of a list, except for the leading one.
+    /// Adds the groups to a list, and returns what rows are grouped by: places in the list, or expressions.
+    fn list_groups(
+        &self,
+        list: &mut Vec<String>,
+        builder: &mut Builder,
+    ) -> Result<Vec<String>, Error> {
+        let mut by = Vec::new();
+        for (group, column) in &self.groups {
+            list.push(grouped(group, column, builder)?);
+            let key = column.group_key().filter(|_| group.step.is_none());
+            by.push(key.unwrap_or_else(|| list.len().to_string()));
+        }
+        Ok(by)
+    }
+
+    /// Returns a SELECT of a list.
     fn select(
         &self,
         mut list: Vec<String>,
-        groups: usize,
+        by: &[String],
         width: usize,
         limit: u32,
         query: &SummaryQuery,
@@ -244,11 +254,9 @@ impl<'q> Plan<'q> {
             .collect();
         let conditions = condition::all(self.collection, &query.conditions, builder)?;
         let source = self.collection.source(builder.dialect)?;
-        let places = LEADING + 1..=groups;
-        let places: Vec<_> = places.map(|place| place.to_string()).collect();
-        let by = match places.is_empty() {
+        let by = match by.is_empty() {
             true => String::new(),
-            false => format!(" GROUP BY {}", places.join(", ")),
+            false => format!(" GROUP BY {}", by.join(", ")),
         };
         let list = list.join(", ");
         Ok(format!(
@@ -330,8 +338,12 @@ fn grouped(
         return Ok(column.grouped(builder));
     };
     let day = column.day(builder).ok_or_else(|| {
+        let database = match builder.dialect {
+            Dialect::Mysql => "MySQL",
+            _ => "SQLite",
+        };
         let message = format!(
-            "SQLite cannot tell on which day of the zone a time of {:?} is; leave out `timezone`.",
+            "{database} cannot tell on which day of the zone a time of {:?} is; leave out `timezone`.",
             column.field.key
         );
         Error::unsupported(message).field(&column.field.key)
@@ -341,6 +353,15 @@ fn grouped(
         (Dialect::Postgresql, step) => {
             format!("date_trunc('{}', {day})::date::text", step.name())
         }
+        (Dialect::Mysql, DateStep::Day) => format!("CAST({day} AS CHAR)"),
+        (Dialect::Mysql, DateStep::Week) => {
+            format!("CAST(DATE_SUB({day}, INTERVAL WEEKDAY({day}) DAY) AS CHAR)")
+        }
+        (Dialect::Mysql, DateStep::Month) => format!("DATE_FORMAT({day}, '%Y-%m-01')"),
+        (Dialect::Mysql, DateStep::Quarter) => format!(
+            "CONCAT(DATE_FORMAT({day}, '%Y-'), LPAD(QUARTER({day}) * 3 - 2, 2, '0'), '-01')"
+        ),
+        (Dialect::Mysql, DateStep::Year) => format!("DATE_FORMAT({day}, '%Y-01-01')"),
         (Dialect::Sqlite, DateStep::Day) => format!("date({day})"),
         // The Sunday at the end of the week, and back to its Monday.
         (Dialect::Sqlite, DateStep::Week) => format!("date({day}, 'weekday 0', '-6 days')"),
@@ -351,7 +372,7 @@ fn grouped(
         (Dialect::Sqlite, DateStep::Year) => format!("date({day}, 'start of year')"),
     };
     Ok(match builder.dialect {
-        Dialect::Postgresql => stepped,
+        Dialect::Postgresql | Dialect::Mysql => stepped,
         // A column of SQLite holds anything, and its dates are more than those of the value table. What is none is
         // grouped as a text that is no date.
         Dialect::Sqlite => {

@@ -1,10 +1,13 @@
-//! SQLite and PostgreSQL answer with the same bytes: shapes, records, pages and refusals.
+//! SQLite, PostgreSQL and MariaDB answer with the same bytes: shapes, records, pages and refusals.
 
+#[path = "../../../gateway/connections/tests/mariadb/mod.rs"]
+mod mariadb;
 #[path = "../../../gateway/connections/tests/server/mod.rs"]
 mod server;
 
 mod arrays;
 mod both;
+mod mysql;
 mod parameters;
 mod sqlite;
 mod summaries;
@@ -38,6 +41,15 @@ const POSTGRESQL: &str = "
         twice int GENERATED ALWAYS AS (qty * 2) STORED NOT NULL);
     CREATE TABLE numbered (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
     COMMENT ON COLUMN nasty.name IS 'What it is called';";
+const MYSQL: &str = "
+    CREATE TABLE nasty (id int AUTO_INCREMENT PRIMARY KEY, name varchar(100) NOT NULL COMMENT 'What it is called', big bigint,
+        amount decimal(20,4), score double, active boolean, day date, at datetime(6), status varchar(20), code varchar(10) UNIQUE, tags json);
+    CREATE VIEW nasty_view AS SELECT id, name FROM nasty;
+    CREATE TABLE pairs (a varchar(20) COLLATE utf8mb4_bin NOT NULL, b int NOT NULL, v text DEFAULT 'x', PRIMARY KEY (a, b));
+    CREATE TABLE covered (b int NOT NULL, a int NOT NULL, v text, PRIMARY KEY (a, b));
+    CREATE TABLE keyless (v text);
+    CREATE TABLE computed (id int AUTO_INCREMENT PRIMARY KEY, qty int NOT NULL DEFAULT 1, scan blob,
+        twice int GENERATED ALWAYS AS (qty * 2) STORED);";
 const ROWS: &str = "
     INSERT INTO nasty (id, name, big, amount, score, active, day, at, status, code, tags) VALUES
     (1, 'plain', 9007199254740993, 12.50, 0.1, TRUE, '2024-02-29', '2024-05-06 07:08:09', 'open', '007', '[1,2]'),
@@ -52,7 +64,8 @@ const ROWS: &str = "
 
 #[test]
 fn databases_look_identical_from_above() {
-    let both = Both::filled(&format!("{SQLITE}{ROWS}"), &format!("{POSTGRESQL}{ROWS}"));
+    let both = Both::filled(&format!("{SQLITE}{ROWS}"), &format!("{POSTGRESQL}{ROWS}"))
+        .with_mysql(&format!("{MYSQL}{ROWS}"));
     shapes(&both);
     matches(&both);
     pages(&both);
@@ -125,6 +138,15 @@ fn shapes(both: &Both) {
         Some("What it is called")
     );
     assert!(comment.fields[0].generated && !comment.fields[0].read_only);
+    let commented = both
+        .on(Which::Mysql, || {
+            describe(r#"{"connection":"db","table":"nasty"}"#)
+        })
+        .expect("described");
+    assert_eq!(
+        commented.fields[1].description.as_deref(),
+        Some("What it is called")
+    );
     let told = both.same(|| {
         let shape = describe(r#"{"connection":"db","table":"computed"}"#)?;
         let field = |field: &Field| (field.key.clone(), field.generated, field.read_only);
@@ -330,7 +352,7 @@ fn wide_tables_are_described_and_read() {
         columns(60),
         columns(150),
     );
-    let both = Both::filled(&script, &script);
+    let both = Both::filled(&script, &script).with_mysql(&script);
     for (table, count) in [("wide", 60), ("wide_keyless", 150)] {
         let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
         let shape = both
@@ -560,10 +582,12 @@ fn guarded(both: &Both) {
 }
 
 fn changes_of_the_source(both: &Both) {
-    let shapes = [Which::Sqlite, Which::Postgresql]
-        .map(|which| both.on(which, || describe(r#"{"connection":"db","table":"pairs"}"#)));
+    let all = [Which::Sqlite, Which::Postgresql, Which::Mysql];
+    let shapes =
+        all.map(|which| both.on(which, || describe(r#"{"connection":"db","table":"pairs"}"#)));
     let alter = "ALTER TABLE pairs ADD COLUMN secret TEXT DEFAULT 'hidden'";
     both.fill(alter, alter);
+    both.fill_mysql(alter);
     let read = |shape: &Shape| {
         Sql::open(r#"{"connection":"db","table":"pairs"}"#, shape)?
             .read(&Query {
@@ -573,7 +597,7 @@ fn changes_of_the_source(both: &Both) {
             .map(show)
     };
     let shapes = shapes.map(|shape| shape.expect("described"));
-    for (which, shape) in [Which::Sqlite, Which::Postgresql].into_iter().zip(&shapes) {
+    for (which, shape) in all.into_iter().zip(&shapes) {
         assert_eq!(
             both.on(which, || read(shape)).expect("still there").0,
             r#"[{"a":"B","b":1,"v":"four"}]"#
@@ -581,7 +605,8 @@ fn changes_of_the_source(both: &Both) {
     }
     let drop = "ALTER TABLE pairs DROP COLUMN v";
     both.fill(drop, drop);
-    for (which, shape) in [Which::Sqlite, Which::Postgresql].into_iter().zip(&shapes) {
+    both.fill_mysql(drop);
+    for (which, shape) in all.into_iter().zip(&shapes) {
         assert_eq!(
             both.on(which, || read(shape)).expect_err("gone").code,
             "source_changed"

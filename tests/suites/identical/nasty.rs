@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, time::Duration};
 
 use serde_json::{Map, Value, json};
-use weir_tests::{Postgres, foreign};
+use weir_tests::{MariadbServer, Postgres, foreign};
 
 /// Column, its type in the value table, whether it may be null.
 pub(crate) const COLUMNS: &[(&str, &str, bool)] = &[
@@ -193,6 +193,46 @@ pub(crate) fn postgres(cluster: &Postgres) {
             .expect("a string grows");
     }
     cluster.sql(&script);
+}
+
+/// Fills a database whose collation takes small and capital letters, and texts with and without blanks behind them, for one.
+pub(crate) fn mariadb(server: &MariadbServer, url: &str) {
+    let columns: Vec<String> = COLUMNS
+        .iter()
+        .map(|(name, kind, nullable)| {
+            let native = match *kind {
+                "integer" => "bigint",
+                "decimal" => "decimal(40, 10)",
+                "number" => "double",
+                "date" => "date",
+                "datetime" => "datetime(6)",
+                "boolean" => "boolean",
+                _ if *name == "id" => "varchar(190) COLLATE utf8mb4_bin",
+                _ => "text",
+            };
+            let key = if *name == "id" { " PRIMARY KEY" } else { "" };
+            format!(
+                "\"{name}\" {native}{}{key}",
+                if *nullable { "" } else { " NOT NULL" }
+            )
+        })
+        .collect();
+    let mut script = format!("CREATE TABLE items ({});\n", columns.join(", "));
+    for row in rows() {
+        let values: Vec<String> = COLUMNS
+            .iter()
+            .zip(row.values())
+            .map(|((_, kind, _), value)| match (*kind, value) {
+                (_, Value::Null) => "NULL".to_owned(),
+                ("boolean" | "number" | "integer", other) => other.to_string(),
+                ("datetime", other) => format!("'{}'", cell(other).trim_end_matches('Z')),
+                (_, other) => format!("'{}'", cell(other).replace('\'', "''")),
+            })
+            .collect();
+        writeln!(script, "INSERT INTO items VALUES ({});", values.join(", "))
+            .expect("a string grows");
+    }
+    server.script(url, &script);
 }
 
 /// Returns a JSON file for json-server. Decimals are text there too, since its numbers are doubles.

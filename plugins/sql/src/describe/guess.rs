@@ -10,6 +10,7 @@ use weir_statements::{SqlToken, TokenKind, tokens};
 
 use super::{ask, postgresql, sqlite};
 use crate::dialect::Dialect;
+use crate::mysql;
 use crate::parameters::refused;
 use crate::settings::Settings;
 
@@ -20,6 +21,8 @@ const POSTGRESQL: &str = "SELECT columns.attname::text AS name, types.typname::t
     JOIN pg_attribute AS columns ON columns.attrelid = tables.oid JOIN pg_type AS types ON types.oid = columns.atttypid \
     WHERE tables.relkind IN ('r', 'p', 'v', 'm', 'f') AND pg_table_is_visible(tables.oid) AND columns.attnum > 0 \
     AND NOT columns.attisdropped AND lower(tables.relname) IN (SELECT json_array_elements_text($1::text::json))";
+const MYSQL: &str = "SELECT COLUMN_NAME AS name, COLUMN_TYPE AS type FROM information_schema.COLUMNS \
+    WHERE TABLE_SCHEMA = DATABASE() AND JSON_CONTAINS(?, JSON_QUOTE(LOWER(TABLE_NAME)))";
 
 #[derive(Deserialize)]
 struct KnownColumn {
@@ -165,6 +168,7 @@ fn known_columns(
     let text = match dialect {
         Dialect::Sqlite => SQLITE,
         Dialect::Postgresql => POSTGRESQL,
+        Dialect::Mysql => MYSQL,
     };
     let found: Vec<KnownColumn> = ask(settings, text, vec![json!(names).to_string().into()])?;
     let mut columns: BTreeMap<String, Option<Type>> = BTreeMap::new();
@@ -172,6 +176,7 @@ fn known_columns(
         let kind = match dialect {
             Dialect::Sqlite => Some(sqlite::declared_type(&column.r#type)),
             Dialect::Postgresql => postgresql::declared_type(&column.r#type),
+            Dialect::Mysql => mysql::kind(&column.r#type),
         };
         columns
             .entry(column.name.to_lowercase())

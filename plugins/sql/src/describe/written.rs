@@ -13,6 +13,10 @@ pub(super) fn describe(
     statement: &WrittenStatement,
     dialect: Dialect,
 ) -> Result<Shape, Error> {
+    if dialect == Dialect::Mysql {
+        let message = "A `statement` runs on SQLite and PostgreSQL; on MySQL and MariaDB, write to a `table`.";
+        return Err(Error::unsupported(message).field("settings"));
+    }
     let text = statement.template.text.clone();
     let options = r#"{"describe":true,"statement":true}"#;
     let columns = prepared_as(settings, text, options)?;
@@ -23,7 +27,7 @@ pub(super) fn describe(
             let table = statement.table.as_deref();
             sqlite::add_returned(settings, table, columns, &mut described)?;
         }
-        Dialect::Postgresql => postgresql::add_columns(settings, columns, &mut described)?,
+        _ => postgresql::add_columns(settings, columns, &mut described)?,
     }
     let mut shape = Shape::new(settings.name());
     shape.left_out = described.left_out;

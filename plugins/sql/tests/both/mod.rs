@@ -1,4 +1,4 @@
-//! Asks both databases the same, through the connections that adapters are given.
+//! Asks all databases the same, through the connections that adapters are given.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use weir_plugin_sdk::{
 };
 use weir_sql::Sql;
 
-use crate::server::Server;
+use crate::{mariadb::MariadbServer, server::Server};
 
 /// The same rows in a database of each kind.
 pub(crate) struct Both {
@@ -26,12 +26,15 @@ pub(crate) struct Both {
     meanwhile: Rc<RefCell<Option<String>>>,
     sqlite: Arc<sql::SqlConnection>,
     postgresql: Arc<sql::SqlConnection>,
+    /// A database of MariaDB and its URL, where a test has one.
+    mysql: Option<(String, Arc<sql::SqlConnection>)>,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) enum Which {
     Sqlite,
     Postgresql,
+    Mysql,
 }
 
 impl Both {
@@ -60,7 +63,27 @@ impl Both {
                 write: true,
                 pool_max: None,
             }),
+            mysql: None,
         }
+    }
+
+    /// Makes a database of MariaDB too, which is then asked whatever the others are.
+    pub(crate) fn with_mysql(mut self, script: &str) -> Self {
+        let server = MariadbServer::shared();
+        let url = server.database();
+        server.script(&url, script);
+        let sql = connect(ConnectionConfig::Mysql {
+            url: url.clone(),
+            write: true,
+            pool_max: None,
+        });
+        self.mysql = Some((url, sql));
+        self
+    }
+
+    pub(crate) fn fill_mysql(&self, script: &str) {
+        let (url, _) = self.mysql.as_ref().expect("a database of MariaDB");
+        MariadbServer::shared().script(url, script);
     }
 
     /// Runs a script in each database, as somebody else does.
@@ -78,7 +101,7 @@ impl Both {
         rusqlite::Connection::open(self.folder.path().join("data.db")).expect("opened")
     }
 
-    /// Returns what both answer; panics if they differ.
+    /// Returns what all answer; panics if they differ.
     pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
         &self,
         act: impl Fn() -> Result<T, Error>,
@@ -95,6 +118,10 @@ impl Both {
             sqlite, postgresql,
             "SQLite (left) and PostgreSQL (right) differ"
         );
+        if self.mysql.is_some() {
+            let mysql = bare(self.on(Which::Mysql, &act));
+            assert_eq!(sqlite, mysql, "SQLite (left) and MariaDB (right) differ");
+        }
         sqlite
     }
 
@@ -106,6 +133,12 @@ impl Both {
         let database = match which {
             Which::Sqlite => self.sqlite.clone(),
             Which::Postgresql => self.postgresql.clone(),
+            Which::Mysql => self
+                .mysql
+                .as_ref()
+                .expect("a database of MariaDB")
+                .1
+                .clone(),
         };
         let runtime = self.runtime.handle().clone();
         let (server, meanwhile) = (Rc::clone(&self.server), Rc::clone(&self.meanwhile));

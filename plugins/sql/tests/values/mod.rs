@@ -17,20 +17,28 @@ fn the_limits_of_each_type_are_shown_and_found() {
             Type::Integer,
             "INTEGER PRIMARY KEY",
             "int PRIMARY KEY",
+            "int PRIMARY KEY",
         ),
         (
             "name",
             Type::String,
             "TEXT NOT NULL",
             "text COLLATE \"en-x-icu\" NOT NULL",
+            "varchar(100) NOT NULL",
         ),
-        ("amount", Type::Decimal, "TEXT", "numeric"),
-        ("big", Type::Decimal, "TEXT", "numeric"),
-        ("count", Type::Integer, "INTEGER", "bigint"),
-        ("ratio", Type::Number, "REAL", "double precision"),
-        ("day", Type::Date, "DATE", "date"),
-        ("at", Type::Datetime, "DATETIME", "timestamptz"),
-        ("flag", Type::Boolean, "INTEGER", "boolean"),
+        ("amount", Type::Decimal, "TEXT", "numeric", "decimal(30,5)"),
+        ("big", Type::Decimal, "TEXT", "numeric", "decimal(30,0)"),
+        ("count", Type::Integer, "INTEGER", "bigint", "bigint"),
+        ("ratio", Type::Number, "REAL", "double precision", "double"),
+        ("day", Type::Date, "DATE", "date", "date"),
+        (
+            "at",
+            Type::Datetime,
+            "DATETIME",
+            "timestamptz",
+            "datetime(6)",
+        ),
+        ("flag", Type::Boolean, "INTEGER", "boolean", "boolean"),
     ];
     #[rustfmt::skip]
     let rows = [
@@ -40,17 +48,21 @@ fn the_limits_of_each_type_are_shown_and_found() {
         ["4", "", "-0.001", "-9007199254740993", "0", "-2.5", "1970-01-01", "1970-01-01T00:00:00Z", "false"],
         ["5", "two\nlines\u{feff} %_\\'\"", "0.07", "1", "7", "1e21", "2024-02-29", "2024-03-02T12:00:00.5Z", "true"],
     ];
-    let native = columns.map(|(name, _, sqlite, postgresql)| {
-        [format!("{name} {sqlite}"), format!("{name} {postgresql}")]
+    let native = columns.map(|(name, _, sqlite, postgresql, mysql)| {
+        [sqlite, postgresql, mysql].map(|native| format!("{name} {native}"))
     });
-    let [sqlite, postgresql] = [0, 1].map(|which| {
+    let [sqlite, postgresql, mysql] = [0, 1, 2].map(|which| {
         native
             .each_ref()
             .map(|both| both[which].as_str())
             .join(", ")
     });
-    let mut script = format!("CREATE TABLE edges ({postgresql});");
-    let both = Both::filled(&format!("CREATE TABLE edges ({sqlite})"), "");
+    let mut script = String::new();
+    let both = Both::filled(
+        &format!("CREATE TABLE edges ({sqlite})"),
+        &format!("CREATE TABLE edges ({postgresql});"),
+    )
+    .with_mysql(&format!("CREATE TABLE edges ({mysql});"));
     let database = both.sqlite_file();
     let insert = format!(
         "INSERT INTO edges VALUES ({})",
@@ -73,8 +85,10 @@ fn the_limits_of_each_type_are_shown_and_found() {
         database
             .execute(&insert, rusqlite::params_from_iter(values))
             .expect("inserted");
-        let values = cells().map(|(_, cell, null)| match null {
+        let values = cells().map(|(kind, cell, null)| match null {
             true => "NULL".to_owned(),
+            _ if kind == Type::Boolean => cell.to_owned(),
+            _ if kind == Type::Datetime => format!("'{}'", cell.trim_end_matches('Z')),
             false => format!("'{}'", cell.replace('\'', "''")),
         });
         script += &format!(
@@ -82,7 +96,8 @@ fn the_limits_of_each_type_are_shown_and_found() {
             values.collect::<Vec<_>>().join(", ")
         );
     }
-    both.fill("", &script);
+    both.fill("", &format!("SET TimeZone = 'UTC'; {script}"));
+    both.fill_mysql(&script);
     // The contract says the types, the database its own names for them.
     let open = || {
         let settings = r#"{"connection":"db","table":"edges"}"#;
@@ -402,7 +417,10 @@ fn one_of_takes_many_values() {
     let both = Both::filled(
         &format!("CREATE TABLE many (id INTEGER PRIMARY KEY, at DATETIME); {rows}"),
         &format!("CREATE TABLE many (id int PRIMARY KEY, at timestamp); {rows}"),
-    );
+    )
+    .with_mysql(&format!(
+        "CREATE TABLE many (id int PRIMARY KEY, at timestamp); {rows}"
+    ));
     let moments: Vec<Value> = moments
         .iter()
         .map(|at| format!("{}Z", at.replace(' ', "T")).into())

@@ -1,0 +1,456 @@
+//! A column in the words of MySQL and MariaDB.
+//!
+//! Texts are compared as their bytes: every collation that both servers know takes a text and the same with blanks behind it
+//! for one. A time without a zone is compared as the clocks of the zone show it, since neither server reliably knows
+//! zones.
+
+use weir_plugin_sdk::value::{Datetime, Value};
+use weir_plugin_sdk::{Error, Field, Type, Zone};
+
+use crate::settings::quoted;
+use crate::statement::Builder;
+
+/// The first day that both have. A date of zeros comes before it, and is null to the value table.
+const FIRST_DAY: &str = "DATE '0000-01-01'";
+const FIRST_MOMENT: &str = "TIMESTAMP '0000-01-01 00:00:00'";
+/// The most digits of a decimal, and of those behind the point.
+const DIGITS_MAX: usize = 65;
+const PLACES_MAX: usize = 30;
+/// Clocks are set back by two hours at most.
+const SET_BACK_MAX_MINUTES: u32 = 121;
+
+/// Returns the type of a column by its name in the catalogue; `None` for bytes, which have no place in the value table.
+pub(crate) fn kind(native: &str) -> Option<Type> {
+    Some(match base(native) {
+        "tinyint" if native.starts_with("tinyint(1)") => Type::Boolean,
+        "bit" if native.starts_with("bit(1)") => Type::Boolean,
+        "tinyint" | "smallint" | "mediumint" | "int" | "year" => Type::Integer,
+        // The value may exceed 2^53; a contract that knows better says `integer`.
+        "bigint" | "decimal" => Type::Decimal,
+        "float" | "double" => Type::Number,
+        "date" => Type::Date,
+        "datetime" | "timestamp" => Type::Datetime,
+        "json" => Type::Json,
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "geometry"
+        | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring"
+        | "multipolygon" | "geometrycollection" | "vector" => return None,
+        _ => Type::String,
+    })
+}
+
+/// Returns the name of a type without its size and what comes behind.
+fn base(native: &str) -> &str {
+    native.split(['(', ' ']).next().unwrap_or_default()
+}
+
+/// A value of a condition as a column can hold it.
+enum BoundOperand {
+    /// The place of the value.
+    Exact(String),
+    /// No value of the column equals it: those that come behind it begin with the one at this place.
+    Before(String),
+    /// As before, but they begin behind the one at this place.
+    Behind(String),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct MysqlColumn<'a> {
+    pub(crate) field: &'a Field,
+    pub(crate) zone: &'a str,
+}
+
+impl MysqlColumn<'_> {
+    fn name(&self) -> String {
+        quoted(&self.field.key)
+    }
+
+    fn native(&self) -> &str {
+        self.field.native.as_deref().unwrap_or_default()
+    }
+
+    fn base(&self) -> &str {
+        base(self.native())
+    }
+
+    /// Returns `true` for a column of integers, whatever the shape makes of them.
+    fn is_whole(&self) -> bool {
+        matches!(
+            self.base(),
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year"
+        )
+    }
+
+    fn is_numeric(&self) -> bool {
+        self.is_whole() || matches!(self.base(), "decimal" | "float" | "double")
+    }
+
+    /// Returns the expression for a SELECT list, which the connection can encode without losing anything.
+    pub(crate) fn read(&self) -> String {
+        let name = self.name();
+        match (self.field.kind, self.base()) {
+            (Type::Integer | Type::Number | Type::Decimal | Type::Boolean, "bit") => {
+                format!("({name} + 0)")
+            }
+            (Type::Integer | Type::Number | Type::Decimal | Type::Boolean, _)
+                if self.is_numeric() =>
+            {
+                name
+            }
+            _ => match self.finite() {
+                Some(finite) => format!("CASE WHEN {finite} THEN {} END", self.text()),
+                None => self.text(),
+            },
+        }
+    }
+
+    /// Returns the value as a text.
+    fn text(&self) -> String {
+        let name = self.name();
+        match self.base() {
+            // A session's times are UTC's.
+            "timestamp" => self.at_utc(&name),
+            // A fraction has no zeros at its end.
+            "time" if self.native().starts_with("time(") => {
+                format!("TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST({name} AS CHAR)))")
+            }
+            "bit" => {
+                let size = self.native().trim_start_matches("bit(");
+                let size: u32 = size.trim_end_matches(')').parse().unwrap_or(1);
+                format!("LPAD(BIN({name} + 0), {size}, '0')")
+            }
+            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum"
+            | "set" => name,
+            _ => format!("CAST({name} AS CHAR)"),
+        }
+    }
+
+    fn at_utc(&self, moment: &str) -> String {
+        match self.base() {
+            "timestamp" => format!("CONCAT(CAST({moment} AS CHAR), '+00')"),
+            _ => format!("CAST({moment} AS CHAR)"),
+        }
+    }
+
+    /// Returns the expression that is ordered and looked at for nulls, as the value table does.
+    pub(crate) fn compared(&self) -> String {
+        let plain = self.plain();
+        match self.finite() {
+            Some(finite) => format!("(CASE WHEN {finite} THEN {plain} END)"),
+            None => plain,
+        }
+    }
+
+    /// Returns the expression that is compared with a value.
+    pub(crate) fn plain(&self) -> String {
+        let name = self.name();
+        match self.field.kind {
+            Type::String => format!("CAST(CONVERT({} USING utf8mb4) AS BINARY)", self.text()),
+            Type::Integer | Type::Decimal | Type::Number | Type::Boolean
+                if self.base() == "bit" =>
+            {
+                format!("({name} + 0)")
+            }
+            Type::Integer | Type::Decimal if !self.is_numeric() => {
+                format!("CAST({name} AS DECIMAL({DIGITS_MAX}, {PLACES_MAX}))")
+            }
+            Type::Number if !self.is_numeric() => format!("CAST({name} AS DOUBLE)"),
+            Type::Date if self.base() != "date" => format!("CAST({name} AS DATE)"),
+            Type::Datetime if !self.is_moment() => format!("CAST({name} AS DATETIME(6))"),
+            _ => name,
+        }
+    }
+
+    fn is_moment(&self) -> bool {
+        matches!(self.base(), "datetime" | "timestamp")
+    }
+
+    /// Returns the condition for values that are not null to the value table, which has no date of zeros.
+    pub(crate) fn finite(&self) -> Option<String> {
+        let name = self.name();
+        match (self.field.kind, self.base()) {
+            (Type::Date, "date") => Some(format!("{name} >= {FIRST_DAY}")),
+            (Type::Datetime, "datetime" | "timestamp") => Some(format!("{name} >= {FIRST_MOMENT}")),
+            _ => None,
+        }
+    }
+
+    /// Returns two conditions, one of which each row meets: that there is a value, and that there is none. Neither server
+    /// puts nulls last by itself, so an index serves the order of either alone.
+    pub(crate) fn split(&self) -> Option<(String, String)> {
+        let name = self.name();
+        match self.finite() {
+            Some(finite) => {
+                let others = format!("({name} IS NULL OR NOT ({finite}))");
+                Some((finite, others))
+            }
+            None if self.field.nullable && self.is_numeric() => {
+                Some((format!("{name} IS NOT NULL"), format!("{name} IS NULL")))
+            }
+            None => None,
+        }
+    }
+
+    pub(crate) fn may_be_null(&self) -> bool {
+        self.field.nullable
+            || self.finite().is_some()
+            || (self.field.kind != Type::String && !self.is_numeric())
+    }
+
+    /// Returns the day of a date or a moment, in the collection's zone; `None` where the server would have to know the zone.
+    pub(crate) fn day(&self) -> Option<String> {
+        let compared = self.compared();
+        match (self.field.kind, self.base()) {
+            (Type::Date, _) => Some(compared),
+            (_, "timestamp") => match self.zone {
+                "UTC" => Some(format!("DATE({compared})")),
+                zone => {
+                    let minutes = offset_minutes(zone)?;
+                    Some(format!("DATE({compared} + INTERVAL {minutes} MINUTE)"))
+                }
+            },
+            _ => Some(format!("DATE({compared})")),
+        }
+    }
+
+    /// Returns the expression for what equal values have in common, and what rows are grouped by where that is another.
+    pub(crate) fn grouped(&self) -> (String, Option<String>) {
+        match self.field.kind {
+            // Texts are equal by their bytes, which are no text to read.
+            Type::String => (self.read(), Some(self.plain())),
+            Type::Integer | Type::Decimal | Type::Number if !self.is_numeric() => {
+                (self.compared(), None)
+            }
+            _ => (self.read(), None),
+        }
+    }
+
+    /// Returns the expression for the smallest or the largest value, as a connection can encode it.
+    pub(crate) fn edge(&self, function: &str) -> String {
+        let edge = format!("{function}({})", self.compared());
+        match self.field.kind {
+            Type::Datetime => self.at_utc(&edge),
+            Type::Date => format!("CAST({edge} AS CHAR)"),
+            Type::String => format!("CONVERT({edge} USING utf8mb4)"),
+            _ => edge,
+        }
+    }
+
+    /// Returns the expressions for the sum, the most decimal places of a value, and the number of values of another type.
+    pub(crate) fn sum(&self) -> [String; 3] {
+        let compared = self.compared();
+        let none = || "0".to_owned();
+        if self.field.kind == Type::Number {
+            let sum = match self.base() {
+                "float" | "double" => format!("SUM({compared})"),
+                _ => format!("SUM(CAST({compared} AS DOUBLE))"),
+            };
+            return [sum, none(), none()];
+        }
+        if self.is_whole() {
+            return [format!("SUM({compared})"), none(), none()];
+        }
+        let text = format!("CAST({compared} AS CHAR)");
+        let places = format!(
+            "IF(LOCATE('.', {text}) = 0, 0, CHAR_LENGTH(TRIM(TRAILING '0' FROM SUBSTRING_INDEX({text}, '.', -1))))"
+        );
+        [
+            format!("SUM({compared})"),
+            format!("COALESCE(MAX({places}), 0)"),
+            none(),
+        ]
+    }
+
+    /// Returns the condition for `=`, which an index on the column can serve if that is exact.
+    pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        let BoundOperand::Exact(operand) = self.bound(value, builder)? else {
+            return None;
+        };
+        let exact = format!("{} = {operand}", self.plain());
+        match value {
+            // The index is asked in the column's collation, to which two spellings may be equal.
+            Value::Text(text) if self.native().ends_with(" charset utf8mb4") => {
+                let place = builder.bind(text.as_ref());
+                Some(format!("({} = {place} AND {exact})", self.name()))
+            }
+            _ => Some(exact),
+        }
+    }
+
+    /// Returns the condition for another comparison than `=`.
+    pub(crate) fn compares(
+        &self,
+        operator: &str,
+        value: &Value<'_>,
+        builder: &mut Builder,
+    ) -> Option<String> {
+        let plain = self.plain();
+        let is_behind = operator.starts_with('>');
+        let compared = match (self.bound(value, builder)?, operator) {
+            (BoundOperand::Exact(operand), _) => format!("{plain} {operator} {operand}"),
+            (_, "<>") => return None,
+            (BoundOperand::Before(operand), _) => {
+                format!("{plain} {} {operand}", if is_behind { ">=" } else { "<" })
+            }
+            (BoundOperand::Behind(operand), _) => {
+                format!("{plain} {} {operand}", if is_behind { ">" } else { "<=" })
+            }
+        };
+        Some(match self.finite() {
+            Some(finite) => format!("({compared} AND {finite})"),
+            None => compared,
+        })
+    }
+
+    /// Binds a value that the column's type holds.
+    pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        match self.bound(value, builder)? {
+            BoundOperand::Exact(operand) => Some(operand),
+            _ => None,
+        }
+    }
+
+    fn bound(&self, value: &Value<'_>, builder: &mut Builder) -> Option<BoundOperand> {
+        Some(BoundOperand::Exact(match value {
+            Value::Null | Value::Json(_) | Value::Unfit(_) => return None,
+            Value::Boolean(value) => builder.bind(i64::from(*value)),
+            Value::Integer(value) => match i64::try_from(*value) {
+                Ok(value) => builder.bind(value),
+                Err(_) => decimal(&value.to_string(), builder),
+            },
+            Value::Decimal(value) => match value.to_integer().map(i64::try_from) {
+                Some(Ok(value)) if self.is_whole() => builder.bind(value),
+                _ => decimal(value.as_str(), builder),
+            },
+            Value::Number(value) if self.base() == "float" => {
+                format!("CAST({} AS FLOAT)", builder.bind(*value))
+            }
+            Value::Number(value) => builder.bind(*value),
+            Value::Text(value) => format!("CAST({} AS BINARY)", builder.bind(value.as_ref())),
+            Value::Date(value) => return Some(self.bound_day(value, builder)),
+            Value::Datetime(value) => return self.bound_moment(value, builder),
+        }))
+    }
+
+    fn bound_day(&self, day: &str, builder: &mut Builder) -> BoundOperand {
+        let mut cast = |day: &str| format!("CAST({} AS DATE)", builder.bind(day));
+        match day {
+            // The year 0000 has no such day here.
+            "0000-02-29" => BoundOperand::Before(cast("0000-03-01")),
+            day => BoundOperand::Exact(cast(day)),
+        }
+    }
+
+    /// Binds a moment as the column shows it: UTC's, or as the clocks of the zone show it.
+    fn bound_moment(&self, moment: &Datetime, builder: &mut Builder) -> Option<BoundOperand> {
+        let utc = moment.to_string();
+        let mut cast = |moment: &str| {
+            format!(
+                "CAST({} AS DATETIME(6))",
+                builder.bind(moment.replace('T', " "))
+            )
+        };
+        let (local, is_first_reading) = match self.base() {
+            "timestamp" => (utc.trim_end_matches('Z').to_owned(), true),
+            _ => {
+                let zone = Zone::parse(self.zone).ok()?;
+                let local = moment.to_local(&zone)?;
+                let is_first_reading = Datetime::parse(&local, &zone) == Some(*moment);
+                if !is_first_reading && let Some(behind) = behind_set_back(&local, moment, &zone) {
+                    return Some(BoundOperand::Before(cast(&behind)));
+                }
+                (local, is_first_reading)
+            }
+        };
+        if local.starts_with("0000-02-29") {
+            return Some(BoundOperand::Before(cast("0000-03-01 00:00:00")));
+        }
+        // The servers keep millionths of a second.
+        Some(match local.char_indices().nth(26) {
+            Some((end, _)) => BoundOperand::Behind(cast(&local[..end])),
+            None if is_first_reading => BoundOperand::Exact(cast(&local)),
+            None => BoundOperand::Behind(cast(&local)),
+        })
+    }
+
+    /// Binds a value to be written.
+    pub(crate) fn written(
+        &self,
+        value: &Value<'_>,
+        builder: &mut Builder,
+    ) -> Result<String, Error> {
+        let unfit = || {
+            let message = format!("The value of {:?} does not fit its column.", self.field.key);
+            Error::invalid(message).field(&self.field.key)
+        };
+        Ok(match value {
+            Value::Null => "NULL".to_owned(),
+            Value::Unfit(_) => return Err(unfit()),
+            Value::Boolean(value) => builder.bind(i64::from(*value)),
+            // Of a year of two digits the servers make one of this century or the last.
+            Value::Integer(1..=1900) if self.base() == "year" => return Err(unfit()),
+            Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
+            Value::Number(value) => builder.bind(*value),
+            Value::Decimal(value) => builder.bind(value.as_str()),
+            Value::Text(text) if self.base() == "bit" => {
+                if text.is_empty() || text.len() > 64 || text.bytes().any(|bit| bit > b'1') {
+                    return Err(unfit());
+                }
+                format!(
+                    "CAST(CONV({}, 2, 10) AS UNSIGNED)",
+                    builder.bind(text.as_ref())
+                )
+            }
+            Value::Text(text) | Value::Date(text) | Value::Json(text) => {
+                builder.bind(text.as_ref())
+            }
+            Value::Datetime(value) if self.base() == "timestamp" => {
+                builder.bind(value.to_string().trim_end_matches('Z').replace('T', " "))
+            }
+            Value::Datetime(value) if self.base() == "datetime" => {
+                let local = value.to_local(&Zone::parse(self.zone)?).ok_or_else(unfit)?;
+                builder.bind(local.replace('T', " "))
+            }
+            Value::Datetime(value) => builder.bind(value.to_string()),
+        })
+    }
+}
+
+/// Binds a decimal with as many digits as it has. One with more than the servers have is compared as a double.
+fn decimal(text: &str, builder: &mut Builder) -> String {
+    let digits = text.trim_start_matches(['-', '+']);
+    let (whole, places) = digits.split_once('.').unwrap_or((digits, ""));
+    let size = whole.len() + places.len();
+    match size <= DIGITS_MAX && places.len() <= PLACES_MAX {
+        true => format!(
+            "CAST({} AS DECIMAL({size}, {}))",
+            builder.bind(text),
+            places.len()
+        ),
+        false => builder.bind(text.parse::<f64>().unwrap_or(f64::MAX)),
+    }
+}
+
+/// Returns the first time on the clocks, behind those that they show twice, that is not before a moment.
+fn behind_set_back(local: &str, moment: &Datetime, zone: &Zone) -> Option<String> {
+    let minute = local.get(..16)?;
+    let (date, clock) = minute.split_once('T')?;
+    let (hour, minute) = clock.split_once(':')?;
+    let first = hour.parse::<u32>().ok()? * 60 + minute.parse::<u32>().ok()?;
+    let clocks = (1..=SET_BACK_MAX_MINUTES).map(|more| first + more);
+    // Clocks are not set back over midnight into the day before last; what is behind midnight is another day's.
+    let mut times = clocks
+        .take_while(|minutes| *minutes < 24 * 60)
+        .map(|minutes| format!("{date}T{:02}:{:02}:00", minutes / 60, minutes % 60));
+    times.find(|time| Datetime::parse(time, zone).is_some_and(|time| time >= *moment))
+}
+
+/// Returns the minutes of an offset such as `+05:30`.
+fn offset_minutes(zone: &str) -> Option<i32> {
+    let (sign, clock) = match zone.strip_prefix('-') {
+        Some(clock) => (-1, clock),
+        None => (1, zone.strip_prefix('+')?),
+    };
+    let (hours, minutes) = clock.split_once(':').unwrap_or((clock, "0"));
+    let minutes = hours.parse::<i32>().ok()? * 60 + minutes.parse::<i32>().ok()?;
+    Some(sign * minutes)
+}

@@ -1,0 +1,400 @@
+//! What MySQL and MariaDB alone have: types, dates of zeros, collations that take different texts for one.
+
+use weir_plugin_sdk::{
+    Adapter, Change, Comparison, Condition, Order, Query, Shape, SummaryQuery, Verb, serde_json,
+    serde_json::{Value, json},
+    summary::{DateStep, SummaryFunction, SummaryGroup, SummaryMeasure},
+    testing,
+};
+use weir_sql::Sql;
+
+use crate::both::{Both, Which, describe, object, open, outline, show, walk, write};
+
+const SETTINGS: &str = r#"{"connection":"db","table":"kinds"}"#;
+
+fn read(both: &Both, table: &str, query: &Query) -> String {
+    let page = both.on(Which::Mysql, || open(table)?.read(query).map(show));
+    page.expect(table).0
+}
+
+fn where_is(column: &str, comparison: Comparison, value: impl Into<Value>) -> Query {
+    Query {
+        conditions: vec![Condition::new(column, comparison, value.into())],
+        columns: vec!["id".into()],
+        limit: 100,
+        ..Query::default()
+    }
+}
+
+#[test]
+fn types_of_its_own_have_a_place() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE kinds (id int AUTO_INCREMENT PRIMARY KEY, u int unsigned, y year, t time, tf time(3), b bit(1), bits bit(4),
+            e enum('small', 'LARGE'), s set('p', 'q'), j json, l varchar(9) CHARACTER SET latin1, f float, zone timestamp(3) NULL,
+            odd boolean, flag boolean, uu uuid, big bigint unsigned, raw varbinary(3));
+         INSERT INTO kinds VALUES (1, 4294967295, 2024, '07:08:09', '-10:00:00.5', 1, b'0101', 'LARGE', 'p,q', '{\"a\": [1.50]}', 'ü',
+            0.1, '2024-05-06 07:08:09.5', 2, 1, '123e4567-e89b-12d3-a456-426655440000', 18446744073709551615, x'00');
+         INSERT INTO kinds (id) VALUES (2);",
+    );
+    let shape = both
+        .on(Which::Mysql, || describe(SETTINGS))
+        .expect("described");
+    assert_eq!(
+        outline(&shape),
+        "id:Integer! u:Integer y:Integer t:String tf:String b:Boolean bits:String e:String s:String j:Json l:String f:Number \
+         zone:Datetime odd:Integer flag:Boolean uu:String big:Decimal key=id write=create,update,delete read_only=None"
+    );
+    assert_eq!(shape.left_out, ["raw"]);
+    let whole = concat!(
+        r#"{"id":1,"u":4294967295,"y":2024,"t":"07:08:09","tf":"-10:00:00.5","b":true,"bits":"0101","e":"LARGE","s":"p,q","#,
+        r#""j":{"a":[1.50]},"l":"ü","f":0.1,"zone":"2024-05-06T07:08:09.5Z","odd":2,"flag":true,"#,
+        r#""uu":"123e4567-e89b-12d3-a456-426655440000","big":"18446744073709551615"}"#
+    );
+    let one = Query {
+        conditions: vec![Condition::new("id", Comparison::Equals, 1)],
+        limit: 9,
+        ..Query::default()
+    };
+    assert_eq!(read(&both, "kinds", &one), format!("[{whole}]"));
+    let record: Value = serde_json::from_str(whole).expect("JSON");
+    for (column, value) in object(record.clone()) {
+        if column != "j" {
+            let found = read(
+                &both,
+                "kinds",
+                &where_is(&column, Comparison::Equals, value),
+            );
+            assert_eq!(found, r#"[{"id":1}]"#, "{column}");
+        }
+        // Each order is walked to its end, nulls last.
+        if column != "j" {
+            let query = Query {
+                order: vec![Order::parse(&column)],
+                columns: vec!["id".into()],
+                limit: 1,
+                ..Query::default()
+            };
+            assert_eq!(read(&both, "kinds", &query), r#"[{"id":1}]"#, "by {column}");
+        }
+    }
+    for (column, value) in [("l", "日"), ("e", "large"), ("t", "7:08:09"), ("l", "ü ")] {
+        let found = read(&both, "kinds", &where_is(column, Comparison::Equals, value));
+        assert_eq!(found, "[]", "{column} = {value}");
+    }
+    let mut copy = object(record);
+    copy.remove("id");
+    let written = both.on(Which::Mysql, || {
+        write(
+            "kinds",
+            Verb::Create,
+            json!({}),
+            Value::Object(copy.clone()),
+        )
+    });
+    assert_eq!(
+        written.expect("written"),
+        whole
+            .replace("\"id\":1,", "\"id\":3,")
+            .replace("1.50", "1.5")
+    );
+    for (column, value) in [
+        ("e", json!("huge")),
+        ("bits", json!("0102")),
+        ("l", json!("日")),
+        ("y", json!(1)),
+    ] {
+        let refused = both.on(Which::Mysql, || {
+            write(
+                "kinds",
+                Verb::Update,
+                json!({"id": 3}),
+                json!({column: value}),
+            )
+        });
+        let refused = refused.expect_err(column);
+        assert_eq!(
+            (refused.code.as_str(), refused.field.as_deref()),
+            ("invalid", Some(column))
+        );
+    }
+}
+
+#[test]
+fn records_are_written_whatever_their_key_is() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE made (id varchar(40) DEFAULT (uuid()) PRIMARY KEY, v text DEFAULT 'x');
+         CREATE TABLE keyless (v text, n int DEFAULT 7);
+         CREATE TABLE named (id int PRIMARY KEY, code int, UNIQUE KEY uq_code (code)); INSERT INTO named VALUES (1, 1);
+         CREATE TABLE swallowed (id int PRIMARY KEY);
+         CREATE TRIGGER moved BEFORE INSERT ON swallowed FOR EACH ROW SET NEW.id = NEW.id + 1;",
+    );
+    let create = |table: &str, record: Value| {
+        both.on(Which::Mysql, || {
+            write(table, Verb::Create, json!({}), record)
+        })
+    };
+    let made = create("made", json!({})).expect("made");
+    assert!(made.contains(r#","v":"x"}"#) && made.len() > 50, "{made}");
+    let given = create("made", json!({"id": "a"})).expect("given");
+    assert_eq!(given, r#"{"id":"a","v":"x"}"#);
+    let keyless = create("keyless", json!({"v": "y"})).expect("keyless");
+    assert_eq!(keyless, r#"{"v":"y","n":7}"#);
+    let taken = create("named", json!({"id": 2, "code": 1})).expect_err("taken");
+    assert_eq!((taken.code.as_str(), taken.field), ("conflict", None));
+    assert_eq!(taken.message, "There is a record with this value already.");
+    // A record that is not shown under its key is not written.
+    let moved = create("swallowed", json!({"id": 1})).expect_err("moved");
+    assert!(moved.is("upstream_error"), "{moved:?}");
+    assert_eq!(
+        read(
+            &both,
+            "swallowed",
+            &Query {
+                limit: 9,
+                ..Query::default()
+            }
+        ),
+        "[]"
+    );
+    let renamed = both.on(Which::Mysql, || {
+        let table = open("made")?;
+        table.write(&Change {
+            key: object(json!({"id": "a"})),
+            record: object(json!({"id": "b"})),
+            ..Change::new(Verb::Update)
+        })
+    });
+    assert_eq!(renamed.expect("renamed"), r#"{"id":"b","v":"x"}"#);
+}
+
+#[test]
+fn dates_of_zeros_are_null() {
+    let both = Both::filled(
+        "CREATE TABLE zeros (id INTEGER PRIMARY KEY, day DATE, at DATETIME);
+         INSERT INTO zeros VALUES (1, NULL, NULL), (2, '2024-02-29', '2024-02-29 01:02:03'), (3, NULL, NULL)",
+        "CREATE TABLE zeros (id int PRIMARY KEY, day date, at timestamp);
+         INSERT INTO zeros VALUES (1, NULL, NULL), (2, '2024-02-29', '2024-02-29 01:02:03'), (3, NULL, NULL)",
+    )
+    .with_mysql(
+        "SET sql_mode = '';
+         CREATE TABLE zeros (id int PRIMARY KEY, day date NOT NULL DEFAULT '0000-00-00', at datetime NOT NULL DEFAULT '0000-00-00 00:00:00');
+         INSERT INTO zeros VALUES (1, '0000-00-00', '0000-00-00'), (2, '2024-02-29', '2024-02-29 01:02:03'), (3, '0000-00-00', '0000-00-00')",
+    );
+    let described = both
+        .same(|| describe(r#"{"connection":"db","table":"zeros"}"#).map(|shape| outline(&shape)));
+    assert!(
+        described
+            .expect("described")
+            .starts_with("id:Integer! day:Date at:Datetime ")
+    );
+    for by in ["day", "-day", "at", "-at"] {
+        let whole = walk(&both, "zeros", &[Order::parse(by)], 100);
+        let ids: Vec<_> = whole.iter().map(|record| &record[..7]).collect();
+        assert_eq!(ids, [2, 1, 3].map(|id| format!("{{\"id\":{id}")), "{by}");
+        assert_eq!(walk(&both, "zeros", &[Order::parse(by)], 1), whole, "{by}");
+    }
+    for (comparison, value, found) in [
+        (Comparison::IsEmpty, json!(true), "1,3"),
+        (Comparison::AtMost, json!("2024-12-31"), "2"),
+        (Comparison::AtLeast, json!("0000-02-29"), "2"),
+        (Comparison::NotEquals, json!("2024-02-28"), "2"),
+    ] {
+        let query = where_is("day", comparison, value);
+        let page = both
+            .same(|| open("zeros")?.read(&query).map(show))
+            .expect("a page");
+        let ids = page.0.replace("{\"id\":", "").replace('}', "");
+        assert_eq!(ids, format!("[{found}]"), "{comparison}");
+    }
+}
+
+/// Texts that the column's collation takes for one are different texts to the value table.
+#[test]
+fn texts_are_compared_and_grouped_by_their_bytes() {
+    let rows = "INSERT INTO words VALUES (1, 'a'), (2, 'A'), (3, 'a '), (4, 'á'), (5, NULL), (6, 'a'), (7, '');";
+    let both = Both::filled(
+        &format!("CREATE TABLE words (id INTEGER PRIMARY KEY, word TEXT); {rows}"),
+        &format!("CREATE TABLE words (id int PRIMARY KEY, word text); {rows}"),
+    )
+    .with_mysql(&format!(
+        "CREATE TABLE words (id int PRIMARY KEY, word varchar(9), KEY (word)); {rows}"
+    ));
+    for by in ["word", "-word"] {
+        let whole = walk(&both, "words", &[Order::parse(by)], 100);
+        assert_eq!(walk(&both, "words", &[Order::parse(by)], 1), whole);
+    }
+    for (comparison, value, count) in [
+        (Comparison::Equals, "a", 2),
+        (Comparison::Equals, "a ", 1),
+        (Comparison::NotEquals, "a", 4),
+        (Comparison::Contains, " ", 1),
+        (Comparison::ContainsCi, "A", 4),
+        (Comparison::StartsWith, "a", 3),
+        (Comparison::AtLeast, "b", 1),
+    ] {
+        let query = where_is("word", comparison, value);
+        let page = both
+            .same(|| open("words")?.read(&query).map(show))
+            .expect("a page");
+        assert_eq!(
+            page.0.matches("id").count(),
+            count,
+            "{comparison} {value}: {}",
+            page.0
+        );
+    }
+    let summary = SummaryQuery {
+        groups: vec![SummaryGroup {
+            name: "word".to_owned(),
+            column: "word".to_owned(),
+            step: None,
+        }],
+        measures: vec![SummaryMeasure {
+            name: "n".to_owned(),
+            function: SummaryFunction::Count,
+            column: None,
+        }],
+        limit: 100,
+        ..SummaryQuery::default()
+    };
+    let groups = both.same(|| Ok(open("words")?.summarize(&summary)?.records));
+    assert_eq!(groups.expect("groups").matches("word").count(), 6);
+    // The index of the column's own collation serves it all the same.
+    let text = both.on(Which::Mysql, || {
+        open("words")?.read(&where_is("word", Comparison::Equals, "a"))?;
+        Ok(testing::sql::statements().pop().expect("a statement").text)
+    });
+    assert!(text.expect("asked").contains("\"word\" = ? AND "));
+}
+
+/// A time that the clocks of a zone show twice is its first reading.
+#[test]
+fn times_are_those_of_the_zone() {
+    let times = [
+        "2024-10-27 01:59:59",
+        "2024-10-27 02:00:00",
+        "2024-10-27 02:30:00",
+        "2024-10-27 02:59:59.5",
+        "2024-10-27 03:00:00",
+        "2024-10-27 03:59:59",
+        "2024-04-07 01:15:00",
+        "2024-04-07 01:45:00",
+        "2024-04-07 02:15:00",
+        "2024-10-27 00:30:00",
+        "2024-10-27 04:30:00",
+        "9998-12-31 23:59:59",
+        "0002-01-01 00:00:00",
+    ];
+    let rows: Vec<_> = times
+        .iter()
+        .enumerate()
+        .map(|(id, time)| format!("({id}, '{time}')"))
+        .collect();
+    let rows = format!("INSERT INTO times VALUES {}", rows.join(", "));
+    let both = Both::filled(
+        &format!("CREATE TABLE times (id INTEGER PRIMARY KEY, at DATETIME); {rows}"),
+        &format!("CREATE TABLE times (id int PRIMARY KEY, at timestamp); {rows}"),
+    )
+    .with_mysql(&format!(
+        "CREATE TABLE times (id int PRIMARY KEY, at datetime(6)); {rows}"
+    ));
+    for zone in [
+        "UTC",
+        "+05:30",
+        "Europe/Vienna",
+        "Australia/Lord_Howe",
+        "Antarctica/Troll",
+    ] {
+        let read = |query: &Query| {
+            let page = both.same(|| {
+                let settings = r#"{"connection":"db","table":"times"}"#;
+                let shape = Shape {
+                    timezone: Some(zone.to_owned()),
+                    ..describe(settings)?
+                };
+                Sql::open(settings, &shape)?.read(query).map(show)
+            });
+            page.expect("a page")
+        };
+        for by in ["at", "-at"] {
+            let mut query = Query {
+                order: vec![Order::parse(by)],
+                limit: 4,
+                ..Query::default()
+            };
+            let mut count = 0;
+            loop {
+                let (records, next) = read(&query);
+                count += records.matches("\"id\"").count();
+                query.cursor = next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(count, times.len(), "{zone} by {by}");
+        }
+        // The second reading of a time is no record's, and comes behind the first.
+        for moment in [
+            "2024-10-27T00:30:00Z",
+            "2024-10-27T01:30:00Z",
+            "2024-10-27T01:59:59.5Z",
+            "2024-04-06T15:10:00Z",
+            "2024-10-27T02:10:00.1234567Z",
+        ] {
+            for comparison in [
+                Comparison::Equals,
+                Comparison::NotEquals,
+                Comparison::AtLeast,
+                Comparison::AtMost,
+            ] {
+                read(&where_is("at", comparison, moment));
+            }
+        }
+    }
+}
+
+#[test]
+fn days_are_counted_in_the_zone_where_it_is_known() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE moments (id int PRIMARY KEY, local datetime(6), at timestamp(6));
+         INSERT INTO moments VALUES (1, '2026-10-04 23:59:59.9999', '2026-10-04 22:00:00')",
+    );
+    let ask = |column: &str, zone: &str, step| {
+        let group = SummaryGroup {
+            name: "g".to_owned(),
+            column: column.to_owned(),
+            step: Some(step),
+        };
+        let query = SummaryQuery {
+            groups: vec![group],
+            limit: 9,
+            ..SummaryQuery::default()
+        };
+        both.on(Which::Mysql, || {
+            let settings = r#"{"connection":"db","table":"moments"}"#;
+            let shape = Shape {
+                timezone: Some(zone.to_owned()),
+                ..describe(settings)?
+            };
+            Ok(Sql::open(settings, &shape)?.summarize(&query)?.records)
+        })
+    };
+    for (column, zone, step, label) in [
+        ("local", "UTC", DateStep::Day, "2026-10-04"),
+        ("local", "Europe/Vienna", DateStep::Week, "2026-W40"),
+        ("at", "UTC", DateStep::Day, "2026-10-04"),
+        ("at", "+02:30", DateStep::Day, "2026-10-05"),
+        ("at", "-01:00", DateStep::Quarter, "2026-Q4"),
+        ("at", "UTC", DateStep::Month, "2026-10"),
+        ("at", "UTC", DateStep::Year, "2026"),
+    ] {
+        let found = ask(column, zone, step).expect("an answer");
+        assert_eq!(
+            found,
+            format!(r#"[{{"g":"{label}"}}]"#),
+            "{column} in {zone}"
+        );
+    }
+    let unknown = ask("at", "Europe/Vienna", DateStep::Day).expect_err("a zone");
+    assert!(unknown.is("unsupported"), "{unknown:?}");
+}
