@@ -63,9 +63,13 @@ struct Options {
     describe: bool,
     expect_rows: Option<u64>,
     /// The read that answers a write, where the database's own statement cannot.
+<<<<<<< ours
     returning: Option<Returning>,
     rows_max: Option<u64>,
     statement: bool,
+=======
+    returning: Option<ReturningRead>,
+>>>>>>> theirs
     /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
     write: bool,
 }
@@ -73,7 +77,7 @@ struct Options {
 /// A read in the transaction of a write.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Returning {
+struct ReturningRead {
     text: String,
     parameters: Box<serde_json::value::RawValue>,
     when: ReadTime,
@@ -213,14 +217,14 @@ impl Prepared {
     }
 }
 
-impl Returning {
+impl ReturningRead {
     fn parameters(&self) -> Result<Vec<parameters::Parameter>, ConnectionError> {
         parameters::read(self.parameters.get())
     }
 }
 
 impl Options {
-    fn returning_at(&self, when: ReadTime) -> Option<&Returning> {
+    fn returning_at(&self, when: ReadTime) -> Option<&ReturningRead> {
         self.returning.as_ref().filter(|read| read.when == when)
     }
 

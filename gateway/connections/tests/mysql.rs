@@ -341,11 +341,11 @@ async fn statements_end_with_their_time_and_their_callers() {
     {
         assert!(
             begin.elapsed() < Duration::from_secs(30),
-            "reads nobody waits for go on"
+            "reads go on without their callers"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // A write that nobody waits for any more goes on.
+    // A write goes on without its caller.
     let slow = "INSERT INTO t (id, v) SELECT 50, 'slow' FROM (SELECT SLEEP(1)) AS s";
     let lost = sql.execute(statement(slow, "[]", 0));
     assert!(
@@ -454,7 +454,7 @@ async fn tls_passwords_and_rights_are_as_they_have_to_be() {
             Err("unavailable"),
         ),
         ("plain:hunter2@", "localhost", "", Err("upstream_error")),
-        ("nobody:hunter2@", "localhost", "", Err("upstream_error")),
+        ("other:hunter2@", "localhost", "", Err("upstream_error")),
         ("secure:secure@", "localhost", "", Ok("true")),
         (
             "secure:secure@",

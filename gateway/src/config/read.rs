@@ -631,10 +631,10 @@ weir.toml:19 at /connections/db/url: must be a text
   hint: write it in quotes
 weir.toml:20 at /connections/db/write: must be true or false
   hint: write it without quotes
-weir.toml:22 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"mysql\", \"http\" or \"files\"
+weir.toml:22 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"mariadb\", \"mysql\", \"http\" or \"files\"
   hint: did you mean \"files\"?
 weir.toml:23 at /connections/web: `kind` is missing
-  hint: write kind = \"sqlite\", \"postgresql\", \"mysql\", \"http\" or \"files\"
+  hint: write kind = \"sqlite\", \"postgresql\", \"mariadb\", \"mysql\", \"http\" or \"files\"
 weir.toml:26 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
   hint: write a number of MB without quotes, such as 64
 weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"

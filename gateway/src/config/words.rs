@@ -37,7 +37,7 @@ pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
     if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
         let missing = (*missing).to_owned();
         let hint = match &*missing {
-            "kind" => "write kind = \"sqlite\", \"postgresql\", \"mysql\", \"http\" or \"files\""
+            "kind" => "write kind = \"sqlite\", \"postgresql\", \"mariadb\", \"mysql\", \"http\" or \"files\""
                 .to_owned(),
             key => format!("write {key} = …"),
         };

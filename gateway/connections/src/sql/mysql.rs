@@ -6,7 +6,7 @@
 //! ([`words`]), and an account that may do so is not used ([`session`]).
 //!
 //! Neither server answers an UPDATE with rows, and MySQL answers no write with any, so a statement may come with another
-//! one that reads the record in the same transaction ([`Returning`]).
+//! one that reads the record in the same transaction ([`ReturningRead`](super::ReturningRead)).
 
 mod address;
 mod error;

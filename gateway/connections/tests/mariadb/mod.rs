@@ -119,7 +119,7 @@ impl MariadbServer {
             let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
             assert!(
                 begin.elapsed() < Duration::from_secs(60),
-                "MariaDB lets nobody in: {error}\n{log}"
+                "MariaDB takes no login: {error}\n{log}"
             );
             thread::sleep(Duration::from_millis(25));
         }

@@ -150,8 +150,8 @@ fn quoted(text: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Returns the name of the index in `Duplicate entry '1' for key 't.code'`, which is its first column's unless somebody
-/// gave it another. A primary key's says nothing.
+/// Returns the name of the index in `Duplicate entry '1' for key 't.code'`, which is its first column's unless it was
+/// given another. A primary key's says nothing.
 fn index_name(text: &str) -> Option<&str> {
     let name = text.rsplit_once("key '")?.1.trim_end_matches('\'');
     let name = name.rsplit_once('.').map_or(name, |(_, name)| name);

@@ -1,4 +1,4 @@
-//! Values as the servers send them (binary), written as JSON. Types beyond these are cast in the statement, by whoever
+//! Values as the servers send them (binary), written as JSON. Types beyond these are cast in the statement, which
 //! knows what they are to become.
 
 use sqlx::{

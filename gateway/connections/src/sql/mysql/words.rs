@@ -16,18 +16,18 @@ pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
         Access::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
         Access::Write => &["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"],
     };
-    let mut tokens = Tokens { rest: text };
+    let mut tokens = SqlTokens { rest: text };
     let mut last = String::new();
     let mut is_first = true;
     while let Some(token) = tokens.next()? {
         let word = token.word();
         let is_refused = match &token {
             _ if is_first => token.is_quoted() || !verbs.contains(&word.as_str()),
-            Token::Sign('@') => true,
-            Token::Sign('=') => last == ":",
-            Token::Sign('(') => FUNCTIONS.contains(&last.as_str()),
-            Token::Name(_) if access == Access::Read => word == "INTO",
-            Token::Name(_) => last == "INTO" && (word == "OUTFILE" || word == "DUMPFILE"),
+            SqlToken::Sign('@') => true,
+            SqlToken::Sign('=') => last == ":",
+            SqlToken::Sign('(') => FUNCTIONS.contains(&last.as_str()),
+            SqlToken::Name(_) if access == Access::Read => word == "INTO",
+            SqlToken::Name(_) => last == "INTO" && (word == "OUTFILE" || word == "DUMPFILE"),
             _ => false,
         };
         if is_refused {
@@ -42,7 +42,7 @@ pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
     }
 }
 
-enum Token<'a> {
+enum SqlToken<'a> {
     Name(&'a str),
     /// A name in quotes, without them.
     QuotedName(&'a str),
@@ -50,7 +50,7 @@ enum Token<'a> {
     Sign(char),
 }
 
-impl Token<'_> {
+impl SqlToken<'_> {
     fn word(&self) -> String {
         match self {
             Self::Name(name) | Self::QuotedName(name) => name.to_ascii_uppercase(),
@@ -64,12 +64,12 @@ impl Token<'_> {
     }
 }
 
-struct Tokens<'a> {
+struct SqlTokens<'a> {
     rest: &'a str,
 }
 
-impl<'a> Tokens<'a> {
-    fn next(&mut self) -> Result<Option<Token<'a>>, ConnectionError> {
+impl<'a> SqlTokens<'a> {
+    fn next(&mut self) -> Result<Option<SqlToken<'a>>, ConnectionError> {
         loop {
             self.rest = self.rest.trim_start();
             if let Some(comment) = self.rest.strip_prefix("/*") {
@@ -88,17 +88,17 @@ impl<'a> Tokens<'a> {
             return Ok(None);
         };
         let token = match first {
-            '\'' => self.quoted(first).map(|_| Token::Text)?,
-            '"' | '`' => self.quoted(first).map(Token::QuotedName)?,
+            '\'' => self.quoted(first).map(|_| SqlToken::Text)?,
+            '"' | '`' => self.quoted(first).map(SqlToken::QuotedName)?,
             _ if is_of_name(first) => {
                 let end = self.rest.find(|char| !is_of_name(char));
                 let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
                 self.rest = rest;
-                Token::Name(name)
+                SqlToken::Name(name)
             }
             _ => {
                 self.rest = &self.rest[first.len_utf8()..];
-                Token::Sign(first)
+                SqlToken::Sign(first)
             }
         };
         Ok(Some(token))
