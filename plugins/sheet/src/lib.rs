@@ -18,6 +18,7 @@ mod scan;
 mod select;
 mod settings;
 mod sort_key;
+mod spelling;
 mod stream;
 mod summarize;
 mod table;

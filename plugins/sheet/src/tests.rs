@@ -442,7 +442,7 @@ fn a_spreadsheet_from_europe_is_filtered_ordered_and_written() {
         ))
         .unwrap();
     assert!(
-        content().contains("R-2;Åse;0,5;1/3/2026;20\r\n"),
+        content().contains("R-2;Åse;0,50;1/3/2026;20\r\n"),
         "{}",
         content()
     );
@@ -457,6 +457,22 @@ fn a_spreadsheet_from_europe_is_filtered_ordered_and_written() {
     };
     sheet.write(&guarded).unwrap();
     assert!(!content().contains("R-4"));
+}
+
+#[test]
+fn a_changed_cell_is_spelled_as_it_was() {
+    let (sheet, _) =
+        open("id,paid,at,price\n1,TRUE,2026-02-28 14:30,12.00\n2,True,2026-02-28 14:30:15,7\n");
+    let change = |id: u64, paid: bool| {
+        let record = json!({"paid": paid, "at": "2026-03-01T09:00:00Z", "price": 0.5});
+        sheet.write(&update(json!({ "id": id }), record)).unwrap();
+    };
+    change(1, false);
+    change(2, true);
+    assert_eq!(
+        content(),
+        "id,paid,at,price\n1,FALSE,2026-03-01 09:00,0.50\n2,True,2026-03-01 09:00:00,0.5\n"
+    );
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::indexed::{self, Source};
 use crate::scan::stat;
 use crate::select::{cell_value, members};
 use crate::settings::{Format, Settings, UseIndex};
+use crate::spelling::spelled_as;
 use crate::stream::{Flow, Parser, read_pieces};
 use crate::table::OwnedRow;
 
@@ -437,7 +438,9 @@ impl<'c> Content<'c> {
             if cells.len() <= position {
                 cells.resize(position + 1, String::new());
             }
-            cells[position] = self.cell_text(value, *at, edit)?;
+            let text = self.cell_text(value, *at, edit)?;
+            let field = &edit.shape.fields[*at];
+            cells[position] = spelled_as(text, &cells[position], value, field, edit.zone);
         }
         Ok(())
     }
