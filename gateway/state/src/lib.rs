@@ -1,4 +1,4 @@
-//! Stores what a gateway remembers: contract versions and drafts, keys of agents and admins, the gateway's own secrets,
+//! Stores what a gateway remembers: contract versions and drafts, keys of agents and admins, accounts at other servers, the gateway's own secrets,
 //! recorded shapes, and which builds of plugins may run. It is one SQLite file that several processes share.
 //!
 //! Rows in, rows out: what an artifact, a report or an access list says is for others to read. A change that rests on what
@@ -17,7 +17,9 @@ use std::path::PathBuf;
 
 pub use rows::*;
 pub use sqlite::{FILE, LiveChange, State};
-pub use words::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose, SessionKind};
+pub use words::{
+    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SecretPurpose, SessionKind,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {

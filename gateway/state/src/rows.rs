@@ -1,6 +1,6 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
-use crate::words::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SessionKind};
+use crate::words::{BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SessionKind};
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,4 +271,38 @@ pub struct NewBuild {
     pub bytes: Vec<u8>,
     pub signature: Option<String>,
     pub at_ms: i64,
+}
+
+/// An account of a caller at another server.
+#[derive(Clone)]
+pub struct AccountRow {
+    /// No other account ever has it.
+    pub number: i64,
+    pub upstream: String,
+    /// Who has it, in a form that no other owner has.
+    pub owner: String,
+    /// The same for people.
+    pub label: String,
+    /// The address of the server that its tokens are for.
+    pub server: String,
+    pub issuer: String,
+    pub sealed: Vec<u8>,
+    /// Moves when its tokens do.
+    pub version: i64,
+    pub renewing_until_ms: i64,
+    pub created_ms: i64,
+    pub renewed_ms: i64,
+}
+
+/// A link that leads to a sign-in at another server, or a sign-in that has begun.
+#[derive(Clone)]
+pub struct ConnectRow {
+    /// The hash of what opens it.
+    pub hash: Vec<u8>,
+    pub kind: ConnectKind,
+    pub upstream: String,
+    pub owner: String,
+    pub label: String,
+    pub sealed: Vec<u8>,
+    pub expires_ms: i64,
 }

@@ -1,5 +1,6 @@
 //! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
 
+mod accounts;
 mod builds;
 mod changes;
 mod columns;

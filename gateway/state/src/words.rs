@@ -105,9 +105,22 @@ pub enum SecretPurpose {
     Cursors,
     /// It makes the digests of arguments in the audit trail.
     Arguments,
+    /// It seals the tokens of accounts at other servers.
+    Accounts,
 }
 
-words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments" });
+words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments", Accounts = "accounts" });
+
+/// What a link to a sign-in at another server opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectKind {
+    /// The page that begins the sign-in.
+    Ticket,
+    /// The way back from the issuer.
+    SignIn,
+}
+
+words!(ConnectKind { Ticket = "ticket", SignIn = "sign_in" });
 
 /// What a secret of an admin opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

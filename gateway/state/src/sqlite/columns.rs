@@ -8,7 +8,9 @@ use sqlx::{
     sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef},
 };
 
-use crate::{BuildKind, ChangeClass, DraftStatus, Origin, Role, SecretPurpose, SessionKind};
+use crate::{
+    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SecretPurpose, SessionKind,
+};
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
 /// field.
@@ -62,6 +64,7 @@ macro_rules! word_column {
 
 word_column!(BuildKind);
 word_column!(ChangeClass);
+word_column!(ConnectKind);
 word_column!(DraftStatus);
 word_column!(Origin);
 word_column!(Role);

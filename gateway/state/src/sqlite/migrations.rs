@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 12] = [
+const MIGRATIONS: [(i64, &str, &str); 13] = [
     (
         1,
         "first",
@@ -63,6 +63,11 @@ const MIGRATIONS: [(i64, &str, &str); 12] = [
         12,
         "key uses",
         include_str!("../../migrations/sqlite/0012_key_uses.sql"),
+    ),
+    (
+        14,
+        "accounts",
+        include_str!("../../migrations/sqlite/0014_accounts.sql"),
     ),
 ];
 

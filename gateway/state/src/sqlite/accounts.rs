@@ -1,0 +1,249 @@
+//! Accounts of callers at other servers, the clients that are registered there, and links that lead to a sign-in. What is
+//! secret comes and goes sealed.
+
+use super::{State, columns::from_row};
+use crate::{AccountRow, ConnectKind, ConnectRow, StateError};
+
+/// The links of one kind that one owner has for one server. The one that ends first makes room.
+const LINKS_MAX: i64 = 16;
+
+from_row!(AccountRow {
+    number,
+    upstream,
+    owner,
+    label,
+    server,
+    issuer,
+    sealed,
+    version,
+    renewing_until_ms,
+    created_ms,
+    renewed_ms
+});
+from_row!(ConnectRow {
+    hash,
+    kind,
+    upstream,
+    owner,
+    label,
+    sealed,
+    expires_ms
+});
+
+impl State {
+    pub async fn account(
+        &self,
+        upstream: &str,
+        owner: &str,
+    ) -> Result<Option<AccountRow>, StateError> {
+        let query = "SELECT * FROM accounts WHERE upstream = ? AND owner = ?";
+        Ok(sqlx::query_as(query)
+            .bind(upstream)
+            .bind(owner)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Returns the accounts at one server, or at all.
+    pub async fn accounts(&self, upstream: Option<&str>) -> Result<Vec<AccountRow>, StateError> {
+        let query = "SELECT * FROM accounts WHERE ?1 IS NULL OR upstream = ?1 ORDER BY upstream, label, number";
+        Ok(sqlx::query_as(query)
+            .bind(upstream)
+            .fetch_all(&self.pool)
+            .await?)
+    }
+
+    /// Keeps an account in the place of the one that the owner had. It gets a number that none had before.
+    pub async fn keep_account(&self, account: &AccountRow) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        sqlx::query("DELETE FROM accounts WHERE upstream = ? AND owner = ?")
+            .bind(&account.upstream)
+            .bind(&account.owner)
+            .execute(&mut *change)
+            .await?;
+        let insert = "INSERT INTO accounts (upstream, owner, label, server, issuer, sealed, version, renewing_until_ms, \
+            created_ms, renewed_ms) VALUES (?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
+        sqlx::query(insert)
+            .bind(&account.upstream)
+            .bind(&account.owner)
+            .bind(&account.label)
+            .bind(&account.server)
+            .bind(&account.issuer)
+            .bind(&account.sealed)
+            .bind(account.created_ms)
+            .bind(account.renewed_ms)
+            .execute(&mut *change)
+            .await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Claims the renewal of the tokens of that version, until a time. Of several processes one is answered `true`.
+    pub async fn claim_renewal(
+        &self,
+        account: &AccountRow,
+        now_ms: i64,
+        until_ms: i64,
+    ) -> Result<bool, StateError> {
+        let query = "UPDATE accounts SET renewing_until_ms = ? WHERE number = ? AND version = ? AND renewing_until_ms <= ?";
+        let done = sqlx::query(query)
+            .bind(until_ms)
+            .bind(account.number)
+            .bind(account.version)
+            .bind(now_ms)
+            .execute(&self.pool)
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Ends a renewal: with other tokens, or without. Returns `false` if the account is another one by now.
+    pub async fn end_renewal(
+        &self,
+        account: &AccountRow,
+        sealed: Option<&[u8]>,
+        now_ms: i64,
+    ) -> Result<bool, StateError> {
+        let query = "UPDATE accounts SET renewing_until_ms = 0, version = version + (?1 IS NOT NULL), \
+            renewed_ms = iif(?1 IS NULL, renewed_ms, ?2), sealed = coalesce(?1, sealed) WHERE number = ?3 AND version = ?4";
+        let done = sqlx::query(query)
+            .bind(sealed)
+            .bind(now_ms)
+            .bind(account.number)
+            .bind(account.version)
+            .execute(&self.pool)
+            .await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// Removes an account; with `version` only while its tokens are of that version. Returns it, if it was there.
+    pub async fn remove_account(
+        &self,
+        number: i64,
+        version: Option<i64>,
+    ) -> Result<Option<AccountRow>, StateError> {
+        let query =
+            "DELETE FROM accounts WHERE number = ?1 AND (?2 IS NULL OR version = ?2) RETURNING *";
+        Ok(sqlx::query_as(query)
+            .bind(number)
+            .bind(version)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Returns the sealed client that is registered at an issuer.
+    pub async fn oauth_client(
+        &self,
+        issuer: &str,
+        redirect: &str,
+    ) -> Result<Option<Vec<u8>>, StateError> {
+        let query = "SELECT sealed FROM oauth_clients WHERE issuer = ? AND redirect = ?";
+        Ok(sqlx::query_scalar(query)
+            .bind(issuer)
+            .bind(redirect)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Keeps a client, or forgets the one that is kept.
+    pub async fn set_oauth_client(
+        &self,
+        issuer: &str,
+        redirect: &str,
+        sealed: Option<&[u8]>,
+    ) -> Result<(), StateError> {
+        let query = match sealed {
+            Some(_) => {
+                "INSERT OR REPLACE INTO oauth_clients (issuer, redirect, sealed) VALUES (?, ?, ?)"
+            }
+            None => "DELETE FROM oauth_clients WHERE issuer = ? AND redirect = ? AND ? IS NULL",
+        };
+        sqlx::query(query)
+            .bind(issuer)
+            .bind(redirect)
+            .bind(sealed)
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Adds a link that leads to a sign-in. Those that have ended are dropped on the way.
+    pub async fn add_connect_link(&self, link: &ConnectRow, now_ms: i64) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        add_link(&mut change, link, now_ms).await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Returns a link of one kind that has not ended.
+    pub async fn connect_link(
+        &self,
+        hash: &[u8],
+        kind: ConnectKind,
+        now_ms: i64,
+    ) -> Result<Option<ConnectRow>, StateError> {
+        let query = "SELECT * FROM connect_links WHERE hash = ? AND kind = ? AND expires_ms > ?";
+        Ok(sqlx::query_as(query)
+            .bind(hash)
+            .bind(kind)
+            .bind(now_ms)
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Takes a link that has not ended, and puts another one in its place, if there is one. Of several that take it at once,
+    /// one is answered `true`.
+    pub async fn take_connect_link(
+        &self,
+        hash: &[u8],
+        next: Option<&ConnectRow>,
+        now_ms: i64,
+    ) -> Result<bool, StateError> {
+        let mut change = self.change().await?;
+        let done = sqlx::query("DELETE FROM connect_links WHERE hash = ? AND expires_ms > ?")
+            .bind(hash)
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        if let Some(next) = next {
+            add_link(&mut change, next, now_ms).await?;
+        }
+        change.commit().await?;
+        Ok(true)
+    }
+}
+
+async fn add_link(
+    change: &mut sqlx::Transaction<'static, sqlx::Sqlite>,
+    link: &ConnectRow,
+    now_ms: i64,
+) -> Result<(), StateError> {
+    sqlx::query("DELETE FROM connect_links WHERE expires_ms <= ?")
+        .bind(now_ms)
+        .execute(&mut **change)
+        .await?;
+    let beyond = "DELETE FROM connect_links WHERE hash IN (SELECT hash FROM connect_links WHERE upstream = ? AND owner = ? \
+        AND kind = ? ORDER BY expires_ms DESC LIMIT -1 OFFSET ?)";
+    sqlx::query(beyond)
+        .bind(&link.upstream)
+        .bind(&link.owner)
+        .bind(link.kind)
+        .bind(LINKS_MAX - 1)
+        .execute(&mut **change)
+        .await?;
+    let insert = "INSERT INTO connect_links (hash, kind, upstream, owner, label, sealed, expires_ms) \
+        VALUES (?, ?, ?, ?, ?, ?, ?)";
+    sqlx::query(insert)
+        .bind(&link.hash)
+        .bind(link.kind)
+        .bind(&link.upstream)
+        .bind(&link.owner)
+        .bind(&link.label)
+        .bind(&link.sealed)
+        .bind(link.expires_ms)
+        .execute(&mut **change)
+        .await?;
+    Ok(())
+}
