@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context;
 use weir::{
-    catalogue::{Catalogue, Endpoint},
+    catalogue::{Catalogue, CatalogueViewer, Endpoint},
     identity::{Access, AccessList, Caller, Identities},
     limits::Buckets,
 };
@@ -118,7 +118,7 @@ fn views() -> anyhow::Result<Grown> {
         for access in &accesses {
             assert!(
                 catalogue
-                    .listing(&Endpoint::All, access)
+                    .listing(&Endpoint::All, CatalogueViewer::Operator(access))
                     .is_some_and(|listing| listing.tools.len() == 1),
                 "one tool is seen"
             );

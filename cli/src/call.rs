@@ -23,6 +23,7 @@ use weir_contracts::{
 use weir::{
     app::App,
     call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
+    catalogue::CatalogueViewer,
 };
 use weir_plugin_host::CallEvents;
 
@@ -183,9 +184,10 @@ impl Call {
         let started = self.open().await?;
         let caller = start::caller(&started)?;
         let snapshot = started.gateway.snapshot();
-        let Some(tool) = snapshot
-            .catalogue
-            .tool(&Endpoint::All, name, caller.access())
+        let Some(tool) =
+            snapshot
+                .catalogue
+                .tool(&Endpoint::All, name, CatalogueViewer::Caller(&caller))
         else {
             let tools = listed(&started)?;
             let mut names: Vec<&str> = tools
@@ -235,9 +237,9 @@ fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
     let caller = start::caller(started)?;
     let snapshot = started.gateway.snapshot();
     let catalogue = &snapshot.catalogue;
-    let tools = catalogue
-        .tools()
-        .filter_map(|tool| catalogue.tool(&Endpoint::All, &tool.name, caller.access()));
+    let tools = catalogue.tools().filter_map(|tool| {
+        catalogue.tool(&Endpoint::All, &tool.name, CatalogueViewer::Caller(&caller))
+    });
     Ok(tools
         .map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description }))
         .collect())

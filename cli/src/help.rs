@@ -153,6 +153,19 @@ const GROUPS: [CommandGroup; 4] = [
                 )],
             ),
             (
+                "policy",
+                &[
+                    (
+                        "weir policy check",
+                        "say what is wrong with policies/*.cedar",
+                    ),
+                    (
+                        "weir policy test policies/cases.yaml",
+                        "try a table of cases",
+                    ),
+                ],
+            ),
+            (
                 "keys",
                 &[
                     (

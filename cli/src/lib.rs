@@ -44,6 +44,7 @@ mod moved;
 mod native_host;
 mod offered;
 mod plugins;
+mod policy;
 mod reload;
 mod serve;
 mod start;
@@ -116,6 +117,8 @@ enum Command {
     Contracts(contracts::Contracts),
     /// Collections of a running gateway: what their sources are like now, and what changed
     Collections(collections::Collections),
+    /// Policies in Cedar: check them, try them, print the schema that the contracts make
+    Policy(policy::Policy),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
     /// Keys of those who operate it, over the admin API: create, list, revoke
@@ -205,6 +208,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Plugins(command) => command.run(),
         Command::Contracts(command) => command.run(),
         Command::Collections(command) => command.run(),
+        Command::Policy(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Admins(command) => command.run(),
         Command::Audit(command) => command.run(),

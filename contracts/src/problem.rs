@@ -30,11 +30,14 @@ impl Problem {
         }
     }
 
-    /// Names the file of a problem that was found without knowing it.
+    /// Names the file of a problem that was found without knowing it. One of another file, such as a policy, stays as it is.
     pub fn in_file(self, file: &str) -> Self {
-        Self {
-            file: file.to_owned(),
-            ..self
+        match self.file.is_empty() {
+            true => Self {
+                file: file.to_owned(),
+                ..self
+            },
+            false => self,
         }
     }
 

@@ -13,6 +13,7 @@ mod form;
 mod keys;
 mod live;
 mod plugins;
+mod policy;
 mod problem;
 mod retries;
 mod sessions;
@@ -163,6 +164,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(form::show))
         .routes(routes!(form::schema))
         .routes(routes!(tools::list))
+        .routes(routes!(policy::show_policy))
+        .routes(routes!(policy::policy_schema))
+        .routes(routes!(policy::test_policy))
         .routes(routes!(collections::list))
         .routes(routes!(collections::describe))
         .routes(routes!(connections::list))

@@ -175,6 +175,10 @@ impl App {
     /// where `strict` asks for everything to be in order, sources included.
     pub async fn load(&self, strict: bool) -> Result<(), Failure> {
         let report = self.control.load().await;
+        let missing = self.control.policies().missing();
+        if !missing.is_empty() {
+            return Err(Failure::Problems(missing));
+        }
         let nothing = self.gateway.snapshot().catalogue.is_empty();
         let refused = self.control.refused();
         let mut problems: Vec<Problem> = refused

@@ -10,6 +10,7 @@ mod heavy;
 mod item;
 mod limits;
 mod lookup;
+mod policy;
 mod record;
 mod records;
 mod request;
@@ -17,7 +18,7 @@ mod result;
 mod search;
 mod target;
 
-use std::{panic::AssertUnwindSafe, time::Instant};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures::FutureExt;
 
@@ -27,6 +28,8 @@ pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub use self::headers::{ParamHeaders, decoded};
 use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
+use self::policy::CallPolicies;
+pub use self::policy::{PolicyDecision, PolicyOutcome};
 use self::record::CallRecord;
 pub use self::record::Proof;
 pub(crate) use self::record::TRIAL;
@@ -37,7 +40,7 @@ use self::target::ToolCall;
 pub use self::target::upstream::abandon_questions;
 pub(crate) use self::target::upstream::passed_meta;
 pub use crate::catalogue::Endpoint;
-use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving};
+use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving, snapshot::Snapshot};
 
 pub async fn call_tool(
     gateway: &Serving,
@@ -55,10 +58,12 @@ pub async fn call_tool(
 /// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub async fn check(
     gateway: &Serving,
+    snapshot: &Snapshot,
     caller: &Caller,
-    tool: &CatalogueTool,
+    tool: &Arc<CatalogueTool>,
     arguments: &str,
 ) -> ToolResult {
+    let policies = CallPolicies::find(snapshot, caller, tool);
     let turn = CheckTurn::for_arguments(gateway, tool, Some(arguments), Instant::now()).await;
     let bound = turn.and_then(|turn| {
         turn.run(|| {
@@ -69,15 +74,19 @@ pub async fn check(
                 Some(arguments),
                 Asking::default(),
                 false,
+                policies.as_ref(),
             )
         })
     });
     match bound {
-        Ok(_) => ToolResult::new(
-            "The arguments are valid.".to_owned(),
-            r#"{"valid":true}"#.to_owned(),
-            false,
-        ),
+        Ok(input) => ToolResult {
+            policy: input.policy,
+            ..ToolResult::new(
+                "The arguments are valid.".to_owned(),
+                r#"{"valid":true}"#.to_owned(),
+                false,
+            )
+        },
         Err(error) => error.into_result("none"),
     }
 }
@@ -99,6 +108,7 @@ async fn stages(
         tool,
         record.opened(),
     )?;
+    let policies = CallPolicies::find(request.snapshot, caller, tool);
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let turn = CheckTurn::for_arguments(gateway, tool, request.arguments, record.opened()).await?;
     let input = turn.run(|| {
@@ -109,6 +119,7 @@ async fn stages(
             request.arguments,
             request.asking,
             keep_profile,
+            policies.as_ref(),
         )
     })?;
     if let Some(profile) = &input.profile {

@@ -5,6 +5,7 @@ mod input_checks;
 mod item;
 mod listing;
 mod llms;
+mod policy;
 mod search;
 mod target;
 mod tool;
@@ -25,6 +26,7 @@ pub use item::{
 };
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 pub use llms::arguments as arguments_in_words;
+pub use policy::{CatalogueViewer, ServedPolicies};
 use quick_cache::sync::Cache;
 pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
@@ -34,7 +36,13 @@ pub use tool::{CatalogueTool, TaskSupport};
 use view::ServedView;
 use weir_contracts::{Contract, mirror::Mirrored};
 
-use crate::{config::View, identity::Access, telemetry::metrics::ToolMeter};
+use weir_policy::PolicyJudge;
+
+use self::policy::ClassVerdicts;
+use crate::{
+    config::{PolicyMode, View},
+    telemetry::metrics::ToolMeter,
+};
 
 /// Built once per snapshot; calls and listings only read it.
 pub struct Catalogue {
@@ -50,6 +58,8 @@ pub struct Catalogue {
     /// The lists for agents with narrower access. Each distinct access is prepared once, however many agents have it.
     /// Nobody waits while the listing of another access is prepared, and those that are asked for least make room.
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
+    /// The policies over it, where there are any.
+    policies: Option<Arc<ServedPolicies>>,
     /// The checks of arguments, which outlive the catalogue: tools that did not change keep theirs.
     checks: KeptChecks,
 }
@@ -131,16 +141,48 @@ impl Catalogue {
             by_contract,
             views: served,
             narrowed: narrowed(),
+            policies: None,
             checks,
         }
     }
 
-    /// Returns the tool of that name, if the endpoint serves it to those with that access.
+    /// Returns the same catalogue under policies.
+    pub fn under(self, policies: Option<ServedPolicies>) -> Self {
+        Self {
+            policies: policies.map(Arc::new),
+            ..self
+        }
+    }
+
+    /// Returns the policies over it.
+    pub fn policies(&self) -> Option<&Arc<ServedPolicies>> {
+        self.policies.as_ref()
+    }
+
+    /// Returns `true` if these are the policies over it.
+    pub fn has_policies(&self, judge: Option<&Arc<PolicyJudge>>, mode: PolicyMode) -> bool {
+        match (&self.policies, judge) {
+            (None, None) => true,
+            (Some(own), Some(judge)) => own.are(judge, mode),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if what the policies show of it cannot be other than what those over `other` show.
+    pub fn shows_as(&self, other: &Self) -> bool {
+        match (&self.policies, &other.policies) {
+            (None, None) => true,
+            (Some(own), Some(others)) => own.are(others.judge(), others.mode()),
+            _ => false,
+        }
+    }
+
+    /// Returns the tool of that name, if the endpoint serves it to that viewer.
     pub fn tool(
         &self,
         endpoint: &Endpoint,
         name: &str,
-        access: &Access,
+        viewer: CatalogueViewer<'_>,
     ) -> Option<&Arc<CatalogueTool>> {
         let tool = match endpoint {
             Endpoint::All => self.tools.get(name)?,
@@ -153,7 +195,34 @@ impl Catalogue {
             },
             Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
         };
-        access.allows(&tool.contract, &tool.name).then_some(tool)
+        self.shows(tool, viewer).then_some(tool)
+    }
+
+    fn shows(&self, tool: &Arc<CatalogueTool>, viewer: CatalogueViewer<'_>) -> bool {
+        viewer.access().allows(&tool.contract, &tool.name)
+            && match (&self.policies, viewer) {
+                (Some(policies), CatalogueViewer::Caller(caller)) => {
+                    policies.shows(&policies.class(caller), tool)
+                }
+                _ => true,
+            }
+    }
+
+    /// Returns `true` if a tool is served and not there for the viewer.
+    pub fn is_hidden(&self, contract: &str, tool: &str, viewer: CatalogueViewer<'_>) -> bool {
+        let endpoint = Endpoint::Contract(contract.into());
+        let served = self.tool(&endpoint, tool, CatalogueViewer::EVERYTHING);
+        served.is_some_and(|tool| !self.shows(tool, viewer))
+    }
+
+    /// Returns what the policies settled about the viewer, where any are about it.
+    fn class(&self, viewer: CatalogueViewer<'_>) -> Option<(&ServedPolicies, Arc<ClassVerdicts>)> {
+        match (&self.policies, viewer) {
+            (Some(policies), CatalogueViewer::Caller(caller)) => {
+                Some((policies, policies.class(caller)))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the arguments of a tool that clients of an endpoint know to repeat in headers.
@@ -179,47 +248,84 @@ impl Catalogue {
         })
     }
 
-    /// Returns what an endpoint lists to those with that access; `None` if there is no such endpoint for them.
-    pub fn listing(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
+    /// Returns what an endpoint lists to that viewer; `None` if there is no such endpoint for it.
+    pub fn listing(
+        &self,
+        endpoint: &Endpoint,
+        viewer: CatalogueViewer<'_>,
+    ) -> Option<Arc<Listing>> {
         let place = match endpoint {
             Endpoint::All => 0,
             // A name that the caller made up is not kept.
             Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
             Endpoint::View(view) => self.views.get(&**view)?.place,
         };
-        let Some(digest) = access.digest() else {
+        let Some(digest) = self.view_digest(viewer) else {
             return Some(self.listings[place].clone());
         };
-        let prepare = || Ok::<Narrowed, Infallible>(self.narrow(place, access).map(Arc::new));
-        let Ok(narrowed) = self.narrowed.get_or_insert_with(&(place, *digest), prepare);
+        let prepare = || Ok::<Narrowed, Infallible>(self.narrow(place, viewer).map(Arc::new));
+        let Ok(narrowed) = self.narrowed.get_or_insert_with(&(place, digest), prepare);
         narrowed
+    }
+
+    /// Names what the viewer sees of the catalogue: viewers of the same have the same digest. `None` for everything.
+    fn view_digest(&self, viewer: CatalogueViewer<'_>) -> Option<[u8; 32]> {
+        let by_grant = viewer.access().digest().copied();
+        let by_policy = self.class(viewer).and_then(|(policies, class)| {
+            let contracts = self.contracts.iter().map(|contract| contract.name.as_str());
+            policies.digest(&class, self.every_tool(), contracts)
+        });
+        match (by_grant, by_policy) {
+            (grant, None) => grant,
+            (grant, Some(policy)) => {
+                let both = Sha256::new_with_prefix(policy).chain_update(grant.unwrap_or_default());
+                Some(both.finalize().into())
+            }
+        }
+    }
+
+    /// Returns every tool, also those whose name another contract has.
+    fn every_tool(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
+        let own = &self.listings[1..=self.contracts.len()];
+        own.iter().flat_map(|listing| listing.tools.entries())
     }
 
     /// Returns the listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a
     /// look.
-    pub fn searching(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
+    pub fn searching(
+        &self,
+        endpoint: &Endpoint,
+        viewer: CatalogueViewer<'_>,
+    ) -> Option<Arc<Listing>> {
         let Endpoint::View(view) = endpoint else {
             return None;
         };
         self.views
             .get(&**view)
             .filter(|view| view.settings.search)
-            .and_then(|_| self.listing(endpoint, access))
+            .and_then(|_| self.listing(endpoint, viewer))
     }
 
     /// Narrows a listing. Nothing in the result says that there is more: versions and endpoints are those of what is
     /// seen.
-    fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
-        let whole = &self.listings[place];
+    fn narrow(&self, place: usize, viewer: CatalogueViewer<'_>) -> Option<Listing> {
+        let (whole, access) = (&self.listings[place], viewer.access());
+        let class = self.class(viewer);
         let seen = whole
             .tools
             .entries()
             .iter()
-            .filter(|tool| access.allows(&tool.contract, &tool.name));
+            .filter(|tool| self.shows(tool, viewer));
         let seen: Vec<_> = seen.cloned().collect();
         let is_view = place > self.contracts.len();
         let is_here = |index: usize| place == 0 || is_view || place == index + 1;
-        let named = |index: usize| access.allows_contract(&self.contracts[index].name);
+        let named = |index: usize| {
+            let name = &self.contracts[index].name;
+            access.allows_contract(name)
+                && class
+                    .as_ref()
+                    .is_none_or(|(policies, class)| policies.shows_contract(class, name))
+        };
         let items = self
             .items
             .iter()
@@ -368,7 +474,7 @@ mod tests {
         let found = |endpoint: Endpoint| {
             let tool = snapshot
                 .catalogue
-                .tool(&endpoint, "find_part", &Access::EVERYTHING);
+                .tool(&endpoint, "find_part", CatalogueViewer::EVERYTHING);
             tool.map(|tool| tool.contract.clone())
         };
         for contract in ["depot", "desk"] {
@@ -383,7 +489,7 @@ mod tests {
         }
         let listing = snapshot
             .catalogue
-            .listing(&Endpoint::All, &Access::EVERYTHING)
+            .listing(&Endpoint::All, CatalogueViewer::EVERYTHING)
             .expect("everything is listed");
         let listed = listing
             .tools

@@ -17,6 +17,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
+use weir_policy::DefaultDecision;
 use weir_schema::client::ClientProfile;
 use weir_upstream::UpstreamConfig;
 
@@ -42,6 +43,7 @@ pub struct Config {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// The signers that plugins may have.
     pub trust: BTreeMap<String, Trust>,
+    pub policy: Policy,
     /// Parts of the catalogue with an endpoint of their own.
     pub views: BTreeMap<String, View>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
@@ -81,6 +83,56 @@ impl Default for Folders {
 pub struct Trust {
     /// The public key, as minisign writes it: `RW…`.
     pub minisign: String,
+}
+
+/// The section `[policy]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Policy {
+    /// The folder of policies: `*.cedar`, relative to the file.
+    pub folder: PathBuf,
+    pub mode: PolicyMode,
+    /// What holds where no policy says anything.
+    pub default: PolicyDefault,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            folder: "policies".into(),
+            mode: PolicyMode::default(),
+            default: PolicyDefault::default(),
+        }
+    }
+}
+
+/// What becomes of what policies deny.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyMode {
+    #[default]
+    Enforce,
+    /// It is recorded, and goes on.
+    Audit,
+}
+
+/// What holds where no policy says anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PolicyDefault {
+    /// What keys and tokens allow.
+    #[default]
+    Permit,
+    Deny,
+}
+
+impl From<PolicyDefault> for DefaultDecision {
+    fn from(default: PolicyDefault) -> Self {
+        match default {
+            PolicyDefault::Permit => Self::Permit,
+            PolicyDefault::Deny => Self::Deny,
+        }
+    }
 }
 
 /// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is
@@ -403,6 +455,7 @@ impl Config {
             metrics,
             limits,
             log,
+            policy,
             connections: _,
             plugins: _,
             upstreams: _,
@@ -421,6 +474,7 @@ impl Config {
             ("metrics", to_value(metrics)),
             ("limits", to_value(limits)),
             ("log", to_value(log)),
+            ("policy", to_value(policy)),
         ]
         .map(|(name, section)| (name.to_owned(), value(section)))
         .into_iter()

@@ -15,6 +15,7 @@ pub mod impact;
 mod live_events;
 pub(crate) mod live_figures;
 pub mod operations;
+pub mod policies;
 mod publisher;
 pub mod refused;
 pub mod reload;
@@ -50,6 +51,7 @@ use self::{
     gate::Gate,
     live_events::LiveWatch,
     live_figures::LiveFigures,
+    policies::PolicySource,
     report::ReportLog,
     sources::{
         files::{FileSource, folder_problem},
@@ -86,7 +88,8 @@ pub struct Control {
 
 impl Control {
     pub fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
-        let gate = Gate::new(state.clone(), gateway.audit().clone());
+        let policies = Arc::new(PolicySource::default());
+        let gate = Gate::new(state.clone(), gateway.audit().clone(), policies);
         let publisher = Arc::new(SnapshotPublisher::new(gateway.clone(), gate));
         let compiler = Arc::new(FormCompiler::new(gateway.clone(), state));
         Self {
@@ -111,6 +114,11 @@ impl Control {
     /// Returns what judges submissions.
     pub fn gate(&self) -> &Gate {
         self.publisher.gate()
+    }
+
+    /// Returns the policies in force.
+    pub fn policies(&self) -> &PolicySource {
+        self.gate().policies()
     }
 
     /// Returns what requests share.
@@ -183,23 +191,29 @@ impl Control {
         let mut read_under = self.read_under.lock().await;
         let mut report = FolderReport::default();
         let config = Arc::clone(&self.gateway.config());
+        let has_other_policies = self
+            .policies()
+            .read(&config.policy.folder, config.policy.default.into());
+        let folder = &config.folders.contracts;
         if read_under
             .replace(config.clone())
-            .is_some_and(|before| !Arc::ptr_eq(&before, &config))
+            .is_some_and(|before| has_other_policies || !Arc::ptr_eq(&before, &config))
         {
             self.files.retry_refused().await;
             self.plugins.submit_all(&mut report).await;
         }
-        let folder = &config.folders.contracts;
         if let Err(error) = self.gate().follow().await {
             report.problems.push(folder_problem(folder, &error));
             return report;
         }
+        // What was live before is held against the policies first: a change that breaks one is not let in by a start.
+        self.policies().judge(&self.publisher.servable_contracts());
         report
             .problems
             .extend(locks::restore_upstreams(self.gate(), &config).await);
         self.files.submit_folder(folder, &mut report).await;
         self.publisher.serve_live();
+        report.problems.extend(self.policies().problems());
         report
     }
 
@@ -210,8 +224,10 @@ impl Control {
 
     /// Follows the folder, and what other processes publish, until the task ends.
     pub async fn watch(&self, watcher: &Watcher) {
-        let folder = Place::folder(&self.gateway.config().folders.contracts);
-        let mut pace = watcher.pace(WATCH_INTERVAL, vec![folder]);
+        let config = Arc::clone(&self.gateway.config());
+        let folders = [&config.folders.contracts, &config.policy.folder];
+        let folders = folders.map(|folder| Place::folder(folder)).into();
+        let mut pace = watcher.pace(WATCH_INTERVAL, folders);
         let mut live = self.gate().state().changes();
         let mut background = self.background_changes();
         loop {

@@ -19,6 +19,7 @@ use std::{
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
 use weir_state::{KeyRow, State, StateError};
 
 pub use access::{Access, AccessList};
@@ -109,6 +110,26 @@ impl Caller {
     /// may give the same one.
     pub fn principal(&self) -> &str {
         self.holder().map_or(&self.agent, TokenHolder::name)
+    }
+
+    /// Returns the caller as policies know it: the agent of a key, or the user of an issuer's token.
+    pub fn policy_principal(&self) -> PolicyPrincipal {
+        let token = self.holder().map(|holder| PolicyToken {
+            issuer: holder.issuer.clone(),
+            subject: holder.subject.clone(),
+            client: holder.client.clone(),
+        });
+        let groups = self.grant.as_ref().map(|grant| grant.groups());
+        PolicyPrincipal {
+            kind: match token {
+                Some(_) => PrincipalKind::User,
+                None => PrincipalKind::Agent,
+            },
+            name: self.agent.clone(),
+            tenant: self.tenant.clone(),
+            groups: groups.unwrap_or_default(),
+            token,
+        }
     }
 
     /// Returns `true` if the caller may call tools that write, where it may call them at all.

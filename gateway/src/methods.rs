@@ -35,11 +35,12 @@ pub use request::{CallParams, McpCall, McpRequest};
 use weir_text::shorten;
 
 use crate::{
-    catalogue::Listing,
+    catalogue::{CatalogueViewer, Listing},
     identity::Caller,
     limits::RateCharge,
     serving::Serving,
     snapshot::Snapshot,
+    tasks::Task,
     wire::{Method, ResultWriter, RpcError},
 };
 
@@ -147,7 +148,7 @@ impl RequestScope {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot
             .catalogue
-            .listing(&self.endpoint, self.caller.access());
+            .listing(&self.endpoint, CatalogueViewer::Caller(&self.caller));
         listing.ok_or_else(|| self.unknown())
     }
 
@@ -161,6 +162,19 @@ impl RequestScope {
         self.listing().map(|_| ())
     }
 
+    /// Returns a task of the caller by its id, if it may still see its tool.
+    fn task(&self, id: &str) -> Option<Arc<Task>> {
+        let task = self
+            .gateway
+            .tasks()
+            .find(&self.caller, &self.endpoint, id)?;
+        let snapshot = self.gateway.snapshot();
+        let [contract, tool] = task.named();
+        let viewer = CatalogueViewer::Caller(&self.caller);
+        let is_hidden = snapshot.catalogue.is_hidden(contract, tool, viewer);
+        (!is_hidden).then_some(task)
+    }
+
     /// Refuses the call of a tool that writes where the caller's token is for reading alone, before there is an answer: its
     /// client can ask for another one.
     fn check_scope(&self, call: &McpCall<'_>) -> Result<(), RpcError> {
@@ -170,8 +184,9 @@ impl RequestScope {
         if self.caller.may_write() {
             return Ok(());
         }
-        let (snapshot, access) = (self.gateway.snapshot(), self.caller.access());
-        let tool = snapshot.catalogue.tool(&self.endpoint, name, access);
+        let snapshot = self.gateway.snapshot();
+        let viewer = CatalogueViewer::Caller(&self.caller);
+        let tool = snapshot.catalogue.tool(&self.endpoint, name, viewer);
         match tool.is_some_and(|tool| tool.tool.writes()) {
             true => {
                 let audit = self.gateway.audit();

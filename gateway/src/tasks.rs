@@ -216,7 +216,7 @@ impl Tasks {
         });
     }
 
-    /// Returns a task by its id, if this caller began it at this endpoint and may still see its tool.
+    /// Returns a task by its id, if this caller began it at this endpoint and its grant still allows the tool.
     pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
         let mut bytes = [0; 16];
         hex::decode_to_slice(id, &mut bytes).ok()?;
@@ -357,6 +357,11 @@ impl Task {
     }
 
     /// Returns `true` if this agent of this tenant began it.
+    /// Returns the names of the contract and the tool.
+    pub fn named(&self) -> [&str; 2] {
+        [&self.contract, &self.tool]
+    }
+
     fn is_of(&self, caller: &Caller) -> bool {
         (&*self.owner.tenant, self.owner.principal()) == (&*caller.tenant, caller.principal())
     }

@@ -38,6 +38,7 @@ mod operations;
 mod packages;
 mod plain_http;
 mod plugins;
+mod policy;
 mod preview;
 mod protocol;
 mod questions;

@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Map, Value, json};
+use weir::catalogue::CatalogueViewer;
 use weir_contracts::{
     client::{ClientProfile, Lowered, Verdict, lower},
     compiled_document,
@@ -124,7 +125,7 @@ impl Clients {
             &config.views,
             Some(&snapshot.catalogue),
         );
-        let listing = catalogue.listing(&endpoint, caller.access());
+        let listing = catalogue.listing(&endpoint, CatalogueViewer::Caller(&caller));
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
         let tools = listing.tools.entries().iter();
         let checked = tools.map(|tool| {

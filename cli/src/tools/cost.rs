@@ -6,9 +6,8 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use weir::{
-    catalogue::{Catalogue, Endpoint, ListShape, Listing},
+    catalogue::{Catalogue, CatalogueViewer, Endpoint, ListShape, Listing},
     config::View,
-    identity::Access,
     tokens::vocabulary,
 };
 use weir_contracts::client::ClientProfile;
@@ -154,9 +153,14 @@ impl Cost {
         );
         let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
         let count = |text: &str| vocabulary().count(text);
-        let rows = views
-            .keys()
-            .filter_map(|name| row(&catalogue, name, caller.access(), count));
+        let rows = views.keys().filter_map(|name| {
+            row(
+                &catalogue,
+                name,
+                CatalogueViewer::Operator(caller.access()),
+                count,
+            )
+        });
         Ok(rows.collect())
     }
 }
@@ -164,10 +168,10 @@ impl Cost {
 fn row(
     catalogue: &Catalogue,
     name: &str,
-    access: &Access,
+    viewer: CatalogueViewer<'_>,
     count: impl Fn(&str) -> usize,
 ) -> Option<Row> {
-    let listing = catalogue.listing(&Endpoint::View(name.into()), access)?;
+    let listing = catalogue.listing(&Endpoint::View(name.into()), viewer)?;
     let written = |shape| {
         listing
             .tools_page(shape, None, usize::MAX)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use weir::call::Endpoint;
+use weir::{call::Endpoint, catalogue::CatalogueViewer};
 
 use crate::{Done, Failure, Settings, block_on, start};
 
@@ -40,7 +40,9 @@ impl Llms {
             Some(contract) => Endpoint::Contract(contract.as_str().into()),
             None => crate::view(&started.gateway.config(), self.view.as_deref())?.of(&caller),
         };
-        let listing = snapshot.catalogue.listing(&endpoint, caller.access());
+        let listing = snapshot
+            .catalogue
+            .listing(&endpoint, CatalogueViewer::Caller(&caller));
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
         Ok(listing.llms().to_owned())
     }

@@ -73,6 +73,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         upstream: None,
         item: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
+        policy: None,
     };
     let event = Event::Call(Call {
         about,

@@ -1,6 +1,8 @@
 //! Defines what is recorded. The gateway fills these in; bounds and redaction of lengths are here, and secrets never
 //! get this far.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
 use weir_text::shorten;
@@ -92,6 +94,19 @@ pub struct About<'a> {
         serialize_with = "name_if_any"
     )]
     pub upstream: Option<&'a str>,
+    /// What policies denied, or would have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyRecord<'a>>,
+}
+
+/// A call that policies deny.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PolicyRecord<'a> {
+    /// `denied`; `audited` where it went on all the same.
+    pub decision: &'static str,
+    /// The ids of the policies; none where no policy permits it.
+    #[serde(serialize_with = "names")]
+    pub policies: &'a [Arc<str>],
 }
 
 /// The holder of a token: by which issuer, whom, and through which client.
@@ -259,6 +274,10 @@ fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
 
 fn name_if_any<S: Serializer>(name: &Option<&str>, to: S) -> Result<S::Ok, S::Error> {
     cut(name.unwrap_or_default(), NAME_MAX_CHARS, to)
+}
+
+fn names<S: Serializer>(names: &[Arc<str>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(names.iter().map(|name| shorten(name, NAME_MAX_CHARS)))
 }
 
 fn text_if_any<S: Serializer>(text: &Option<&str>, to: S) -> Result<S::Ok, S::Error> {

@@ -63,13 +63,9 @@ struct Options {
     describe: bool,
     expect_rows: Option<u64>,
     /// The read that answers a write, where the database's own statement cannot.
-<<<<<<< ours
-    returning: Option<Returning>,
+    returning: Option<ReturningRead>,
     rows_max: Option<u64>,
     statement: bool,
-=======
-    returning: Option<ReturningRead>,
->>>>>>> theirs
     /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
     write: bool,
 }

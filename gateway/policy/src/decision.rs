@@ -39,6 +39,15 @@ pub struct PolicyJudge {
     scope_of_forbids: PolicySet,
 }
 
+/// Callers of one class have the same verdicts: the same policies are about them, and none of these looks closer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PrincipalClass {
+    /// The policies that are about them, by number.
+    policies: Vec<u32>,
+    /// The caller itself, where one of the policies looks closer.
+    alone: Option<PolicyPrincipal>,
+}
+
 /// Why something is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyDenial {
@@ -97,6 +106,21 @@ impl PolicyJudge {
 
     pub fn vocabulary(&self) -> &PolicyVocabulary {
         &self.vocabulary
+    }
+
+    /// Returns the class of a caller.
+    pub fn class(&self, principal: &PolicyPrincipal) -> PrincipalClass {
+        let (mut policies, mut looks_closer) = (Vec::new(), false);
+        for (number, rule) in (0..).zip(self.rules.rules()) {
+            if principal.matches(&rule.policy.principal_constraint()) {
+                policies.push(number);
+                looks_closer |= rule.reads.principal;
+            }
+        }
+        PrincipalClass {
+            policies,
+            alone: looks_closer.then(|| principal.clone()),
+        }
     }
 
     /// Decides whether a tool is there for a caller, and by which policies its calls are decided.

@@ -15,9 +15,9 @@ pub mod vocabulary;
 pub use self::{
     argument::{ArgumentNote, ToolArguments, UnreadableArgument},
     check::{broken_by, check_rules},
-    decision::{ArgumentRules, PolicyDenial, PolicyJudge, ToolVerdict},
+    decision::{ArgumentRules, PolicyDenial, PolicyJudge, PrincipalClass, ToolVerdict},
     folder::{PolicyFile, read_folder},
-    principal::{PolicyPrincipal, PrincipalKind},
+    principal::{PolicyPrincipal, PolicyToken, PrincipalKind},
     rules::{DefaultDecision, PolicyRule, PolicyRules},
     vocabulary::PolicyVocabulary,
 };

@@ -2,9 +2,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use cedar_policy::{Entity, EntityUid, RestrictedExpression};
+use cedar_policy::{Entity, EntityUid, PrincipalConstraint, RestrictedExpression};
 
-use crate::vocabulary::uid;
+use crate::vocabulary::{named, uid};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrincipalKind {
@@ -42,6 +42,26 @@ impl PolicyPrincipal {
             tenant: tenant.into(),
             groups: Arc::from([]),
             token: None,
+        }
+    }
+
+    /// Returns `true` if the head of a policy is about the caller.
+    pub(crate) fn matches(&self, constraint: &PrincipalConstraint) -> bool {
+        let own = self.uid();
+        let is_in = |group: &EntityUid| {
+            own == *group
+                || named(group, "Tenant") == Some(&*self.tenant)
+                || self
+                    .groups
+                    .iter()
+                    .any(|own| named(group, "Group") == Some(&**own))
+        };
+        match constraint {
+            PrincipalConstraint::Any => true,
+            PrincipalConstraint::Eq(one) => own == *one,
+            PrincipalConstraint::In(group) => is_in(group),
+            PrincipalConstraint::Is(kind) => own.type_name() == kind,
+            PrincipalConstraint::IsIn(kind, group) => own.type_name() == kind && is_in(group),
         }
     }
 

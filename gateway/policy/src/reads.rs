@@ -12,6 +12,8 @@ pub(crate) struct PolicyReads {
     pub context: bool,
     /// Whether they take the arguments as a whole.
     pub all_arguments: bool,
+    /// Whether they look at who calls, beyond what the scope says.
+    pub principal: bool,
     /// The names that lead to each argument, or member of one.
     pub paths: BTreeSet<Vec<String>>,
 }
@@ -29,6 +31,7 @@ impl PolicyReads {
             Err(_) => {
                 reads.context = true;
                 reads.all_arguments = true;
+                reads.principal = true;
             }
         }
         reads
@@ -45,6 +48,10 @@ impl PolicyReads {
                 }
                 _ => self.all_arguments = true,
             }
+            return;
+        }
+        if expression.get("Var").and_then(Value::as_str) == Some("principal") {
+            self.principal = true;
             return;
         }
         match expression {
@@ -99,9 +106,8 @@ mod tests {
         assert!(found.context && !found.all_arguments);
         assert!(reads("context.args == {}").all_arguments);
         assert!(reads("{a: context}.a.args.b == 1").all_arguments);
-        assert_eq!(
-            reads("principal.name == \"context\" && resource.read_only"),
-            PolicyReads::default()
-        );
+        let nothing = PolicyReads::default();
+        assert_eq!(reads("resource.read_only || \"context\" == \"a\""), nothing);
+        assert!(reads("principal.name == \"a\"").principal);
     }
 }

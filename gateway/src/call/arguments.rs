@@ -3,7 +3,12 @@
 use serde_json::{Map, Value};
 use weir_contracts::impact::Profile;
 
-use super::{CallError, asking::Asking, target::TargetRequest};
+use super::{
+    CallError,
+    asking::Asking,
+    policy::{CallPolicies, PolicyDecision},
+    target::TargetRequest,
+};
 use crate::{catalogue::CatalogueTool, codes::Code, cursor::Cursors, identity::Caller};
 
 /// A call whose arguments are valid. Only this stage makes one.
@@ -13,6 +18,8 @@ pub(super) struct CheckedInput<'t> {
     pub clear: Map<String, Value>,
     /// The profile of the arguments, if those are kept.
     pub profile: Option<Profile>,
+    /// What policies would have denied.
+    pub policy: Option<PolicyDecision>,
 }
 
 pub(super) fn bind<'t>(
@@ -22,6 +29,7 @@ pub(super) fn bind<'t>(
     arguments: Option<&str>,
     asking: Asking<'_>,
     keep_profile: bool,
+    policies: Option<&CallPolicies>,
 ) -> Result<CheckedInput<'t>, CallError> {
     let checks = tool.checks();
     let Some(validator) = checks.arguments() else {
@@ -33,6 +41,10 @@ pub(super) fn bind<'t>(
     let arguments = validator
         .validate(arguments.unwrap_or("{}"))
         .map_err(CallError::invalid)?;
+    let policy = match policies {
+        Some(policies) => policies.decide(&arguments)?,
+        None => None,
+    };
     let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
@@ -40,5 +52,6 @@ pub(super) fn bind<'t>(
         target: TargetRequest::bind(cursors, caller, tool, arguments, asking)?,
         clear,
         profile,
+        policy,
     })
 }

@@ -15,7 +15,7 @@ use super::{
     },
 };
 use crate::{
-    catalogue::{CatalogueItem, ItemTarget, Listing},
+    catalogue::{CatalogueItem, CatalogueViewer, ItemTarget, Listing},
     codes::Code,
     identity::Caller,
     serving::Serving,
@@ -39,7 +39,7 @@ pub async fn complete(
     let listing = request
         .snapshot
         .catalogue
-        .listing(request.endpoint, caller.access());
+        .listing(request.endpoint, CatalogueViewer::Caller(caller));
     let listing = listing.ok_or_else(CallError::unknown)?;
     let (item, reference) = referred(&listing, &object(reference, "ref")?)?;
     let argument = checked_argument(&object(argument, "argument")?)?;

@@ -7,7 +7,7 @@ use weir_plugin_host::{AdapterFailure, GuestError};
 use weir_schema::validate::{ErrorContent, InvalidArguments};
 use weir_text::shorten;
 
-use super::{ToolResult, asking::TASKS};
+use super::{PolicyDecision, ToolResult, asking::TASKS};
 use crate::codes::Code;
 
 /// Characters of what an answer breaks of its own promise.
@@ -42,6 +42,8 @@ pub enum ErrorForm {
     Plain,
     /// The plain form, with all faults of the arguments.
     Invalid(Box<InvalidArguments>),
+    /// The plain form, of a call that policies deny.
+    Denied(Box<PolicyDecision>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
     Upstream(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
@@ -204,6 +206,14 @@ impl CallError {
         }
     }
 
+    /// Returns what policies say of the call, where they deny it.
+    pub fn denial(&self) -> Option<&PolicyDecision> {
+        match &self.form {
+            ErrorForm::Denied(decision) => Some(decision),
+            _ => None,
+        }
+    }
+
     pub fn log(mut self, log: impl Into<Box<str>>) -> Self {
         self.log = Some(log.into());
         self
@@ -225,6 +235,7 @@ impl CallError {
     /// Returns the result that the agent reads: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?,
     /// outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
+        let policy = self.denial().cloned();
         let invalid = match self.form {
             ErrorForm::Upstream(result) => {
                 return ToolResult {
@@ -262,6 +273,7 @@ impl CallError {
         ToolResult {
             code: Some(self.code),
             outcome: self.outcome,
+            policy,
             ..ToolResult::new(text, structured, true)
         }
     }

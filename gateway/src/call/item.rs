@@ -15,7 +15,9 @@ use super::{
     target::{item::ItemCall, plugin, upstream},
 };
 use crate::{
-    catalogue::{CatalogueItem, ItemKind, ItemSource, ItemTarget, LinkedPage, Listing},
+    catalogue::{
+        CatalogueItem, CatalogueViewer, ItemKind, ItemSource, ItemTarget, LinkedPage, Listing,
+    },
     codes::Code,
     cursor::Bound,
     identity::Caller,
@@ -130,7 +132,7 @@ fn record_of(
     let listing = request
         .snapshot
         .catalogue
-        .listing(request.endpoint, caller.access())?;
+        .listing(request.endpoint, CatalogueViewer::Caller(caller))?;
     let mut templates = listing
         .templates
         .entries()
@@ -164,7 +166,7 @@ async fn visible(
     let listing = request
         .snapshot
         .catalogue
-        .listing(request.endpoint, caller.access());
+        .listing(request.endpoint, CatalogueViewer::Caller(caller));
     let listing = listing.ok_or_else(CallError::unknown)?;
     if kind == ItemKind::Prompt {
         let prompt = listing

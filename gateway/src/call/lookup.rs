@@ -6,7 +6,7 @@ use super::{
     CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord,
 };
 use crate::{
-    catalogue::{CatalogueTool, TaskSupport},
+    catalogue::{CatalogueTool, CatalogueViewer, TaskSupport},
     codes::Code,
     identity::Caller,
 };
@@ -19,7 +19,11 @@ pub(super) fn visible<'a>(
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
     let catalogue = &request.snapshot.catalogue;
     let tool = catalogue
-        .tool(request.endpoint, request.tool, caller.access())
+        .tool(
+            request.endpoint,
+            request.tool,
+            CatalogueViewer::Caller(caller),
+        )
         .ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
     may_write(caller, tool)?;

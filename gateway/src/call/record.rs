@@ -15,10 +15,10 @@ use std::{
 use futures::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, Receipt};
+use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, PolicyRecord, Receipt};
 
 use super::{
-    CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
+    CallError, CallOutcome, CallRequest, InputRequired, PolicyDecision, ToolResult,
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     item::ItemOutcome,
@@ -72,6 +72,8 @@ struct Known {
     asked: Option<Asked>,
     /// The arguments that the contract lists to be recorded in clear.
     clear: Map<String, Value>,
+    /// What policies denied, or would have.
+    policy: Option<PolicyDecision>,
     /// An adapter was asked.
     ran: bool,
     /// Whether the target was asked to change something.
@@ -229,6 +231,7 @@ impl CallRecord {
             known.ran = true;
             known.wrote = writes;
             known.clear.clone_from(&input.clear);
+            known.policy.clone_from(&input.policy);
             let now = Instant::now();
             known.marks.bound = Some(now);
             if !writes {
@@ -337,6 +340,7 @@ impl CallRecord {
                 ..self.line.result(error)
             }),
             (Ok(CallOutcome::Complete(result)), Ok(receipt)) => CallOutcome::Complete(ToolResult {
+                policy: self.line.known.lock().policy.clone(),
                 receipt,
                 stages,
                 ..result
@@ -485,6 +489,9 @@ impl Line {
         // Whole microseconds: more digits would be noise.
         let milliseconds = (closed - self.opened).as_micros() as f64 / 1000.0;
         let label = error.map(CallError::label);
+        if let Some(denial) = error.and_then(CallError::denial) {
+            self.known.lock().policy = Some(denial.clone());
+        }
         let outcome = self.outcome(error);
         let entry = self.with_about(|about| {
             telemetry::call(&telemetry::Call {
@@ -526,6 +533,9 @@ impl Line {
             true => Some(Code::Unavailable),
             false => error.map(|error| error.code),
         };
+        if let Some(policy) = &known.policy {
+            self.metrics.policy_denial(policy.decision.word());
+        }
         self.metrics.call(&Ended {
             call_id: &self.call_id,
             name: known.asked.as_ref().map(Asked::name),
@@ -567,6 +577,10 @@ impl Line {
             protocol: Some(self.protocol),
             plugin: self.ran_on.get().map(|digest| &**digest),
             upstream: asked.and_then(Asked::upstream),
+            policy: known.policy.as_ref().map(|policy| PolicyRecord {
+                decision: policy.decision.word(),
+                policies: &policy.policies,
+            }),
         })
     }
 

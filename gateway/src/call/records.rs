@@ -5,7 +5,7 @@ use weir_schema::text;
 
 use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOutcome};
 use crate::{
-    catalogue::CatalogueItem,
+    catalogue::{CatalogueItem, CatalogueViewer},
     codes::{Code, TABLE},
     identity::Caller,
     serving::Serving,
@@ -25,11 +25,11 @@ pub(super) async fn read(
     };
     let uri = request.tool;
     let tool = template.lookup.as_ref().and_then(|lookup| {
-        let tool =
-            request
-                .snapshot
-                .catalogue
-                .tool(request.endpoint, &lookup.tool, caller.access())?;
+        let tool = request.snapshot.catalogue.tool(
+            request.endpoint,
+            &lookup.tool,
+            CatalogueViewer::Caller(caller),
+        )?;
         tool.target.collection().map(|_| (tool, lookup))
     });
     let Some((tool, lookup)) = tool else {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
 
-use super::{CallError, error::WriteOutcome, target::upstream};
+use super::{CallError, PolicyDecision, error::WriteOutcome, target::upstream};
 use crate::{codes::Code, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
@@ -35,6 +35,8 @@ pub struct ToolResult {
     pub made: Option<Arc<str>>,
     /// Set when a completed write could not be recorded.
     pub unrecorded: bool,
+    /// What policies denied, or would have.
+    pub policy: Option<PolicyDecision>,
     /// The time of each stage.
     pub stages: Stages,
 }
@@ -103,6 +105,7 @@ impl ToolResult {
             receipt: None,
             made: None,
             unrecorded: false,
+            policy: None,
             stages: Stages::default(),
         }
     }

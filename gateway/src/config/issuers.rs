@@ -34,6 +34,9 @@ pub struct IssuerConfig {
     /// The claim that names the tenant; by default each agent is its own.
     #[serde(default)]
     pub tenant_claim: Option<String>,
+    /// The claim that names the groups which policies know the caller by: one, or a list.
+    #[serde(default)]
+    pub groups_claim: Option<String>,
     /// What tokens open. A caller that no grant matches sees nothing.
     #[serde(default)]
     pub grants: Vec<ClaimGrant>,

@@ -29,7 +29,8 @@ impl Config {
             cache,
             ..
         } = &self.folders;
-        let mut read_only = vec![contracts.clone(), plugins.clone()];
+        let policies = self.policy.folder.clone();
+        let mut read_only = vec![contracts.clone(), plugins.clone(), policies];
         read_only.extend(cache.clone());
         let overlays = self.upstreams.values().filter_map(|it| it.overlay.as_ref());
         read_only.extend(overlays.map(|overlay| base.join(overlay)));

@@ -13,7 +13,7 @@ use super::{
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "folders",
     "http",
     "identity",
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 14] = [
     "metrics",
     "limits",
     "log",
+    "policy",
     "connections",
     "plugins",
     "upstreams",
@@ -89,6 +90,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         metrics: reader.section(&mut table, "metrics"),
         limits: reader.section(&mut table, "limits"),
         log: reader.section(&mut table, "log"),
+        policy: reader.section(&mut table, "policy"),
         connections: reader.named(&mut table, "connections"),
         plugins: reader.named(&mut table, "plugins"),
         upstreams: reader.named(&mut table, "upstreams"),
@@ -104,6 +106,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         };
         reader.problem(format!("/{key}"), format!("unknown key `{key}`"), &hint);
     }
+    config.policy.folder = base.join(&config.policy.folder);
     for plugin in config.plugins.values_mut() {
         plugin.native = plugin.native.take().map(|library| base.join(library));
     }

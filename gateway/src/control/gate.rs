@@ -39,6 +39,7 @@ use self::{live::Unreadable, names::taken_names};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
 
 use crate::{
+    control::policies::PolicySource,
     identity::now_ms,
     telemetry::{Audit, Unrecorded},
 };
@@ -50,6 +51,7 @@ const ATTEMPTS: usize = 4;
 pub struct Gate {
     state: Arc<State>,
     audit: Arc<Audit>,
+    policies: Arc<PolicySource>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
     /// Live versions that this program cannot read, by contract.
     unreadable: Mutex<BTreeMap<String, Unreadable>>,
@@ -118,16 +120,22 @@ pub enum GateError {
 }
 
 impl Gate {
-    pub fn new(state: Arc<State>, audit: Arc<Audit>) -> Self {
+    pub fn new(state: Arc<State>, audit: Arc<Audit>, policies: Arc<PolicySource>) -> Self {
         Self {
             state,
             audit,
+            policies,
             live: Mutex::default(),
             unreadable: Mutex::default(),
             waiting: Mutex::default(),
             seen: AtomicI64::new(-1),
             reading: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Returns the policies that whatever becomes live is held against.
+    pub fn policies(&self) -> &PolicySource {
+        &self.policies
     }
 
     /// Returns how many drafts of each class wait for someone.
@@ -393,11 +401,22 @@ impl Gate {
             contract,
             live.values().map(|live| &*live.contract),
         ));
+        problems.extend(self.broken_policies(contract, live));
         if problems.is_empty() {
             Ok(())
         } else {
             Err(GateError::Refused(problems))
         }
+    }
+
+    /// Returns the policies that a contract breaks.
+    fn broken_policies(
+        &self,
+        contract: &Contract,
+        live: &BTreeMap<String, Arc<LiveContract>>,
+    ) -> Vec<Problem> {
+        let live: Vec<Arc<Contract>> = live.values().map(|live| live.contract.clone()).collect();
+        self.policies.broken_by(&live, contract)
     }
 
     /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
@@ -424,7 +443,8 @@ impl Gate {
                 others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
             }
         }
-        let problems = taken_names(contract, others.iter().map(Arc::as_ref));
+        let mut problems = taken_names(contract, others.iter().map(Arc::as_ref));
+        problems.extend(self.broken_policies(contract, &known));
         if problems.is_empty() {
             Ok(change)
         } else {

@@ -14,6 +14,7 @@ mod error;
 pub mod form;
 pub mod keys;
 pub mod plugins;
+pub mod policies;
 pub mod preview;
 pub mod sessions;
 pub mod settings;

@@ -14,7 +14,11 @@ use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
 use super::gate::{Approval, Gate, GateError, Submission, Verdict};
-use crate::{catalogue::Catalogue, serving::Serving, snapshot::Snapshot};
+use crate::{
+    catalogue::{Catalogue, ServedPolicies},
+    serving::Serving,
+    snapshot::Snapshot,
+};
 
 /// Swaps snapshots: what the gate decided through it is served when its functions return.
 pub struct SnapshotPublisher {
@@ -79,7 +83,7 @@ impl SnapshotPublisher {
     /// Serves one contract that is in no file (`weir draft`), without a gate, and from then on no other.
     pub fn serve_alone(&self, contract: Contract) {
         self.is_alone.store(true, Ordering::Relaxed);
-        self.swap(vec![Arc::new(contract)]);
+        self.swap(vec![Arc::new(contract)], None);
     }
 
     /// Returns `true` where one file is served.
@@ -101,17 +105,21 @@ impl SnapshotPublisher {
             return;
         }
         let _swapping = self.swapping.lock();
-        let live = self.gate.live();
-        let contracts: Vec<Arc<Contract>> = live
-            .values()
-            .map(|live| self.servable(&live.contract))
-            .collect();
+        let contracts = self.servable_contracts();
+        let policies = self.gate.policies().judge(&contracts);
+        let mode = self.gateway.config().policy.mode;
         let served = &self.gateway.snapshot().contracts;
         let same = served.len() == contracts.len()
             && served
                 .iter()
                 .zip(&contracts)
                 .all(|(a, b)| Arc::ptr_eq(a, b));
+        let same = same
+            && self
+                .gateway
+                .snapshot()
+                .catalogue
+                .has_policies(policies.as_ref(), mode);
         if !same
             || !self
                 .gateway
@@ -119,11 +127,19 @@ impl SnapshotPublisher {
                 .catalogue
                 .has_views(&self.gateway.config().views)
         {
-            self.swap(contracts);
+            let policies = policies.map(|judge| ServedPolicies::new(judge, mode));
+            self.swap(contracts, policies);
         }
     }
 
-    fn swap(&self, contracts: Vec<Arc<Contract>>) {
+    /// Returns the contracts that are live, as they can be served.
+    pub(super) fn servable_contracts(&self) -> Vec<Arc<Contract>> {
+        let live = self.gate.live();
+        let servable = live.values().map(|live| self.servable(&live.contract));
+        servable.collect()
+    }
+
+    fn swap(&self, contracts: Vec<Arc<Contract>>, policies: Option<ServedPolicies>) {
         let old = self.gateway.snapshot();
         for contract in contracts
             .iter()
@@ -135,11 +151,13 @@ impl SnapshotPublisher {
             &contracts,
             &self.gateway.config().views,
             Some(&old.catalogue),
-        );
+        )
+        .under(policies);
         catalogue
             .empty_views()
             .for_each(|view| tracing::warn!(view, "no tool is in this view"));
-        let changed = catalogue.digests() != old.catalogue.digests();
+        let changed =
+            catalogue.digests() != old.catalogue.digests() || !catalogue.shows_as(&old.catalogue);
         let snapshot = Snapshot {
             generation: old.generation + 1,
             listing_generation: old.listing_generation + u64::from(changed),

@@ -15,7 +15,8 @@ use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
     config::{
-        self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics, access::AccessRules,
+        self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics, Policy,
+        access::AccessRules,
     },
     control::Control,
     telemetry,
@@ -242,6 +243,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         upstreams,
         trust,
         views,
+        policy,
         base,
         places,
         admin,
@@ -303,6 +305,11 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         plugins,
         upstreams,
         trust,
+        policy: Policy {
+            folder: old.policy.folder.clone(),
+            mode: policy.mode,
+            default: policy.default,
+        },
         views, // with the next look at the contracts, which prepares their lists
         base,
         places,

@@ -38,6 +38,11 @@ pub trait Grant: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns the groups that the caller is in, as policies know them.
+    fn groups(&self) -> Arc<[Arc<str>]> {
+        Arc::from([])
+    }
+
     /// Returns where the uses of the grant are counted, if they are.
     fn uses(&self) -> Option<&UseCount> {
         None

@@ -54,9 +54,9 @@ pub struct TokenResource {
 #[derive(Debug, PartialEq, Eq)]
 pub struct TokenHolder {
     name: Box<str>,
-    pub issuer: Box<str>,
-    pub subject: Box<str>,
-    pub client: Option<Box<str>>,
+    pub issuer: Arc<str>,
+    pub subject: Arc<str>,
+    pub client: Option<Arc<str>>,
 }
 
 /// Validates tokens of the issuers that are configured.

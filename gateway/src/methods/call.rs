@@ -19,7 +19,7 @@ use crate::{
         self, CallOutcome, CallRequest, Content, InputRequired, MissingCapability, Searched,
         ToolResult, call_tool,
     },
-    catalogue::{ItemKind, Listing},
+    catalogue::{CatalogueViewer, ItemKind, Listing},
     snapshot::Snapshot,
     tasks::Task,
     wire::{Id, ResultWriter, RpcError, error_answer, string_room, write_string},
@@ -181,7 +181,7 @@ impl McpCall<'_> {
     ) -> McpAnswer {
         let searching = snapshot
             .catalogue
-            .searching(&scope.endpoint, scope.caller.access());
+            .searching(&scope.endpoint, CatalogueViewer::Caller(&scope.caller));
         let mut request = self.request(scope, snapshot, (name, arguments), cancel, channel);
         let asker = match (task, channel) {
             (Some(task), _) => {
@@ -244,7 +244,7 @@ impl McpCall<'_> {
         let listing = || match self.version.is_modern() {
             true => snapshot
                 .catalogue
-                .listing(&scope.endpoint, scope.caller.access()),
+                .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller)),
             false => None,
         };
         match outcome {
@@ -254,7 +254,7 @@ impl McpCall<'_> {
             CallOutcome::UnknownTool(_) => {
                 let listing = snapshot
                     .catalogue
-                    .listing(&scope.endpoint, scope.caller.access());
+                    .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller));
                 let meant = listing
                     .as_deref()
                     .and_then(|listing| prefixed(listing, name));

@@ -3,6 +3,7 @@
 use super::{McpCall, RequestScope, item, list};
 use crate::{
     call::{CallRequest, ErrorForm, complete},
+    catalogue::CatalogueViewer,
     wire::{ResultWriter, RpcError, error_answer},
 };
 
@@ -42,7 +43,7 @@ pub(super) async fn answer(
     result.json("completion", &completed.to_string());
     let listing = snapshot
         .catalogue
-        .listing(&scope.endpoint, scope.caller.access());
+        .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller));
     if let Some(listing) = listing.filter(|_| call.version.is_modern()) {
         list::write_server(&mut result, &listing.server);
     }

@@ -23,13 +23,7 @@ impl FollowedTasks {
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
         heard.mark_changed();
-        let is_there = |id: &String| {
-            scope
-                .gateway
-                .tasks()
-                .find(&scope.caller, &scope.endpoint, id)
-                .is_some()
-        };
+        let is_there = |id: &String| scope.task(id).is_some();
         let told = ids
             .into_iter()
             .take(IDS_MAX)
@@ -67,11 +61,7 @@ impl FollowedTasks {
         let mut messages = Vec::new();
         for (id, told) in &mut self.told {
             // Whoever may no longer look at a task is not told of it either.
-            let Some(task) = scope
-                .gateway
-                .tasks()
-                .find(&scope.caller, &scope.endpoint, id)
-            else {
+            let Some(task) = scope.task(id) else {
                 continue;
             };
             let seen = task.tell();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, passed_meta},
-    catalogue::{ItemKind, Listing},
+    catalogue::{CatalogueViewer, ItemKind, Listing},
     codes::Code,
     wire::{ResultWriter, RpcError, error_answer},
 };
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     let listing = match call.version.is_modern() {
         true => snapshot
             .catalogue
-            .listing(&scope.endpoint, scope.caller.access()),
+            .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller)),
         false => None,
     };
     match outcome {

@@ -7,7 +7,9 @@ use weir_contracts::listed;
 
 use super::{McpCall, RequestScope, list};
 use crate::{
-    catalogue::{ItemSource, ListShape, Listing, Page, after, cursor_after, write_entry},
+    catalogue::{
+        CatalogueViewer, ItemSource, ListShape, Listing, Page, after, cursor_after, write_entry,
+    },
     snapshot::Snapshot,
     wire::error_answer,
 };
@@ -23,7 +25,7 @@ pub(super) async fn answer(
 ) -> Vec<u8> {
     let listing = snapshot
         .catalogue
-        .listing(&scope.endpoint, scope.caller.access());
+        .listing(&scope.endpoint, CatalogueViewer::Caller(&scope.caller));
     let listing = listing.unwrap_or_default();
     let last = match cursor.map(after).transpose() {
         Ok(last) => last,

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{RequestScope, channel::CallChannel, client::Question};
 use crate::{
     call::{CallError, CallOutcome, CallRequest, InputRequired, call_tool},
+    catalogue::CatalogueViewer,
     codes::Code,
     tasks::Task,
 };
@@ -225,11 +226,11 @@ pub(super) async fn ask_and_resume(
     let mut asked = first.clone();
     let ended = |error: CallError| {
         let mut result = error.into_result("none");
-        let tool =
-            request
-                .snapshot
-                .catalogue
-                .tool(request.endpoint, request.tool, scope.caller.access());
+        let tool = request.snapshot.catalogue.tool(
+            request.endpoint,
+            request.tool,
+            CatalogueViewer::Caller(&scope.caller),
+        );
         if tool.is_some_and(|tool| tool.target.keeps_errors_in_meta()) {
             result.move_error_to_meta();
         }

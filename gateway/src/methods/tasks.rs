@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     call::{MissingCapability, knows_tasks},
-    catalogue::TaskSupport,
+    catalogue::{CatalogueViewer, TaskSupport},
     snapshot::Snapshot,
     tasks::{KEPT_FOR, Seen, Stage, Task},
     wire::{ResultWriter, RpcError, raw},
@@ -38,9 +38,11 @@ pub(super) fn opened(
     if !call.version.is_modern() || !knows_tasks(call.params.capabilities.as_deref()) {
         return None;
     }
-    let tool = snapshot
-        .catalogue
-        .tool(&scope.endpoint, tool, scope.caller.access())?;
+    let tool = snapshot.catalogue.tool(
+        &scope.endpoint,
+        tool,
+        CatalogueViewer::Caller(&scope.caller),
+    )?;
     let events = || channel.map(|channel| channel.clone() as Arc<dyn CallEvents>);
     let allows = tool.tasks != TaskSupport::None;
     let (named, writes) = ((&tool.contract, &tool.name), tool.tool.writes());
@@ -185,10 +187,7 @@ fn find(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Arc<Task>, Rpc
     check(request)?;
     let id = request.params.task_id.and_then(raw::string);
     let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;
-    let task = scope
-        .gateway
-        .tasks()
-        .find(&scope.caller, &scope.endpoint, &id);
+    let task = scope.task(&id);
     task.ok_or_else(|| {
         RpcError::invalid_params(format!(
             "there is no such task here: it is kept for {} min, by the process that began it",

@@ -103,6 +103,7 @@ pub struct Metrics {
     upstreams: HistogramVec,
     reloads: [IntCounter; RELOADS.len()],
     connections_lost: IntCounterVec,
+    policy_denials: IntCounterVec,
     folded_contracts: IntCounter,
     tools_max: usize,
     sessions: OnceLock<Reading>,
@@ -168,6 +169,10 @@ impl Metrics {
         let stages = histograms(&registry, &table::STAGES);
         let loads = counters(&registry, &table::PLUGIN_LOADS);
         let reloads = counters(&registry, &table::CONFIG_RELOADS);
+        let policy_denials = counters(&registry, &table::POLICY_DENIALS);
+        for decision in ["denied", "audited"] {
+            policy_denials.with_label_values(&[decision]);
+        }
         let connections_lost = counters(&registry, &table::CONNECTIONS_LOST);
         for (listener, lost) in LISTENERS
             .iter()
@@ -204,6 +209,7 @@ impl Metrics {
             upstreams: histograms(&registry, &table::UPSTREAM_SECONDS),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
             connections_lost,
+            policy_denials,
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
@@ -326,6 +332,11 @@ impl Metrics {
     /// Counts that the configuration was taken over, or refused.
     pub fn config_reload(&self, taken: bool) {
         self.reloads[usize::from(!taken)].inc();
+    }
+
+    /// Counts a call that policies denied, or would have.
+    pub fn policy_denial(&self, decision: &str) {
+        self.policy_denials.with_label_values(&[decision]).inc();
     }
 
     pub fn connections_lost(&self, listener: &str, lost: LossReason, count: usize) {

@@ -43,7 +43,7 @@ async fn gate(folder: &tempfile::TempDir) -> Gate {
     let state = State::open(&folder.path().join("state"))
         .await
         .expect("opened");
-    Gate::new(Arc::new(state), Arc::new(Audit::none()))
+    Gate::new(Arc::new(state), Arc::new(Audit::none()), Arc::default())
 }
 
 /// Two processes look at the same moment, and both find the name free.
@@ -90,7 +90,11 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
     let mut stops = 0;
     for _ in 0..1000 {
         let polls = stops + 1;
-        let gate = Gate::new(first.state().clone(), Arc::new(Audit::none()));
+        let gate = Gate::new(
+            first.state().clone(),
+            Arc::new(Audit::none()),
+            Arc::default(),
+        );
         let mut older = pin!(gate.refresh());
         if let Some(ended) = polled(older.as_mut(), polls).await {
             ended.expect("read");

@@ -10,7 +10,8 @@ use weir_audit::AdminAct;
 
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::{
-    call::{self, CallRequest, Endpoint, TRIAL, Unasked},
+    call::{self, CallRequest, Endpoint, PolicyDecision, TRIAL, Unasked},
+    catalogue::CatalogueViewer,
     control::{Control, gate::Role},
     telemetry::metrics::STAGES,
 };
@@ -43,6 +44,8 @@ pub struct Tried {
     #[schema(value_type = Object)]
     pub structured_content: Value,
     pub receipt: Option<String>,
+    /// What policies denied, or would have with `mode = "enforce"`; null: nothing.
+    pub policy: Option<PolicyDecision>,
     /// The call's id, as the trail and the log have it; null of a dry run.
     pub call_id: Option<String>,
     /// `contract@version` of the tool.
@@ -69,7 +72,11 @@ pub async fn try_call(
     let snapshot = control.gateway().snapshot();
     let tool = snapshot
         .catalogue
-        .tool(&Endpoint::All, &trial.tool, caller.access())
+        .tool(
+            &Endpoint::All,
+            &trial.tool,
+            CatalogueViewer::Caller(&caller),
+        )
         .ok_or_else(|| OperationError::not_found("tool", &trial.tool))?;
     let contract = tool.contract_version().to_owned();
     if tool.tool.writes() && !trial.dry_run {
@@ -89,7 +96,7 @@ pub async fn try_call(
     let arguments = Value::Object(trial.arguments).to_string();
     let started = Instant::now();
     let result = if trial.dry_run {
-        call::check(control.gateway(), &caller, tool, &arguments).await
+        call::check(control.gateway(), &snapshot, &caller, tool, &arguments).await
     } else {
         let cancel = CancellationToken::new();
         let request = CallRequest {
@@ -123,6 +130,7 @@ pub async fn try_call(
             .and_then(|structured| serde_json::from_str(structured).ok())
             .unwrap_or_default(),
         wire: serde_json::from_str(&result.as_json()).unwrap_or_default(),
+        policy: result.policy,
         receipt: result.receipt.map(|receipt| receipt.to_string()),
         call_id: result.made.as_deref().map(str::to_owned),
         contract,

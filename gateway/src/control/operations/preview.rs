@@ -12,13 +12,12 @@ use weir_contracts::{
 
 use super::{OperationError, OperationResult};
 use crate::{
-    catalogue::{Catalogue, Endpoint, ListShape},
+    catalogue::{Catalogue, CatalogueViewer, Endpoint, ListShape},
     control::{
         Control, Uncompiled,
         gate::{ChangeClass, ForeseenVerdict, Origin, Role, Submission},
         impact::{Impact, impact, inputs},
     },
-    identity::Access,
     tokens::vocabulary,
 };
 
@@ -121,7 +120,7 @@ pub(super) async fn describe(contract: Contract) -> OperationResult<ContractPrev
     let described = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
         let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
-        let listing = alone.listing(&Endpoint::All, &Access::EVERYTHING);
+        let listing = alone.listing(&Endpoint::All, CatalogueViewer::EVERYTHING);
         let written = |shape| {
             let page = listing.as_ref()?.tools.page(shape, None, usize::MAX).ok()?;
             Some(page.entries.into_owned())

@@ -6,9 +6,8 @@ use utoipa::ToSchema;
 
 use super::{OperationError, OperationResult};
 use crate::{
-    catalogue::{CatalogueTool, Endpoint, ListShape, after, cursor_after},
+    catalogue::{CatalogueTool, CatalogueViewer, Endpoint, ListShape, after, cursor_after},
     control::Control,
-    identity::Access,
     tokens::vocabulary,
 };
 
@@ -77,11 +76,11 @@ pub async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<T
         Some(caller) => Endpoint::All.of(caller),
         None => Endpoint::All,
     };
-    let access = caller
+    let viewer = caller
         .as_ref()
-        .map_or(&Access::EVERYTHING, |caller| caller.access());
+        .map_or(CatalogueViewer::EVERYTHING, CatalogueViewer::Caller);
     let snapshot = control.gateway().snapshot();
-    let Some(listing) = snapshot.catalogue.listing(&endpoint, access) else {
+    let Some(listing) = snapshot.catalogue.listing(&endpoint, viewer) else {
         return Ok(ToolsPage {
             tools: Vec::new(),
             next_cursor: None,

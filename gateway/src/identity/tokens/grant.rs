@@ -17,6 +17,8 @@ pub const WRITE_SCOPE: &str = "tools:write";
 
 /// An agent's name is no longer, and has no other characters than `A-Za-z0-9_.@:-`.
 const NAME_MAX: usize = 64;
+/// Groups of one caller that policies know.
+const GROUPS_MAX: usize = 256;
 /// A subject is no longer.
 const SUBJECT_MAX: usize = 512;
 
@@ -28,6 +30,7 @@ pub(super) struct TokenGrant {
     holder: TokenHolder,
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
+    groups: Arc<[Arc<str>]>,
     access: Access,
     may_write: bool,
     expires_ms: i64,
@@ -61,6 +64,7 @@ impl TokenGrant {
             Some(claim) => named(claim).ok_or(TokenFault::Claims)?,
             None => agent.clone(),
         };
+        let groups = groups(claims, issuer);
         let access = access(claims, issuer);
         let may_write = has(claims, "scope", WRITE_SCOPE) || has(claims, "scp", WRITE_SCOPE);
         let holder = TokenHolder::new(&issuer.issuer, subject, client);
@@ -68,6 +72,7 @@ impl TokenGrant {
             holder,
             agent,
             tenant,
+            groups,
             access,
             may_write,
             expires_ms: (expires_s * 1000.0) as i64,
@@ -110,6 +115,10 @@ impl Grant for TokenGrant {
         Some(&self.holder)
     }
 
+    fn groups(&self) -> Arc<[Arc<str>]> {
+        self.groups.clone()
+    }
+
     fn may_write(&self) -> bool {
         self.may_write
     }
@@ -144,6 +153,19 @@ fn access(claims: &Claims, issuer: &IssuerConfig) -> Access {
         list.tools.extend(grant.tools.iter().cloned());
     }
     Access::to(list)
+}
+
+/// Returns the groups that a claim names, each as it is or by its digest.
+fn groups(claims: &Claims, issuer: &IssuerConfig) -> Arc<[Arc<str>]> {
+    let claim = issuer.groups_claim.as_deref();
+    let value = claim.and_then(|claim| find(claims, claim));
+    let each = value.into_iter().flat_map(|value| match value {
+        Value::Array(values) => values.as_slice(),
+        one => std::slice::from_ref(one),
+    });
+    let names = each.filter_map(Value::as_str).take(GROUPS_MAX);
+    let names = names.filter(|group| !group.is_empty());
+    names.map(|group| name(&issuer.issuer, group)).collect()
 }
 
 /// Returns `true` if a claim is this text, or a list of it. A scope is a list that is written as one text.

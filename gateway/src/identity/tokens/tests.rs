@@ -106,6 +106,7 @@ fn config(jwks: String) -> IssuerConfig {
         audiences: vec!["extra".into()],
         agent_claim: "sub".into(),
         tenant_claim: None,
+        groups_claim: None,
         grants: vec![
             grant("scope", "tools", &["desk"]),
             grant("realm_access.roles", "staff", &["depot"]),

@@ -251,6 +251,13 @@ pub const AUDIT_FAILING: Row = Row {
     labels: &[],
     help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
 };
+pub const POLICY_DENIALS: Row = Row {
+    name: "weir_policy_denials_total",
+    kind: Counter,
+    labels: &["decision"],
+    help: "Calls that policies denied by their arguments (`denied`), or would have denied and did not, with `mode = \"audit\"` \
+           (`audited`). A tool that is not there for a caller is `unknown_tool`.",
+};
 pub const CONNECTIONS_LOST: Row = Row {
     name: "weir_connections_lost_total",
     kind: Counter,
@@ -377,6 +384,7 @@ pub const TABLE: &[&Row] = &[
     &TASKS,
     &SESSIONS,
     &STREAMS,
+    &POLICY_DENIALS,
     &CONNECTIONS_LOST,
     &PLUGIN_CALLS,
     &PLUGIN_FAILURES,

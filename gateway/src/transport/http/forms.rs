@@ -16,7 +16,7 @@ use super::{
     rest,
 };
 use crate::{
-    catalogue::Endpoint,
+    catalogue::{CatalogueViewer, Endpoint},
     identity::Caller,
     pages,
     transport::front_door::AdmittedCaller,
@@ -31,7 +31,9 @@ pub(super) async fn index(
     let show = |caller: &Caller| {
         let snapshot = server.gateway.snapshot();
         let endpoint = Endpoint::Contract(contract.as_str().into());
-        let listing = snapshot.catalogue.listing(&endpoint, caller.access())?;
+        let listing = snapshot
+            .catalogue
+            .listing(&endpoint, CatalogueViewer::Caller(caller))?;
         let title = listing
             .server
             .title
@@ -63,7 +65,7 @@ pub(super) async fn tool(
             match snapshot.catalogue.tool(
                 &Endpoint::Contract(contract.as_str().into()),
                 &tool,
-                admitted.caller().access(),
+                CatalogueViewer::Caller(admitted.caller()),
             ) {
                 Some(tool) => html(pages::tool(&tool.tool)),
                 None => rest::unknown_tool(&tool).into_response(),

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     call::{CallRequest, Content, ToolResult, Unasked, call_tool},
-    catalogue::{CatalogueTool, Endpoint},
+    catalogue::{CatalogueTool, CatalogueViewer, Endpoint},
     codes::Code,
     era,
     identity::Caller,
@@ -87,9 +87,10 @@ pub(super) async fn call(
 ) -> Response {
     let snapshot = server.gateway.snapshot();
     let endpoint = Endpoint::Contract(contract.into());
-    let known = snapshot
-        .catalogue
-        .tool(&endpoint, &tool, admitted.caller().access());
+    let known =
+        snapshot
+            .catalogue
+            .tool(&endpoint, &tool, CatalogueViewer::Caller(admitted.caller()));
     if !admitted.caller().may_write() && known.is_some_and(|known| known.tool.writes()) {
         admitted.record_hidden(head.uri.path());
         return refusal(&RpcError::insufficient_scope());
@@ -169,9 +170,10 @@ fn described(
     describe: impl FnOnce(&Api<'_>, Vec<&Tool>) -> String,
 ) -> Option<String> {
     let snapshot = gateway.snapshot();
-    let listing = snapshot
-        .catalogue
-        .listing(&Endpoint::Contract(contract.into()), caller.access())?;
+    let listing = snapshot.catalogue.listing(
+        &Endpoint::Contract(contract.into()),
+        CatalogueViewer::Caller(caller),
+    )?;
     let below = format!("/rest/{contract}");
     let api = Api {
         title: listing

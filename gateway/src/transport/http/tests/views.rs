@@ -3,7 +3,7 @@
 use weir_schema::client::ClientProfile;
 
 use super::*;
-use crate::{call::has_resource, config::View, identity::Access};
+use crate::{call::has_resource, catalogue::CatalogueViewer, config::View};
 
 async fn server(lists: &Value, resources: Resources) -> Running {
     let views = [
@@ -266,7 +266,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
                 .gateway
                 .snapshot()
                 .catalogue
-                .listing(&endpoint, &Access::EVERYTHING)
+                .listing(&endpoint, CatalogueViewer::EVERYTHING)
                 .expect("a view")
         };
         assert!(has_resource(&listing("whole"), &page) && !has_resource(&listing("other"), &page));

@@ -1,0 +1,58 @@
+//! `/v1/policy`: the policies in force, their Cedar schema, and a table of cases.
+
+use axum::Json;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Answer, Ask, Shared,
+    problem::{Body, Refusal},
+    staff::Staff,
+};
+use crate::control::{
+    gate::Role,
+    operations::policies::{self, PolicyCase, PolicyCaseResult, PolicyStatus},
+};
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PolicyCases {
+    cases: Vec<PolicyCase>,
+}
+
+/// The Cedar schema, as a file for editors and for `cedar`.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PolicySchema {
+    schema: String,
+}
+
+/// Returns the policies in force, and what is wrong with the files of their folder. Role: viewer.
+#[utoipa::path(get, path = "/v1/policy", responses(
+    (status = 200, body = PolicyStatus), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn show_policy(Shared(admin): Ask, staff: Staff) -> Answer<Json<PolicyStatus>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(policies::status(&admin.control)))
+}
+
+/// Returns the Cedar schema of the contracts that are served. Role: viewer.
+#[utoipa::path(get, path = "/v1/policy/schema", responses(
+    (status = 200, body = PolicySchema), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn policy_schema(Shared(admin): Ask, staff: Staff) -> Answer<Json<PolicySchema>> {
+    staff.needs(Role::Viewer)?;
+    let schema = policies::schema(&admin.control);
+    Ok(Json(PolicySchema { schema }))
+}
+
+/// Says what the policies in force decide of each case. Nothing is called. Role: viewer.
+#[utoipa::path(post, path = "/v1/policy/test", request_body = PolicyCases, responses(
+    (status = 200, body = Vec<PolicyCaseResult>), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 422, body = Refusal)))]
+pub(super) async fn test_policy(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(table): Body<PolicyCases>,
+) -> Answer<Json<Vec<PolicyCaseResult>>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(policies::test(&admin.control, &table.cases)?))
+}

@@ -1,0 +1,93 @@
+//! What policies say of one call: after its arguments are valid, before anything is announced or run.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use weir_policy::{PolicyDenial, ToolVerdict};
+
+use super::{CallError, error::ErrorForm};
+use crate::{
+    catalogue::CatalogueTool, codes::Code, config::PolicyMode, identity::Caller, snapshot::Snapshot,
+};
+
+/// What policies say of one tool for one caller.
+pub(super) struct CallPolicies {
+    verdict: Arc<ToolVerdict>,
+    mode: PolicyMode,
+}
+
+/// A call that policies deny, or would.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct PolicyDecision {
+    pub decision: PolicyOutcome,
+    /// The ids of the policies that say so; none where no policy permits it.
+    #[schema(value_type = Vec<String>)]
+    pub policies: Vec<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyOutcome {
+    /// It was refused.
+    Denied,
+    /// It would have been refused, and went on: `mode = "audit"`.
+    Audited,
+}
+
+impl PolicyOutcome {
+    /// Returns the word in records and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::Audited => "audited",
+        }
+    }
+}
+
+impl CallPolicies {
+    /// Returns the policies over a tool for a caller; `None` where none says anything.
+    pub(super) fn find(
+        snapshot: &Snapshot,
+        caller: &Caller,
+        tool: &Arc<CatalogueTool>,
+    ) -> Option<Self> {
+        let served = snapshot.catalogue.policies()?;
+        let verdict = served.verdict(caller, tool);
+        let is_open = verdict.denial.is_none() && verdict.arguments.is_none();
+        (!is_open).then(|| Self {
+            verdict,
+            mode: served.mode(),
+        })
+    }
+
+    /// Decides a call whose arguments are valid. What would be denied is returned where it goes on all the same.
+    pub(super) fn decide(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<PolicyDecision>, CallError> {
+        let by_arguments = || self.verdict.arguments.as_ref()?.decide(arguments).err();
+        let Some(denial) = self.verdict.denial.clone().or_else(by_arguments) else {
+            return Ok(None);
+        };
+        let PolicyDenial { policies, message } = denial;
+        match self.mode {
+            PolicyMode::Audit => Ok(Some(PolicyDecision {
+                decision: PolicyOutcome::Audited,
+                policies,
+            })),
+            PolicyMode::Enforce => {
+                let decision = PolicyDecision {
+                    decision: PolicyOutcome::Denied,
+                    policies,
+                };
+                Err(CallError {
+                    reason: Some("denied_by_policy".to_owned()),
+                    form: ErrorForm::Denied(Box::new(decision)),
+                    ..CallError::new(Code::Forbidden, message.to_string())
+                })
+            }
+        }
+    }
+}

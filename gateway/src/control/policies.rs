@@ -1,0 +1,269 @@
+//! The policies in force: what the folder has, as far as it is sound, and the files before it where it is not.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use parking_lot::Mutex;
+use weir_contracts::{Contract, Problem};
+use weir_policy::{
+    DefaultDecision, PolicyFile, PolicyJudge, PolicyRules, PolicyVocabulary, broken_by,
+    check_rules, read_folder,
+};
+
+/// Policies, and what they are checked against. A file that is not sound is refused, and the one before it stays in force.
+#[derive(Default)]
+pub struct PolicySource {
+    held: Mutex<HeldPolicies>,
+}
+
+#[derive(Default)]
+struct HeldPolicies {
+    /// The files as they were read last.
+    files: Vec<PolicyFile>,
+    /// What of the folder could not be read.
+    unreadable: Vec<Problem>,
+    default: DefaultDecision,
+    /// The files in force, by name.
+    in_force: BTreeMap<String, String>,
+    /// Whether any files were ever put in force: those that are there at a start have none before them.
+    has_begun: bool,
+    rules: Arc<PolicyRules>,
+    /// What the rules were judged against, and the result.
+    contracts: Vec<Arc<Contract>>,
+    judge: Option<Arc<PolicyJudge>>,
+    is_stale: bool,
+    /// What is wrong with the files as they were read.
+    problems: Vec<Problem>,
+}
+
+impl PolicySource {
+    /// Reads the folder. Returns `true` if it is not what it was.
+    pub fn read(&self, folder: &Path, default: DefaultDecision) -> bool {
+        let (files, unreadable) = read_folder(folder);
+        let mut held = self.held.lock();
+        let same = held.files == files && held.unreadable == unreadable && held.default == default;
+        if same {
+            return false;
+        }
+        held.files = files;
+        held.unreadable = unreadable;
+        held.default = default;
+        held.is_stale = true;
+        true
+    }
+
+    /// Returns what decides over these contracts; `None` where no policy is in force.
+    pub fn judge(&self, contracts: &[Arc<Contract>]) -> Option<Arc<PolicyJudge>> {
+        let mut held = self.held.lock();
+        let is_same = |known: &[Arc<Contract>]| {
+            known.len() == contracts.len()
+                && known.iter().zip(contracts).all(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        if held.is_stale || !is_same(&held.contracts) {
+            held.renew(contracts);
+        }
+        held.judge.clone()
+    }
+
+    /// Returns what is wrong with the files of the folder.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.held.lock().problems.clone()
+    }
+
+    /// Returns the problems of files that nothing stands in for. A gateway does not start without policies that it should have.
+    pub fn missing(&self) -> Vec<Problem> {
+        let held = self.held.lock();
+        let is_missing = |problem: &&Problem| !held.in_force.contains_key(&problem.file);
+        held.problems.iter().filter(is_missing).cloned().collect()
+    }
+
+    /// Returns the policies in force.
+    pub fn rules(&self) -> Arc<PolicyRules> {
+        self.held.lock().rules.clone()
+    }
+
+    /// Returns the policies that would break with `contract` live among `live`, each with its place. Files of the folder that
+    /// wait for just this change are looked at instead: they come into force together with it.
+    pub fn broken_by(&self, live: &[Arc<Contract>], contract: &Contract) -> Vec<Problem> {
+        let (rules, waiting) = {
+            let held = self.held.lock();
+            (held.rules.clone(), held.waiting())
+        };
+        if rules.rules().is_empty() {
+            return Vec::new();
+        }
+        let before = live.iter().find(|before| before.name == contract.name);
+        if before.is_some_and(|before| before.tools == contract.tools) {
+            return Vec::new();
+        }
+        let vocabulary = PolicyVocabulary::new(live.iter().map(Arc::as_ref));
+        let problems = broken_by(&rules, &vocabulary, contract);
+        if problems.is_empty() {
+            return problems;
+        }
+        match waiting {
+            Some(waiting) if check_rules(&waiting, &vocabulary.with(contract)).is_empty() => {
+                Vec::new()
+            }
+            _ => problems,
+        }
+    }
+}
+
+impl HeldPolicies {
+    /// Returns the files of the folder as policies, where they can be read and are not in force.
+    fn waiting(&self) -> Option<PolicyRules> {
+        if self.problems.is_empty() && !self.is_stale {
+            return None;
+        }
+        PolicyRules::read(&self.files, self.default).ok()
+    }
+
+    /// Puts in force what is sound.
+    fn renew(&mut self, contracts: &[Arc<Contract>]) {
+        let vocabulary = PolicyVocabulary::new(contracts.iter().map(Arc::as_ref));
+        let mut problems = self.unreadable.clone();
+        let mut files = self.files.clone();
+        // A file that cannot be read now stays what it was.
+        for problem in &self.unreadable {
+            self.take_back(&problem.file, &mut files);
+        }
+        let is_start = !self.has_begun;
+        let rules = loop {
+            match PolicyRules::read(&files, self.default) {
+                Ok(rules) => {
+                    let found = check_rules(&rules, &vocabulary);
+                    let faulty = faulty_files(&found, &files);
+                    problems.extend(
+                        found
+                            .into_iter()
+                            .filter(|problem| !self.is_kept(problem, &files)),
+                    );
+                    // What is in force already stays so, and at a start nothing else could. Where such a policy cannot be
+                    // decided, it denies.
+                    let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
+                    let changed: Vec<String> = changed.cloned().collect();
+                    if changed.is_empty() || is_start {
+                        break rules;
+                    }
+                    for name in changed {
+                        self.take_back(&name, &mut files);
+                    }
+                }
+                Err(found) => {
+                    let faulty = faulty_files(&found, &files);
+                    problems.extend(found);
+                    if faulty.is_empty() {
+                        break PolicyRules::clone(&self.rules);
+                    }
+                    for name in faulty {
+                        self.take_back(&name, &mut files);
+                    }
+                }
+            }
+        };
+        problems.dedup();
+        self.problems = problems;
+        self.in_force = files
+            .into_iter()
+            .map(|file| (file.name, file.text))
+            .collect();
+        self.has_begun = true;
+        self.rules = Arc::new(rules);
+        self.contracts = contracts.to_vec();
+        self.judge = (!self.rules.is_empty())
+            .then(|| Arc::new(PolicyJudge::new(self.rules.clone(), vocabulary)));
+        self.is_stale = false;
+    }
+
+    /// Puts the text in force in the place of a file, or leaves the file out. One that was put back before is left out.
+    fn take_back(&self, name: &str, files: &mut Vec<PolicyFile>) {
+        let known = self.in_force.get(name);
+        match (known, files.iter().position(|file| file.name == name)) {
+            (Some(text), Some(at)) if files[at].text != *text => files[at].text.clone_from(text),
+            (Some(text), None) => files.push(PolicyFile {
+                name: name.to_owned(),
+                text: text.clone(),
+            }),
+            (_, Some(at)) => drop(files.remove(at)),
+            (None, None) => {}
+        }
+    }
+
+    fn is_in_force(&self, name: &str, files: &[PolicyFile]) -> bool {
+        let file = files.iter().find(|file| file.name == name);
+        file.is_some_and(|file| self.in_force.get(name) == Some(&file.text))
+    }
+
+    /// Returns `true` if a problem is that of a text which stands in for the file.
+    fn is_kept(&self, problem: &Problem, files: &[PolicyFile]) -> bool {
+        let text = |files: &[PolicyFile]| {
+            let file = files.iter().find(|file| file.name == problem.file);
+            file.map(|file| file.text.clone())
+        };
+        text(files) != text(&self.files)
+    }
+}
+
+/// Returns the names of the files that problems are about.
+fn faulty_files(problems: &[Problem], files: &[PolicyFile]) -> Vec<String> {
+    let is_faulty = |file: &&PolicyFile| problems.iter().any(|problem| problem.file == file.name);
+    let faulty = files.iter().filter(is_faulty);
+    faulty.map(|file| file.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        std::fs::write(folder.join(name), text).expect("it can be written");
+    }
+
+    fn forbid(id: &str) -> String {
+        format!("@id(\"{id}\") forbid(principal == Weir::Agent::\"{id}\", action, resource);")
+    }
+
+    #[test]
+    fn a_file_that_is_not_sound_leaves_the_one_before_in_force() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let policies = PolicySource::default();
+        let in_force = || {
+            policies.read(folder.path(), DefaultDecision::Permit);
+            policies.judge(&[]);
+            let rules = policies.rules();
+            let ids: Vec<String> = rules
+                .rules()
+                .iter()
+                .map(|rule| rule.id.to_string())
+                .collect();
+            (ids, policies.problems().len())
+        };
+        assert_eq!(in_force(), (vec![], 0));
+        write(folder.path(), "a.cedar", &forbid("a"));
+        write(folder.path(), "b.cedar", &forbid("b"));
+        assert_eq!(in_force(), (vec!["a".into(), "b".into()], 0));
+        write(folder.path(), "a.cedar", "forbid(principal");
+        write(folder.path(), "b.cedar", &forbid("c"));
+        assert_eq!(in_force(), (vec!["a".into(), "c".into()], 1));
+        write(
+            folder.path(),
+            "a.cedar",
+            "forbid(principal, action, resource == Weir::Tool::\"x\");",
+        );
+        let (ids, problems) = in_force();
+        assert_eq!(ids, ["a", "c"]);
+        assert!(problems > 0);
+        write(folder.path(), "d.cedar", &forbid("c"));
+        assert_eq!(in_force().0, ["a", "c"], "one id twice");
+        std::fs::remove_file(folder.path().join("d.cedar")).expect("it is there");
+        std::fs::remove_file(folder.path().join("a.cedar")).expect("it is there");
+        assert_eq!(in_force(), (vec!["c".into()], 0));
+        write(folder.path(), "c.cedar", "???");
+        assert_eq!(in_force().0, ["c"]);
+        assert_eq!(
+            policies.missing().len(),
+            1,
+            "nothing stands in for a new file"
+        );
+    }
+}
