@@ -41,6 +41,12 @@ pub(super) enum Command {
         /// The limit of one tool instead of its own, such as list_tickets=10/min; may be repeated
         #[arg(long = "tool-rate", value_name = "TOOL=RATE", value_parser = pair)]
         tool_rates: Vec<(String, String)>,
+        /// Calls in a day, UTC
+        #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
+        quota_day: Option<u32>,
+        /// Calls in a month, UTC
+        #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u32).range(1..))]
+        quota_month: Option<u32>,
         /// Days until the key expires; without it, never
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
         expires_days: Option<u32>,
@@ -71,12 +77,19 @@ impl Keys {
                 view,
                 rate,
                 tool_rates,
+                quota_day,
+                quota_month,
                 expires_days,
             } => {
                 let narrow = !contracts.is_empty() || !tools.is_empty();
                 let mut limits = json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
                 if let Some(rate) = rate {
                     limits["rate"] = rate.into();
+                }
+                for (name, quota) in [("quota_day", quota_day), ("quota_month", quota_month)] {
+                    if let Some(calls) = quota {
+                        limits[name] = calls.into();
+                    }
                 }
                 let body = json!({
                     "agent": agent,
@@ -146,8 +159,12 @@ fn row(key: &Value) -> Vec<String> {
     };
     let rate = key["limits"]["rate"].as_str().map(str::to_owned);
     let tools = key["limits"]["tools"].as_object().into_iter().flatten();
+    let quotas = [("quota_day", "day"), ("quota_month", "month")]
+        .into_iter()
+        .filter_map(|(name, period)| Some(format!("{}/{period}", key["limits"][name].as_u64()?)));
     let limits = rate
         .into_iter()
+        .chain(quotas)
         .chain(tools.map(|(tool, rate)| format!("{tool}={}", cell(rate))));
     vec![
         cell(&key["id"]),

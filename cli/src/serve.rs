@@ -136,6 +136,7 @@ impl Serve {
                     .identities()
                     .write_uses(&started.state)
                     .await;
+                started.gateway.quotas().write(&started.state).await;
                 started.gateway.upstreams().close().await;
                 Ok(ExitCode::SUCCESS)
             })?,
@@ -226,6 +227,7 @@ fn stdio(
             .identities()
             .write_uses(&started.state)
             .await;
+        started.gateway.quotas().write(&started.state).await;
         started.gateway.upstreams().close().await;
         Ok(ExitCode::SUCCESS)
     });

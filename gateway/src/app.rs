@@ -140,6 +140,11 @@ impl App {
             audit,
             metrics,
         ));
+        gateway
+            .quotas()
+            .take_over(&state)
+            .await
+            .map_err(anyhow::Error::from)?;
         for problem in &opened.left_out {
             tracing::error!("refused: {problem}");
         }
@@ -252,6 +257,7 @@ impl App {
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
         tokio::spawn(write_uses(gateway.clone(), state.clone()));
+        tokio::spawn(write_quotas(gateway.clone(), state.clone()));
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
@@ -379,6 +385,18 @@ async fn write_uses(gateway: Arc<Serving>, state: Arc<State>) {
         gateway.identities().used().await;
         tokio::time::sleep(USES_INTERVAL).await;
         gateway.identities().write_uses(&state).await;
+    }
+}
+
+/// The time after which the calls of an agent with a quota are in the state: as much is lost where the process is ended by force.
+const QUOTAS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Writes down the calls of agents with a quota; it waits where there are none.
+async fn write_quotas(gateway: Arc<Serving>, state: Arc<State>) {
+    loop {
+        gateway.quotas().used().await;
+        tokio::time::sleep(QUOTAS_INTERVAL).await;
+        gateway.quotas().write(&state).await;
     }
 }
 

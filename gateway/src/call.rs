@@ -103,7 +103,7 @@ async fn stages(
     lookup::may_run(tool, request)?;
     let slot = limits::acquire(
         gateway.in_flight(),
-        gateway.buckets(),
+        (gateway.buckets(), gateway.quotas()),
         caller,
         tool,
         record.opened(),

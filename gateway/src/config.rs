@@ -367,6 +367,10 @@ pub struct Limits {
     pub tasks_max: usize,
     /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
+    /// Calls of one agent in a day, UTC, where its key says nothing of it; 0 stands for as many as it likes.
+    pub agent_quota_day: u32,
+    /// Calls of one agent in a month, UTC, in the same way.
+    pub agent_quota_month: u32,
     /// Bytes of bodies that are being read and of answers that clients have not taken, in all.
     pub held_max_bytes: usize,
     /// Those of one agent with a key.
@@ -381,6 +385,8 @@ impl Default for Limits {
             timeout_ms: 30_000,
             tasks_max: 1024,
             agent_rate: AgentRate(Some((1000, 1))),
+            agent_quota_day: 0,
+            agent_quota_month: 0,
             held_max_bytes: 256 << 20,
             agent_held_max_bytes: 64 << 20,
         }

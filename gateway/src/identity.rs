@@ -23,7 +23,7 @@ use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
 use weir_state::{KeyRow, State, StateError};
 
 pub use access::{Access, AccessList};
-pub use grant::{Grant, Rate};
+pub use grant::{CallQuota, Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
 pub use tokens::{

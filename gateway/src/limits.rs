@@ -1,6 +1,7 @@
 //! Bounds how much may run, and how often. Whoever would have to wait is told at once instead of queueing.
 
 mod bytes;
+mod quotas;
 
 use std::{
     collections::VecDeque,
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use self::bytes::{BudgetFull, ByteBudget, BytesHolder, HeldBytes, UNCOUNTED_MAX_BYTES};
+pub use self::quotas::{QuotaSpent, Quotas};
 use crate::identity::Caller;
 
 /// The most that a semaphore holds on every platform.

@@ -57,6 +57,7 @@ fn load(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     let decided = [
         ("agent", gateway.buckets().agent_decisions()),
         ("tool", gateway.buckets().tool_decisions()),
+        ("quota", gateway.quotas().decisions()),
         ("in_flight", running.decisions()),
     ];
     let decided = decided

@@ -12,8 +12,8 @@ use crate::{
     call_history::CallHistory,
     config::Config,
     cursor::Cursors,
-    identity::Identities,
-    limits::{Buckets, InFlight},
+    identity::{CallQuota, Identities},
+    limits::{Buckets, InFlight, Quotas},
     live_resources::LiveResources,
     snapshot::Snapshot,
     source_checks::SourceChecks,
@@ -32,6 +32,7 @@ pub struct Serving {
     audit: Arc<Audit>,
     metrics: Arc<Metrics>,
     buckets: Buckets,
+    quotas: Quotas,
     in_flight: InFlight,
     cursors: Cursors,
     call_history: CallHistory,
@@ -56,6 +57,7 @@ impl Serving {
             audit: Arc::new(audit),
             metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
+            quotas: Quotas::new(CallQuota::usual(&config.limits)),
             in_flight: InFlight::new(config.limits.in_flight_max),
             tasks: Tasks::new(config.limits.tasks_max),
             config: ArcSwap::from_pointee(config),
@@ -79,6 +81,7 @@ impl Serving {
     /// Takes over what may change while serving.
     pub fn reconfigure(&self, config: Config) {
         self.buckets.set_agent_rate(config.limits.agent_rate.0);
+        self.quotas.set_usual(CallQuota::usual(&config.limits));
         self.tasks.set_most(config.limits.tasks_max);
         self.identities.configure(&config.identity, &config.base);
         self.config.store(Arc::new(config));
@@ -112,6 +115,10 @@ impl Serving {
 
     pub fn buckets(&self) -> &Buckets {
         &self.buckets
+    }
+
+    pub fn quotas(&self) -> &Quotas {
+        &self.quotas
     }
 
     pub fn in_flight(&self) -> &InFlight {

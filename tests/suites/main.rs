@@ -42,6 +42,7 @@ mod policy;
 mod preview;
 mod protocol;
 mod questions;
+mod quotas;
 mod related;
 mod rest;
 mod restart;

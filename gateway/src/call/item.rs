@@ -69,7 +69,7 @@ async fn stages(
     let source = &found.source;
     let slot = limits::acquire_item(
         gateway.in_flight(),
-        gateway.buckets(),
+        (gateway.buckets(), gateway.quotas()),
         caller,
         source.meter(kind),
         record.opened(),

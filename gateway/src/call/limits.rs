@@ -10,7 +10,7 @@ use crate::{
     catalogue::CatalogueTool,
     codes::Code,
     identity::Caller,
-    limits::{Buckets, InFlight, RateCharge},
+    limits::{Buckets, InFlight, QuotaSpent, Quotas, RateCharge},
     telemetry::metrics::ToolMeter,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn admit(
 
 pub(super) fn acquire(
     in_flight: &InFlight,
-    buckets: &Buckets,
+    (buckets, quotas): (&Buckets, &Quotas),
     caller: &Caller,
     tool: &CatalogueTool,
     now: Instant,
@@ -39,13 +39,13 @@ pub(super) fn acquire(
     buckets
         .call(caller, &tool.name, tool.tool.limits.rate, now)
         .map_err(|wait| limited("This tool was called too often.", wait))?;
-    enter(in_flight)
+    within_quota(quotas, caller, enter(in_flight)?)
 }
 
 /// Takes room for a prompt or a resource, which has no rate of its own.
 pub(super) fn acquire_item(
     in_flight: &InFlight,
-    buckets: &Buckets,
+    (buckets, quotas): (&Buckets, &Quotas),
     caller: &Caller,
     meter: &ToolMeter,
     now: Instant,
@@ -53,7 +53,15 @@ pub(super) fn acquire_item(
     buckets
         .call(caller, &meter.tool, None, now)
         .map_err(|wait| limited("You are asking too often.", wait))?;
-    enter(in_flight)
+    within_quota(quotas, caller, enter(in_flight)?)
+}
+
+/// Counts a call that has room.
+fn within_quota(quotas: &Quotas, caller: &Caller, slot: Slot) -> Result<Slot, CallError> {
+    let spent = |spent: QuotaSpent| {
+        CallError::new(Code::RateLimited, spent.message()).retry_after_ms(spent.wait_ms)
+    };
+    quotas.call(caller).map(|()| slot).map_err(spent)
 }
 
 pub(super) fn enter(in_flight: &InFlight) -> Result<Slot, CallError> {

@@ -294,6 +294,8 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             timeout_ms: limits.timeout_ms,
             tasks_max: limits.tasks_max,
             agent_rate: limits.agent_rate,
+            agent_quota_day: limits.agent_quota_day,
+            agent_quota_month: limits.agent_quota_month,
             held_max_bytes: limits.held_max_bytes,
             agent_held_max_bytes: limits.agent_held_max_bytes,
         },

@@ -5,9 +5,32 @@ use std::{fmt, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 use super::{Access, TokenHolder, UseCount};
+use crate::config::Limits;
 
 /// Calls, and the seconds they are counted over.
 pub type Rate = (u32, u32);
+
+/// Calls in a day and in a month, UTC; `None`: as many as one likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallQuota {
+    pub day: Option<u32>,
+    pub month: Option<u32>,
+}
+
+impl CallQuota {
+    /// Returns the quota of agents whose grant has none of its own.
+    pub fn usual(limits: &Limits) -> Self {
+        let calls = |calls: u32| (calls > 0).then_some(calls);
+        Self {
+            day: calls(limits.agent_quota_day),
+            month: calls(limits.agent_quota_month),
+        }
+    }
+
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
 
 /// What a caller may do, how often, and until when.
 pub trait Grant: fmt::Debug + Send + Sync {
@@ -25,6 +48,11 @@ pub trait Grant: fmt::Debug + Send + Sync {
 
     /// Returns the rate of one tool, if the grant has one of its own.
     fn tool_rate(&self, tool: &str) -> Option<Rate>;
+
+    /// Returns how many calls the grant allows in a day and in a month, where it says so itself.
+    fn quota(&self) -> CallQuota {
+        CallQuota::default()
+    }
 
     /// Returns when the grant ends by itself, in milliseconds since the Unix epoch, if it does.
     fn expires_ms(&self) -> Option<i64>;

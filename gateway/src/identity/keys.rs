@@ -16,7 +16,7 @@ use weir_contracts::form;
 use weir_state::KeyRow;
 
 use super::{
-    Access, AccessList, Credential, Grant, Rate, Refused, UseCount,
+    Access, AccessList, CallQuota, Credential, Grant, Rate, Refused, UseCount,
     secret::{Kind, Parts},
 };
 
@@ -31,12 +31,8 @@ pub(super) struct Key {
     view: Option<Arc<str>>,
     /// The rate over all methods and tools, if the key has one of its own.
     rate: Option<Rate>,
-    /// The rates by tool name, if the key has any.
-    #[expect(
-        clippy::box_collection,
-        reason = "most keys have none, and a million of them are kept"
-    )]
-    tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
+    /// The limits that few keys have.
+    rare: Option<Box<RareLimits>>,
     secret_hash: [u8; 32],
     created_ms: i64,
     expires_ms: Option<i64>,
@@ -44,6 +40,14 @@ pub(super) struct Key {
     /// The token for the end of the key, made for the first who waits for it.
     revoked: OnceLock<CancellationToken>,
     uses: UseCount,
+}
+
+/// Limits that most keys have none of; a million of them are kept.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct RareLimits {
+    /// The rates by tool name.
+    tool_rates: HashMap<Box<str>, Rate>,
+    quota: CallQuota,
 }
 
 /// What a key says over the configured limits. Rates read `60/min`.
@@ -54,6 +58,12 @@ pub struct KeyLimits {
     /// Over all methods and tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
+    /// Calls in a day, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_day: Option<u32>,
+    /// Calls in a month, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_month: Option<u32>,
     /// By tool name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
@@ -216,11 +226,22 @@ impl Key {
             .limits
             .as_deref()
             .and_then(|text| serde_json::from_str(text).ok());
-        let KeyLimits { rate, tools } = limits.unwrap_or_default();
+        let KeyLimits {
+            rate,
+            quota_day,
+            quota_month,
+            tools,
+        } = limits.unwrap_or_default();
         let tool_rates = tools
             .iter()
             .filter_map(|(tool, rate)| Some((tool.as_str().into(), form::rate(rate)?)));
-        let tool_rates: HashMap<Box<str>, Rate> = tool_rates.collect();
+        let rare = RareLimits {
+            tool_rates: tool_rates.collect(),
+            quota: CallQuota {
+                day: quota_day,
+                month: quota_month,
+            },
+        };
         let agent: Arc<str> = row.agent.as_str().into();
         Self {
             id: row.id.as_str().into(),
@@ -236,7 +257,7 @@ impl Key {
                 .map_or(Access::EVERYTHING, |text| shared.access(text)),
             view: row.view.as_deref().map(|view| shared.name(view)),
             rate: rate.as_deref().and_then(form::rate),
-            tool_rates: (!tool_rates.is_empty()).then(|| Box::new(tool_rates)),
+            rare: (rare != RareLimits::default()).then(|| Box::new(rare)),
             // A row that holds no hash matches nothing that anyone could send.
             secret_hash: row.secret_hash.as_slice().try_into().unwrap_or_default(),
             created_ms: row.created_ms,
@@ -272,7 +293,7 @@ impl Key {
             && self.access == other.access
             && self.view == other.view
             && self.rate == other.rate
-            && self.tool_rates == other.tool_rates
+            && self.rare == other.rare
             && self.expires_ms == other.expires_ms
     }
 }
@@ -294,8 +315,14 @@ impl Grant for Key {
         self.rate
     }
 
+    fn quota(&self) -> CallQuota {
+        self.rare
+            .as_ref()
+            .map_or_else(CallQuota::default, |rare| rare.quota)
+    }
+
     fn tool_rate(&self, tool: &str) -> Option<Rate> {
-        self.tool_rates.as_ref()?.get(tool).copied()
+        self.rare.as_ref()?.tool_rates.get(tool).copied()
     }
 
     fn expires_ms(&self) -> Option<i64> {

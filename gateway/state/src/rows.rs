@@ -193,6 +193,25 @@ pub struct KeyUseRow {
     pub last_ms: i64,
 }
 
+/// Calls of an agent on one day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentCallsRow {
+    pub tenant: String,
+    pub agent: String,
+    /// Days since 1970, UTC.
+    pub day: i64,
+    pub calls: i64,
+}
+
+/// The calls of an agent on a day, and in its month until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentTotalsRow {
+    pub tenant: String,
+    pub agent: String,
+    pub calls_day: i64,
+    pub calls_month: i64,
+}
+
 /// How a key is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUsage {

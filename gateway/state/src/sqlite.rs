@@ -1,6 +1,7 @@
 //! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
 
 mod accounts;
+mod agent_calls;
 mod builds;
 mod changes;
 mod columns;

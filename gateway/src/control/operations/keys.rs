@@ -210,6 +210,12 @@ impl KeyRequest {
                 "`expires_in_s` must be 1 to 315360000 seconds",
             ));
         }
+        let quotas = [self.limits.quota_day, self.limits.quota_month];
+        if quotas.contains(&Some(0)) {
+            return Err(OperationError::invalid(
+                "`limits`: a quota of 0 calls allows none: leave it out, or revoke the key",
+            ));
+        }
         let rates = self.limits.rate.iter().chain(self.limits.tools.values());
         for rate in rates {
             if weir_contracts::form::rate(rate).is_none() {

@@ -85,7 +85,7 @@ pub const LIMITERS: Row = Row {
     name: "weir_limiter_decisions_total",
     kind: Counter,
     labels: &["limiter", "decision"],
-    help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), \
+    help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), `quota` (one agent's calls in a day and in a month), \
            `in_flight` (calls running at once).",
 };
 pub const RPC_ERRORS: Row = Row {

@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 13] = [
+const MIGRATIONS: [(i64, &str, &str); 14] = [
     (
         1,
         "first",
@@ -63,6 +63,11 @@ const MIGRATIONS: [(i64, &str, &str); 13] = [
         12,
         "key uses",
         include_str!("../../migrations/sqlite/0012_key_uses.sql"),
+    ),
+    (
+        13,
+        "agent calls",
+        include_str!("../../migrations/sqlite/0013_agent_calls.sql"),
     ),
     (
         14,

@@ -1,0 +1,74 @@
+//! Stores the calls of agents that have a quota, counted by the day.
+
+use super::{State, columns::from_row};
+use crate::{AgentCallsRow, AgentTotalsRow, StateError};
+
+/// Days that are kept: those of a month, and of the one before.
+const DAYS_KEPT: i64 = 62;
+
+from_row!(AgentTotalsRow {
+    tenant,
+    agent,
+    calls_day,
+    calls_month
+});
+
+impl State {
+    /// Adds to the counts of agents, and returns what all processes have counted of each in the day and the month of `day`, which
+    /// began with the day `month_start`.
+    pub async fn add_agent_calls(
+        &self,
+        rows: &[AgentCallsRow],
+        day: i64,
+        month_start: i64,
+    ) -> Result<Vec<AgentTotalsRow>, StateError> {
+        let mut change = self.change().await?;
+        let mut totals = Vec::with_capacity(rows.len());
+        for row in rows {
+            let add = "INSERT INTO agent_calls (tenant, agent, day, calls) VALUES (?, ?, ?, ?) \
+                       ON CONFLICT (tenant, agent, day) DO UPDATE SET calls = calls + excluded.calls";
+            sqlx::query(add)
+                .bind(&row.tenant)
+                .bind(&row.agent)
+                .bind(row.day)
+                .bind(row.calls)
+                .execute(&mut *change)
+                .await?;
+            let sum = "SELECT tenant, agent, coalesce(sum(calls) FILTER (WHERE day = ?), 0) AS calls_day, \
+                       coalesce(sum(calls), 0) AS calls_month \
+                       FROM agent_calls WHERE tenant = ? AND agent = ? AND day >= ? GROUP BY tenant, agent";
+            let total = sqlx::query_as(sum)
+                .bind(day)
+                .bind(&row.tenant)
+                .bind(&row.agent)
+                .bind(month_start)
+                .fetch_optional(&mut *change)
+                .await?;
+            totals.extend(total);
+            sqlx::query("DELETE FROM agent_calls WHERE tenant = ? AND agent = ? AND day < ?")
+                .bind(&row.tenant)
+                .bind(&row.agent)
+                .bind(day - DAYS_KEPT)
+                .execute(&mut *change)
+                .await?;
+        }
+        change.commit().await?;
+        Ok(totals)
+    }
+
+    /// Returns what all processes have counted of each agent in the day and the month of `day`, which began with the day
+    /// `month_start`.
+    pub async fn agent_totals(
+        &self,
+        day: i64,
+        month_start: i64,
+    ) -> Result<Vec<AgentTotalsRow>, StateError> {
+        let sum = "SELECT tenant, agent, coalesce(sum(calls) FILTER (WHERE day = ?), 0) AS calls_day, \
+                   sum(calls) AS calls_month FROM agent_calls WHERE day >= ? GROUP BY tenant, agent";
+        Ok(sqlx::query_as(sum)
+            .bind(day)
+            .bind(month_start)
+            .fetch_all(&self.pool)
+            .await?)
+    }
+}
