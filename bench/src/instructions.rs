@@ -31,6 +31,14 @@ const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
 const WIDE: &str = "tools/call";
 const NARROW: &str = "tools/call, narrow key";
 const VIEW: &str = "tools/call through a view";
+const NAMES: &str = "tools/call, policies by name";
+const ARGUMENTS: &str = "tools/call, ten policies";
+/// What a call may cost more under policies that names settle, and under ten that its arguments settle.
+const MORE_BY_NAMES: f64 = 0.01;
+const MORE_BY_ARGUMENTS: f64 = 0.25;
+/// A policy that is about someone else.
+const NAMED: &str =
+    "forbid(principal == Weir::Agent::\"nobody\", action in Weir::Action::\"call\", resource);\n";
 /// Requests before those that are counted: what is made at first use is made by them.
 const FIRST: u32 = 20;
 const MANY: u32 = 400;
@@ -53,7 +61,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
         instructions: BTreeMap::new(),
     };
     for (name, path, question, holder) in questions() {
-        let each = count(place, path, &question, holder)
+        let each = count(place, path, &question, holder, &policies(name))
             .with_context(|| format!("{name} cannot be counted"))?;
         found.instructions.insert(name.to_owned(), each);
     }
@@ -64,16 +72,25 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
         fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let known: Baseline = serde_json::from_str(&text)?;
     let comparable = known.rust == found.rust && known.machine == found.machine;
-    let dearer: Vec<String> = [NARROW, VIEW]
+    let compared = [
+        (NARROW, MORE),
+        (VIEW, MORE),
+        (NAMES, MORE_BY_NAMES),
+        (ARGUMENTS, MORE_BY_ARGUMENTS),
+    ];
+    let dearer: Vec<String> = compared
         .into_iter()
-        .filter_map(|name| beside(&found.instructions, name))
+        .filter_map(|(name, most)| beside(&found.instructions, name, most))
         .collect();
     if !dearer.is_empty() {
         bail!("{}", dearer.join("; "));
     }
     let mut dearer = Vec::new();
     for (name, each) in &found.instructions {
-        let before = known.instructions.get(name).copied().unwrap_or_default();
+        let Some(before) = known.instructions.get(name).copied() else {
+            println!("{name:26} {each:>8} instructions, and no baseline");
+            continue;
+        };
         let change = *each as f64 / before as f64 - 1.0;
         println!(
             "{name:26} {each:>8} instructions, {:+.1} % of {before}",
@@ -102,17 +119,32 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a call that costs more, compared with the plain one, than any request may grow: neither narrow access nor a view
-/// is paid for by each call.
-fn beside(found: &BTreeMap<String, u64>, name: &str) -> Option<String> {
+/// Returns the policies that a request meets.
+fn policies(name: &str) -> String {
+    let by_arguments = |number: u32| {
+        format!(
+            "forbid(principal, action == Weir::Action::\"{tool}\", resource) when {{ context.args.ticket_id == \"none-{number}\" }};\n",
+            tool = ticket::TOOL
+        )
+    };
+    match name {
+        NAMES => NAMED.to_owned(),
+        ARGUMENTS => (0..10).map(by_arguments).collect(),
+        _ => String::new(),
+    }
+}
+
+/// Refuses a call that costs more, compared with the plain one, than `most`: neither narrow access nor a view is paid for by
+/// each call, and policies little.
+fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String> {
     let (plain, each) = (found[WIDE], found[name]);
     let more = each as f64 / plain as f64 - 1.0;
     println!("{name} takes {:+.1} % of what {WIDE} takes.", more * 100.0);
-    (more > MORE).then(|| format!("{name} takes {:.1} % more than {WIDE}", more * 100.0))
+    (more > most).then(|| format!("{name} takes {:.1} % more than {WIDE}", more * 100.0))
 }
 
 /// Returns each request: its name, where it is sent, and whose key it has.
-fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
+fn questions() -> [(&'static str, &'static str, Question, Holder); 7] {
     let call = |arguments: Value, mark| Question {
         era: Era::Modern,
         method: "tools/call",
@@ -133,6 +165,8 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
         (WIDE, "mcp", get(), Holder::Wide),
         (NARROW, "mcp", get(), Holder::Narrow),
         (VIEW, "mcp/view/bench", get(), Holder::Wide),
+        (NAMES, "mcp", get(), Holder::Wide),
+        (ARGUMENTS, "mcp", get(), Holder::Wide),
         ("tools/call, refused", "mcp", refused, Holder::Wide),
         ("tools/list", "mcp", list, Holder::Wide),
     ]
@@ -140,10 +174,19 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
 
 /// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both. They run at the same time,
 /// since other work changes no count.
-fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyhow::Result<u64> {
+fn count(
+    place: &Place,
+    path: &str,
+    question: &Question,
+    holder: Holder,
+    policies: &str,
+) -> anyhow::Result<u64> {
     let house = House::build(place, Backend::Noop, 10)?;
     // Every request meets the same configuration, with a view of everything in it.
     house.config("[http]\npage_size = 100\n[views.bench]\n")?;
+    if !policies.is_empty() {
+        house.policies(policies)?;
+    }
     let (first, _) = house.start(&place.server_core, START_MAX)?;
     let key = house.key("bench", holder)?;
     first.stop()?;

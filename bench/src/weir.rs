@@ -140,6 +140,12 @@ impl House {
         )?)
     }
 
+    pub(crate) fn policies(&self, text: &str) -> anyhow::Result<()> {
+        let folder = self.folder.path().join("policies");
+        fs::create_dir_all(&folder)?;
+        Ok(fs::write(folder.join("bench.cedar"), text)?)
+    }
+
     pub(crate) fn contract(&self, file: &str, contract: &Value) -> anyhow::Result<()> {
         Ok(fs::write(
             self.folder.path().join("contracts").join(file),
