@@ -120,6 +120,11 @@ pub fn edits(source: &form::Source, collection: &str, old: &str, new: &str) -> V
         )
         .into_iter()
         .for_each(&mut write);
+        for relation in &entry.relations {
+            lists(&relation.place, "columns", &relation.columns)
+                .into_iter()
+                .for_each(&mut write);
+        }
         lists(&entry.place, "hide", &entry.hide)
             .into_iter()
             .for_each(&mut write);

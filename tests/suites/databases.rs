@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, gateway::read_output};
+use weir_tests::{Gateway, House, Modern, Postgres, gateway::read_output, upstream::JsonServer};
 
 /// A shop with what databases have: keys and references, a view, records without a key, and columns of bytes.
 const SHOP: &str = "
@@ -313,4 +313,38 @@ async fn a_database_of_many_tables_is_bounded() {
             .iter()
             .all(|tool: &Value| tool["outputSchema"].is_object())
     );
+}
+
+/// Of a workbook the sheets that are named are served, and of one sheet the header where it is.
+#[tokio::test]
+async fn sheets_of_a_workbook_are_served_at_once() {
+    let workbook = include_bytes!("../fixtures/two-sheets.xlsx");
+    let house = House::new().file("data/book.xlsx", workbook);
+    let gateway = serve(
+        &house,
+        &["data/book.xlsx", "--sheet", "Orders", "--sheet", "Prices"],
+    );
+    gateway.wait_for_log("Claude Code");
+    let line = "  Orders: 2 columns, key 'id'; get_order, list_orders, summarize_orders";
+    assert!(gateway.log().lines().any(|known| known == line));
+    let client = Modern::new(gateway.url());
+    let order = client.call("get_order", json!({ "id": 2 })).await;
+    assert_eq!(order["structuredContent"]["item"], "salt", "{order}");
+    drop(gateway);
+    let words = ["data/book.xlsx", "--sheet", "Prices", "--header-row", "2"];
+    let gateway = serve(&house, &[&words[..], &["--name", "tariffs"]].concat());
+    let client = Modern::new(gateway.url());
+    let tariff = client.call("get_tariff", json!({ "sku": "a" })).await;
+    assert_eq!(tariff["structuredContent"]["price"], 3.5, "{tariff}");
+}
+
+/// A web service is served by its URL, with the records where `--records` says.
+#[tokio::test]
+async fn a_web_service_is_served_at_once() {
+    let items = json!([{ "id": 1, "item": "tea" }, { "id": 2, "item": "salt" }]);
+    let server = JsonServer::start(&json!({ "items": items }), "id");
+    let gateway = serve(&House::new(), &[&format!("{}/items", server.base)]);
+    let client = Modern::new(gateway.url());
+    let listed = client.call("list_items", json!({})).await;
+    assert_eq!(listed["structuredContent"]["records"], items, "{listed}");
 }

@@ -109,14 +109,8 @@ pub(super) fn compile(
         summary: choices,
         include,
     };
-    let mut output = result::schema(target.verb, fields, &binding, &target.collection.shape);
-    let find = |name: &str| {
-        let other = collections.get(name)?.as_ref()?;
-        Some((&other.shape.fields[..], &other.published[..]))
-    };
-    relation::add_outputs(&binding.include, find, &mut output);
     Tool {
-        output_schema: Some(output.into()),
+        output_schema: Some(output_schema(&target, fields, &binding, collections).into()),
         annotations: annotations(&target),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
             verb: target.verb,
@@ -132,6 +126,22 @@ pub(super) fn compile(
         audit_clear: form.audit_clear.clone(),
         ..unbound(name, form, input_schema)
     }
+}
+
+/// Returns the schema of the tool's results, with the related records that it can answer.
+fn output_schema(
+    target: &Target<'_>,
+    fields: &[Field],
+    binding: &Binding,
+    collections: &BTreeMap<&str, Option<Collection>>,
+) -> Value {
+    let mut schema = result::schema(target.verb, fields, binding, &target.collection.shape);
+    let find = |name: &str| {
+        let other = collections.get(name)?.as_ref()?;
+        Some((&other.shape.fields[..], &other.published[..]))
+    };
+    relation::add_outputs(&binding.include, find, &mut schema);
+    schema
 }
 
 /// Compiles a form without a contract: it has the input side alone, and nothing is known about what it will do.
