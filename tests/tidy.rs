@@ -55,6 +55,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &[
             "weir-admission",
             "weir-connections",
+            "weir-oauth",
             "weir-protocol",
             "weir-text",
         ],
@@ -85,6 +86,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-connections",
             "weir-contracts",
             "weir-files",
+            "weir-oauth",
             "weir-plugin-host",
             "weir-state",
             "weir-upstream",

@@ -252,6 +252,7 @@ pub(super) fn url_target(url: &str) -> Result<Target, Failure> {
         url: url.to_owned(),
         headers: Vec::new(),
         transport: Transport::Either,
+        auth: None,
     }))
 }
 

@@ -220,6 +220,10 @@ const GROUPS: [CommandGroup; 4] = [
                         "look at a server, agree, and serve its tools",
                     ),
                     ("weir upstream list", "see how each server is"),
+                    (
+                        "weir upstream accounts github",
+                        "list the accounts that callers have connected",
+                    ),
                 ],
             ),
             (

@@ -1,6 +1,8 @@
 //! `weir upstream`: other MCP servers behind this one. Which there are is said in the configuration, which `add` and
 //! `remove` edit; how they fare is asked of a running gateway.
 
+mod accounts;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -78,6 +80,23 @@ pub(super) enum Command {
         /// Its name in the configuration
         name: String,
     },
+    /// List the accounts that callers have connected at a server
+    Accounts {
+        /// Its name in the configuration
+        name: String,
+    },
+    /// Connect the gateway's own account at a server, with which its lists are looked at
+    Connect {
+        /// Its name in the configuration
+        name: String,
+    },
+    /// End an account at a server: its owner is asked again by the next call
+    Disconnect {
+        /// The server's name in the configuration
+        name: String,
+        /// The account's number, as `weir upstream accounts` lists it
+        number: i64,
+    },
 }
 
 #[derive(Args)]
@@ -147,6 +166,9 @@ impl Upstreams {
             }
             Command::Add(add) => block_on(add.run(&target))?,
             Command::Remove { name } => remove(&target, &name),
+            Command::Accounts { name } => accounts::list(&target, &name),
+            Command::Connect { name } => block_on(accounts::connect(&target, &name))?,
+            Command::Disconnect { name, number } => accounts::disconnect(&target, &name, number),
         }
     }
 }
@@ -276,6 +298,7 @@ impl Add {
             .filter(|folder| !folder.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         let folder = self.choose_folder(&mut entry, base);
+        let signs_in = accounts::choose_sign_in(&mut entry).await;
         let with_it = || {
             let before = hosts::text(&file)
                 .map_err(anyhow::Error::new)?
@@ -293,16 +316,27 @@ impl Add {
             weir_files::create_folder(folder, 0o777)
                 .with_context(|| format!("{} cannot be made", folder.display()))?;
         }
+        if signs_in {
+            accounts::sign_in(&started, &self.name).await?;
+        }
         let offer = upstreams::preview(&started.control, &self.name).await;
         started.gateway.upstreams().close().await;
-        let offer = offer.map_err(failure)?;
+        let offer = match offer.map_err(failure) {
+            Ok(offer) => offer,
+            Err(failure) => {
+                accounts::forget(&started, &self.name, signs_in).await;
+                return Err(failure);
+            }
+        };
         say(&offer);
         if offer.compiled.contract.tools.is_empty() {
+            accounts::forget(&started, &self.name, signs_in).await;
             return Err(
                 anyhow!("it offers no tool that can be published: nothing was written").into(),
             );
         }
         if !self.yes && !agreed(&self.name)? {
+            accounts::forget(&started, &self.name, signs_in).await;
             if let Some(folder) = folder {
                 let _ = fs::remove_dir(folder); // what the server has put there stays
             }

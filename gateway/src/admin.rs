@@ -187,6 +187,8 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(upstreams::show))
         .routes(routes!(upstreams::look))
         .routes(routes!(upstreams::look_at))
+        .routes(routes!(upstreams::list_accounts))
+        .routes(routes!(upstreams::disconnect))
         .routes(routes!(calls::try_call))
         .routes(routes!(live::stats))
         .routes(routes!(live::events))

@@ -14,6 +14,7 @@ use weir_upstream::Upstreams;
 use weir_watch::Watcher;
 
 use crate::{
+    accounts::Accounts,
     admin,
     config::{ADMIN_LISTEN, Config, access::AccessRules},
     control::{
@@ -113,7 +114,6 @@ impl App {
         )?;
         if setup.process.is_some() {
             warn_without_sandbox(&config);
-            upstreams.take(opened.upstreams);
         }
         let secret = async |purpose| state.secret(purpose).await.map_err(anyhow::Error::from);
         let cursors = Cursors::with_key(&secret(SecretPurpose::Cursors).await?);
@@ -145,6 +145,10 @@ impl App {
             .take_over(&state)
             .await
             .map_err(anyhow::Error::from)?;
+        keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?);
+        if setup.process.is_some() {
+            gateway.upstreams().take(opened.upstreams);
+        }
         for problem in &opened.left_out {
             tracing::error!("refused: {problem}");
         }
@@ -287,6 +291,14 @@ impl App {
             state.follow(&watcher).await;
         });
     }
+}
+
+/// Lets calls of other servers use the accounts of their callers.
+fn keep_accounts(gateway: &Serving, state: &Arc<State>, key: &[u8; 32]) {
+    let (audit, metrics) = (gateway.audit().clone(), gateway.metrics().clone());
+    let accounts = Accounts::new(state.clone(), key, audit, metrics);
+    gateway.upstreams().set_keeper(accounts.clone());
+    gateway.set_accounts(accounts);
 }
 
 /// Listens where the configuration says, or at the usual port, or where that is taken at any free one.

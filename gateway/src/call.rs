@@ -38,7 +38,7 @@ pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};
 use self::target::ToolCall;
 pub use self::target::upstream::abandon_questions;
-pub(crate) use self::target::upstream::passed_meta;
+pub(crate) use self::target::upstream::{call_owner, passed_meta};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving, snapshot::Snapshot};
 

@@ -13,6 +13,7 @@ pub mod codes;
 pub mod cursor;
 pub mod limits;
 
+pub mod accounts;
 pub mod admin;
 pub mod announcements;
 pub mod app;

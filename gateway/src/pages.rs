@@ -72,6 +72,36 @@ pub(crate) fn index<'t>(
     page(title, &list, false)
 }
 
+/// A page that says something, and may have one button, which posts to the page's own address.
+pub(crate) struct Notice<'n> {
+    pub title: &'n str,
+    pub lines: &'n [String],
+    pub button: Option<&'n str>,
+}
+
+pub(crate) fn notice(notice: &Notice<'_>) -> String {
+    let content = html! {
+        h1 { (notice.title) }
+        @for line in notice.lines { p { (line) } }
+        @if let Some(button) = notice.button {
+            form method="post" { button type="submit" { (button) } }
+        }
+    };
+    page(notice.title, &content, false)
+}
+
+/// Returns the `Content-Security-Policy` of such a page. A form may lead on to any site: browsers ask where an answer
+/// redirects to.
+pub(crate) fn notice_policy() -> &'static str {
+    static POLICY: LazyLock<String> = LazyLock::new(|| {
+        let style = STANDARD.encode(Sha256::digest(STYLE));
+        format!(
+            "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; frame-ancestors 'none'"
+        )
+    });
+    &POLICY
+}
+
 /// Returns the `Content-Security-Policy` of these pages.
 pub(crate) fn policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {

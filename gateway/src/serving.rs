@@ -1,6 +1,9 @@
 //! Holds what all requests share, built in dependency order.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
@@ -8,6 +11,7 @@ use weir_plugin_host::Host;
 use weir_upstream::Upstreams;
 
 use crate::{
+    accounts::Accounts,
     announcements::Announcements,
     call_history::CallHistory,
     config::Config,
@@ -40,6 +44,7 @@ pub struct Serving {
     live_resources: LiveResources,
     announcements: Arc<Announcements>,
     tasks: Tasks,
+    accounts: OnceLock<Arc<Accounts>>,
 }
 
 impl Serving {
@@ -70,7 +75,18 @@ impl Serving {
             source_checks: SourceChecks::default(),
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
+            accounts: OnceLock::new(),
         }
+    }
+
+    /// Sets what keeps the accounts of callers at other servers, before anything is served.
+    pub fn set_accounts(&self, accounts: Arc<Accounts>) {
+        let _ = self.accounts.set(accounts); // there is one state in a process
+    }
+
+    /// Returns the accounts of callers at other servers.
+    pub fn accounts(&self) -> Option<&Arc<Accounts>> {
+        self.accounts.get()
     }
 
     /// Returns the configuration that is in effect now.

@@ -605,6 +605,8 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             "editor",
         ),
         ("POST", "/v1/upstreams/none/look", None, "editor"),
+        ("GET", "/v1/upstreams/none/accounts", None, "operator"),
+        ("DELETE", "/v1/upstreams/none/accounts/1", None, "operator"),
         ("POST", "/v1/connections/none/check", None, "editor"),
         ("GET", "/v1/connections/none/sources", None, "editor"),
         (

@@ -3,6 +3,7 @@
 mod admin;
 mod aggregate;
 mod arguments;
+mod as_the_user;
 mod audit;
 mod author;
 mod bound;

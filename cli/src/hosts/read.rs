@@ -94,6 +94,7 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
                 url,
                 headers: headers.into_iter().collect(),
                 transport,
+                auth: None,
             }));
         }
     }

@@ -266,6 +266,9 @@ pub enum AdminAct {
     FileUpload,
     /// Another server was looked at that is not in the configuration.
     UpstreamLook,
+    /// A caller's account at another server was connected.
+    AccountConnect,
+    AccountDisconnect,
 }
 
 fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {

@@ -30,6 +30,7 @@ pub struct ServerMetadata {
     pub token_endpoint: String,
     pub registration_endpoint: Option<String>,
     pub jwks_uri: Option<String>,
+    pub revocation_endpoint: Option<String>,
     #[serde(default)]
     pub scopes_supported: Vec<String>,
     #[serde(default)]
@@ -141,6 +142,7 @@ impl ServerMetadata {
             &self.authorization_endpoint,
             &self.registration_endpoint,
             &self.jwks_uri,
+            &self.revocation_endpoint,
         ];
         let all = optional.into_iter().flatten().chain([&self.token_endpoint]);
         for url in all {

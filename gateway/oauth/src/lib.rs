@@ -20,6 +20,6 @@ pub use request::SecretText;
 pub use sign_in::{BegunSignIn, SignInAnswer, SignInRequest, begin_sign_in};
 pub use token::{
     AssertionRequest, TokenEndpoint, TokenExchange, TokenSet, exchange_token, redeem_assertion,
-    redeem_code, renew_token, request_client_token,
+    redeem_code, renew_token, request_client_token, revoke_token,
 };
 pub use weir_connections::http::NetworkReach;

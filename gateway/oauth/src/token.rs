@@ -5,7 +5,10 @@ use std::time::{Duration, SystemTime};
 use oauth2::{
     ExtraTokenFields, StandardTokenResponse, TokenResponse as _, TokenType, basic::BasicTokenType,
 };
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use weir_connections::http::NetworkReach;
 
 use crate::{
@@ -26,7 +29,7 @@ pub struct TokenEndpoint {
     pub reach: NetworkReach,
     pub client: RegisteredClient,
     /// The secret goes into the form, for servers that take it nowhere else.
-    is_secret_posted: bool,
+    pub is_secret_posted: bool,
 }
 
 /// What a token endpoint gave.
@@ -75,6 +78,15 @@ struct AnyTokenType(String);
 
 impl TokenType for AnyTokenType {}
 
+impl TokenSet {
+    /// Returns how long the access token is good from now on, where the server says so.
+    pub fn lasts(&self) -> Option<Duration> {
+        let now = SystemTime::now();
+        let expires = self.expires?;
+        Some(expires.duration_since(now).unwrap_or_default())
+    }
+}
+
 impl TokenEndpoint {
     pub fn new(server: &ServerMetadata, client: RegisteredClient, reach: NetworkReach) -> Self {
         let methods = &server.token_endpoint_auth_methods_supported;
@@ -98,6 +110,14 @@ impl TokenEndpoint {
     }
 
     async fn ask(&self, parameters: &[(&str, &str)]) -> Result<TokenSet, OauthFault> {
+        let answer = self.post(parameters).await?;
+        self.read(&answer, parameters)
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        parameters: &[(&str, &str)],
+    ) -> Result<T, OauthFault> {
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect();
         let (id, secret): (String, Option<String>) = (
             encoded(&self.client.id),
@@ -106,23 +126,22 @@ impl TokenEndpoint {
                 .as_ref()
                 .map(|secret| encoded(secret.reveal())),
         );
-        let is_basic = self.client.secret.is_some() && !self.is_secret_posted;
-        let basic = secret.as_deref().filter(|_| is_basic);
-        let basic = basic.map(|secret| (&*id, secret));
-        // The serializer may not move to another thread, as the request may.
-        let body = {
-            let mut form = form_urlencoded::Serializer::new(String::new());
-            form.extend_pairs(parameters);
-            if !is_basic {
-                form.append_pair("client_id", &self.client.id);
-                if let Some(secret) = &self.client.secret {
-                    form.append_pair("client_secret", secret.reveal());
-                }
+        let mut form = Vec::from(parameters);
+        let basic = match &self.client.secret {
+            Some(_) if !self.is_secret_posted => secret.as_deref().map(|secret| (&*id, secret)),
+            Some(secret) => {
+                form.push(("client_id", &self.client.id));
+                form.push(("client_secret", secret.reveal()));
+                None
             }
-            form.finish()
+            None => {
+                form.push(("client_id", &self.client.id));
+                None
+            }
         };
-        const SECRET: [&str; 5] = [
+        const SECRET: [&str; 6] = [
             "code",
+            "token",
             "code_verifier",
             "refresh_token",
             "subject_token",
@@ -131,7 +150,10 @@ impl TokenEndpoint {
         let secrets = parameters.iter().filter(|(name, _)| SECRET.contains(name));
         let secrets = secrets.map(|(_, value)| *value);
         let secrets = secrets.chain(self.client.secret.as_ref().map(SecretText::reveal));
-        let answer: StandardTokenResponse<MoreFields, AnyTokenType> = post(Posted {
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
+        post(Posted {
             url: &self.url,
             reach: self.reach,
             kind: FORM,
@@ -139,8 +161,7 @@ impl TokenEndpoint {
             basic,
             secrets: secrets.collect(),
         })
-        .await?;
-        self.read(&answer, parameters)
+        .await
     }
 
     fn read(
@@ -180,6 +201,18 @@ impl TokenEndpoint {
                 .scopes()
                 .map(|scopes| scopes.iter().map(|scope| scope.to_string()).collect()),
         })
+    }
+}
+
+/// Ends what was granted with a token (RFC 7009). The URL of `endpoint` is where that is asked for.
+pub async fn revoke_token(endpoint: &TokenEndpoint, token: &SecretText) -> Result<(), OauthFault> {
+    let answer = endpoint
+        .post::<IgnoredAny>(&[("token", token.reveal())])
+        .await;
+    match answer {
+        // A success says nothing.
+        Ok(_) | Err(OauthFault::Unusable(_)) => Ok(()),
+        Err(fault) => Err(fault),
     }
 }
 

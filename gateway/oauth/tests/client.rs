@@ -1,4 +1,4 @@
-//! The client against a server that answers as it is told, on loopback.
+//! The client against a server with scripted answers, on loopback.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::{Json, extract::State as Shared};
+use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -14,6 +14,7 @@ use super::{
 use crate::control::{
     gate::Role,
     operations::{
+        accounts::{self, AccountView},
         upstream_looks::{self, UpstreamLook, UpstreamOffer},
         upstreams::{self, UpstreamView, UpstreamsView},
     },
@@ -70,6 +71,35 @@ pub(super) async fn look(
 ) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Editor)?;
     Ok(Json(upstreams::look(&admin.control, &name).await?))
+}
+
+/// The accounts that callers have connected at it, without what is secret of them. Role: operator.
+#[utoipa::path(get, path = "/v1/upstreams/{name}/accounts",
+    params(("name" = String, Path, description = "as it is configured, or was")),
+    responses((status = 200, body = Vec<AccountView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list_accounts(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<Json<Vec<AccountView>>> {
+    staff.needs(Role::Operator)?;
+    Ok(Json(accounts::list(&admin.control, &name).await?))
+}
+
+/// Removes an account, and has its issuer end it where that is possible: the next call of its owner asks again. Role: operator.
+#[utoipa::path(delete, path = "/v1/upstreams/{name}/accounts/{number}",
+    params(("name" = String, Path, description = "as it is configured, or was"),
+        ("number" = i64, Path, description = "the account's number")),
+    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal)))]
+pub(super) async fn disconnect(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((name, number)): At<(String, i64)>,
+) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    accounts::disconnect(&admin.control, &name, number, &staff.by()).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Looks at a server that is not in the configuration: what it offers, lint, and cost. Nothing is added, and no command is

@@ -282,7 +282,7 @@ async fn is_taken(
         (true, Some(_)) => {}
     }
     let listed = upstream
-        .resources(&caller.tenant, &caller.agent, request.session, LOOK_MAX)
+        .resources(&super::call_owner(caller, request.session), LOOK_MAX)
         .await;
     let listed = live.compile(source, true, listed.unwrap_or_default()).await;
     listed.iter().any(|resource| resource.uri == own)

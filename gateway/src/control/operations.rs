@@ -1,6 +1,7 @@
 //! Operations: what the admin API, the command line and a console ask of a gateway, as plain functions with plain results.
 //! Who may ask is decided by the caller; each change is recorded in the audit trail before it is made.
 
+pub mod accounts;
 pub mod admins;
 pub mod audit;
 pub mod calls;

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
+use weir_oauth::SecretText;
 
 use super::{Access, TokenHolder, UseCount};
 use crate::config::Limits;
@@ -69,6 +70,11 @@ pub trait Grant: fmt::Debug + Send + Sync {
     /// Returns the groups that the caller is in, as policies know them.
     fn groups(&self) -> Arc<[Arc<str>]> {
         Arc::from([])
+    }
+
+    /// Returns the token itself that the caller came with, where it is one of an issuer.
+    fn token(&self) -> Option<&SecretText> {
+        None
     }
 
     /// Returns where the uses of the grant are counted, if they are.

@@ -243,7 +243,7 @@ async fn validate(
     if claims.get("iss").and_then(Value::as_str) != Some(&*issuer.config.issuer) {
         return Err(TokenFault::Issuer);
     }
-    let grant = TokenGrant::read(&claims, &issuer.config, &issuer.withdrawn)?;
+    let grant = TokenGrant::read(token, &claims, &issuer.config, &issuer.withdrawn)?;
     let expires_ms = super::Grant::expires_ms(&grant).unwrap_or_default();
     Ok(CachedToken {
         audiences: audiences(&claims),

@@ -7,6 +7,7 @@ use weir_contracts::listed;
 
 use super::{McpCall, RequestScope, list};
 use crate::{
+    call::call_owner,
     catalogue::{
         CatalogueViewer, ItemSource, ListShape, Listing, Page, after, cursor_after, write_entry,
     },
@@ -81,7 +82,7 @@ async fn now(
     };
     let caller = &scope.caller;
     let resources = upstream
-        .resources(&caller.tenant, &caller.agent, scope.session(), PATIENCE)
+        .resources(&call_owner(caller, scope.session()), PATIENCE)
         .await;
     let resources = match resources {
         Ok(resources) => resources,

@@ -101,6 +101,7 @@ pub struct Metrics {
     durations: Vec<Histogram>,
     loads: [IntCounter; LOADS.len()],
     upstreams: HistogramVec,
+    account_events: IntCounterVec,
     reloads: [IntCounter; RELOADS.len()],
     connections_lost: IntCounterVec,
     policy_denials: IntCounterVec,
@@ -207,6 +208,7 @@ impl Metrics {
                 .map(|method| operations.with_label_values(&[method.name(), "", ""]))
                 .collect(),
             upstreams: histograms(&registry, &table::UPSTREAM_SECONDS),
+            account_events: counters(&registry, &table::UPSTREAM_ACCOUNTS),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
             connections_lost,
             policy_denials,
@@ -327,6 +329,13 @@ impl Metrics {
         self.upstreams
             .with_label_values(&[name])
             .observe(took.as_secs_f64());
+    }
+
+    /// Counts what becomes of an account at another server.
+    pub fn account_event(&self, upstream: &str, event: &str) {
+        self.account_events
+            .with_label_values(&[upstream, event])
+            .inc();
     }
 
     /// Counts that the configuration was taken over, or refused.

@@ -1,6 +1,7 @@
 //! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists in words: `/llms.txt`; plain HTTP:
 //! `/rest/<contract>/<tool>`; `/healthz`.
 
+mod connect;
 pub(crate) mod connections;
 mod forms;
 mod head_timer;
@@ -77,6 +78,9 @@ pub async fn serve(
     let http = &config.http;
     let ending = CancellationToken::new();
     let local = listener.local_addr()?;
+    if let Some(accounts) = gateway.accounts() {
+        accounts.set_listener(local);
+    }
     let door = Arc::new(FrontDoor::new(&gateway, local, AccessRules::public)?);
     let server = Arc::new(Server {
         door: door.clone(),
@@ -179,7 +183,10 @@ fn router(server: Arc<Server>) -> Router {
             .route(path, answer.clone())
             .route(&with_slash, answer)
     });
-    router.fallback(nothing).with_state(server)
+    router
+        .merge(connect::router())
+        .fallback(nothing)
+        .with_state(server)
 }
 
 /// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.

@@ -14,6 +14,7 @@ use serde::{
 };
 use weir_connections::config::{resolve_named, resolve_url, secret_files};
 
+use crate::auth::AuthConfig;
 use crate::sandbox::KeptFiles;
 use crate::settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
 
@@ -37,6 +38,8 @@ pub struct UpstreamConfig {
     pub url: Option<String>,
     /// The headers sent with every request.
     pub headers: BTreeMap<String, String>,
+    /// How requests are authorized beside that.
+    pub auth: Option<AuthConfig>,
     /// The transport; by default the one that the URL answers to.
     pub transport: Option<TransportWord>,
     /// The era to speak; by default the modern one where the server speaks it.
@@ -131,6 +134,7 @@ impl Default for UpstreamConfig {
             sandbox: true,
             url: None,
             headers: BTreeMap::new(),
+            auth: None,
             transport: None,
             era: Era::default(),
             isolation: Isolation::default(),
@@ -232,6 +236,13 @@ impl UpstreamConfig {
                 "leave out `era`, or `transport`",
             );
         }
+        if let Some(auth) = &self.auth {
+            let mut names = self.headers.keys();
+            let has_header = names.any(|name| name.eq_ignore_ascii_case("authorization"));
+            wrong.extend(auth.check(self.url.as_deref(), has_header, self.isolation));
+        }
+        let mut note =
+            |key, what: &str, hint: &str| wrong.push((key, what.to_owned(), hint.to_owned()));
         let counts = [
             ("start_s", self.start_s),
             ("timeout_ms", self.timeout_ms),
@@ -260,7 +271,9 @@ impl UpstreamConfig {
     pub fn secret_files(&self, base: &Path) -> Vec<PathBuf> {
         let values = self.env.values().chain(self.headers.values());
         let values = values.chain(&self.url).map(String::as_str);
-        values.flat_map(|value| secret_files(value, base)).collect()
+        let files = values.flat_map(|value| secret_files(value, base));
+        let of_auth = self.auth.iter().flat_map(|auth| auth.secret_files(base));
+        files.chain(of_auth).collect()
     }
 
     /// Returns the address of the server, with every secret filled in. `guard` has the words that start the guard of
@@ -283,10 +296,16 @@ impl UpstreamConfig {
                 Some(TransportWord::Http) => Transport::Http,
                 Some(TransportWord::Sse) => Transport::Sse,
             };
+            let auth = self.auth.as_ref().map(|auth| auth.resolved(base));
+            let (auth, mut headers) = (auth.transpose()?, resolved(&self.headers)?);
+            if let Some(AuthConfig::Header { name, value }) = &auth {
+                headers.push((name.clone(), value.clone()));
+            }
             return Ok(Target::Url(Url {
                 url: resolve_url(url, base)?,
-                headers: resolved(&self.headers)?,
+                headers,
                 transport,
+                auth,
             }));
         }
         let mut words = self.command.iter().chain(&self.args).map(OsString::from);

@@ -28,6 +28,8 @@ pub enum Kind {
     Unreachable,
     /// The server wants credentials, or others.
     Access,
+    /// The account that is called with is not connected, or is over.
+    NoAccount,
     /// The address knows no such request: not this transport, or not this era.
     NotHere,
     /// The session is over; a new one may be opened.
@@ -47,7 +49,7 @@ impl Kind {
         match self {
             Self::Start => "start",
             Self::Unreachable | Self::NotHere => "unreachable",
-            Self::Access => "access",
+            Self::Access | Self::NoAccount => "access",
             Self::SessionOver | Self::Closed | Self::Cancelled => "closed",
             Self::Timeout => "timeout",
             Self::TooLarge => "too_large",

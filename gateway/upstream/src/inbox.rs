@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::mask::mask;
 
 use crate::{
+    auth::TokenSource,
     error::{Failure, Kind, Refusal, RequestError, one_line},
     listener::{Listener, Question},
     message::{Incoming, LogParams, ProgressParams, UpdatedParams, own_id, without_mark},
@@ -52,6 +53,8 @@ pub(crate) struct Inbox {
     ask: Vec<Ask>,
     /// Callers that may not hear of each other share the session.
     is_shared: bool,
+    /// The tokens that requests bear, which are masked in what the server says.
+    tokens: Option<TokenSource>,
     /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
     /// The URIs of resources that the server says have changed.
@@ -137,6 +140,7 @@ impl Inbox {
             waiting: Mutex::default(),
             forgotten: CancellationToken::new(),
             ask: settings.ask.clone(),
+            tokens: settings.tokens.clone(),
             is_shared: settings.is_shared,
             changes: watch::Sender::new(0),
             updated: broadcast::Sender::new(UPDATED_MAX),
@@ -206,6 +210,10 @@ impl Inbox {
     /// repeats are masked first, whatever kind of message they are in.
     pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
         let text = mask(text);
+        let text = match &self.tokens {
+            Some(tokens) => tokens.mask(&text),
+            None => text,
+        };
         let text = without_mark(&text);
         if text.starts_with('[') {
             let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) else {

@@ -4,6 +4,7 @@
 //! answers stays raw JSON: reading it is for those who know what it should be. [`Upstreams`] are the servers of a
 //! configuration, each with its sessions. Nothing in this crate knows contracts.
 
+mod auth;
 mod config;
 mod error;
 mod guard;
@@ -20,6 +21,11 @@ mod settings;
 mod unreadable;
 mod upstreams;
 
+pub use auth::{
+    AccountKeeper, AccountOwner, AssertionClient, AuthConfig, ExchangeConfig, Granting,
+    MachineConfig, OauthConfig, OauthServer, ServerIssuer, find_challenge, find_server_issuer,
+    no_account, without_token,
+};
 pub use config::{Changes, First, Isolation, Resources, UpstreamConfig, Wrong};
 pub use error::{Failure, Kind, Refusal, RequestError};
 pub use guard::{end_with_reader, guard};

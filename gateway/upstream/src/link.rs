@@ -14,6 +14,8 @@ use crate::{
     settings::{Settings, Target, Transport},
 };
 
+pub(crate) use client::ask_for_challenge;
+
 /// The time that a server may take to accept an answer to a request of its own.
 pub(crate) const REPLY_MAX: Duration = Duration::from_secs(10);
 
@@ -36,12 +38,12 @@ impl Link {
                 child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child)
             }
             Target::Url(url) if transport == Transport::Sse => {
-                let link =
-                    sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await?;
+                let link = sse::SseLink::open(url, message_max, settings, inbox.clone()).await?;
                 Ok(Self::Sse(Box::new(link)))
             }
             Target::Url(url) => {
-                http::HttpLink::new(url, message_max, inbox.clone()).map(Self::Http)
+                http::HttpLink::new(url, message_max, settings.tokens.clone(), inbox.clone())
+                    .map(Self::Http)
             }
         }
     }

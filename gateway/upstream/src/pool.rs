@@ -22,6 +22,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    auth::{AccountOwner, Authorization},
     error::{Failure, Kind},
     session::Session,
     settings::{Settings, Target},
@@ -55,11 +56,18 @@ pub(crate) enum Key {
     Agent(Arc<str>, Arc<str>),
     /// A session of an agent's client.
     Session(Arc<str>, Arc<str>, u128),
+    /// The account of a caller, which no other one's token is ever sent beside.
+    Account {
+        owner: AccountOwner,
+        session: Option<u128>,
+        account: i64,
+    },
 }
 
 pub(crate) struct Pool {
     target: Target,
     settings: Settings,
+    authorization: Authorization,
     sessions_max: usize,
     idle: Duration,
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
@@ -128,12 +136,14 @@ impl Pool {
     pub(crate) fn new(
         target: Target,
         settings: Settings,
+        authorization: Authorization,
         sessions_max: usize,
         idle: Duration,
     ) -> Self {
         Self {
             target,
             settings,
+            authorization,
             sessions_max,
             idle,
             slots: Mutex::default(),
@@ -154,7 +164,8 @@ impl Pool {
         key: Key,
         patience: Duration,
     ) -> Result<Lease, Unready> {
-        if key == Key::Shared || !self.stateless.load(Ordering::Relaxed) {
+        let is_own = self.authorization.is_personal() || !self.stateless.load(Ordering::Relaxed);
+        if key == Key::Shared || is_own {
             return self.lease(key, patience).await;
         }
         let began = Instant::now();
@@ -221,12 +232,12 @@ impl Pool {
                 .ok_or(Unready::Full)?;
             self.close_later(&evicted);
         }
-        let slot = self.open();
+        let slot = self.open(&key);
         slots.insert(key, slot.clone());
         Ok(slot)
     }
 
-    fn open(self: &Arc<Self>) -> Arc<Slot> {
+    fn open(self: &Arc<Self>, key: &Key) -> Arc<Slot> {
         let (told, opening) = watch::channel(Opening::Starting);
         let now = Instant::now();
         self.trouble.lock().started = Some(now);
@@ -237,9 +248,13 @@ impl Pool {
             answered: AtomicBool::new(false),
         });
         let pool = self.clone();
+        let settings = Settings {
+            tokens: self.authorization.source(key.account()),
+            ..self.settings.clone()
+        };
         self.tasks.spawn(async move {
             let opened = tokio::select! {
-                opened = Session::open(&pool.target, pool.settings.clone()) => opened,
+                opened = Session::open(&pool.target, settings) => opened,
                 () = pool.closing.cancelled() => return,
             };
             let opening = match opened {
@@ -250,7 +265,12 @@ impl Pool {
                     Opening::Ready(Arc::new(session))
                 }
                 Err(failure) => {
-                    pool.trouble.lock().failed(Some(failure.clone()));
+                    // What one caller's token is refused for is no trouble of the others.
+                    let is_personal = pool.authorization.is_personal()
+                        && matches!(failure.kind, Kind::NoAccount | Kind::Access);
+                    if !is_personal {
+                        pool.trouble.lock().failed(Some(failure.clone()));
+                    }
                     Opening::Failed(failure)
                 }
             };
@@ -434,6 +454,15 @@ impl Pool {
                 Opening::Starting | Opening::Failed(_) => None,
             });
         ready.rfind(|text| !text.is_empty()).unwrap_or_default()
+    }
+}
+
+impl Key {
+    fn account(&self) -> Option<(&AccountOwner, i64)> {
+        match self {
+            Self::Account { owner, account, .. } => Some((owner, *account)),
+            _ => None,
+        }
     }
 }
 

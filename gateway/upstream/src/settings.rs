@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::
 
 use serde::Deserialize;
 
-use crate::sandbox::KeptFiles;
+use crate::{
+    auth::{AuthConfig, TokenSource},
+    sandbox::KeptFiles,
+};
 
 /// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct Url {
     /// The headers sent with every request, which are never shown.
     pub headers: Vec<(String, String)>,
     pub transport: Transport,
+    /// How requests are authorized beside that.
+    pub auth: Option<AuthConfig>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +79,8 @@ pub struct Settings {
     /// The time without a `list_changed` after which the lists are taken for settled.
     pub quiet: Duration,
     pub bounds: Bounds,
+    /// The tokens that requests bear.
+    pub tokens: Option<TokenSource>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -108,6 +115,7 @@ impl Default for Settings {
             probe: Duration::from_secs(5),
             quiet: Duration::from_millis(500),
             bounds: Bounds::default(),
+            tokens: None,
         }
     }
 }

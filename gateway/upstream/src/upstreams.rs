@@ -6,7 +6,7 @@ use std::{
     fmt,
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -16,8 +16,10 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::value::RawValue;
 use tokio::{sync::broadcast, time::timeout};
 use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
+use weir_oauth::SecretText;
 
 use crate::{
+    auth::{AccountKeeper, AccountOwner, Authorization, OauthServer},
     config::{Isolation, UpstreamConfig},
     error::{Failure, Kind, Refusal, RequestError, one_line},
     list::Listed,
@@ -38,6 +40,8 @@ pub struct Upstreams {
     by_name: RwLock<BTreeMap<String, Arc<Upstream>>>,
     /// The words that start the guard of children.
     guard: Vec<OsString>,
+    /// What keeps the accounts of callers.
+    keeper: OnceLock<Arc<dyn AccountKeeper>>,
 }
 
 /// An upstream that is about to be served: its secrets were found.
@@ -54,6 +58,7 @@ pub struct Upstream {
     pool: Arc<Pool>,
     turns: Turns,
     backoff: Backoff,
+    authorization: Authorization,
     calls: [AtomicU64; Called::ALL.len()],
     seen: Mutex<Seen>,
 }
@@ -102,6 +107,8 @@ pub struct CallOwner {
     pub agent: Arc<str>,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
+    /// The token that the caller came with, where it is one of an issuer.
+    pub token: Option<SecretText>,
 }
 
 /// Why a call has no result.
@@ -146,7 +153,13 @@ impl Upstreams {
         Self {
             by_name: RwLock::default(),
             guard,
+            keeper: OnceLock::new(),
         }
+    }
+
+    /// Sets what keeps the accounts of callers, before any server is taken.
+    pub fn set_keeper(&self, keeper: Arc<dyn AccountKeeper>) {
+        let _ = self.keeper.set(keeper); // there is one state in a process
     }
 
     /// Returns the upstreams with every secret filled in, and the faults of the others. `kept` is kept from commands.
@@ -179,7 +192,7 @@ impl Upstreams {
             let same = before
                 .remove(&new.name)
                 .filter(|old| old.config == new.config && old.target == new.target);
-            let upstream = same.unwrap_or_else(|| Arc::new(Upstream::new(&new)));
+            let upstream = same.unwrap_or_else(|| Arc::new(Upstream::new(&new, self.keeper.get())));
             by_name.insert(new.name, upstream);
         }
         for gone in before.into_values() {
@@ -215,7 +228,7 @@ impl Upstreams {
 }
 
 impl Upstream {
-    fn new(resolved: &Resolved) -> Self {
+    fn new(resolved: &Resolved, keeper: Option<&Arc<dyn AccountKeeper>>) -> Self {
         let Resolved {
             name,
             config,
@@ -227,7 +240,17 @@ impl Upstream {
             name: name.clone(),
             ..config.settings()
         };
-        let pool = Pool::new(target.clone(), settings, config.sessions_max, idle);
+        let authorization = match target {
+            Target::Url(url) => Authorization::new(&name, &url.url, url.auth.as_ref(), keeper),
+            Target::Command(_) => Authorization::None,
+        };
+        let pool = Pool::new(
+            target.clone(),
+            settings,
+            authorization.clone(),
+            config.sessions_max,
+            idle,
+        );
         Self {
             name,
             pool: Arc::new(pool),
@@ -237,6 +260,27 @@ impl Upstream {
             seen: Mutex::default(),
             config: config.clone(),
             target: target.clone(),
+            authorization,
+        }
+    }
+
+    /// Returns the server as callers have accounts at it, where they do.
+    pub fn oauth(&self) -> Option<&Arc<OauthServer>> {
+        match &self.authorization {
+            Authorization::Accounts { server, .. } => Some(server),
+            _ => None,
+        }
+    }
+
+    /// Returns whose account a call uses.
+    pub fn account_owner(&self, owner: &CallOwner) -> AccountOwner {
+        match self.config.isolation {
+            Isolation::Shared => AccountOwner::Gateway,
+            Isolation::Tenant => AccountOwner::Tenant(owner.tenant.clone()),
+            Isolation::Agent | Isolation::Session => AccountOwner::Agent {
+                tenant: owner.tenant.clone(),
+                agent: owner.agent.clone(),
+            },
         }
     }
 
@@ -267,11 +311,11 @@ impl Upstream {
     ) -> Result<Box<RawValue>, CallFailure> {
         let deadline = Instant::now() + call.timeout;
         let _turn = self.turns.take(&owner.tenant).await?;
+        let key = self.key(owner).await.map_err(CallFailure::Failed)?;
         let called = call.asked.called();
         let attempt = self
             .backoff
             .attempt(&owner.tenant, &called, Instant::now())?;
-        let key = self.key(&owner.tenant, &owner.agent, owner.session);
         let mut result = self.call_in(key.clone(), call, deadline).await;
         // A session that had ended before anything could be sent is replaced, once.
         if let Err(CallFailure::Failed(failure)) = &result
@@ -287,42 +331,59 @@ impl Upstream {
             {
                 End::Open
             }
-            Err(CallFailure::Failed(failure)) if failure.kind != Kind::Cancelled => End::Failed,
+            Err(CallFailure::Failed(failure))
+                if !matches!(failure.kind, Kind::Cancelled | Kind::NoAccount) =>
+            {
+                End::Failed
+            }
             Err(_) => End::Open,
         };
         attempt.ended(end, Instant::now());
         result
     }
 
-    /// Returns the owner of the session that a call uses.
-    fn key(&self, tenant: &Arc<str>, agent: &Arc<str>, session: Option<u128>) -> Key {
-        match (self.config.isolation, session) {
+    /// Returns the owner of the session that a call uses. A caller that needs an account and has none gets no session.
+    async fn key(&self, caller: &CallOwner) -> Result<Key, Failure> {
+        let CallOwner {
+            tenant,
+            agent,
+            session,
+            token,
+        } = caller;
+        if self.authorization.is_personal() {
+            let owner = self.account_owner(caller);
+            let account = self.authorization.account(&owner, token.as_ref()).await?;
+            let session = session.filter(|_| self.config.isolation == Isolation::Session);
+            return Ok(Key::Account {
+                owner,
+                session,
+                account,
+            });
+        }
+        Ok(match (self.config.isolation, *session) {
             (Isolation::Shared, _) => Key::Shared,
             (Isolation::Tenant, _) => Key::Tenant(tenant.clone()),
             (Isolation::Session, Some(id)) => Key::Session(tenant.clone(), agent.clone(), id),
             (Isolation::Agent | Isolation::Session, _) => Key::Agent(tenant.clone(), agent.clone()),
-        }
+        })
     }
 
     /// Returns the resources that the server lists to this caller now: in the caller's session, if it has one. To list is no
     /// reason to start another process; the session that looks at the lists is there already, with the same credentials.
     pub async fn resources(
         &self,
-        tenant: &Arc<str>,
-        agent: &Arc<str>,
-        session: Option<u128>,
+        owner: &CallOwner,
         patience: Duration,
     ) -> Result<Vec<Box<RawValue>>, CallFailure> {
-        let _turn = self.turns.take(tenant).await?;
+        let _turn = self.turns.take(&owner.tenant).await?;
         let called: Arc<str> = "resources/list".into();
-        let attempt = self.backoff.attempt(tenant, &called, Instant::now())?;
+        let own = self.key(owner).await.map_err(CallFailure::Failed)?;
+        let now = Instant::now();
+        let attempt = self.backoff.attempt(&owner.tenant, &called, now)?;
         let listed = timeout(patience, async {
-            let own = self.key(tenant, agent, session);
-            let key = if self.pool.has_open(&own) {
-                own
-            } else {
-                self.listening_key()
-            };
+            // The list of another account is none of the caller's.
+            let is_own = self.authorization.is_personal() || self.pool.has_open(&own);
+            let key = if is_own { own } else { self.listening_key() };
             let lease = self
                 .pool
                 .session(key, patience)
@@ -389,6 +450,14 @@ impl Upstream {
     }
 
     fn not_there(&self, unready: Unready) -> CallFailure {
+        if let Unready::Failed {
+            failure: Some(failure),
+            ..
+        } = &unready
+            && failure.kind == Kind::NoAccount
+        {
+            return CallFailure::Failed(failure.clone().before_sending());
+        }
         let retry_after = match &unready {
             Unready::Failed { retry_after, .. } => *retry_after,
             Unready::Starting | Unready::Full => Duration::from_secs(1),
@@ -439,7 +508,7 @@ impl Upstream {
     }
 
     fn listening_key(&self) -> Key {
-        if self.config.isolation == Isolation::Shared {
+        if self.config.isolation == Isolation::Shared && !self.authorization.is_personal() {
             Key::Shared
         } else {
             Key::Lookout
@@ -554,6 +623,7 @@ impl Called {
             Err(CallFailure::Failed(failure)) => match failure.kind {
                 Kind::Timeout => Self::Timeout,
                 Kind::Cancelled => Self::Cancelled,
+                Kind::NoAccount => Self::Unavailable,
                 _ => Self::Failed,
             },
             Err(_) => Self::Unavailable,

@@ -105,6 +105,7 @@ async fn open(url: String, era: Era) -> Result<Session, Failure> {
         url,
         headers: Vec::new(),
         transport: Transport::Either,
+        auth: None,
     });
     let settings = Settings {
         era,

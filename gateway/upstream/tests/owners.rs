@@ -136,6 +136,7 @@ async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawVal
         tenant: "acme".into(),
         agent: agent.into(),
         session: None,
+        token: None,
     };
     let call = Call {
         asked: &Asked::Tool {

@@ -57,6 +57,7 @@ async fn open_by(url: String, transport: Transport) -> Result<Session, Failure> 
             url,
             headers,
             transport,
+            auth: None,
         }),
         settings,
     )
@@ -593,6 +594,7 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
         url: format!("{url}/mcp"),
         headers: Vec::new(),
         transport: Transport::Either,
+        auth: None,
     });
     let bounds = Bounds {
         message_max_bytes: 1 << 20,

@@ -1,5 +1,6 @@
 //! A tool of another MCP server. Its calls are sent once, and nothing of ours goes along but the trace context.
 
+mod account;
 mod bind;
 mod failure;
 mod item;
@@ -24,9 +25,9 @@ pub(in crate::call) use self::{
     parked::{give_up, is_kept, wait_for_end},
     shape::members,
 };
-use crate::call::asking::AllowedQuestions;
+use crate::{call::asking::AllowedQuestions, identity::Caller};
 use serde_json::value::RawValue;
-use weir_upstream::Asked;
+use weir_upstream::{Asked, CallOwner};
 
 /// What the server is sent.
 pub(in crate::call) struct UpstreamRequest {
@@ -52,8 +53,22 @@ enum ResumedCall {
     },
 }
 
-/// The server's answer, and what it may ask of callers.
+/// The server's answer, and what it may ask of callers. Without that, a question in it is one of the gateway's own.
 pub(in crate::call) struct UpstreamAnswer {
     pub(super) result: Box<RawValue>,
-    may_ask: AllowedQuestions,
+    may_ask: Option<AllowedQuestions>,
+}
+
+/// Returns for whom the server is asked.
+pub(crate) fn call_owner(caller: &Caller, session: Option<u128>) -> CallOwner {
+    let grant = caller.grant.as_ref();
+    CallOwner {
+        tenant: caller.tenant.clone(),
+        agent: match caller.holder() {
+            Some(holder) => holder.name().into(),
+            None => caller.agent.clone(),
+        },
+        session,
+        token: grant.and_then(|grant| grant.token()).cloned(),
+    }
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
+use weir_oauth::SecretText;
 
 use super::fault::TokenFault;
 use crate::{
@@ -35,11 +36,13 @@ pub(super) struct TokenGrant {
     may_write: bool,
     expires_ms: i64,
     withdrawn: CancellationToken,
+    token: SecretText,
 }
 
 impl TokenGrant {
     /// Reads the claims of a token whose signature and time are good. `withdrawn` ends when its issuer is no longer trusted.
     pub(super) fn read(
+        token: &str,
         claims: &Claims,
         issuer: &IssuerConfig,
         withdrawn: &CancellationToken,
@@ -77,6 +80,7 @@ impl TokenGrant {
             may_write,
             expires_ms: (expires_s * 1000.0) as i64,
             withdrawn: withdrawn.clone(),
+            token: SecretText::new(token),
         })
     }
 }
@@ -121,6 +125,10 @@ impl Grant for TokenGrant {
 
     fn may_write(&self) -> bool {
         self.may_write
+    }
+
+    fn token(&self) -> Option<&SecretText> {
+        Some(&self.token)
     }
 }
 

@@ -201,6 +201,13 @@ pub const UPSTREAM_SECONDS: Row = Row {
     labels: &["upstream"],
     help: "Time of calls in another server, its start and the waiting for a turn included.",
 };
+pub const UPSTREAM_ACCOUNTS: Row = Row {
+    name: "weir_upstream_account_events_total",
+    kind: Counter,
+    labels: &["upstream", "event"],
+    help: "Accounts of callers at other servers: `asked` (a caller got a link), `connected`, `renewed`, `not_renewed` (the \
+           issuer did not answer, or failed), `over` (the issuer says that it is), `disconnected`.",
+};
 pub const UPSTREAM_STATE: Row = Row {
     name: "weir_upstream_state",
     kind: Gauge,
@@ -399,6 +406,7 @@ pub const TABLE: &[&Row] = &[
     &INSTANCES,
     &UPSTREAM_CALLS,
     &UPSTREAM_SECONDS,
+    &UPSTREAM_ACCOUNTS,
     &UPSTREAM_STATE,
     &UPSTREAM_DOWN,
     &UPSTREAM_SESSIONS,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
-    header::{CONTENT_ENCODING, CONTENT_TYPE},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -15,10 +15,15 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
-use weir_connections::http::{machine_tls, no_tls};
+use weir_connections::{
+    http::{machine_tls, no_tls},
+    mask::masked,
+};
+use weir_oauth::SecretText;
 
 use super::child::too_large;
 use crate::{
+    auth::TokenSource,
     error::{Failure, Kind, one_line},
     settings,
 };
@@ -31,11 +36,15 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Client {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     headers: HeaderMap,
+    tokens: Option<TokenSource>,
 }
 
 impl Client {
     /// Returns the client, and the checked address.
-    pub(super) fn new(url: &settings::Url) -> Result<(Self, url::Url), Failure> {
+    pub(super) fn new(
+        url: &settings::Url,
+        tokens: Option<TokenSource>,
+    ) -> Result<(Self, url::Url), Failure> {
         let mut address = url::Url::parse(&url.url)
             .map_err(|error| refused(&format!("this is no URL: {error}")))?;
         if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
@@ -65,6 +74,7 @@ impl Client {
             Self {
                 http,
                 headers: headers(url)?,
+                tokens,
             },
             address,
         ))
@@ -79,7 +89,45 @@ impl Client {
         request
     }
 
+    /// Sends a request once. One whose token was refused was not executed: it is sent again with another one.
     pub(super) async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        match &self.tokens {
+            None => self.send_once(request).await,
+            Some(tokens) => Box::pin(self.send_with_token(tokens, request)).await,
+        }
+    }
+
+    async fn send_with_token(
+        &self,
+        tokens: &TokenSource,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let token = tokens.token(None).await?;
+        let response = self.send_once(authorized(request.clone(), &token)?).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let renewed = tokens.token(Some(&token)).await?;
+        if renewed == token {
+            return Ok(response);
+        }
+        drop(response);
+        self.send_once(authorized(request, &renewed)?).await
+    }
+
+    /// Masks every known secret in a text of the server, the token included.
+    pub(super) fn masked(&self, text: String) -> String {
+        let text = masked(text);
+        match &self.tokens {
+            None => text,
+            Some(tokens) => tokens.mask(&text).into_owned(),
+        }
+    }
+
+    async fn send_once(
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Failure> {
@@ -93,6 +141,43 @@ impl Client {
                 .before_sending()
         })
     }
+}
+
+/// Puts a token into a request.
+fn authorized(
+    mut request: Request<Full<Bytes>>,
+    token: &SecretText,
+) -> Result<Request<Full<Bytes>>, Failure> {
+    let value = HeaderValue::from_str(&format!("Bearer {}", token.reveal()));
+    let mut value = value.map_err(|_| refused("its token holds characters that no header may"))?;
+    value.set_sensitive(true);
+    request.headers_mut().insert(AUTHORIZATION, value);
+    Ok(request)
+}
+
+/// Returns what a server asks for where it refuses a request without a token.
+pub(crate) async fn ask_for_challenge(url: &str) -> Option<String> {
+    let url = settings::Url {
+        url: url.to_owned(),
+        headers: Vec::new(),
+        transport: settings::Transport::Either,
+        auth: None,
+    };
+    let (client, address) = Client::new(&url, None).ok()?;
+    let mut request = client.request(Method::POST, &uri(&address).ok()?);
+    let headers = request.headers_mut();
+    let accepted = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(ACCEPT, accepted);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    *request.body_mut() = Full::from(ping);
+    let response = client.send(request).await.ok()?;
+    if response.status() != StatusCode::UNAUTHORIZED {
+        return None;
+    }
+    let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+    let challenges = challenges.filter_map(|value| value.to_str().ok());
+    Some(challenges.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns the headers that the operator gave.

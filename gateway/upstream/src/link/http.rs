@@ -12,7 +12,6 @@ use hyper::body::Incoming as Body;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
-use weir_connections::mask::masked;
 use weir_protocol::sse::{Event, Events};
 
 use super::{
@@ -21,6 +20,7 @@ use super::{
     client::{Client, check_encoding, chunk, content_type, uri, whole},
 };
 use crate::{
+    auth::TokenSource,
     error::{Failure, Kind, Refusal, RequestError, one_line},
     inbox::Inbox,
     message::{Incoming, Outgoing, own_id, without_mark},
@@ -59,9 +59,10 @@ impl HttpLink {
     pub(crate) fn new(
         url: &Url,
         message_max: usize,
+        tokens: Option<TokenSource>,
         inbox: Arc<Inbox>,
     ) -> Result<Arc<Self>, Failure> {
-        let (client, address) = Client::new(url)?;
+        let (client, address) = Client::new(url, tokens)?;
         Ok(Arc::new(Self {
             client,
             address: uri(&address)?,
@@ -383,7 +384,7 @@ impl HttpLink {
         // A refusal that says why in the protocol's own words; its id may be missing.
         let text = whole(response.into_body(), 1 << 20)
             .await
-            .map(masked)
+            .map(|text| self.client.masked(text))
             .unwrap_or_default();
         let refusal = serde_json::from_str::<Incoming<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));

@@ -1,6 +1,6 @@
 //! HTTP+SSE, of the revision 2024-11-05: one stream for all that comes, and another address, named by it, for POSTs.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use http::{
     HeaderValue, Method, Response, Uri,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     error::{Failure, Kind},
     inbox::Inbox,
-    settings::Url,
+    settings::{Settings, Url},
 };
 
 /// The answers to requests of the server that wait to be sent. More are dropped.
@@ -44,10 +44,11 @@ impl SseLink {
     pub(crate) async fn open(
         url: &Url,
         message_max: usize,
-        start: Duration,
+        settings: &Settings,
         inbox: Arc<Inbox>,
     ) -> Result<Self, Failure> {
-        let (client, address) = Client::new(url)?;
+        let start = settings.start;
+        let (client, address) = Client::new(url, settings.tokens.clone())?;
         let expected = "the address to open a stream of MCP messages";
         let mut open = client.request(Method::GET, &uri(&address)?);
         open.headers_mut()

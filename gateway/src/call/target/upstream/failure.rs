@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json as object};
 use weir_schema::json;
 use weir_upstream::{Asked, CallFailure, Kind, Refusal};
 
+use super::account;
 use crate::{
     call::{CallError, error::WriteOutcome},
     codes::Code,
@@ -50,6 +51,9 @@ pub(super) fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallE
                 ),
                 Kind::Access => unavailable(
                     "The server of this tool does not accept the gateway's credentials.",
+                ),
+                Kind::NoAccount => account::needed(
+                    "The caller's account at the server of this tool is not connected.",
                 ),
                 Kind::Protocol => CallError::new(
                     Code::UpstreamError,

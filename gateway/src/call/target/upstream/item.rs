@@ -62,8 +62,14 @@ pub(in crate::call) fn shape_item(
         None | Some("complete") => Ok(ItemOutcome::Complete(members)),
         Some("input_required") => {
             let cursors = call.gateway.cursors();
-            input_required(cursors, bound, call.request, &members, &answer.may_ask)
-                .map(ItemOutcome::InputRequired)
+            input_required(
+                cursors,
+                bound,
+                call.request,
+                &members,
+                answer.may_ask.as_ref(),
+            )
+            .map(ItemOutcome::InputRequired)
         }
         Some(_) => Err(CallError::output_mismatch(
             "the result is of a type that is not known here".to_owned(),

@@ -123,7 +123,7 @@ impl Running {
         let result = json!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
         Ok(UpstreamAnswer {
             result: raw(&result)?,
-            may_ask,
+            may_ask: Some(may_ask),
         })
     }
 }

@@ -10,11 +10,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 use weir_schema::json;
-use weir_upstream::{Call, CallFailure, CallOwner, Listener, Upstream};
+use weir_upstream::{Asked, Call, CallFailure, CallOwner, Kind, Listener, Upstream};
 
 use super::{
     ResumedCall, UpstreamAnswer, UpstreamRequest,
+    account::AccountQuestions,
     bind::raw,
+    call_owner,
     failure::{URLS, failed, url_question},
     listener::CallListener,
     outliving::Outliving,
@@ -39,6 +41,7 @@ struct OutgoingCall {
     upstream: Option<Arc<Upstream>>,
     metrics: Arc<Metrics>,
     owner: CallOwner,
+    accounts: AccountQuestions,
     request: Arc<UpstreamRequest>,
     events: Option<Arc<dyn CallEvents>>,
     cancel: CancellationToken,
@@ -71,11 +74,8 @@ impl OutgoingCall {
         Self {
             upstream,
             metrics: gateway.metrics().clone(),
-            owner: CallOwner {
-                tenant: caller.tenant.clone(),
-                agent: caller.agent.clone(),
-                session: call.session,
-            },
+            owner: call_owner(caller, call.session),
+            accounts: AccountQuestions::new(gateway, caller),
             request: request.clone(),
             events: call.events.clone(),
             cancel: call.cancel.clone(),
@@ -172,6 +172,12 @@ impl OutgoingCall {
                 {
                     url_question(refusal)
                 }
+                Err(CallFailure::Failed(failure)) if failure.kind == Kind::NoAccount => {
+                    if !opened {
+                        return self.ask_for_account(upstream).await;
+                    }
+                    Some(Value::Null)
+                }
                 _ => None,
             };
             let Some(asked) = asked else { break result };
@@ -189,7 +195,24 @@ impl OutgoingCall {
         };
         let result =
             result.map_err(|failure| failed(failure, &self.request.asked, self.request.writes))?;
-        Ok(UpstreamAnswer { result, may_ask })
+        Ok(UpstreamAnswer {
+            result,
+            may_ask: Some(may_ask),
+        })
+    }
+
+    /// Asks the caller to connect an account, as it can be asked.
+    async fn ask_for_account(&self, upstream: &Upstream) -> Result<UpstreamAnswer, CallError> {
+        let can_be_asked = !matches!(self.request.asked, Asked::Completion { .. });
+        let capabilities = self.capabilities.as_deref().filter(|_| can_be_asked);
+        let question = self
+            .accounts
+            .ask(upstream, &self.owner, capabilities)
+            .await?;
+        Ok(UpstreamAnswer {
+            result: raw(&question)?,
+            may_ask: None,
+        })
     }
 
     /// Returns `true` if the caller says that it has opened the URLs that the server refused for. It is an error if it says

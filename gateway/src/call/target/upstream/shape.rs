@@ -53,8 +53,14 @@ pub(in crate::call::target) fn shape(
             };
             let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
             let cursors = call.gateway.cursors();
-            return input_required(cursors, &bound, call.request, &members, &answer.may_ask)
-                .map(CallOutcome::InputRequired);
+            return input_required(
+                cursors,
+                &bound,
+                call.request,
+                &members,
+                answer.may_ask.as_ref(),
+            )
+            .map(CallOutcome::InputRequired);
         }
         Some(_) => {
             return Err(unknown(CallError::output_mismatch(
@@ -75,7 +81,7 @@ pub(super) fn input_required(
     bound: &Bound,
     request: &CallRequest<'_>,
     members: &Map<String, Value>,
-    may_ask: &AllowedQuestions,
+    may_ask: Option<&AllowedQuestions>,
 ) -> Result<InputRequired, CallError> {
     let requests = members
         .get("inputRequests")
@@ -84,7 +90,7 @@ pub(super) fn input_required(
     let waits = state
         .filter(|state| parked::is_handle(state))
         .map(str::to_owned);
-    let asked = asking::ask(cursors, bound, request, &requests, state, Some(may_ask));
+    let asked = asking::ask(cursors, bound, request, &requests, state, may_ask);
     match asked {
         Ok(asked) => Ok(InputRequired { waits, ..asked }),
         Err(error) => Err(parked::give_up(waits.as_deref(), error)),

@@ -1,0 +1,139 @@
+//! The accounts of callers at other servers: connected by a person over a link, kept in the state with sealed tokens, and
+//! renewed there by one process at a time.
+
+mod keeper;
+mod seal;
+mod sign_in;
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, OnceLock, Weak},
+};
+
+use parking_lot::Mutex;
+use weir_audit::AdminAct;
+use weir_oauth::OauthFault;
+use weir_state::{AccountRow, State, StateError};
+use weir_upstream::AccountOwner;
+
+use self::seal::SecretSeal;
+use crate::{
+    config::Config,
+    telemetry::{Audit, Metrics},
+};
+
+pub use self::sign_in::{BegunConnection, PendingSignIn, SignInPlan};
+
+/// The path of links, sign-ins and their way back.
+pub const CONNECT: &str = "/connect";
+/// The name of what describes the gateway as a client, behind the server's.
+pub const CLIENT_DOCUMENT: &str = "client.json";
+/// Where sign-ins come back to, behind the server's name.
+pub const CALLBACK: &str = "callback";
+
+/// Why an account could not be connected.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectFault {
+    /// The link or the sign-in has ended, was used, or never was.
+    #[error("the link is over")]
+    Over,
+    #[error(transparent)]
+    Oauth(#[from] OauthFault),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error("the gateway failed: {0}")]
+    Internal(String),
+}
+
+/// The accounts of callers at other servers.
+pub struct Accounts {
+    state: Arc<State>,
+    seal: SecretSeal,
+    /// Held while the tokens of an account are renewed, by its number.
+    renewing: Mutex<HashMap<i64, Arc<tokio::sync::Mutex<()>>>>,
+    /// Held while a client is registered.
+    registering: tokio::sync::Mutex<()>,
+    /// Where the listener of agents is, for links where no public URL is configured.
+    listener: OnceLock<SocketAddr>,
+    audit: Arc<Audit>,
+    metrics: Arc<Metrics>,
+    own: Weak<Self>,
+}
+
+impl Accounts {
+    pub fn new(
+        state: Arc<State>,
+        key: &[u8; 32],
+        audit: Arc<Audit>,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
+            state,
+            seal: SecretSeal::new(key),
+            renewing: Mutex::default(),
+            registering: tokio::sync::Mutex::default(),
+            listener: OnceLock::new(),
+            audit,
+            metrics,
+            own: own.clone(),
+        })
+    }
+
+    /// Notes where the listener of agents is.
+    pub fn set_listener(&self, address: SocketAddr) {
+        let _ = self.listener.set(address); // there is one in a process
+    }
+
+    /// Returns the URL that links begin with; `None` where the gateway has no listener that a browser could reach.
+    pub fn link_base(&self, config: &Config) -> Option<String> {
+        if let Some(url) = &config.http.public_url {
+            let url = url.trim_end_matches('/');
+            return Some(url.strip_suffix("/mcp").unwrap_or(url).to_owned());
+        }
+        let address = self.listener.get()?;
+        let host = match address.ip() {
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            ip if ip.is_ipv6() => format!("[{ip}]"),
+            ip => ip.to_string(),
+        };
+        Some(format!("http://{host}:{}", address.port()))
+    }
+
+    /// Returns the accounts at one server, or at all.
+    pub async fn list(&self, upstream: Option<&str>) -> Result<Vec<AccountRow>, StateError> {
+        self.state.accounts(upstream).await
+    }
+
+    /// Removes an account, and has the issuer end it where it takes that. Returns `false` if there is no such account.
+    pub async fn disconnect(
+        &self,
+        upstream: &str,
+        number: i64,
+        by: &str,
+    ) -> Result<bool, ConnectFault> {
+        let all = self.state.accounts(Some(upstream)).await?;
+        let Some(account) = all.into_iter().find(|account| account.number == number) else {
+            return Ok(false);
+        };
+        let subject = format!("{upstream} {}", account.label);
+        self.audit
+            .admin(AdminAct::AccountDisconnect, &subject, None, by, None)
+            .map_err(|error| ConnectFault::Internal(error.to_string()))?;
+        let Some(removed) = self.state.remove_account(number, None).await? else {
+            return Ok(false);
+        };
+        self.metrics.account_event(upstream, "disconnected");
+        self.revoke(&removed).await;
+        Ok(true)
+    }
+}
+
+/// Names an owner in a form that no other owner has.
+fn owner_name(owner: &AccountOwner) -> String {
+    match owner {
+        AccountOwner::Gateway => "gateway".to_owned(),
+        AccountOwner::Tenant(tenant) => format!("tenant\n{tenant}"),
+        AccountOwner::Agent { tenant, agent } => format!("agent\n{tenant}\n{agent}"),
+    }
+}

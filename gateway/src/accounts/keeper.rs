@@ -1,0 +1,303 @@
+//! Gives the tokens of accounts, and renews them: one process at a time, whatever its caller does meanwhile.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use weir_oauth::{
+    NetworkReach, RegisteredClient, SecretText, TokenEndpoint, TokenSet, renew_token, revoke_token,
+};
+use weir_state::AccountRow;
+use weir_upstream::{
+    AccountKeeper, AccountOwner, Failure, Granting, Kind, OauthServer, no_account, without_token,
+};
+
+use super::{Accounts, owner_name};
+use crate::identity::now_ms;
+
+/// The time for which a process may renew alone. It is longer than the answer of an issuer may take.
+const RENEWAL_MS: i64 = 12_000;
+/// The pause between two looks whether another process has renewed.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The looks at an account before a request for its token is given up.
+const LOOKS_MAX: usize = 250;
+/// A token is renewed so long before it expires, or after three quarters of its life where that is short.
+const RENEW_BEFORE_MS: i64 = 60_000;
+
+/// What of an account is secret, and what renews it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct SealedAccount {
+    access: String,
+    refresh: Option<String>,
+    /// When it is time for another token, and when this one ends.
+    renew_ms: Option<i64>,
+    expires_ms: Option<i64>,
+    token_url: String,
+    pub(super) revocation_url: Option<String>,
+    client_id: String,
+    client_secret: Option<String>,
+    is_secret_posted: bool,
+    is_anywhere: bool,
+    resource: Option<String>,
+}
+
+impl SealedAccount {
+    pub(super) fn new(
+        tokens: &TokenSet,
+        endpoint: &TokenEndpoint,
+        revocation_url: Option<&str>,
+        resource: Option<&str>,
+    ) -> Self {
+        let secret = endpoint.client.secret.as_ref();
+        let mut account = Self {
+            access: String::new(),
+            refresh: None,
+            renew_ms: None,
+            expires_ms: None,
+            token_url: endpoint.url.clone(),
+            revocation_url: revocation_url.map(str::to_owned),
+            client_id: endpoint.client.id.clone(),
+            client_secret: secret.map(|secret| secret.reveal().to_owned()),
+            is_secret_posted: endpoint.is_secret_posted,
+            is_anywhere: endpoint.reach == NetworkReach::Anywhere,
+            resource: resource.map(str::to_owned),
+        };
+        account.take(tokens);
+        account
+    }
+
+    /// Takes the tokens of an answer. Without another token to renew with, the one before stays.
+    fn take(&mut self, tokens: &TokenSet) {
+        tokens.access.reveal().clone_into(&mut self.access);
+        if let Some(refresh) = &tokens.refresh {
+            self.refresh = Some(refresh.reveal().to_owned());
+        }
+        let lasts = tokens.lasts();
+        let lasts_ms = lasts.map(|lasts| i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX / 2));
+        self.expires_ms = lasts_ms.map(|lasts| now_ms() + lasts);
+        self.renew_ms = lasts_ms.map(|lasts| now_ms() + lasts - RENEW_BEFORE_MS.min(lasts / 4));
+    }
+
+    fn endpoint(&self) -> TokenEndpoint {
+        TokenEndpoint {
+            url: self.token_url.clone(),
+            reach: match self.is_anywhere {
+                true => NetworkReach::Anywhere,
+                false => NetworkReach::Public,
+            },
+            client: RegisteredClient {
+                id: self.client_id.clone(),
+                secret: self.client_secret.as_deref().map(SecretText::new),
+            },
+            is_secret_posted: self.is_secret_posted,
+        }
+    }
+
+    /// Returns the token until the time, unless the server did not take it.
+    fn usable(&self, until_ms: Option<i64>, refused: Option<&SecretText>) -> Option<SecretText> {
+        let is_over = until_ms.is_some_and(|until| now_ms() >= until);
+        let is_refused = refused.is_some_and(|refused| refused.reveal() == self.access);
+        (!is_over && !is_refused).then(|| SecretText::new(self.access.as_str()))
+    }
+}
+
+impl AccountKeeper for Accounts {
+    fn account<'k>(
+        &'k self,
+        server: &'k OauthServer,
+        owner: &'k AccountOwner,
+    ) -> Granting<'k, i64> {
+        Box::pin(async move {
+            let account = self.row(server, &owner_name(owner), None).await?;
+            Ok(account.number)
+        })
+    }
+
+    fn token<'k>(
+        &'k self,
+        server: &'k OauthServer,
+        owner: &'k AccountOwner,
+        account: Option<i64>,
+        refused: Option<&'k SecretText>,
+    ) -> Granting<'k, SecretText> {
+        let (server, owner, refused) = (server.clone(), owner_name(owner), refused.cloned());
+        Box::pin(async move {
+            let row = self.row(&server, &owner, account).await?;
+            let sealed = self.opened(&row)?;
+            if let Some(token) = sealed.usable(sealed.renew_ms, refused.as_ref()) {
+                return Ok(token);
+            }
+            let own = self.own.upgrade();
+            let own = own.ok_or_else(|| internal("the gateway ends"))?;
+            // The answer of the issuer must be kept, though its caller leaves.
+            let renewing = tokio::spawn(async move {
+                own.renewed(&server, &owner, account, refused.as_ref())
+                    .await
+            });
+            let renewed = renewing.await;
+            renewed.unwrap_or_else(|error| Err(internal(&error.to_string())))
+        })
+    }
+}
+
+impl Accounts {
+    async fn row(
+        &self,
+        server: &OauthServer,
+        owner: &str,
+        number: Option<i64>,
+    ) -> Result<AccountRow, Failure> {
+        let row = self.state.account(&server.name, owner).await;
+        let row = row.map_err(|error| internal(&error.to_string()))?;
+        let row = row.ok_or_else(|| no_account(&server.name, "none is connected"))?;
+        if row.server != server.url {
+            let cause = "the one that is connected is for another address";
+            return Err(no_account(&server.name, cause));
+        }
+        if number.is_some_and(|number| number != row.number) {
+            return Err(no_account(
+                &server.name,
+                "another one was connected meanwhile",
+            ));
+        }
+        Ok(row)
+    }
+
+    fn opened(&self, row: &AccountRow) -> Result<SealedAccount, Failure> {
+        let place = [&*row.upstream, &*row.owner, &*row.server];
+        self.seal
+            .open(&place, &row.sealed)
+            .ok_or_else(|| no_account(&row.upstream, "the one that is kept cannot be opened"))
+    }
+
+    /// Returns a token that was renewed: by this process, or by another one meanwhile.
+    async fn renewed(
+        &self,
+        server: &OauthServer,
+        owner: &str,
+        number: Option<i64>,
+        refused: Option<&SecretText>,
+    ) -> Result<SecretText, Failure> {
+        for _ in 0..LOOKS_MAX {
+            let row = self.row(server, owner, number).await?;
+            let flight = self.flight(row.number);
+            let _flight = flight.lock().await;
+            let row = self.row(server, owner, number).await?;
+            let sealed = self.opened(&row)?;
+            if let Some(token) = sealed.usable(sealed.renew_ms, refused) {
+                return Ok(token);
+            }
+            let now = now_ms();
+            let claimed = self.state.claim_renewal(&row, now, now + RENEWAL_MS).await;
+            if claimed.map_err(|error| internal(&error.to_string()))? {
+                return self.renew(&row, sealed, refused).await;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Err(internal("another process renews the tokens of the account"))
+    }
+
+    async fn renew(
+        &self,
+        row: &AccountRow,
+        mut sealed: SealedAccount,
+        refused: Option<&SecretText>,
+    ) -> Result<SecretText, Failure> {
+        let asked = match &sealed.refresh {
+            Some(refresh) => {
+                let refresh = SecretText::new(refresh.as_str());
+                renew_token(&sealed.endpoint(), &refresh, sealed.resource.as_deref()).await
+            }
+            None => return self.over(row, "it ended, and nothing renews it").await,
+        };
+        let failed = |error: &dyn std::fmt::Display| internal(&error.to_string());
+        let fault = match asked {
+            Ok(tokens) => {
+                sealed.take(&tokens);
+                let place = [&*row.upstream, &*row.owner, &*row.server];
+                let closed = self.seal.close(&place, &sealed);
+                let closed = closed.map_err(|error| failed(&error))?;
+                let kept = self.state.end_renewal(row, Some(&closed), now_ms()).await;
+                if !kept.map_err(|error| failed(&error))? {
+                    return Err(no_account(&row.upstream, "it was disconnected meanwhile"));
+                }
+                self.metrics.account_event(&row.upstream, "renewed");
+                return Ok(tokens.access);
+            }
+            Err(fault) => fault,
+        };
+        if fault.is_grant_over() {
+            return self.over(row, "the issuer says that it is over").await;
+        }
+        let ended = self.state.end_renewal(row, None, now_ms()).await;
+        ended.map_err(|error| failed(&error))?;
+        self.metrics.account_event(&row.upstream, "not_renewed");
+        tracing::warn!(
+            upstream = row.upstream,
+            account = row.number,
+            "the tokens of an account cannot be renewed now: {fault}"
+        );
+        if fault.is_client_unknown() {
+            return Err(no_account(
+                &row.upstream,
+                "its issuer no longer knows the gateway",
+            ));
+        }
+        // What could not be renewed in time is good until it expires.
+        let still = sealed.usable(sealed.expires_ms, refused);
+        still.ok_or_else(|| without_token(&fault))
+    }
+
+    /// Removes an account that is over, unless another process has renewed it.
+    async fn over(&self, row: &AccountRow, cause: &str) -> Result<SecretText, Failure> {
+        let removed = self
+            .state
+            .remove_account(row.number, Some(row.version))
+            .await;
+        let removed = removed.map_err(|error| internal(&error.to_string()))?;
+        if removed.is_some() {
+            self.renewing.lock().remove(&row.number);
+            self.metrics.account_event(&row.upstream, "over");
+            tracing::info!(
+                upstream = row.upstream,
+                account = row.number,
+                "an account is over: {cause}"
+            );
+        }
+        Err(no_account(&row.upstream, cause))
+    }
+
+    fn flight(&self, number: i64) -> Arc<tokio::sync::Mutex<()>> {
+        const FLIGHTS_MAX: usize = 1_024;
+        let mut renewing = self.renewing.lock();
+        if renewing.len() >= FLIGHTS_MAX {
+            renewing.retain(|_, flight| Arc::strong_count(flight) > 1);
+        }
+        renewing.entry(number).or_default().clone()
+    }
+
+    /// Has the issuer end what it granted, where it takes that. It is over here either way.
+    pub(super) async fn revoke(&self, row: &AccountRow) {
+        let Ok(sealed) = self.opened(row) else { return };
+        let Some(url) = &sealed.revocation_url else {
+            return;
+        };
+        let token = sealed.refresh.as_ref().unwrap_or(&sealed.access);
+        let endpoint = TokenEndpoint {
+            url: url.clone(),
+            ..sealed.endpoint()
+        };
+        let token = SecretText::new(token.as_str());
+        if let Err(fault) = revoke_token(&endpoint, &token).await {
+            let (upstream, account) = (&row.upstream, row.number);
+            tracing::warn!(
+                upstream,
+                account,
+                "the issuer could not end an account: {fault}"
+            );
+        }
+    }
+}
+
+fn internal(cause: &str) -> Failure {
+    Failure::new(Kind::Access, "the accounts to be readable", cause).before_sending()
+}

@@ -1,0 +1,335 @@
+//! Connects an account: the link that a caller gets, the person's sign-in, and the tokens that come of it.
+
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+use weir_audit::AdminAct;
+use weir_oauth::{
+    ClientMetadata, NetworkReach, RegisteredClient, SecretText, SignInAnswer, SignInRequest,
+    TokenEndpoint, begin_sign_in, redeem_code, register_client,
+};
+use weir_state::{AccountRow, ConnectKind, ConnectRow};
+use weir_upstream::{AccountOwner, OauthServer, ServerIssuer, find_server_issuer};
+
+use super::{
+    Accounts, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault, keeper::SealedAccount, owner_name,
+    seal::digest,
+};
+use crate::identity::now_ms;
+
+/// A link and a sign-in last so long.
+const LINK_MS: i64 = 10 * 60 * 1000;
+/// The name by which issuers show the gateway to people.
+const CLIENT_NAME: &str = "Weir";
+/// The scope with which issuers of OpenID Connect give a token to renew with.
+const OFFLINE: &str = "offline_access";
+
+/// Where a sign-in comes back to, and how the gateway is known there.
+#[derive(Clone, Copy, Debug)]
+pub struct SignInPlan<'p> {
+    pub redirect: &'p str,
+    /// The URL of the document that describes the gateway, where it serves one.
+    pub document: Option<&'p str>,
+    /// The client that is registered is kept for later sign-ins.
+    pub is_kept: bool,
+}
+
+/// A sign-in that has begun, with all that ends it. It is kept sealed.
+#[derive(Serialize, Deserialize)]
+pub struct PendingSignIn {
+    verifier: String,
+    issuer: String,
+    names_issuer: bool,
+    redirect: String,
+    resource: String,
+    client_id: String,
+    client_secret: Option<String>,
+    token_url: String,
+    is_secret_posted: bool,
+    is_anywhere: bool,
+    revocation_url: Option<String>,
+    server: String,
+    /// The hash of what the browser has to show that began it.
+    browser: [u8; 32],
+}
+
+/// A sign-in as its browser is sent away.
+pub struct BegunConnection {
+    /// Where the browser is sent.
+    pub url: String,
+    /// What the answer has to repeat.
+    pub state: SecretText,
+}
+
+impl Accounts {
+    /// Returns a link by which a person connects the account of an owner. It opens once.
+    pub async fn link(
+        &self,
+        base: &str,
+        server: &OauthServer,
+        owner: &AccountOwner,
+        label: &str,
+    ) -> Result<String, ConnectFault> {
+        let ticket = random()?;
+        let row = ConnectRow {
+            hash: digest(&["ticket", &ticket]).to_vec(),
+            kind: ConnectKind::Ticket,
+            upstream: server.name.to_string(),
+            owner: owner_name(owner),
+            label: label.to_owned(),
+            sealed: Vec::new(),
+            expires_ms: now_ms() + LINK_MS,
+        };
+        self.state.add_connect_link(&row, now_ms()).await?;
+        self.metrics.account_event(&server.name, "asked");
+        Ok(format!("{base}{CONNECT}/{}?ticket={ticket}", server.name))
+    }
+
+    /// Returns for whom a link is, without using it up.
+    pub async fn ticket(&self, upstream: &str, ticket: &str) -> Result<ConnectRow, ConnectFault> {
+        let hash = digest(&["ticket", ticket]);
+        let found = self
+            .state
+            .connect_link(&hash, ConnectKind::Ticket, now_ms());
+        let found = found.await?.filter(|found| found.upstream == upstream);
+        found.ok_or(ConnectFault::Over)
+    }
+
+    /// Uses a link up: the browser that shows `browser` later is sent to the issuer.
+    pub async fn open_link(
+        &self,
+        base: &str,
+        server: &OauthServer,
+        ticket: &str,
+        browser: &str,
+    ) -> Result<BegunConnection, ConnectFault> {
+        let row = self.ticket(&server.name, ticket).await?;
+        let redirect = format!("{base}{CONNECT}/{}/{CALLBACK}", server.name);
+        let document = format!("{base}{CONNECT}/{}/{CLIENT_DOCUMENT}", server.name);
+        let plan = SignInPlan {
+            redirect: &redirect,
+            document: Some(&document),
+            is_kept: true,
+        };
+        let (begun, mut pending) = self.begin(server, plan).await?;
+        pending.browser = digest(&["browser", browser]);
+        let hash = digest(&["state", begun.state.reveal()]);
+        let next = ConnectRow {
+            kind: ConnectKind::SignIn,
+            sealed: self.close(&["sign-in", &row.upstream, &row.owner], &pending)?,
+            expires_ms: now_ms() + LINK_MS,
+            hash: hash.to_vec(),
+            ..row.clone()
+        };
+        let taken = self
+            .state
+            .take_connect_link(&row.hash, Some(&next), now_ms())
+            .await?;
+        taken.then_some(begun).ok_or(ConnectFault::Over)
+    }
+
+    /// Ends a sign-in with what the browser came back with. Returns the owner as people name it.
+    pub async fn close_link(
+        &self,
+        server: &OauthServer,
+        answer: SignInAnswer,
+        browser: &str,
+    ) -> Result<String, ConnectFault> {
+        let hash = digest(&["state", answer.state.reveal()]);
+        let found = self
+            .state
+            .connect_link(&hash, ConnectKind::SignIn, now_ms());
+        let found = found.await?.filter(|found| *found.upstream == *server.name);
+        let row = found.ok_or(ConnectFault::Over)?;
+        let place = ["sign-in", &*row.upstream, &*row.owner];
+        let pending: PendingSignIn = self
+            .seal
+            .open(&place, &row.sealed)
+            .ok_or(ConnectFault::Over)?;
+        let is_same = pending.browser.ct_eq(&digest(&["browser", browser]));
+        if !bool::from(is_same) || pending.server != server.url {
+            return Err(ConnectFault::Over);
+        }
+        // A code is good once, so the sign-in is too.
+        if !self.state.take_connect_link(&hash, None, now_ms()).await? {
+            return Err(ConnectFault::Over);
+        }
+        self.finish(server, &row.owner, &row.label, &pending, answer)
+            .await?;
+        Ok(row.label)
+    }
+
+    /// Connects the gateway's own account, for a process that waits for the sign-in itself.
+    pub async fn finish_own(
+        &self,
+        server: &OauthServer,
+        pending: &PendingSignIn,
+        answer: SignInAnswer,
+    ) -> Result<(), ConnectFault> {
+        let owner = owner_name(&AccountOwner::Gateway);
+        self.finish(server, &owner, "gateway", pending, answer)
+            .await
+    }
+
+    /// Finds the issuer of a server and begins a sign-in there.
+    pub async fn begin(
+        &self,
+        server: &OauthServer,
+        plan: SignInPlan<'_>,
+    ) -> Result<(BegunConnection, PendingSignIn), ConnectFault> {
+        let config = &server.config;
+        let found = find_server_issuer(&server.url, config.issuer.as_deref()).await?;
+        let client = match config.client() {
+            Some(client) => client,
+            None => self.client(&found, plan).await?,
+        };
+        let resource = config.resource.as_ref().unwrap_or(&found.resource);
+        let mut scopes = match config.scopes.is_empty() {
+            true => found.scopes.clone(),
+            false => config.scopes.clone(),
+        };
+        let offered = &found.metadata.scopes_supported;
+        if offered.iter().any(|scope| scope == OFFLINE) && !scopes.iter().any(|it| it == OFFLINE) {
+            scopes.push(OFFLINE.to_owned());
+        }
+        let request = SignInRequest {
+            client: &client,
+            redirect_uri: plan.redirect,
+            resource: Some(resource),
+            scopes: &scopes,
+            nonce: None,
+        };
+        let begun = begin_sign_in(&found.metadata, request)?;
+        let endpoint = TokenEndpoint::new(&found.metadata, client, found.reach);
+        let secret = endpoint.client.secret.as_ref();
+        let pending = PendingSignIn {
+            verifier: begun.verifier.reveal().to_owned(),
+            issuer: found.metadata.issuer.clone(),
+            names_issuer: found
+                .metadata
+                .authorization_response_iss_parameter_supported,
+            redirect: plan.redirect.to_owned(),
+            resource: resource.clone(),
+            client_secret: secret.map(|secret| secret.reveal().to_owned()),
+            client_id: endpoint.client.id.clone(),
+            token_url: endpoint.url.clone(),
+            is_secret_posted: endpoint.is_secret_posted,
+            is_anywhere: found.reach == NetworkReach::Anywhere,
+            revocation_url: found.metadata.revocation_endpoint.clone(),
+            server: server.url.clone(),
+            browser: [0; 32],
+        };
+        let begun = BegunConnection {
+            url: begun.url,
+            state: begun.state,
+        };
+        Ok((begun, pending))
+    }
+
+    /// Returns the gateway as a client of an issuer: by the URL of its document where the issuer takes that, registered
+    /// otherwise.
+    async fn client(
+        &self,
+        found: &ServerIssuer,
+        plan: SignInPlan<'_>,
+    ) -> Result<RegisteredClient, ConnectFault> {
+        let metadata = &found.metadata;
+        if let Some(document) = plan.document
+            && metadata.client_id_metadata_document_supported
+            && document.starts_with("https://")
+        {
+            return Ok(RegisteredClient {
+                id: document.to_owned(),
+                secret: None,
+            });
+        }
+        let _registering = self.registering.lock().await;
+        let place = ["client", &*metadata.issuer, plan.redirect];
+        let known = self.state.oauth_client(&metadata.issuer, plan.redirect);
+        let known = known.await?.filter(|_| plan.is_kept);
+        let known =
+            known.and_then(|sealed| self.seal.open::<(String, Option<String>)>(&place, &sealed));
+        if let Some((id, secret)) = known {
+            let secret = secret.map(SecretText::new);
+            return Ok(RegisteredClient { id, secret });
+        }
+        let description = ClientMetadata::new(None, CLIENT_NAME, plan.redirect);
+        let client = register_client(metadata, &description, found.reach).await?;
+        if plan.is_kept {
+            let secret = client.secret.as_ref().map(SecretText::reveal);
+            let sealed = self.close(&place, &(&client.id, secret))?;
+            self.state
+                .set_oauth_client(&metadata.issuer, plan.redirect, Some(&sealed))
+                .await?;
+        }
+        Ok(client)
+    }
+
+    async fn finish(
+        &self,
+        server: &OauthServer,
+        owner: &str,
+        label: &str,
+        pending: &PendingSignIn,
+        answer: SignInAnswer,
+    ) -> Result<(), ConnectFault> {
+        let code = answer.into_code(&pending.issuer, pending.names_issuer)?;
+        let endpoint = TokenEndpoint {
+            url: pending.token_url.clone(),
+            reach: match pending.is_anywhere {
+                true => NetworkReach::Anywhere,
+                false => NetworkReach::Public,
+            },
+            client: RegisteredClient {
+                id: pending.client_id.clone(),
+                secret: pending.client_secret.as_deref().map(SecretText::new),
+            },
+            is_secret_posted: pending.is_secret_posted,
+        };
+        let verifier = SecretText::new(pending.verifier.as_str());
+        let resource = Some(&*pending.resource);
+        let redeemed = redeem_code(&endpoint, &code, &verifier, &pending.redirect, resource).await;
+        if let Err(fault) = &redeemed
+            && fault.is_client_unknown()
+        {
+            // The next sign-in registers another one.
+            let (issuer, redirect) = (&pending.issuer, &pending.redirect);
+            self.state.set_oauth_client(issuer, redirect, None).await?;
+        }
+        let tokens = redeemed?;
+        let revocation = pending.revocation_url.as_deref();
+        let sealed = SealedAccount::new(&tokens, &endpoint, revocation, resource);
+        let subject = format!("{} {label}", server.name);
+        self.audit
+            .admin(AdminAct::AccountConnect, &subject, None, label, None)
+            .map_err(|error| ConnectFault::Internal(error.to_string()))?;
+        let now = now_ms();
+        let account = AccountRow {
+            number: 0,
+            upstream: server.name.to_string(),
+            owner: owner.to_owned(),
+            label: label.to_owned(),
+            server: server.url.clone(),
+            issuer: pending.issuer.clone(),
+            sealed: self.close(&[&server.name, owner, &server.url], &sealed)?,
+            version: 1,
+            renewing_until_ms: 0,
+            created_ms: now,
+            renewed_ms: now,
+        };
+        self.state.keep_account(&account).await?;
+        self.metrics.account_event(&server.name, "connected");
+        Ok(())
+    }
+
+    fn close(&self, place: &[&str], value: &impl Serialize) -> Result<Vec<u8>, ConnectFault> {
+        let closed = self.seal.close(place, value);
+        closed.map_err(|error| ConnectFault::Internal(error.to_string()))
+    }
+}
+
+/// Returns a text that cannot be guessed.
+fn random() -> Result<String, ConnectFault> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| ConnectFault::Internal(error.to_string()))?;
+    Ok(hex::encode(bytes))
+}

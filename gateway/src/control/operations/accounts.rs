@@ -1,0 +1,62 @@
+//! The accounts of callers at other servers: which there are, and their end. What is secret of them stays sealed.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{OperationError, OperationResult};
+use crate::{
+    accounts::{Accounts, ConnectFault},
+    control::Control,
+};
+
+/// An account of a caller at another server.
+#[derive(Serialize, ToSchema)]
+pub struct AccountView {
+    /// No other account ever has it.
+    pub number: i64,
+    pub upstream: String,
+    /// Who is called as it: an agent, a tenant, or the gateway itself.
+    pub owner: String,
+    /// Where the person signed in.
+    pub issuer: String,
+    /// Milliseconds since 1970, as all times.
+    pub created_ms: i64,
+    /// When its tokens were renewed last.
+    pub renewed_ms: i64,
+}
+
+/// Returns the accounts at one server, which need not be in the configuration any more.
+pub async fn list(control: &Control, upstream: &str) -> OperationResult<Vec<AccountView>> {
+    let rows = accounts(control)?.list(Some(upstream)).await?;
+    let view = |row: weir_state::AccountRow| AccountView {
+        number: row.number,
+        upstream: row.upstream,
+        owner: row.label,
+        issuer: row.issuer,
+        created_ms: row.created_ms,
+        renewed_ms: row.renewed_ms,
+    };
+    Ok(rows.into_iter().map(view).collect())
+}
+
+/// Removes an account, and has its issuer end it where that is possible: the next call of its owner asks again.
+pub async fn disconnect(
+    control: &Control,
+    upstream: &str,
+    number: i64,
+    by: &str,
+) -> OperationResult<()> {
+    let removed = accounts(control)?.disconnect(upstream, number, by).await;
+    match removed {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(OperationError::not_found("account", &number.to_string())
+            .see("`weir upstream accounts` lists those that there are")),
+        Err(ConnectFault::State(error)) => Err(error.into()),
+        Err(fault) => Err(OperationError::unavailable(fault.to_string())),
+    }
+}
+
+fn accounts(control: &Control) -> OperationResult<&Accounts> {
+    let accounts = control.gateway().accounts().map(|accounts| &**accounts);
+    accounts.ok_or_else(|| OperationError::unavailable("this process keeps no accounts"))
+}

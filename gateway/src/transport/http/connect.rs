@@ -1,0 +1,258 @@
+//! Links by which people connect their accounts at other servers: the page that a link opens, the sign-in at the issuer, and
+//! the way back. Nothing here needs a key: a link is for one caller, and opens once.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use weir_oauth::{ClientMetadata, SignInAnswer};
+use weir_upstream::OauthServer;
+
+use super::{Server, reply};
+use crate::{
+    accounts::{Accounts, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault},
+    pages::{self, Notice},
+};
+
+/// The name of the cookie by which the browser is known that began a sign-in.
+const COOKIE: &str = "weir-connect";
+const COOKIE_SECONDS: u32 = 600;
+
+pub(super) fn router() -> Router<Arc<Server>> {
+    let below = |rest: &str| format!("{CONNECT}/{{upstream}}{rest}");
+    Router::new()
+        .route(&below(""), get(show).post(begin))
+        .route(&below(&format!("/{CALLBACK}")), get(end))
+        .route(&below(&format!("/{CLIENT_DOCUMENT}")), get(describe))
+}
+
+/// What a request for a link needs: the server that it is for, and the accounts.
+struct Connecting {
+    accounts: Arc<Accounts>,
+    server: Arc<OauthServer>,
+    base: String,
+}
+
+/// Checks Host and Origin, and finds the server. A name that is not there and one without accounts look alike.
+fn connecting(server: &Server, head: &Parts, name: &str) -> Result<Connecting, Box<Response>> {
+    let place = || format!("{CONNECT}/{name}");
+    if let Err(error) = server.door.visit(head, place) {
+        return Err(Box::new(reply::refusal(&error)));
+    }
+    let gateway = &server.gateway;
+    let upstream = gateway.upstreams().get(name);
+    let oauth = upstream.and_then(|upstream| upstream.oauth().cloned());
+    let accounts = gateway.accounts().cloned();
+    let base = accounts
+        .as_ref()
+        .and_then(|accounts| accounts.link_base(&gateway.config()));
+    match (oauth, accounts, base) {
+        (Some(server), Some(accounts), Some(base)) => Ok(Connecting {
+            accounts,
+            server,
+            base,
+        }),
+        _ => Err(Box::new(over())),
+    }
+}
+
+/// Shows what the link is for. It is not used up: programs that look at links in advance change nothing.
+async fn show(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (head, _) = request.into_parts();
+    let connecting = match connecting(&server, &head, &name) {
+        Ok(connecting) => connecting,
+        Err(response) => return *response,
+    };
+    let ticket = parameter(&head, "ticket").unwrap_or_default();
+    match connecting.accounts.ticket(&name, &ticket).await {
+        Ok(link) => {
+            let place = place(&connecting.server);
+            let lines = [
+                format!("You are about to connect your account at {place} for {}.", link.label),
+                "What this agent calls there acts as you from then on. Go on only if you asked for this yourself: \
+                 a link that someone else sent you would give them your account."
+                    .to_owned(),
+            ];
+            page(
+                StatusCode::OK,
+                "Connect an account",
+                &lines,
+                Some("Sign in"),
+            )
+        }
+        Err(fault) => failed(&name, &fault),
+    }
+}
+
+/// Uses the link up, and sends the browser to the issuer.
+async fn begin(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (head, _) = request.into_parts();
+    let connecting = match connecting(&server, &head, &name) {
+        Ok(connecting) => connecting,
+        Err(response) => return *response,
+    };
+    let ticket = parameter(&head, "ticket").unwrap_or_default();
+    let Connecting {
+        accounts,
+        server,
+        base,
+    } = connecting;
+    let browser = hex::encode(fresh());
+    let begun = match accounts.open_link(&base, &server, &ticket, &browser).await {
+        Ok(begun) => begun,
+        Err(fault) => return failed(&name, &fault),
+    };
+    let secure = if base.starts_with("https:") {
+        "; Secure"
+    } else {
+        ""
+    };
+    let cookie = format!(
+        "{COOKIE}={browser}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
+    );
+    let headers = [(header::LOCATION, begun.url), (header::SET_COOKIE, cookie)];
+    guarded((StatusCode::SEE_OTHER, headers).into_response())
+}
+
+/// Ends the sign-in that the browser comes back from.
+async fn end(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (head, _) = request.into_parts();
+    let connecting = match connecting(&server, &head, &name) {
+        Ok(connecting) => connecting,
+        Err(response) => return *response,
+    };
+    let answer = SignInAnswer::read(head.uri.query().unwrap_or_default());
+    let (Some(answer), Some(browser)) = (answer, cookie(&head.headers)) else {
+        return over();
+    };
+    let Connecting {
+        accounts, server, ..
+    } = connecting;
+    let place = place(&server);
+    // The code is good once: what it gives is kept though the browser leaves.
+    let closed = tokio::spawn(async move { accounts.close_link(&server, answer, &browser).await });
+    match closed.await {
+        Ok(Ok(label)) => {
+            let lines = [
+                format!("{label} calls {place} as you now."),
+                "You can close this page, and go on where you came from.".to_owned(),
+            ];
+            page(StatusCode::OK, "Connected", &lines, None)
+        }
+        Ok(Err(fault)) => failed(&name, &fault),
+        Err(error) => failed(&name, &ConnectFault::Internal(error.to_string())),
+    }
+}
+
+/// Describes the gateway as a client, for issuers that know clients by such a document.
+async fn describe(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    let (head, _) = request.into_parts();
+    let Connecting { base, .. } = match connecting(&server, &head, &name) {
+        Ok(connecting) => connecting,
+        Err(response) => return *response,
+    };
+    let id = format!("{base}{CONNECT}/{name}/{CLIENT_DOCUMENT}");
+    let redirect = format!("{base}{CONNECT}/{name}/{CALLBACK}");
+    let document = ClientMetadata::new(Some(&id), "Weir", &redirect);
+    let text = serde_json::to_string(&document).expect("plain data");
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn over() -> Response {
+    let lines =
+        ["It opens once, for ten minutes. Call the tool again to get another one.".to_owned()];
+    page(StatusCode::NOT_FOUND, "This link is over", &lines, None)
+}
+
+fn failed(upstream: &str, fault: &ConnectFault) -> Response {
+    if matches!(fault, ConnectFault::Over) {
+        return over();
+    }
+    tracing::warn!(upstream, "an account was not connected: {fault}");
+    let lines = [
+        "The account was not connected. Nothing was changed.".to_owned(),
+        match fault {
+            ConnectFault::Oauth(fault) => fault.to_string(),
+            _ => "The gateway failed; its log says why.".to_owned(),
+        },
+    ];
+    page(StatusCode::BAD_GATEWAY, "Not connected", &lines, None)
+}
+
+fn page(status: StatusCode, title: &str, lines: &[String], button: Option<&str>) -> Response {
+    let notice = Notice {
+        title,
+        lines,
+        button,
+    };
+    let mut response = Response::new(Body::from(pages::notice(&notice)));
+    *response.status_mut() = status;
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, html);
+    guarded(response)
+}
+
+/// Keeps what is in the address from caches, other sites and frames.
+fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, pages::notice_policy()),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Returns the host of a server, as people are shown it.
+fn place(server: &OauthServer) -> String {
+    let url = url::Url::parse(&server.url).ok();
+    let host = url.as_ref().and_then(url::Url::host_str);
+    format!("{} ({})", server.name, host.unwrap_or_default())
+}
+
+fn parameter(head: &Parts, wanted: &str) -> Option<String> {
+    let query = head.uri.query()?;
+    let mut all = form_urlencoded::parse(query.as_bytes());
+    let found = all.find(|(name, _)| name == wanted)?;
+    Some(found.1.into_owned())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<String> {
+    let all = headers.get_all(header::COOKIE).iter();
+    let mut pairs = all
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'));
+    let found = pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='));
+    found.map(str::to_owned)
+}
+
+fn fresh() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes
+}
