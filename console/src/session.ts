@@ -87,7 +87,7 @@ export async function resumeSession(): Promise<void> {
   }
 }
 
-/** An answer of an issuer that earns nothing is told where one signs in. */
+/** The page of signing in says why an issuer's answer was refused. */
 async function takeIssuerLink(): Promise<string | null> {
   try {
     return await takeIssuerAnswer();

@@ -1,8 +1,8 @@
-//! A tool as a page with a form, for people. The form is drawn by the console's own parts, from the schema that stands in the
+//! A tool as a page with a form, for people. The form is drawn by the console's own parts, from the schema that is in the
 //! page; what is filled in goes to the page's own address, and what the gateway refuses is shown beside the control it is
 //! about (docs/decisions/one-way-to-draw-a-form.md).
 //!
-//! The other pages are whole: their style stands in them, nothing is loaded, and they need no script.
+//! The other pages are whole: they hold their style, nothing is loaded, and they need no script.
 
 mod reference;
 

@@ -22,9 +22,9 @@ const MACHINE: [(&str, &str); 3] = [
 const DISCOVERY: &str = "/.well-known/oauth-protected-resource";
 
 /// An identity provider, killed when dropped.
-pub struct Issuer {
+pub(crate) struct Issuer {
     _running: Running,
-    pub url: String,
+    pub(crate) url: String,
 }
 
 impl Issuer {
@@ -33,7 +33,7 @@ impl Issuer {
     }
 
     /// Starts one that signs people in to the console at this address.
-    pub fn of_console(address: &str) -> Self {
+    pub(crate) fn of_console(address: &str) -> Self {
         Self::start_with(&["RS256", address])
     }
 

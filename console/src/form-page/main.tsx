@@ -1,4 +1,4 @@
-// The page of one tool under `/forms`, which the gateway serves to agents' people. It knows the tool that stands in the page.
+// The page of one tool under `/forms`, which the gateway serves to agents' people. It reads the tool from a block of the page.
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./form-page.css";

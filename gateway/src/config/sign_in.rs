@@ -95,3 +95,56 @@ pub(super) fn check(oidc: Option<&AdminOidc>) -> Vec<(String, String, &'static s
     }
     problems
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::read;
+
+    fn problems(keys: &str) -> Vec<String> {
+        let text = format!(
+            "[admin.oidc]\nissuer = \"https://id.example\"\nrole_claim = \"groups\"\n{keys}"
+        );
+        match read("weir.toml", &text, Path::new(".")) {
+            Ok(config) => {
+                let oidc = config.admin.oidc.expect("it was read");
+                assert_eq!((&*oidc.name_claim, oidc.roles.len()), ("sub", 1));
+                Vec::new()
+            }
+            Err(problems) => problems
+                .into_iter()
+                .map(|problem| problem.to_string())
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_sign_in_needs_a_client_a_claim_and_roles_and_no_secret_in_clear() {
+        let whole = "client_id = \"weir\"\nroles = { staff = \"viewer\" }\n";
+        assert_eq!(
+            problems(&format!("{whole}client_secret = \"env:SECRET\"")),
+            Vec::<String>::new()
+        );
+        for (keys, place) in [
+            (
+                format!("{whole}client_secret = \"hunter2\""),
+                "client_secret",
+            ),
+            (format!("{whole}scopes = [\"email\"]"), "scopes"),
+            ("client_id = \"weir\"\nroles = {}".to_owned(), "roles"),
+            (
+                "client_id = \"\"\nroles = { a = \"viewer\" }".to_owned(),
+                "client_id",
+            ),
+        ] {
+            let refused = problems(&keys).join("\n");
+            assert!(
+                refused.contains(&format!("/admin/oidc/{place}")),
+                "{refused}"
+            );
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+}

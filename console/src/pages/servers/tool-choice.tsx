@@ -9,7 +9,7 @@ import { doubleNames, isPattern, isToolName, otherNames, type ToolChoice } from 
 interface ChoiceProps {
   /** Everything that the server offers, under its own names. */
   offer: UpstreamOffer;
-  /** What stands in front of every name. */
+  /** The text in front of every name. */
   prefix: string;
   choice: ToolChoice;
   onChange: (choice: ToolChoice) => void;

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct StartedSignIn {
 #[derive(Default)]
 pub(crate) struct ConsoleSignIns {
     /// By the digest of their state.
-    pending: std::sync::Mutex<HashMap<[u8; 32], PendingSignIn>>,
+    pending: parking_lot::Mutex<HashMap<[u8; 32], PendingSignIn>>,
     provider: Mutex<Option<KnownProvider>>,
 }
 
@@ -178,7 +178,7 @@ pub(crate) async fn finish(
 
 impl ConsoleSignIns {
     fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) -> OperationResult<()> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         pending.retain(|_, pending| pending.began.elapsed() < PENDING_MAX_AGE);
         if pending.len() >= PENDING_MAX {
             let detail = "too many sign-ins have begun: try again in ten minutes, or sign in with an admin key";
@@ -190,7 +190,7 @@ impl ConsoleSignIns {
 
     /// Takes a sign-in, which is of no use from then on, if it is that of the tab.
     fn take(&self, state: &str, tab: &str) -> Option<PendingSignIn> {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         let sign_in = pending.remove(&digest(state))?;
         (sign_in.tab == digest(tab) && sign_in.began.elapsed() < PENDING_MAX_AGE).then_some(sign_in)
     }
@@ -313,4 +313,62 @@ fn forbidden(detail: &str) -> OperationError {
 
 fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TAB: &str = "0123456789abcdef0123456789abcdef";
+
+    fn sign_in(began: Instant) -> PendingSignIn {
+        let metadata =
+            json!({"issuer": "https://id.example", "token_endpoint": "https://id.example/token"});
+        let oidc = json!({
+            "issuer": "https://id.example", "client_id": "weir", "role_claim": "groups", "roles": {"staff": "viewer"},
+        });
+        PendingSignIn {
+            began,
+            tab: digest(TAB),
+            nonce: "n".to_owned(),
+            verifier: SecretText::new("v"),
+            redirect_uri: "http://127.0.0.1:8485/".to_owned(),
+            provider: Arc::new(Provider {
+                oidc: serde_json::from_value(oidc).expect("a configuration"),
+                metadata: serde_json::from_value(metadata).expect("metadata"),
+                tokens: IdTokenVerifier::new("https://id.example", "weir"),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_sign_in_is_of_use_once_for_ten_minutes_in_its_tab() {
+        let now = Instant::now();
+        let old = now.checked_sub(PENDING_MAX_AGE).expect("a running clock");
+        for (tab, began, is_taken) in [(TAB, now, true), ("other", now, false), (TAB, old, false)] {
+            let sign_ins = ConsoleSignIns::default();
+            sign_ins.keep(digest("s"), sign_in(began)).expect("room");
+            assert_eq!(sign_ins.take("s", tab).is_some(), is_taken, "{tab}");
+            assert!(sign_ins.take("s", TAB).is_none(), "it was used");
+        }
+    }
+
+    #[test]
+    fn sign_ins_that_are_left_make_room_when_they_are_old() {
+        let sign_ins = ConsoleSignIns::default();
+        let now = Instant::now();
+        let old = now.checked_sub(PENDING_MAX_AGE).expect("a running clock");
+        let keep = |at: usize, began| sign_ins.keep(digest(&at.to_string()), sign_in(began));
+        for at in 0..PENDING_MAX {
+            keep(at, now).expect("room");
+        }
+        assert!(keep(PENDING_MAX, now).is_err());
+        for pending in sign_ins.pending.lock().values_mut() {
+            pending.began = old;
+        }
+        keep(PENDING_MAX, now).expect("room again");
+        assert_eq!(sign_ins.pending.lock().len(), 1);
+    }
 }
