@@ -68,7 +68,12 @@ const TASKS_END: Duration = Duration::from_millis(50);
 
 impl Serve {
     pub(super) fn run(self) -> Done {
-        let read = reading(self.file.is_some(), self.settings.clone(), self.listen);
+        let read = reading(
+            self.file.is_some(),
+            self.settings.clone(),
+            Settings::config_of_server,
+            self.listen,
+        );
         let mut config = match &self.file {
             Some(file) => listening(
                 served_config(file, &self.part, &self.settings)?,
@@ -167,7 +172,12 @@ impl Stdio {
             None => self.settings.config_to_serve(STDIO_ADVICE)?,
         };
         let endpoint = super::view(&config, self.view.as_deref())?;
-        let read = reading(self.file.is_some(), self.settings.clone(), None);
+        let read = reading(
+            self.file.is_some(),
+            self.settings.clone(),
+            Settings::config,
+            None,
+        );
         let served = self.file.as_deref().map(|file| (file, &self.part));
         stdio(config, served, endpoint, read, self.strict)
     }
@@ -178,14 +188,19 @@ const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio -
                             database (`weir stdio /path/to/prices.csv`)";
 
 /// Returns how the configuration is read at the start and at each reload.
-fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
+fn reading(
+    file: bool,
+    settings: Settings,
+    config: fn(&Settings) -> Result<Config, Vec<Problem>>,
+    listen: Option<SocketAddr>,
+) -> Read {
     Box::new(move || match file {
         true => Err(vec![Problem::new(
             "(command line)",
             "",
             "one file is served: there is no configuration to read",
         )]),
-        false => listening(settings.config()?, listen),
+        false => listening(config(&settings)?, listen),
     })
 }
 

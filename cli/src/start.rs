@@ -19,6 +19,10 @@ use super::{Failure, Settings};
 /// What a command that nothing but a configuration helps is told.
 pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 
+/// The connection of files that are dropped where there is no configuration, and their folder, which is apart from the state.
+const FILES: &str = "files";
+const FILES_FOLDER: &str = "weir-files";
+
 impl Settings {
     /// Reads the file, with flags and environment over it.
     pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
@@ -30,6 +34,22 @@ impl Settings {
             Some(file) => config::load(&file)?,
             None => Config::bare(Path::new(".")),
         };
+        self.over(&mut config);
+        Ok(config)
+    }
+
+    /// Reads the configuration of a gateway that people look at. Where there is none it has a connection to a folder
+    /// beside the state, so that a file that is dropped into the console becomes a tool.
+    pub(super) fn config_of_server(&self) -> Result<Config, Vec<Problem>> {
+        // Where nothing can be written there is no such folder, and the gateway serves all the same.
+        let folder = Path::new(FILES_FOLDER);
+        if self.present() || weir_files::create_folder(folder, 0o777).is_err() {
+            return self.config();
+        }
+        let text = format!(
+            "[connections.{FILES}]\nkind = \"files\"\npath = \"{FILES_FOLDER}\"\nuploads = true\n[plugins.sheet.grants]\n{FILES} = \"read\"\n"
+        );
+        let mut config = config::read("(defaults)", &text, Path::new("."))?;
         self.over(&mut config);
         Ok(config)
     }

@@ -1,9 +1,9 @@
 //! Sources before there is a contract over them: what a person who makes one looks at, and puts in.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, MariadbServer, Postgres};
+use weir_tests::{Admin, Gateway, House, MariadbServer, Modern, Postgres, place};
 
 use crate::sample;
 
@@ -445,4 +445,44 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
             .to_string_lossy()
             .starts_with("upload")
     }));
+}
+
+/// A person with a table and an empty folder, who does what the console's pages ask for one after another.
+#[tokio::test]
+async fn an_empty_folder_takes_a_file_and_serves_a_tool_of_it() {
+    let house = House::new();
+    let mut command = Command::new(place::binary("weir"));
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
+        .env_remove("WEIR_CONFIG")
+        .current_dir(house.path());
+    let gateway = Gateway::start(command);
+    let state = house.path().join(".weir");
+    let read = |name: &str| std::fs::read_to_string(state.join(name)).expect("written");
+    let admin = Admin {
+        url: read("admin.url").trim().to_owned(),
+        key: read("admin.token").trim().to_owned(),
+    };
+    let file = admin.request("PUT", "/v1/files/files/rooms.csv");
+    let put = file
+        .body("room,floor,seats\nAtlas,2,12\nBorealis,1,8\n")
+        .send();
+    assert!(put.await.expect("an answer").status().is_success());
+    let source = json!({"connection": "files", "source": "rooms.csv"}).to_string();
+    let (status, drafted) = admin.ask("POST", "/v1/sources/draft", source).await;
+    assert_eq!(status, 200, "{drafted}");
+    let contract = json!({"source": drafted["source"]}).to_string();
+    let (status, submitted) = admin.ask("POST", "/v1/contracts", contract).await;
+    assert_eq!(
+        (status, &submitted["verdict"]),
+        (200, &json!("published")),
+        "{submitted}"
+    );
+    let called = Modern::new(gateway.contract_url("rooms"))
+        .call("list_rooms", json!({"min_seats": 10}))
+        .await;
+    assert_eq!(
+        called["structuredContent"]["records"][0]["room"], "Atlas",
+        "{called}"
+    );
 }
