@@ -249,7 +249,7 @@ fn arguments_taken_away(
                 rule.problem(format!(
                     "reads `context.args.{shown}` of the tool `{name}`, which {change}"
                 ))
-                .hint("change the policy first, so that it is right before and after, or leave the argument as it is"),
+                .hint("write the policies for the changed contract too: files that fit it come into force together with it"),
             );
         }
     }

@@ -106,7 +106,7 @@ fn config(jwks: String) -> IssuerConfig {
         audiences: vec!["extra".into()],
         agent_claim: "sub".into(),
         tenant_claim: None,
-        groups_claim: None,
+        groups_claim: Some("realm_access.roles".into()),
         grants: vec![
             grant("scope", "tools", &["desk"]),
             grant("realm_access.roles", "staff", &["depot"]),
@@ -174,6 +174,9 @@ async fn a_token_is_an_agent_with_what_its_claims_grant() {
     );
     assert!(caller.access().allows_contract("depot") && !caller.access().allows_contract("desk"));
     assert!(caller.may_write());
+    let principal = caller.policy_principal();
+    assert_eq!(principal.kind, weir_policy::PrincipalKind::User);
+    assert_eq!(*principal.groups, ["x".into(), "staff".into()]);
     let all = issuer.token(|_, claims| {
         claims["aud"] = "extra".into();
         claims["https://claims.example/all"] = true.into();
