@@ -450,7 +450,12 @@ fn offset_minutes(zone: &str) -> Option<i32> {
         Some(clock) => (-1, clock),
         None => (1, zone.strip_prefix('+')?),
     };
-    let (hours, minutes) = clock.split_once(':').unwrap_or((clock, "0"));
+    let (hours, minutes) = match clock.split_once(':') {
+        Some(parts) => parts,
+        None if clock.len() == 4 && clock.is_ascii() => clock.split_at(2),
+        None if clock.len() <= 2 => (clock, "0"),
+        None => return None,
+    };
     let minutes = hours.parse::<i32>().ok()? * 60 + minutes.parse::<i32>().ok()?;
     Some(sign * minutes)
 }

@@ -84,7 +84,7 @@ impl Template {
         for token in &all {
             match token.kind {
                 TokenKind::Parameter => {
-                    let is_each = stands_for_each(&code, place);
+                    let is_each = stands_for_each(&code, place, dialect);
                     let expression = template.parameter(&token.text[1..], is_each, &declared)?;
                     template.text.push_str(&expression);
                 }
@@ -367,12 +367,13 @@ fn array(values: &[Json]) -> String {
 
 /// Returns `true` if a parameter is all that stands in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a
 /// SELECT.
-fn stands_for_each(code: &[&SqlToken<'_>], place: usize) -> bool {
-    let is_word = |token: &SqlToken<'_>| {
-        ["in", "any", "some", "all"]
-            .iter()
-            .any(|word| token.is_word(word))
+fn stands_for_each(code: &[&SqlToken<'_>], place: usize, dialect: Dialect) -> bool {
+    // MySQL takes a list of values behind IN alone.
+    let words: &[&str] = match dialect {
+        Dialect::Mysql => &["in"],
+        _ => &["in", "any", "some", "all"],
     };
+    let is_word = |token: &SqlToken<'_>| words.iter().any(|word| token.is_word(word));
     place >= 2
         && code[place - 1].is_symbol("(")
         && is_word(code[place - 2])

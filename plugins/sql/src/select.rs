@@ -36,10 +36,10 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
             last = Some(decode_cursor(behind, &fields, zone)?);
         }
     }
-    let (first, others) = if is_total {
+    let (first, others) = if is_total && offset == 0 {
         order.parts(last.as_deref())
     } else {
-        (order.whole(None), None)
+        (order.whole(last.as_deref()), None)
     };
     let reading = Reading {
         collection,
@@ -104,9 +104,17 @@ fn counted(cursor: &str, is_total: bool) -> Result<(u64, &str), Error> {
     }
 }
 
-/// Returns `true` if a list cannot go on behind the value, since SQLite may hold a text that is not UTF-8 in its place.
+/// The bytes of a text by which MySQL orders: a connection sets `max_sort_length`.
+const MYSQL_SORTED_BYTES: usize = 1024;
+
+/// Returns `true` if a list cannot go on behind the value: SQLite may hold a text that is not UTF-8 in its place, and MySQL
+/// orders a long text by its beginning.
 fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
-    dialect == Dialect::Sqlite && matches!(value, Value::Text(text) if text.contains('\u{fffd}'))
+    match (dialect, value) {
+        (Dialect::Sqlite, Value::Text(text)) => text.contains('\u{fffd}'),
+        (Dialect::Mysql, Value::Text(text)) => text.len() >= MYSQL_SORTED_BYTES,
+        _ => false,
+    }
 }
 
 /// What the last column of a row says if its first order value is not finite.

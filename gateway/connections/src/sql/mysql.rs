@@ -60,6 +60,10 @@ impl Mysql {
         prepared: Prepared,
         access: Access,
     ) -> Result<Outcome, ConnectionError> {
+        let access = match prepared.options.describes_write() {
+            true => Access::Write,
+            false => access,
+        };
         words::check(&prepared.text, access).map_err(ConnectionError::nothing_changed)?;
         if let Some(returning) = &prepared.options.returning {
             words::check(&returning.text, Access::Read)
@@ -116,6 +120,7 @@ impl MysqlCall {
             }
             if failure.is_deadlock && !is_retried {
                 is_retried = true;
+                self.is_committing.store(false, Relaxed);
                 continue;
             }
             return Err(failure.error.nothing_changed());
@@ -135,7 +140,12 @@ impl MysqlCall {
                     self.pool.clear();
                     held.let_go();
                 }
-                Ok(Err(failure)) => return Err(failure.error),
+                Ok(Err(failure)) => {
+                    if failure.is_answered {
+                        held.roll_back().await;
+                    }
+                    return Err(failure.error);
+                }
                 Err(_) => return Err(refused::timed_out()),
             }
         }

@@ -10,8 +10,9 @@ use super::{Described, ask, columns_of, no_table};
 use crate::mysql;
 use crate::settings::{Settings, Source, quoted};
 
-const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version \
-    FROM information_schema.TABLES \
+const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version, \
+    COALESCE((SELECT e.TRANSACTIONS FROM information_schema.ENGINES AS e WHERE e.ENGINE = t.ENGINE), 'YES') AS transactions \
+    FROM information_schema.TABLES AS t \
     WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND CAST(TABLE_NAME AS BINARY) = CAST(? AS BINARY) \
     AND TABLE_TYPE IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED', 'SYSTEM VIEW')";
 const COLUMNS: &str = "SELECT COLUMN_NAME AS name, COLUMN_TYPE AS native, CHARACTER_SET_NAME AS charset, \
@@ -28,6 +29,7 @@ struct MysqlTable {
     schema: String,
     kind: String,
     version: String,
+    transactions: String,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +82,8 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     }
     let read_only = if is_view {
         Some("A view is read-only.")
+    } else if table.transactions != "YES" {
+        Some("The table's engine has no transactions, so that a write could not be taken back.")
     } else if key.is_empty() && !is_mariadb {
         Some("MySQL cannot show what was written into a table without a key.")
     } else {

@@ -84,6 +84,8 @@ impl SessionPool {
                 *self.unreachable_until.lock() = None;
                 opened
             }
+            // This caller's time was short, which says nothing of the server.
+            Err(_) if left < CONNECT_MAX => Err(refused::timed_out()),
             Err(_) => {
                 *self.unreachable_until.lock() = Some(Instant::now() + UNREACHABLE_FOR);
                 Err(refused::unavailable().details("connecting took too long"))

@@ -69,7 +69,7 @@ fn cell(
             .map(|bytes| Cell::Real(f64::from_le_bytes(bytes))),
         "DECIMAL" => std::str::from_utf8(bytes).ok().map(Cell::Text),
         "JSON" => std::str::from_utf8(bytes).ok().map(Cell::Json),
-        name if is_whole(name) => whole(bytes, name).map(Cell::Integer),
+        name if is_whole(name) => whole(bytes, kind).map(Cell::Integer),
         _ if is_text(kind) => std::str::from_utf8(bytes).ok().map(Cell::Text),
         _ if is_binary(kind) => Some(Cell::Bytes(bytes)),
         _ => None,
@@ -83,8 +83,9 @@ fn is_whole(name: &str) -> bool {
     name == "BOOLEAN" || name == "YEAR" || name.trim_end_matches(" UNSIGNED").ends_with("INT")
 }
 
-fn whole(bytes: &[u8], name: &str) -> Option<i64> {
-    let is_unsigned = name.ends_with("UNSIGNED") || name == "YEAR";
+fn whole(bytes: &[u8], kind: &MySqlTypeInfo) -> Option<i64> {
+    // A `tinyint(1)` is called BOOLEAN, with a sign or without.
+    let is_unsigned = <u8 as Type<MySql>>::compatible(kind) || kind.name() == "YEAR";
     Some(match (bytes.len(), is_unsigned) {
         (1, true) => bytes[0].into(),
         (1, false) => i8::from_le_bytes(bytes.try_into().ok()?).into(),

@@ -26,8 +26,8 @@ pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
             SqlToken::Sign('@') => true,
             SqlToken::Sign('=') => last == ":",
             SqlToken::Sign('(') => FUNCTIONS.contains(&last.as_str()),
-            SqlToken::Name(_) if access == Access::Read => word == "INTO",
-            SqlToken::Name(_) => last == "INTO" && (word == "OUTFILE" || word == "DUMPFILE"),
+            SqlToken::Name(_) if access == Access::Read => is_into(&word),
+            SqlToken::Name(_) => is_into(&last) && (word == "OUTFILE" || word == "DUMPFILE"),
             _ => false,
         };
         if is_refused {
@@ -40,6 +40,13 @@ pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
         true => Err(refused::denied()),
         false => Ok(()),
     }
+}
+
+/// Returns `true` for `INTO`, also right behind a number: a server takes `1.5INTO` for two words.
+fn is_into(word: &str) -> bool {
+    word.strip_suffix("INTO").is_some_and(|number| {
+        number.is_empty() || number.ends_with(|end: char| end.is_ascii_digit())
+    })
 }
 
 enum SqlToken<'a> {
@@ -165,6 +172,9 @@ mod tests {
             "SET autocommit = 0",
             "SELECT * FROM t INTO OUTFILE '/tmp/x'",
             "SELECT * INTO/**/DUMPFILE '/tmp/x' FROM t",
+            "SELECT 1.5INTO OUTFILE '/tmp/x'",
+            "SELECT 1e1INTO OUTFILE '/tmp/x'",
+            "SELECT .5into dumpfile '/tmp/x'",
             "SELECT 1 INTO @a",
             "SELECT @a := 1",
             "SELECT @@version",
@@ -198,6 +208,7 @@ mod tests {
             "CALL x()",
             "INSERT INTO t SELECT LOAD_FILE('/x')",
             "INSERT INTO t SELECT * FROM u INTO OUTFILE '/x'",
+            "WITH a AS (SELECT 1) SELECT 1.5INTO OUTFILE '/x'",
             "UPDATE t SET a = @a := 1",
         ] {
             assert!(check(text, Access::Write).is_err(), "{text}");

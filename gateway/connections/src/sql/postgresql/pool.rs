@@ -101,6 +101,8 @@ impl Pool {
                 Ok(Box::new(session))
             }
             Ok(Err(error)) => Err(error::while_connecting(error)),
+            // This caller's time was short, which says nothing of the server.
+            Err(_) if left < CONNECT_MAX => Err(refused::timed_out()),
             Err(_) => {
                 *self.unreachable_until.lock() = Some(Instant::now() + UNREACHABLE_FOR);
                 Err(refused::unavailable().details("connecting took too long"))
