@@ -39,6 +39,9 @@ pub(super) fn translate(
     let all = tokens(text, syntax).map_err(|unclosed| ("statement", unclosed.to_string()))?;
     let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
     let writes = writes(&code)?;
+    if syntax == SqlSyntax::Mysql {
+        check_mysql(&code, writes)?;
+    }
     let (text, used) = with_names(&all, &names)?;
     if !writes && has_outside(&code, "order") {
         let message = "records come in the order of their columns and not of the statement's ORDER BY: say `order:`";
@@ -67,6 +70,21 @@ pub(super) fn translate(
         translated.params.push(Param { name, ..param });
     }
     Ok(translated)
+}
+
+/// Refuses what means something else, or does not run, in a session of a connection to MySQL.
+fn check_mysql(code: &[&SqlToken<'_>], writes: bool) -> Result<(), Refusal> {
+    let mut quoted = code.iter().filter(|token| token.kind == TokenKind::Quoted);
+    let differs = |token: &&&SqlToken<'_>| token.text.starts_with('"') || token.text.contains('\\');
+    let why = match quoted.find(differs) {
+        Some(token) => format!(
+            "a connection takes double quotes for names, and a backslash for itself: write {} otherwise",
+            name::quoted(token.text)
+        ),
+        None if writes => "statements that write run on SQLite and PostgreSQL alone".to_owned(),
+        None => return Ok(()),
+    };
+    Err(("statement", why))
 }
 
 /// Returns `true` for a statement that changes rows. Statements that do neither are refused.
