@@ -2,6 +2,7 @@
 
 mod admin;
 mod aggregate;
+mod answers;
 mod arguments;
 mod as_the_user;
 mod audit;

@@ -1,5 +1,5 @@
 //! The configuration of MCP Toolbox for Databases becomes a contract over the `sql` adapter, as far as its tools are
-//! statements of their own. What is not taken is told with its place.
+//! statements of their own. What is not taken is reported with its place.
 
 mod statement;
 mod toml;
