@@ -26,7 +26,7 @@ use crate::{
     cursor::Cursors,
     identity::Identities,
     serving::Serving,
-    telemetry::{self, Audit, Metrics},
+    telemetry::{self, Audit, Metrics, TraceSender},
     transport::front_door::FrontDoor,
 };
 
@@ -131,7 +131,11 @@ impl App {
             .await
             .map_err(anyhow::Error::from)?;
         let host = Arc::new(host);
-        let gateway = Arc::new(Serving::new(
+        let traces = match setup.process {
+            Some(_) => start_traces(&config)?,
+            None => None,
+        };
+        let serving = Serving::new(
             config,
             host.clone(),
             upstreams,
@@ -139,7 +143,8 @@ impl App {
             identities,
             audit,
             metrics,
-        ));
+        );
+        let gateway = Arc::new(serving.with_traces(traces));
         gateway
             .quotas()
             .take_over(&state)
@@ -299,6 +304,13 @@ fn keep_accounts(gateway: &Serving, state: &Arc<State>, key: &[u8; 32]) {
     let accounts = Accounts::new(state.clone(), key, audit, metrics);
     gateway.upstreams().set_keeper(accounts.clone());
     gateway.set_accounts(accounts);
+}
+
+fn start_traces(config: &Config) -> Result<Option<TraceSender>, Vec<Problem>> {
+    TraceSender::start(&config.traces, &config.base).map_err(|fault| {
+        let problem = config.places.problem(fault.place.to_owned(), fault.message);
+        vec![problem.hint("see docs/traces.md")]
+    })
 }
 
 /// Listens where the configuration says, or at the usual port, or where that is taken at any free one.

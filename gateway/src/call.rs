@@ -47,7 +47,7 @@ pub async fn call_tool(
     caller: &Caller,
     request: &CallRequest<'_>,
 ) -> CallOutcome {
-    let mut record = CallRecord::open(gateway, caller, request); // dropped unclosed = "cancelled", recorded all the same
+    let mut record = CallRecord::open(gateway, caller, "tools/call", request); // dropped unclosed = "cancelled", recorded all the same
     let stages = AssertUnwindSafe(stages(gateway, caller, request, &mut record))
         .catch_unwind()
         .await;

@@ -6,6 +6,7 @@ mod kept;
 mod places;
 mod read;
 mod sign_in;
+pub mod traces;
 mod words;
 
 use std::{
@@ -25,6 +26,7 @@ pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use places::Places;
 pub use read::{check, load, read};
 pub use sign_in::AdminOidc;
+pub use traces::TraceConfig;
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -35,6 +37,7 @@ pub struct Config {
     pub audit: Audit,
     pub contracts: Contracts,
     pub metrics: Metrics,
+    pub traces: TraceConfig,
     pub limits: Limits,
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
@@ -459,6 +462,7 @@ impl Config {
             audit,
             contracts,
             metrics,
+            traces,
             limits,
             log,
             policy,
@@ -478,6 +482,7 @@ impl Config {
             ("audit", to_value(audit)),
             ("contracts", to_value(contracts)),
             ("metrics", to_value(metrics)),
+            ("traces", to_value(traces)),
             ("limits", to_value(limits)),
             ("log", to_value(log)),
             ("policy", to_value(policy)),

@@ -55,16 +55,27 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(Version::names_modern))
 }
 
-/// Returns the caller's trace: `_meta.traceparent` first, then the HTTP header. A malformed one is ignored.
-fn trace<'a>(meta: &Meta<'a>, headers: Option<&'a HeaderMap>) -> Option<Cow<'a, str>> {
+/// Returns the caller's trace, and the one that it is linked to. `_meta.traceparent` goes before the HTTP header, which is a
+/// link beside it. A malformed one is ignored.
+fn traces<'a>(
+    meta: &Meta<'a>,
+    headers: Option<&'a HeaderMap>,
+) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
     let of_meta = meta
         .traceparent
         .and_then(raw::string)
         .filter(|text| traceparent(text).is_some());
-    of_meta.or_else(|| {
-        let header = headers?.get("traceparent")?.to_str().ok()?;
+    let of_request = headers.and_then(|headers| {
+        let header = headers.get("traceparent")?.to_str().ok()?;
         traceparent(header).map(Cow::Borrowed)
-    })
+    });
+    match of_meta {
+        None => (of_request, None),
+        of_meta => {
+            let link = of_request.filter(|link| of_meta.as_ref() != Some(link));
+            (of_meta, link)
+        }
+    }
 }
 
 /// Returns the text if it is a well-formed `traceparent` (version, trace id, parent id, flags).

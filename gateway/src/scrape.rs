@@ -38,6 +38,14 @@ fn read_now(gateway: &Serving) -> Vec<MetricFamily> {
         &table::LOG_LINES_LOST,
         crate::telemetry::lines_lost() as f64,
     ));
+    let traced = gateway.traces().map(|traces| traces.counts());
+    let traced = traced.into_iter().flatten();
+    families.push(family(
+        &table::TRACED_CALLS,
+        traced
+            .map(|(result, count)| (vec![result], count as f64))
+            .collect(),
+    ));
     families.push(family(
         &table::BUILD,
         vec![(vec![env!("CARGO_PKG_VERSION")], 1.0)],

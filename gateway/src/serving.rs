@@ -22,7 +22,7 @@ use crate::{
     snapshot::Snapshot,
     source_checks::SourceChecks,
     tasks::Tasks,
-    telemetry::{Audit, Metrics},
+    telemetry::{Audit, Metrics, TraceSender},
 };
 
 pub struct Serving {
@@ -35,6 +35,7 @@ pub struct Serving {
     identities: Identities,
     audit: Arc<Audit>,
     metrics: Arc<Metrics>,
+    traces: Option<TraceSender>,
     buckets: Buckets,
     quotas: Quotas,
     in_flight: InFlight,
@@ -61,6 +62,7 @@ impl Serving {
             identities,
             audit: Arc::new(audit),
             metrics: Arc::new(metrics),
+            traces: None,
             buckets: Buckets::new(config.limits.agent_rate.0),
             quotas: Quotas::new(CallQuota::usual(&config.limits)),
             in_flight: InFlight::new(config.limits.in_flight_max),
@@ -87,6 +89,11 @@ impl Serving {
     /// Returns the accounts of callers at other servers.
     pub fn accounts(&self) -> Option<&Arc<Accounts>> {
         self.accounts.get()
+    }
+
+    /// Traces calls from now on, before the first of them.
+    pub fn with_traces(self, traces: Option<TraceSender>) -> Self {
+        Self { traces, ..self }
     }
 
     /// Returns the configuration that is in effect now.
@@ -127,6 +134,11 @@ impl Serving {
 
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Returns what sends spans of calls; `None` where calls are not traced.
+    pub fn traces(&self) -> Option<&TraceSender> {
+        self.traces.as_ref()
     }
 
     pub fn buckets(&self) -> &Buckets {

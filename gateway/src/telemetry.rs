@@ -1,4 +1,4 @@
-//! Logs, metrics and the audit trail.
+//! Logs, metrics, traces and the audit trail.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -12,10 +12,18 @@ mod audit;
 pub mod events;
 mod logs;
 pub mod metrics;
+pub mod traces;
 
 pub use audit::{Audit, Unrecorded};
-pub use logs::{Call, call, end, lines_lost, set_filter, start};
+pub use logs::{Call, call, lines_lost, set_filter, start};
 pub use metrics::Metrics;
+pub use traces::TraceSender;
+
+/// Sends and writes what is left.
+pub fn end() {
+    traces::end();
+    logs::end();
+}
 
 /// Returns an id that is unguessable and short enough to read out: `c_` and 16 hex digits. It is a keyed hash of a
 /// counter, which needs no system call.

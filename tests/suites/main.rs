@@ -57,6 +57,7 @@ mod sources;
 mod spreadsheet;
 mod statements;
 mod tasks;
+mod traces;
 mod trail;
 mod upstreams;
 mod views;

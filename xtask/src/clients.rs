@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 12] = [
+const PYTHON_ENVIRONMENTS: [&str; 13] = [
     "plugin-models1",
     "plugin-models2",
     "python-current",
@@ -27,6 +27,7 @@ const PYTHON_ENVIRONMENTS: [&str; 12] = [
     "python-servers",
     "python-servers-mcp1",
     "python-services",
+    "python-traces",
     "python-frameworks-mcp1",
     "python-frameworks-mcp2",
     "python-frameworks-adk",

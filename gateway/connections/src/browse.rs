@@ -108,6 +108,7 @@ async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), C
         query: Vec::new(),
         query_encoded: None,
         headers: Vec::new(),
+        traceparent: None,
         body: None,
     };
     let status = http.send(request, deadline).await?.status;

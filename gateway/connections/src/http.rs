@@ -54,6 +54,8 @@ pub struct Request {
     /// Goes behind `query` as it is: percent-encoded already.
     pub query_encoded: Option<String>,
     pub headers: Vec<(String, String)>,
+    /// W3C `traceparent`, which goes along unless the connection or the guest sets one.
+    pub traceparent: Option<Arc<str>>,
     pub body: Option<Vec<u8>>,
 }
 
@@ -125,7 +127,8 @@ impl Limits {
 }
 
 impl HttpConnection {
-    pub(crate) fn new(
+    /// Opens a web service. `ca` is in PEM.
+    pub fn new(
         base_url: &str,
         headers: &[(String, String)],
         ca: Option<&str>,
@@ -179,7 +182,8 @@ impl HttpConnection {
         if let Some(encoded) = &request.query_encoded {
             target::append_query(&mut url, encoded)?;
         }
-        let headers = headers::of_request(&request.headers, &self.headers)?;
+        let mut headers = headers::of_request(&request.headers, &self.headers)?;
+        headers::carry(&mut headers, request.traceparent.as_deref());
         let deadline = self
             .limits
             .timeout

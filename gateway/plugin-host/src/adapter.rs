@@ -31,6 +31,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// `None`: the caller hears nothing before the answer.
     pub events: Option<Arc<dyn CallEvents>>,
+    /// W3C `traceparent` of the call, which goes along with requests to web services.
+    pub traceparent: Option<Arc<str>>,
     /// Set by the host: sha256, hex, of the plugin that the call ran on. Stays empty where none did.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }

@@ -83,6 +83,7 @@ pub(crate) struct Call {
     /// The token that cancels the call; `None` means that nobody can.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
+    pub(crate) traceparent: Option<Arc<str>>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cpu_max: Duration,
     pub(crate) writes: Arc<Writes>,
@@ -214,6 +215,7 @@ impl Call {
         Self {
             cancel: Some(context.cancel.clone()),
             events: context.events.clone(),
+            traceparent: context.traceparent.clone(),
             ..Self::begun(
                 profile,
                 purpose,
@@ -237,6 +239,7 @@ impl Call {
             deadline,
             cancel: None,
             events: None,
+            traceparent: None,
             meter: Arc::new(Meter::new(profile)),
             cpu_max: profile.limits.cpu_max,
             writes,

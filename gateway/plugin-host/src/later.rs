@@ -203,6 +203,7 @@ impl Host {
                 deadline: Instant::now() + PIECE_MAX,
                 cancel: CancellationToken::new(),
                 events: None,
+                traceparent: None,
                 ran_on: Arc::default(),
             };
             let ask = Ask::Read {

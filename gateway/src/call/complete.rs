@@ -57,6 +57,7 @@ pub async fn complete(
         request,
         call_id: "none".into(),
         asked_at: now,
+        carried: None,
         ran_on: Arc::default(),
     };
     let slot = || limits::enter(gateway.in_flight());

@@ -49,7 +49,7 @@ pub async fn ask_item(
     if let Some((lookup, key)) = record_of(caller, kind, request) {
         return records::read(gateway, caller, request, &lookup, &key).await;
     }
-    let mut record = CallRecord::open(gateway, caller, request);
+    let mut record = CallRecord::open(gateway, caller, method(kind), request);
     let stages = AssertUnwindSafe(stages(gateway, caller, kind, request, &mut record))
         .catch_unwind()
         .await;
@@ -82,6 +82,7 @@ async fn stages(
         request,
         call_id: record.call_id().clone(),
         asked_at: record.asked_at(),
+        carried: record.carried().cloned(),
         ran_on: record.ran_on().clone(),
     };
     let outcome = match &source.target {
@@ -107,6 +108,13 @@ async fn stages(
         uri::publish_uris(&source.contract, &mut members);
     }
     Ok(ItemOutcome::Complete(members))
+}
+
+fn method(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Prompt => "prompts/get",
+        ItemKind::Resource | ItemKind::Template => "resources/read",
+    }
 }
 
 /// As the method has it. A resource without contents is none.

@@ -9,7 +9,7 @@ use std::{
     future::Future,
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use futures::FutureExt;
@@ -31,6 +31,7 @@ use crate::{
     telemetry::{
         self, Audit, Metrics,
         metrics::{Ended, Marks, Stages, ToolMeter},
+        traces::{CallTrace, EndedTrace},
     },
 };
 
@@ -60,6 +61,10 @@ struct Line {
     protocol: &'static str,
     digest: Option<String>,
     trace: Option<String>,
+    /// The method of MCP.
+    method: &'static str,
+    /// `None` where calls are not traced.
+    traced: Option<CallTrace>,
     opened: Instant,
     /// sha256 of the plugin that ran it.
     ran_on: Arc<OnceLock<Arc<str>>>,
@@ -143,7 +148,13 @@ enum Write {
 }
 
 impl CallRecord {
-    pub(super) fn open(gateway: &Serving, caller: &Caller, request: &CallRequest<'_>) -> Self {
+    /// Opens the record of a request. `method` is that of MCP.
+    pub(super) fn open(
+        gateway: &Serving,
+        caller: &Caller,
+        method: &'static str,
+        request: &CallRequest<'_>,
+    ) -> Self {
         // A trial is made in the agent's name, and not with its key.
         if request.transport != TRIAL {
             gateway.identities().note_use(caller);
@@ -159,6 +170,10 @@ impl CallRecord {
                 .audit()
                 .digest(request.arguments.unwrap_or("{}").as_bytes()),
             trace: request.trace.map(str::to_owned),
+            method,
+            traced: gateway
+                .traces()
+                .map(|traces| traces.open(request.trace, request.trace_link)),
             opened: Instant::now(),
             ran_on: Arc::default(),
             known: Mutex::default(),
@@ -172,6 +187,11 @@ impl CallRecord {
 
     pub(super) fn call_id(&self) -> &Arc<str> {
         &self.line.call_id
+    }
+
+    /// Returns the `traceparent` that goes on with what is asked of others; `None` where calls are not traced.
+    pub(super) fn carried(&self) -> Option<&Arc<str>> {
+        self.line.traced.as_ref()?.carried()
     }
 
     pub(super) fn opened(&self) -> Instant {
@@ -536,7 +556,7 @@ impl Line {
         if let Some(policy) = &known.policy {
             self.metrics.policy_denial(policy.decision.word());
         }
-        self.metrics.call(&Ended {
+        let stages = self.metrics.call(&Ended {
             call_id: &self.call_id,
             name: known.asked.as_ref().map(Asked::name),
             tool: known.asked.as_ref().and_then(Asked::meter),
@@ -550,7 +570,40 @@ impl Line {
             opened: self.opened,
             marks: known.marks,
             closed,
-        })
+        });
+        if let Some(traced) = &self.traced {
+            let code = match unrecorded && !known.wrote {
+                true => Some(Code::Unavailable.label()),
+                false => error.map(CallError::label),
+            };
+            traced.close(|| self.ended_trace(known.asked.as_ref(), code, stages));
+        }
+        stages
+    }
+
+    fn ended_trace(
+        &self,
+        asked: Option<&Asked>,
+        code: Option<&'static str>,
+        stages: Stages,
+    ) -> EndedTrace {
+        // What a resource is called is its address.
+        let named = asked.filter(|_| self.method != "resources/read");
+        EndedTrace {
+            method: self.method,
+            name: named.map(|asked| asked.name().to_owned()),
+            contract: asked
+                .and_then(Asked::meter)
+                .map(|meter| meter.contract_version.to_string()),
+            agent: self.caller.agent.clone(),
+            call_id: self.call_id.clone(),
+            transport: self.transport,
+            protocol: self.protocol,
+            code,
+            is_of_upstream: asked.is_some_and(|asked| asked.upstream().is_some()),
+            stages,
+            ended: SystemTime::now(),
+        }
     }
 
     fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {

@@ -25,8 +25,10 @@ pub struct CallRequest<'a> {
     pub cancel: &'a CancellationToken,
     /// The headers that repeat arguments. `None`: the transport has no headers.
     pub param_headers: Option<&'a ParamHeaders>,
-    /// W3C `traceparent` of the caller, for the log.
+    /// W3C `traceparent` of the caller, well-formed.
     pub trace: Option<&'a str>,
+    /// That of its HTTP request, where the message names another one.
+    pub trace_link: Option<&'a str>,
     /// `http`, `stdio`, `rest`, `admin` or `cli`, for the audit trail.
     pub transport: &'static str,
     /// The protocol version spoken, for the audit trail.
@@ -57,6 +59,7 @@ impl<'a> CallRequest<'a> {
             cancel,
             param_headers: None,
             trace: None,
+            trace_link: None,
             transport,
             protocol: "none",
             session: None,

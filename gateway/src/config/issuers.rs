@@ -67,6 +67,7 @@ impl IssuerConfig {
             audiences: Vec::new(),
             agent_claim: subject_claim(),
             tenant_claim: None,
+            groups_claim: None,
             grants: Vec::new(),
         }
     }

@@ -16,6 +16,8 @@ impl Config {
         hidden.extend(of_upstreams.flat_map(|upstream| upstream.secret_files(base)));
         let token = self.metrics.token.iter();
         hidden.extend(token.flat_map(|token| weir_connections::config::secret_files(token, base)));
+        let traces = self.traces.headers.values();
+        hidden.extend(traces.flat_map(|value| weir_connections::config::secret_files(value, base)));
         let secret = self
             .admin
             .oidc

@@ -9,7 +9,7 @@ use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    Config, Folders, Places, issuers, sign_in,
+    Config, Folders, Places, issuers, sign_in, traces,
     words::{self, KeyFault},
 };
 
@@ -21,6 +21,7 @@ const SECTIONS: [&str; 15] = [
     "audit",
     "contracts",
     "metrics",
+    "traces",
     "limits",
     "log",
     "policy",
@@ -88,6 +89,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         audit: reader.section(&mut table, "audit"),
         contracts: reader.section(&mut table, "contracts"),
         metrics: reader.section(&mut table, "metrics"),
+        traces: reader.section(&mut table, "traces"),
         limits: reader.section(&mut table, "limits"),
         log: reader.section(&mut table, "log"),
         policy: reader.section(&mut table, "policy"),
@@ -321,7 +323,9 @@ impl Reader {
             }
         }
         let signing_in = sign_in::check(config.admin.oidc.as_ref());
-        for (place, message, hint) in issuers::check(config).into_iter().chain(signing_in) {
+        let traced = traces::check(&config.traces);
+        let more = issuers::check(config).into_iter().chain(signing_in);
+        for (place, message, hint) in more.chain(traced) {
             self.problem(place, message, hint);
         }
         self.upstreams(config);

@@ -200,6 +200,7 @@ impl Column<'_> {
             deadline: self.until + GRACE,
             cancel: cancel.clone(),
             events: None,
+            traceparent: None,
             ran_on: Arc::default(),
         };
         let query = SummaryQuery {

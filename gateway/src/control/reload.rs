@@ -249,6 +249,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         admin,
         folders: _,
         audit: _,
+        traces: _,
     } = new;
     let new = Config {
         folders: old.folders.clone(),
@@ -288,6 +289,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             token: metrics.token,
             tools_max: old.metrics.tools_max,
         },
+        traces: old.traces.clone(),
         limits: Limits {
             in_flight_max: old.limits.in_flight_max,
             instances_max: old.limits.instances_max,
@@ -334,6 +336,9 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("views", &old.views, &new.views));
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
+    }
+    if old.traces.headers != new.traces.headers {
+        places.push("/traces/headers".to_owned());
     }
     places
 }

@@ -25,7 +25,7 @@ pub fn admit<'a>(
         Method::Initialize => methods::negotiate(&params)?,
         _ => version,
     };
-    let trace = super::trace(&params.meta, headers);
+    let (trace, trace_link) = super::traces(&params.meta, headers);
     Ok(McpRequest {
         id,
         method: found,
@@ -33,6 +33,7 @@ pub fn admit<'a>(
         version,
         progress_token: progress_token.map(Cow::Borrowed),
         trace,
+        trace_link,
         param_headers: None,
     })
 }

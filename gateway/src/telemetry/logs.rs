@@ -186,7 +186,7 @@ pub fn start(log: &Log) -> std::io::Result<()> {
 }
 
 /// Writes what waits to be written, as the last act of a process.
-pub fn end() {
+pub(super) fn end() {
     let writer = WRITER.lock().take();
     if let Some(writer) = writer {
         writer.end();

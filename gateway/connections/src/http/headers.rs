@@ -5,6 +5,7 @@ use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MA
 use crate::{Code, ConnectionError};
 
 const COUNT_MAX: usize = 50;
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Headers that say who is asking, whom, or where a message ends: the connection's business, not a guest's.
 const RESERVED: [&str; 23] = [
@@ -94,6 +95,15 @@ pub(super) fn of_request(
         map.append(name, value);
     }
     Ok(map)
+}
+
+/// Adds the trace that a request belongs to, unless something else says one.
+pub(super) fn carry(headers: &mut HeaderMap, traceparent: Option<&str>) {
+    if let Some(Ok(value)) = traceparent.map(HeaderValue::from_str)
+        && !headers.contains_key(TRACEPARENT)
+    {
+        headers.insert(TRACEPARENT, value);
+    }
 }
 
 /// Returns the headers that a guest may see: no cookies, and only those that are text.

@@ -14,6 +14,8 @@ pub(in crate::call) struct ItemCall<'a> {
     pub request: &'a CallRequest<'a>,
     pub call_id: Arc<str>,
     pub asked_at: Instant,
+    /// The `traceparent` that goes on with what is asked; `None` where calls are not traced.
+    pub carried: Option<Arc<str>>,
     /// Where the host says which build of a plugin it was.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }

@@ -19,7 +19,7 @@ use weir_contracts::{
     draft::{ColumnSample, ColumnSamples, Draft, Input, contract_name},
     shape::{Field, Type},
 };
-use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Query};
+use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Page, Query};
 use weir_text::shorten;
 
 use super::{
@@ -488,6 +488,7 @@ fn context() -> CallContext {
         cancel: CancellationToken::new(),
         ran_on: Arc::default(),
         events: None,
+        traceparent: None,
     }
 }
 

@@ -21,7 +21,7 @@ use weir_upstream::{UpstreamConfig, Upstreams};
 
 use super::{OperationError, OperationResult, preview::describe};
 use crate::{
-    catalogue::{Catalogue, CatalogueTool, Endpoint, ListShape},
+    catalogue::{Catalogue, CatalogueTool, CatalogueViewer, Endpoint, ListShape},
     control::{Control, gate::first_fingerprint, sources::upstreams::offer},
     identity::Access,
     tokens::vocabulary,
@@ -160,7 +160,10 @@ async fn measure(contract: Contract) -> OperationResult<Vec<OfferedTool>> {
     let measured = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
         let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
-        let Some(listing) = alone.listing(&Endpoint::All, &Access::EVERYTHING) else {
+        let Some(listing) = alone.listing(
+            &Endpoint::All,
+            CatalogueViewer::Operator(&Access::EVERYTHING),
+        ) else {
             return Vec::new();
         };
         let measure = |tool: &Arc<CatalogueTool>| {

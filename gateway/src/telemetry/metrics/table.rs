@@ -367,6 +367,13 @@ pub const LOG_LINES_LOST: Row = Row {
     labels: &[],
     help: "Log lines that were lost because nobody took them from stderr. The audit trail has every call all the same.",
 };
+pub const TRACED_CALLS: Row = Row {
+    name: "weir_traced_calls_total",
+    kind: Counter,
+    labels: &["result"],
+    help: "Calls that were traced: `sent` to the collector, `dropped` because too many waited to be sent, `failed` because \
+           the collector did not take them. Only where traces are on.",
+};
 pub const BUILD: Row = Row {
     name: "weir_build_info",
     kind: Gauge,
@@ -428,6 +435,7 @@ pub const TABLE: &[&Row] = &[
     &GENERATION,
     &FOLDED,
     &LOG_LINES_LOST,
+    &TRACED_CALLS,
     &BUILD,
 ];
 

@@ -62,6 +62,7 @@ impl OutgoingCall {
         request: &Arc<UpstreamRequest>,
         slot: Slot,
         asked_at: Instant,
+        carried: Option<&str>,
     ) -> Self {
         let upstream = gateway.upstreams().get(&request.server);
         let of_server = upstream
@@ -80,7 +81,7 @@ impl OutgoingCall {
             events: call.events.clone(),
             cancel: call.cancel.clone(),
             deadline: asked_at + timeout,
-            trace: call.trace.map(str::to_owned),
+            trace: carried.or(call.trace).map(str::to_owned),
             capabilities: call.asking.capabilities.map(str::to_owned),
             questions: None,
             _slot: slot,
@@ -260,6 +261,7 @@ pub(in crate::call::target) async fn run(
         request,
         slot,
         asked_at,
+        record.carried().map(|carried| &**carried),
     );
     if request.writes && !outgoing.may_be_parked() {
         return record.wait_for_write(outgoing.run()).await;
@@ -277,9 +279,10 @@ pub(super) async fn read(
     request: &Arc<UpstreamRequest>,
     slot: Slot,
     asked_at: Instant,
+    carried: Option<&str>,
 ) -> Result<UpstreamAnswer, CallError> {
     detached(OutgoingCall::new(
-        gateway, caller, call, request, slot, asked_at,
+        gateway, caller, call, request, slot, asked_at, carried,
     ))
     .await
 }

@@ -1,0 +1,185 @@
+//! Traces of calls, sent to a collector over OTLP. Off unless an endpoint is configured.
+//!
+//! A call that is traced gets its ids when it is opened, since targets are given them. Its spans are made when its record
+//! closes, by a thread of their own, from the marks that the metrics use too.
+
+mod sampling;
+mod sending;
+mod settings;
+mod spans;
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    path::Path,
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use self::{sampling::Sampling, sending::SpanQueue};
+pub use self::{settings::TraceFault, spans::EndedTrace};
+use crate::config;
+
+/// The time that the last spans have to be taken when the process ends.
+const END_MAX: Duration = Duration::from_secs(1);
+
+static STARTED: OnceLock<Arc<SpanQueue>> = OnceLock::new();
+
+/// What is traced, and where it goes.
+pub struct TraceSender {
+    sampling: Sampling,
+    queue: Arc<SpanQueue>,
+}
+
+/// A trace that a caller is in, by its `traceparent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RemoteSpan {
+    trace: u128,
+    span: u64,
+    is_sampled: bool,
+}
+
+/// The trace of one call while it runs.
+pub struct CallTrace {
+    /// The `traceparent` of what the target asks of others.
+    carried: Option<Arc<str>>,
+    /// In a box: most calls have none.
+    sampled: Option<Box<SampledCall>>,
+}
+
+/// A call whose spans are sent.
+struct SampledCall {
+    ids: SpanIds,
+    queue: Arc<SpanQueue>,
+}
+
+/// The ids of one call, which its spans will have.
+#[derive(Clone, Copy, Debug)]
+struct SpanIds {
+    trace: u128,
+    /// The span of the call.
+    call: u64,
+    /// The span of its target, which is the parent of what the target asks of others.
+    target: u64,
+    parent: Option<RemoteSpan>,
+    /// The trace of the HTTP request, where the message names another one.
+    link: Option<RemoteSpan>,
+}
+
+impl TraceSender {
+    /// Starts what sends spans. Returns `None` where no collector is configured.
+    pub fn start(config: &config::TraceConfig, base: &Path) -> Result<Option<Self>, TraceFault> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let Some(settings) = settings::settle(config, base, &variable)? else {
+            return Ok(None);
+        };
+        let queue = sending::start(settings.endpoint, settings.headers)?;
+        let _ = STARTED.set(queue.clone());
+        Ok(Some(Self {
+            sampling: settings.sampling,
+            queue,
+        }))
+    }
+
+    /// Decides whether a call is traced. `parent` and `link` are well-formed as W3C writes a `traceparent`.
+    pub fn open(&self, parent: Option<&str>, link: Option<&str>) -> CallTrace {
+        let remote = parent.and_then(RemoteSpan::read);
+        if !self
+            .sampling
+            .takes(remote.map(|remote| remote.is_sampled), random_bits)
+        {
+            // Others decide by the caller's trace, as this gateway did.
+            return CallTrace {
+                carried: parent.map(Arc::from),
+                sampled: None,
+            };
+        }
+        let ids = SpanIds {
+            trace: remote.map_or_else(random_trace, |remote| remote.trace),
+            call: random_bits(),
+            target: random_bits(),
+            parent: remote,
+            link: link.and_then(RemoteSpan::read),
+        };
+        let carried = format!("00-{:032x}-{:016x}-01", ids.trace, ids.target);
+        CallTrace {
+            carried: Some(carried.into()),
+            sampled: Some(Box::new(SampledCall {
+                ids,
+                queue: self.queue.clone(),
+            })),
+        }
+    }
+
+    /// Returns how many calls were sent, dropped because too many waited, and dropped because the collector did not take
+    /// them.
+    pub fn counts(&self) -> [(&'static str, u64); 3] {
+        self.queue.counts()
+    }
+}
+
+impl CallTrace {
+    /// Returns the `traceparent` that goes on with what the target asks of others.
+    pub fn carried(&self) -> Option<&Arc<str>> {
+        self.carried.as_ref()
+    }
+
+    /// Hands the spans of a call over, if it is traced.
+    pub fn close(&self, ended: impl FnOnce() -> EndedTrace) {
+        if let Some(sampled) = &self.sampled {
+            sampled.queue.put(sampled.ids, ended());
+        }
+    }
+}
+
+impl RemoteSpan {
+    fn read(text: &str) -> Option<Self> {
+        let hex = |from: usize, to: usize| u128::from_str_radix(text.get(from..to)?, 16).ok();
+        Some(Self {
+            trace: hex(3, 35)?,
+            span: u64::try_from(hex(36, 52)?).ok()?,
+            is_sampled: hex(53, 55)? & 1 == 1,
+        })
+    }
+}
+
+/// Sends what is left, within a second.
+pub fn end() {
+    if let Some(queue) = STARTED.get() {
+        queue.end(END_MAX);
+    }
+}
+
+/// Returns bits that callers cannot guess; never 0, which is no id.
+fn random_bits() -> u64 {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)).max(1)
+}
+
+fn random_trace() -> u128 {
+    u128::from(random_bits()) << 64 | u128::from(random_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_traceparent_is_read() {
+        let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03";
+        assert_eq!(
+            RemoteSpan::read(text),
+            Some(RemoteSpan {
+                trace: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
+                span: 0xb7ad_6b71_6920_3331,
+                is_sampled: true,
+            })
+        );
+        let not = RemoteSpan::read(&text.replace("-03", "-02")).expect("well-formed");
+        assert!(!not.is_sampled);
+        assert_eq!(RemoteSpan::read("00-é"), None);
+    }
+}
