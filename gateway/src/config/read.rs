@@ -13,7 +13,7 @@ use super::{
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 16] = [
     "folders",
     "http",
     "identity",
