@@ -75,11 +75,13 @@ impl PolicyRules {
         let mut known: HashMap<&str, &PolicyRule> = HashMap::new();
         for rule in &rules {
             if let Some(first) = known.insert(&rule.id, rule) {
-                let message = format!(
-                    "the policy `{}` is in {} line {} already",
-                    rule.id, first.file, first.line
-                );
-                problems.push(rule.problem(message).hint("give it another `@id`"));
+                for (own, other) in [(rule, first), (first, rule)] {
+                    let message = format!(
+                        "another policy has the id `{}`, in {} line {}",
+                        own.id, other.file, other.line
+                    );
+                    problems.push(own.problem(message).hint("give one of them another `@id`"));
+                }
             }
             if default == DefaultDecision::Permit && !rule.is_forbid() {
                 problems.push(

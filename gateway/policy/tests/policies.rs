@@ -188,7 +188,7 @@ fn each_fault_of_a_policy_has_its_place() {
         ),
         (
             &format!("{sound}{sound}"),
-            "is in desk.cedar line 2 already",
+            "another policy has the id `small-refunds`, in desk.cedar line 2",
         ),
         (
             "forbid(principal == ?principal, action, resource);",

@@ -155,7 +155,10 @@ impl HeldPolicies {
                     if faulty.is_empty() {
                         break PolicyRules::clone(&self.rules);
                     }
-                    for name in faulty {
+                    // Of two files that do not go together, the one in force stays.
+                    let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
+                    let changed: Vec<String> = changed.cloned().collect();
+                    for name in if changed.is_empty() { faulty } else { changed } {
                         self.take_back(&name, &mut files);
                     }
                 }
@@ -253,9 +256,13 @@ mod tests {
         let (ids, problems) = in_force();
         assert_eq!(ids, ["a", "c"]);
         assert!(problems > 0);
-        write(folder.path(), "d.cedar", &forbid("c"));
-        assert_eq!(in_force().0, ["a", "c"], "one id twice");
-        std::fs::remove_file(folder.path().join("d.cedar")).expect("it is there");
+        for name in ["d.cedar", "0.cedar"] {
+            write(folder.path(), name, &forbid("c"));
+            assert_eq!(in_force().0, ["a", "c"], "one id twice");
+            let of_b = policies.rules();
+            assert!(of_b.rules()[1].file.ends_with("b.cedar"));
+            std::fs::remove_file(folder.path().join(name)).expect("it is there");
+        }
         std::fs::remove_file(folder.path().join("a.cedar")).expect("it is there");
         assert_eq!(in_force(), (vec!["c".into()], 0));
         write(folder.path(), "c.cedar", "???");
