@@ -356,12 +356,12 @@ impl Task {
         self.began.elapsed() >= KEPT_FOR && self.lock().stage.has_ended()
     }
 
-    /// Returns `true` if this agent of this tenant began it.
     /// Returns the names of the contract and the tool.
     pub fn named(&self) -> [&str; 2] {
         [&self.contract, &self.tool]
     }
 
+    /// Returns `true` if this agent of this tenant began it.
     fn is_of(&self, caller: &Caller) -> bool {
         (&*self.owner.tenant, self.owner.principal()) == (&*caller.tenant, caller.principal())
     }

@@ -92,6 +92,17 @@ impl ToolArguments {
                 defaults.insert(input.field.clone(), default.clone());
             }
         }
+        // A plugin gets the defaults of its own schema.
+        if matches!(tool.target, contract::Target::Offer(_)) {
+            let properties = root.get("properties").and_then(Value::as_object);
+            for (name, property) in properties.into_iter().flatten() {
+                let default = property.get("default").filter(|value| !value.is_null());
+                if let (Some(default), Some(member)) = (default, members.get_mut(name)) {
+                    member.required = true;
+                    defaults.insert(name.clone(), default.clone());
+                }
+            }
+        }
         Self {
             members,
             notes,

@@ -194,7 +194,19 @@ fn unknown_arguments<'r>(
                     .any(|(_, tool)| tool.arguments.at(path).is_some())
         }
     };
-    let missing = rule.reads.paths.iter().filter(move |path| !is_there(path));
+    // An argument of one tool that policies cannot read is absent to them, whatever the others have.
+    let is_unreadable = {
+        let tools = tools.clone();
+        move |path: &[String]| {
+            let shown = path.join(".");
+            tools.iter().any(|(_, tool)| {
+                let mut notes = tool.arguments.notes.iter();
+                tool.arguments.at(path).is_none() && notes.any(|note| note.path == shown)
+            })
+        }
+    };
+    let paths = rule.reads.paths.iter();
+    let missing = paths.filter(move |path| !is_there(path) || is_unreadable(path));
     missing.map(move |path| {
         let shown = path.join(".");
         let notes = tools.iter().flat_map(|(_, tool)| &tool.arguments.notes);

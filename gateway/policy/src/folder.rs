@@ -35,10 +35,18 @@ pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<Problem>) {
         }
     };
     let is_policy = |path: &Path| path.extension().is_some_and(|ending| ending == ENDING);
-    let mut paths: Vec<_> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_policy(path))
-        .collect();
+    let mut paths = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => paths.push(entry.path()),
+            Err(error) => problems.push(Problem::new(
+                &shown,
+                "",
+                format!("the folder of policies cannot be read: {error}"),
+            )),
+        }
+    }
+    paths.retain(|path| is_policy(path));
     paths.sort();
     if paths.len() > FILES_MAX {
         let message = format!("there are more than {FILES_MAX} files of policies");

@@ -74,7 +74,10 @@ impl SealedAccount {
         let lasts = tokens.lasts();
         let lasts_ms = lasts.map(|lasts| i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX / 2));
         self.expires_ms = lasts_ms.map(|lasts| now_ms() + lasts);
-        self.renew_ms = lasts_ms.map(|lasts| now_ms() + lasts - RENEW_BEFORE_MS.min(lasts / 4));
+        self.renew_ms = match self.refresh {
+            Some(_) => lasts_ms.map(|lasts| now_ms() + lasts - RENEW_BEFORE_MS.min(lasts / 4)),
+            None => self.expires_ms,
+        };
     }
 
     fn endpoint(&self) -> TokenEndpoint {
@@ -237,6 +240,12 @@ impl Accounts {
             "the tokens of an account cannot be renewed now: {fault}"
         );
         if fault.is_client_unknown() {
+            let forgotten = self.state.forget_oauth_clients(&row.issuer).await;
+            forgotten.map_err(|error| internal(&error.to_string()))?;
+            // The token may be good all the same.
+            if let Some(token) = sealed.usable(sealed.expires_ms, refused) {
+                return Ok(token);
+            }
             return Err(no_account(
                 &row.upstream,
                 "its issuer no longer knows the gateway",

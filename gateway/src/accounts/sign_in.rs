@@ -242,15 +242,13 @@ impl Accounts {
                 secret: None,
             });
         }
-        let _registering = self.registering.lock().await;
         let place = ["client", &*metadata.issuer, plan.redirect];
-        let known = self.state.oauth_client(&metadata.issuer, plan.redirect);
-        let known = known.await?.filter(|_| plan.is_kept);
-        let known =
-            known.and_then(|sealed| self.seal.open::<(String, Option<String>)>(&place, &sealed));
-        if let Some((id, secret)) = known {
-            let secret = secret.map(SecretText::new);
-            return Ok(RegisteredClient { id, secret });
+        if let Some(known) = self.registered(&place, plan).await? {
+            return Ok(known);
+        }
+        let _registering = self.registering.lock().await;
+        if let Some(known) = self.registered(&place, plan).await? {
+            return Ok(known);
         }
         let description = ClientMetadata::new(None, CLIENT_NAME, plan.redirect);
         let client = register_client(metadata, &description, found.reach).await?;
@@ -262,6 +260,22 @@ impl Accounts {
                 .await?;
         }
         Ok(client)
+    }
+
+    /// Returns the client that is kept for an issuer and a way back.
+    async fn registered(
+        &self,
+        place: &[&str; 3],
+        plan: SignInPlan<'_>,
+    ) -> Result<Option<RegisteredClient>, ConnectFault> {
+        let sealed = self.state.oauth_client(place[1], plan.redirect).await?;
+        let sealed = sealed.filter(|_| plan.is_kept);
+        let known =
+            sealed.and_then(|sealed| self.seal.open::<(String, Option<String>)>(place, &sealed));
+        Ok(known.map(|(id, secret)| RegisteredClient {
+            id,
+            secret: secret.map(SecretText::new),
+        }))
     }
 
     async fn finish(

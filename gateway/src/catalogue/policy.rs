@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Callers whose class is kept.
-const CALLERS_MAX: usize = 16_384;
+const CALLERS_MAX: usize = 1_024;
 /// Classes whose verdicts are kept.
 const CLASSES_MAX: usize = 256;
 

@@ -125,7 +125,19 @@ impl HeldPolicies {
         let mut files = self.files.clone();
         // A file that cannot be read now stays what it was.
         for problem in &self.unreadable {
-            self.take_back(&problem.file, &mut files);
+            if Path::new(&problem.file)
+                .extension()
+                .is_some_and(|ending| ending == "cedar")
+            {
+                self.take_back(&problem.file, &mut files);
+                continue;
+            }
+            // The folder could not be read: what is in force and was not found stays.
+            for name in self.in_force.keys() {
+                if files.iter().all(|file| file.name != *name) {
+                    self.take_back(name, &mut files);
+                }
+            }
         }
         let is_start = !self.has_begun;
         let rules = loop {
@@ -158,6 +170,15 @@ impl HeldPolicies {
                     // Of two files that do not go together, the one in force stays.
                     let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
                     let changed: Vec<String> = changed.cloned().collect();
+                    // Files in force that no longer go with the configuration stay as they are read.
+                    if changed.is_empty() && self.has_begun {
+                        let kept = self.in_force.iter().map(|(name, text)| PolicyFile {
+                            name: name.clone(),
+                            text: text.clone(),
+                        });
+                        files = kept.collect();
+                        break PolicyRules::clone(&self.rules);
+                    }
                     for name in if changed.is_empty() { faulty } else { changed } {
                         self.take_back(&name, &mut files);
                     }

@@ -18,8 +18,6 @@ pub const WRITE_SCOPE: &str = "tools:write";
 
 /// An agent's name is no longer, and has no other characters than `A-Za-z0-9_.@:-`.
 const NAME_MAX: usize = 64;
-/// Groups of one caller that policies know.
-const GROUPS_MAX: usize = 256;
 /// A subject is no longer.
 const SUBJECT_MAX: usize = 512;
 
@@ -163,7 +161,7 @@ fn access(claims: &Claims, issuer: &IssuerConfig) -> Access {
     Access::to(list)
 }
 
-/// Returns the groups that a claim names, each as it is or by its digest.
+/// Returns the groups that a claim names, as policies write them; the size of a token bounds them.
 fn groups(claims: &Claims, issuer: &IssuerConfig) -> Arc<[Arc<str>]> {
     let claim = issuer.groups_claim.as_deref();
     let value = claim.and_then(|claim| find(claims, claim));
@@ -171,9 +169,9 @@ fn groups(claims: &Claims, issuer: &IssuerConfig) -> Arc<[Arc<str>]> {
         Value::Array(values) => values.as_slice(),
         one => std::slice::from_ref(one),
     });
-    let names = each.filter_map(Value::as_str).take(GROUPS_MAX);
+    let names = each.filter_map(Value::as_str);
     let names = names.filter(|group| !group.is_empty());
-    names.map(|group| name(&issuer.issuer, group)).collect()
+    names.map(Arc::from).collect()
 }
 
 /// Returns `true` if a claim is this text, or a list of it. A scope is a list that is written as one text.

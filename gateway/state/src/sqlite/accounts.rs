@@ -166,6 +166,13 @@ impl State {
         Ok(())
     }
 
+    /// Forgets every client that is registered at an issuer: the next sign-in registers another one.
+    pub async fn forget_oauth_clients(&self, issuer: &str) -> Result<(), StateError> {
+        let query = "DELETE FROM oauth_clients WHERE issuer = ?";
+        sqlx::query(query).bind(issuer).execute(&self.pool).await?;
+        Ok(())
+    }
+
     /// Adds a link that leads to a sign-in. Those that have ended are dropped on the way.
     pub async fn add_connect_link(&self, link: &ConnectRow, now_ms: i64) -> Result<(), StateError> {
         let mut change = self.change().await?;

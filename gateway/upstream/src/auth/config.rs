@@ -124,6 +124,10 @@ impl AuthConfig {
                 hint,
             );
         }
+        if matches!(self, Self::Exchange(config) if config.token_url.is_none()) {
+            let what = "`exchange` sends the callers' own tokens to `token_url`";
+            note("auth", what, "set `token_url`: that of the callers' issuer");
+        }
         if matches!(self, Self::Exchange(_))
             && !matches!(isolation, Isolation::Agent | Isolation::Session)
         {

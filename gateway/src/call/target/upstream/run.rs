@@ -127,9 +127,11 @@ impl OutgoingCall {
             );
             return Err(error.log(format!("there is no [upstreams.{}]", self.request.server)));
         };
+        let opened = self.opened()?;
         let resumed = match &self.request.resumed {
             None => None,
-            Some(ResumedCall::Again(resumed)) => Some(resumed),
+            // The answer to a question of the gateway's own is not for the server.
+            Some(ResumedCall::Again(resumed)) => (!opened).then_some(resumed),
             // A call is sent once, and this one was.
             Some(ResumedCall::Parked { .. }) => {
                 let error = CallError::new(Code::Internal, "The gateway failed.");
@@ -157,7 +159,6 @@ impl OutgoingCall {
             timeout: self.deadline.saturating_duration_since(Instant::now()),
             traceparent: self.trace.as_deref(),
         };
-        let opened = self.opened()?;
         let may_ask = AllowedQuestions {
             server: self.request.server.clone(),
             capabilities: upstream.config().ask.iter().map(|ask| ask.name()).collect(),
