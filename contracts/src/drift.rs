@@ -40,14 +40,21 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
                 .iter()
                 .any(|one| one.collection == collection)
         };
-        // The answer of an operation does not depend on the columns.
-        if binding.operation.is_some() || (binding.collection != collection && !includes()) {
+        if binding.collection != collection && !includes() {
             continue;
         }
         let Some((shape, _)) = as_now(&binding.collection) else {
             continue;
         };
-        let mut schema = compile::output_schema(target.verb, &shape.fields, binding, shape);
+        let operations = &shape.capabilities.operations;
+        let fields = match &binding.operation {
+            None => &shape.fields,
+            Some(name) => match operations.iter().find(|known| known.name == *name) {
+                Some(operation) => &operation.returns,
+                None => continue,
+            },
+        };
+        let mut schema = compile::output_schema(target.verb, fields, binding, shape);
         let related = |name: &str| {
             let (shape, published) = as_now(name)?;
             Some((&shape.fields[..], &published[..]))

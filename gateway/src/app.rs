@@ -145,11 +145,8 @@ impl App {
             metrics,
         );
         let gateway = Arc::new(serving.with_traces(traces));
-        gateway
-            .quotas()
-            .take_over(&state)
-            .await
-            .map_err(anyhow::Error::from)?;
+        let quotas = gateway.quotas().take_over(&state).await;
+        quotas.map_err(anyhow::Error::from)?;
         keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?);
         if setup.process.is_some() {
             gateway.upstreams().take(opened.upstreams);
@@ -157,12 +154,7 @@ impl App {
         for problem in &opened.left_out {
             tracing::error!("refused: {problem}");
         }
-        let weak = Arc::downgrade(&gateway); // the gateway owns the host
-        let in_use = move |adapter: &str| {
-            weak.upgrade()
-                .map_or_else(Vec::new, |gateway| control::in_use(&gateway, adapter))
-        };
-        host.set_in_use(Arc::new(in_use));
+        show_use(&gateway, &host);
         let control = Arc::new(Control::new(gateway.clone(), state.clone()));
         control.set_refused_connections(opened.left_out);
         control.set_connections(connections.clone());
@@ -296,6 +288,16 @@ impl App {
             state.follow(&watcher).await;
         });
     }
+}
+
+/// Lets the host ask which collections need an adapter.
+fn show_use(gateway: &Arc<Serving>, host: &Host) {
+    let weak = Arc::downgrade(gateway); // the gateway owns the host
+    let in_use = move |adapter: &str| {
+        weak.upgrade()
+            .map_or_else(Vec::new, |gateway| control::in_use(&gateway, adapter))
+    };
+    host.set_in_use(Arc::new(in_use));
 }
 
 /// Lets calls of other servers use the accounts of their callers.

@@ -59,7 +59,9 @@ impl Connection {
                 let known = config.base.join(path).canonicalize();
                 *key == "path" && known.is_ok_and(|known| known == Path::new(value))
             }
-            ConnectionConfig::Postgresql { url, .. } => *key == "url" && url == value,
+            ConnectionConfig::Postgresql { url, .. } | ConnectionConfig::Mysql { url, .. } => {
+                *key == "url" && url == value
+            }
             _ => false,
         };
         let written = match *key {

@@ -159,6 +159,13 @@ impl DatabasePlace {
 /// Returns the name of the database in what follows the scheme of a URL. Nothing before the last `@` is looked at, since it
 /// may be a part of the password.
 fn database_name(rest: &str) -> String {
+    // A password with these signs in it ends the address early.
+    if rest
+        .split_once(['?', '#'])
+        .is_some_and(|(_, more)| more.contains('@'))
+    {
+        return "database".to_owned();
+    }
     let named = rest.split(['?', '#']).next().unwrap_or_default();
     let behind = named.rsplit('@').next().unwrap_or_default();
     match behind.split_once('/') {

@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 use weir::control::operations::databases::DraftedDatabase;
 use weir_contracts::{Shape, draft::Draft, name::quoted};
 
+use crate::terminal;
+
 /// Tables that are named one by one; more of them are counted.
 const TABLES_MAX: usize = 40;
 /// Notes on one table.
@@ -26,9 +28,10 @@ impl ServedReport {
 
 impl fmt::Display for ServedReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lines
-            .iter()
-            .try_for_each(|line| writeln!(out, "{line}"))
+        self.lines.iter().try_for_each(|line| {
+            // A name of a table may hold anything.
+            writeln!(out, "{}", terminal::plain(line).replace('\n', " "))
+        })
     }
 }
 

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { readAnswer, wordsOf } from "./answer";
 
 test("records are a table with a next page, and none is a table too", () => {
-  expect(readAnswer(true, '{"records": [{"a": 1}, {"b": 2}], "next": "x"}')).toEqual({ kind: "table", table: { columns: ["a", "b"], rows: [{ a: 1 }, { b: 2 }] }, next: "x" });
-  expect(readAnswer(true, '{"records": [], "next": null}')).toEqual({ kind: "table", table: { columns: [], rows: [] }, next: null });
+  expect(readAnswer(true, '{"records": [{"a": 1}, {"b": 2}], "next": "x"}')).toEqual({ kind: "table", table: { columns: ["a", "b"], rows: [{ a: 1 }, { b: 2 }] }, next: "x", facts: [] });
+  expect(readAnswer(true, '{"records": [], "next": null}')).toEqual({ kind: "table", table: { columns: [], rows: [] }, next: null, facts: [] });
 });
 
 test("one record is read member by member", () => {

@@ -5,7 +5,7 @@ import { faultsIn, type Fault } from "../schema/faults";
 import { findRecords, tableOf, type ResultTable } from "../schema/records";
 
 export type FormAnswer =
-  | { kind: "table"; table: ResultTable; next: string | null }
+  | { kind: "table"; table: ResultTable; next: string | null; facts: [string, Json][] }
   | { kind: "facts"; status: string; facts: [string, Json][] }
   | { kind: "refused"; message: string; faults: Map<string, Fault> };
 
@@ -14,7 +14,11 @@ export function readAnswer(isOk: boolean, text: string): FormAnswer {
   if (!isOk) return readRefusal(isRecord(found) ? found : {});
   if (!isRecord(found)) return { kind: "facts", status: "", facts: [["result", found]] };
   const next = typeof found.next === "string" ? found.next : null;
-  if (Array.isArray(found.records)) return { kind: "table", table: tableOf(findRecords(found) ?? []), next };
+  if (Array.isArray(found.records)) {
+    // What could not be compared, whether there is more, and how many there are in all.
+    const facts = Object.entries(found).filter(([name]) => name !== "records" && name !== "next");
+    return { kind: "table", table: tableOf(findRecords(found) ?? []), next, facts };
+  }
   const status = typeof found.status === "string" ? found.status : "";
   return { kind: "facts", status, facts: Object.entries(isRecord(found.record) ? found.record : found) };
 }

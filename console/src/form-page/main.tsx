@@ -2,6 +2,7 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./form-page.css";
+import { parseExact } from "../schema/exact";
 import { ToolForm, type FormTool } from "./tool-form";
 
 const root = document.getElementById("form");
@@ -9,7 +10,7 @@ const tool = document.getElementById("tool")?.textContent;
 if (root && tool) {
   createRoot(root).render(
     <StrictMode>
-      <ToolForm tool={JSON.parse(tool) as FormTool} />
+      <ToolForm tool={parseExact(tool) as unknown as FormTool} />
     </StrictMode>,
   );
 }

@@ -19,6 +19,7 @@ export function ToolForm({ tool }: { tool: FormTool }) {
   const form = useRef<HTMLFormElement>(null);
   const [value, setValue] = useState<Json>({});
   const [answer, setAnswer] = useState<FormAnswer | null>(null);
+  const [asked, setAsked] = useState<Json>({});
   const [isPending, setPending] = useState(false);
   const send = async (body: Json) => {
     setPending(true);
@@ -50,6 +51,7 @@ export function ToolForm({ tool }: { tool: FormTool }) {
           event.preventDefault();
           if (isPending) return;
           setAnswer(null);
+          setAsked(value);
           void send(value);
         }}
       >
@@ -71,10 +73,11 @@ export function ToolForm({ tool }: { tool: FormTool }) {
           {answer?.kind === "table" && (
             <>
               <p>{answer.table.rows.length === 1 ? "1 record" : `${answer.table.rows.length} records`}</p>
+              {answer.facts.length > 0 && <Facts status="" facts={answer.facts} />}
               {answer.table.rows.length > 0 && <RecordTable label="Result" table={answer.table} />}
               {answer.next !== null && (
                 <div>
-                  <Action isPending={isPending} onPress={() => void send({ ...(isRecord(value) ? value : {}), cursor: answer.next })}>
+                  <Action isPending={isPending} onPress={() => void send({ ...(isRecord(asked) ? asked : {}), cursor: answer.next })}>
                     Next page
                   </Action>
                 </div>

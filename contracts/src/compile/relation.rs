@@ -106,6 +106,16 @@ fn check_source(
             "drop the relation, or let the collection be read by its key",
         );
     }
+    if let Some(param) = capabilities.params.iter().find(|param| param.required) {
+        problems.add_hint(
+            place(),
+            format!(
+                "collection {named} needs the parameter {}",
+                name::quoted(&param.name)
+            ),
+            "relate a collection without parameters: a related record is read by its key alone",
+        );
+    }
 }
 
 /// Checks that the columns hold a key of the other collection.

@@ -47,11 +47,12 @@ impl<'a> Drafter<'a> {
             self.shape.fields.iter().map(|it| it.key.clone()).collect();
         taken.extend(ERROR_MEMBERS.iter().map(|name| (*name).to_owned()));
         for reference in references.iter().filter(|it| it.table == self.input.title) {
-            let is_meant = |table: &&RelatedTable<'_>| {
-                table.title == reference.other_table
-                    || table.title.eq_ignore_ascii_case(&reference.other_table)
+            let exactly = |table: &&RelatedTable<'_>| table.title == reference.other_table;
+            let alike = |table: &&RelatedTable<'_>| {
+                table.title.eq_ignore_ascii_case(&reference.other_table)
             };
-            let Some(other) = tables.iter().find(is_meant) else {
+            let other = tables.iter().find(exactly);
+            let Some(other) = other.or_else(|| tables.iter().find(alike)) else {
                 continue;
             };
             let Some(columns) = self.key_columns(reference, other.shape) else {

@@ -24,13 +24,14 @@ const WALK_MAX: Duration = Duration::from_secs(5);
 
 /// Tables that a read may select from. A name that has a point is one with its schema.
 const SQLITE: &str = "SELECT name, kind FROM (SELECT CASE WHEN instr(name, '.') THEN 'main.' || name ELSE name END AS name, \
-     type AS kind FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\') \
+     type AS kind FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+     AND name NOT IN (SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow')) \
      WHERE name > ?1 AND instr(lower(name), lower(?2)) > 0 ORDER BY name";
 const POSTGRESQL: &str = "SELECT name, kind FROM (SELECT CASE WHEN n.nspname = current_schema() AND position('.' in c.relname) = 0 \
      THEN c.relname::text ELSE n.nspname || '.' || c.relname END COLLATE \"C\" AS name, \
      CASE WHEN c.relkind IN ('v', 'm') THEN 'view' ELSE 'table' END AS kind \
      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
+     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
      AND n.nspname NOT LIKE 'pg\\_%' AND pg_catalog.has_table_privilege(c.oid, 'SELECT')) AS readable \
      WHERE name > $1::text AND position(lower($2::text) in lower(name)) > 0 ORDER BY name";
 

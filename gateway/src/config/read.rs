@@ -644,7 +644,7 @@ weir.toml:23 at /connections/web: `kind` is missing
   hint: write kind = \"sqlite\", \"postgresql\", \"mariadb\", \"mysql\", \"http\" or \"files\"
 weir.toml:26 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
   hint: write a number of MB without quotes, such as 64
-weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"
+weir.toml:28 at /plugins/sql/grants/db: must be \"read\", \"write\" or \"statements\"
   hint: did you mean \"write\"?";
         assert_eq!(told.join("\n"), expected);
     }

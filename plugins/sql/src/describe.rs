@@ -72,6 +72,10 @@ pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Er
     shape.fields = described.fields;
     shape.left_out = described.left_out;
     shape.key = described.key;
+    // A key of bytes tells no record apart here.
+    if shape.key.iter().any(|key| shape.left_out.contains(key)) {
+        shape.key.clear();
+    }
     for field in &mut shape.fields {
         // A NULL key is refused, also where the database would take one.
         if shape.key.contains(&field.key) {
@@ -127,11 +131,11 @@ struct Told {
 /// stay one.
 fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let told = prepared(settings, query.to_owned())?;
+    check_names(&told)?;
     prepared(
         settings,
         format!("SELECT * FROM {}", settings.source().sql()),
     )?;
-    check_names(&told)?;
     Ok(told)
 }
 

@@ -1,13 +1,15 @@
 //! Runs a statement of the operator's own that writes.
 
+use std::collections::BTreeMap;
+
 use weir_plugin_sdk::records::{Records, record};
-use weir_plugin_sdk::serde_json::json;
+use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::{Change, Error, Value, sql};
 
 use crate::Sql;
 use crate::column::Column;
 use crate::dialect::Dialect;
-use crate::statement::{Builder, cell, rows};
+use crate::statement::Builder;
 use crate::written::{RECORDS, ROWS, WrittenStatement};
 
 /// Runs the statement of a collection. What it answers is what the recorded operation says.
@@ -51,12 +53,24 @@ pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result
         return Ok(json!({ ROWS: changed }).to_string());
     }
     let answer = sql::query(&given)?;
-    let rows = rows(&answer.records)?;
+    let rows: Vec<BTreeMap<String, &RawValue>> = serde_json::from_str(&answer.records)
+        .map_err(|_| Error::internal("The rows of the database cannot be read."))?;
+    // SQLite answers under the names of RETURNING, columns of bytes among them.
+    let names: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| match dialect {
+            Dialect::Sqlite => column.field.key.clone(),
+            _ => format!("c{at}"),
+        })
+        .collect();
     let mut records = Records::new();
     let mut last = None;
     for row in &rows {
-        let members = columns.iter().enumerate().map(|(at, column)| {
-            let value = column.value(cell(row, at)?, &collection.zone);
+        let members = columns.iter().zip(&names).map(|(column, name)| {
+            let cell = row.get(name).copied();
+            let cell = cell.ok_or_else(|| Error::internal("A column of the answer is missing."))?;
+            let value = column.value(cell, &collection.zone);
             Ok((column.field.key.as_str(), value))
         });
         let members = members.collect::<Result<Vec<_>, Error>>()?;

@@ -9,9 +9,9 @@ use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
 use weir_statements::{SqlToken, TokenKind, tokens};
 
-use crate::dialect::{Dialect, postgresql_type};
+use crate::dialect::{Dialect, mysql_parts, postgresql_type};
 use crate::native;
-use crate::statement::{Builder, mysql_parts};
+use crate::statement::Builder;
 
 const PARAMETERS_MAX: usize = 100;
 const LIST_MAX: usize = 1_000;

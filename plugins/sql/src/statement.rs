@@ -7,58 +7,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use weir_plugin_sdk::serde_json::{self, Value as Json, value::RawValue};
 use weir_plugin_sdk::{Error, sql};
 
-use crate::dialect::Dialect;
-
-/// What is around a place in the text for MySQL, which counts places as they come in the text and not as values are
-/// bound. No name and no query holds it.
-const MARK: char = '\0';
-/// What stands before the number of a list whose values each get a place.
-const EACH: char = '*';
-
-/// Returns the place of a bound value in a text for MySQL.
-pub(crate) fn mysql_place(number: usize) -> String {
-    format!("{MARK}{}{MARK}", number - 1)
-}
-
-/// Returns the places of the values of a bound list.
-pub(crate) fn mysql_places(number: usize) -> String {
-    format!("{MARK}{EACH}{}{MARK}", number - 1)
-}
-
-/// Returns the text with `?` for each place, and the values in the order of these. A list in one place is its JSON.
-pub(crate) fn mysql_parts(text: &str, bound: &[Json]) -> (String, Vec<Json>) {
-    let mut parts = String::with_capacity(text.len());
-    let mut values = Vec::with_capacity(bound.len());
-    for (at, part) in text.split(MARK).enumerate() {
-        let number = part.trim_start_matches(EACH).parse::<usize>().ok();
-        let Some(value) = number
-            .filter(|_| at % 2 == 1)
-            .and_then(|place| bound.get(place))
-        else {
-            parts.push_str(part);
-            continue;
-        };
-        match value {
-            Json::Array(list) if part.starts_with(EACH) => {
-                // An empty list is a SELECT of no values.
-                match list.len() {
-                    0 => parts.push_str("SELECT NULL FROM DUAL WHERE FALSE"),
-                    count => parts.push_str(&vec!["?"; count].join(", ")),
-                }
-                values.extend(list.iter().cloned());
-            }
-            Json::Array(_) => {
-                parts.push('?');
-                values.push(value.to_string().into());
-            }
-            _ => {
-                parts.push('?');
-                values.push(value.clone());
-            }
-        }
-    }
-    (parts, values)
-}
+use crate::dialect::{Dialect, mysql_parts};
 
 pub(crate) struct Builder {
     pub(crate) dialect: Dialect,

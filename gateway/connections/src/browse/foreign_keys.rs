@@ -25,6 +25,13 @@ const POSTGRESQL: &str = "WITH tables AS (SELECT c.oid, CASE WHEN n.nspname = cu
      JOIN pg_catalog.pg_attribute b ON b.attrelid = f.confrelid AND b.attnum = k.other \
      WHERE f.contype = 'f' ORDER BY s.shown COLLATE \"C\", f.conname::text COLLATE \"C\", k.place";
 
+const MYSQL: &str = "SELECT CONVERT(CASE WHEN TABLE_SCHEMA = DATABASE() AND LOCATE('.', TABLE_NAME) = 0 THEN TABLE_NAME \
+     ELSE CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) END USING utf8mb4) AS source, CONVERT(CONSTRAINT_NAME USING utf8mb4) AS id, \
+     CONVERT(CASE WHEN REFERENCED_TABLE_SCHEMA = DATABASE() AND LOCATE('.', REFERENCED_TABLE_NAME) = 0 THEN REFERENCED_TABLE_NAME \
+     ELSE CONCAT(REFERENCED_TABLE_SCHEMA, '.', REFERENCED_TABLE_NAME) END USING utf8mb4) AS target, \
+     CONVERT(COLUMN_NAME USING utf8mb4) AS own, CONVERT(REFERENCED_COLUMN_NAME USING utf8mb4) AS other \
+     FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL ORDER BY 1, 2, ORDINAL_POSITION";
+
 /// Columns of a table that hold the key of a record of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignKey {
@@ -56,6 +63,7 @@ impl Connection {
         let text = match sql.dialect() {
             "sqlite" => SQLITE,
             "postgresql" => POSTGRESQL,
+            "mysql" => MYSQL,
             _ => return Ok(Vec::new()),
         };
         let statement = Statement {

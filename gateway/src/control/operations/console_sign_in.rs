@@ -60,6 +60,8 @@ pub(crate) struct ConsoleSignIns {
     /// By the digest of their state.
     pending: parking_lot::Mutex<HashMap<[u8; 32], PendingSignIn>>,
     provider: Mutex<Option<KnownProvider>>,
+    /// Admin keys of people are made and revoked one at a time.
+    making: Mutex<()>,
 }
 
 struct PendingSignIn {
@@ -127,7 +129,7 @@ pub(crate) async fn begin(
             redirect_uri,
             provider,
         },
-    )?;
+    );
     Ok(StartedSignIn { url: begun.url })
 }
 
@@ -172,20 +174,27 @@ pub(crate) async fn finish(
         forbidden(&format!("the ID token is not valid: {fault}"))
     })?;
     let (name, role) = read_person(&claims, oidc)?;
-    let admin = find_or_make_admin(control, &name, role).await?;
+    let admin = find_or_make_admin(control, sign_ins, &name, role).await?;
+    let admin = admin.ok_or_else(|| {
+        let claim = &oidc.role_claim;
+        forbidden(&format!(
+            "the claim `{claim}` of this person gives no role here"
+        ))
+    })?;
     sessions::make_link(control.state(), &admin).await
 }
 
 impl ConsoleSignIns {
-    fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) -> OperationResult<()> {
+    fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) {
         let mut pending = self.pending.lock();
         pending.retain(|_, pending| pending.began.elapsed() < PENDING_MAX_AGE);
+        // The oldest gives way, so that sign-ins that are begun and left keep nobody else out.
         if pending.len() >= PENDING_MAX {
-            let detail = "too many sign-ins have begun: try again in ten minutes, or sign in with an admin key";
-            return Err(OperationError::unavailable(detail));
+            let oldest = pending.iter().min_by_key(|(_, pending)| pending.began);
+            let oldest = oldest.map(|(state, _)| *state);
+            oldest.map(|state| pending.remove(&state));
         }
         pending.insert(state, sign_in);
-        Ok(())
     }
 
     /// Takes a sign-in, which is of no use from then on, if it is that of the tab.
@@ -248,8 +257,8 @@ fn client(control: &Control, oidc: &AdminOidc) -> OperationResult<RegisteredClie
     })
 }
 
-/// Reads who signed in, and the highest role that the claim gives.
-fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, Role)> {
+/// Reads who signed in, and the highest role that the claim gives, if it gives one.
+fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, Option<Role>)> {
     let name = claims
         .name(&oidc.name_claim)
         .ok_or_else(|| forbidden(&format!("the ID token has no claim `{}`", oidc.name_claim)))?;
@@ -257,27 +266,35 @@ fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, 
         .roles
         .iter()
         .filter(|(value, _)| claims.has(&oidc.role_claim, value));
-    let role = given.map(|(_, role)| *role).max().ok_or_else(|| {
-        let claim = &oidc.role_claim;
-        forbidden(&format!("the claim `{claim}` of {name} gives no role here"))
-    })?;
+    let role = given.map(|(_, role)| *role).max();
     Ok((format!("oidc:{name}"), role))
 }
 
 /// Finds the admin key of a person, which has no secret that anyone knows. One of another role is revoked, and its sessions
-/// end.
-async fn find_or_make_admin(control: &Control, name: &str, role: Role) -> OperationResult<String> {
+/// end; without a role there is none.
+async fn find_or_make_admin(
+    control: &Control,
+    sign_ins: &ConsoleSignIns,
+    name: &str,
+    role: Option<Role>,
+) -> OperationResult<Option<String>> {
+    let _making = sign_ins.making.lock().await;
     let admins = control.state().admins().await?;
     let is_own =
         |row: &&AdminRow| row.name == name && row.created_by == AUTHOR && row.revoked_ms.is_none();
     let audit = control.gateway().audit();
+    let mut found = None;
     for row in admins.iter().filter(is_own) {
-        if row.role == role {
-            return Ok(row.id.clone());
+        if Some(row.role) == role && found.is_none() {
+            found = Some(row.id.clone());
+            continue;
         }
         audit.admin(AdminAct::KeyRevoke, &row.id, None, AUTHOR, None)?;
         control.state().revoke_admin(&row.id, now_ms()).await?;
     }
+    let (None, Some(role)) = (&found, role) else {
+        return Ok(found);
+    };
     let minted = Minted::new(Kind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {
@@ -295,7 +312,7 @@ async fn find_or_make_admin(control: &Control, name: &str, role: Role) -> Operat
     ]);
     audit.admin(AdminAct::KeyCreate, &row.id, None, AUTHOR, Some(&detail))?;
     control.state().add_admin(&row).await?;
-    Ok(row.id)
+    Ok(Some(row.id))
 }
 
 fn refused(fault: OauthFault) -> OperationError {
@@ -356,19 +373,20 @@ mod tests {
     }
 
     #[test]
-    fn sign_ins_that_are_left_make_room_when_they_are_old() {
+    fn the_oldest_sign_in_makes_room() {
         let sign_ins = ConsoleSignIns::default();
         let now = Instant::now();
         let old = now.checked_sub(PENDING_MAX_AGE).expect("a running clock");
         let keep = |at: usize, began| sign_ins.keep(digest(&at.to_string()), sign_in(began));
         for at in 0..PENDING_MAX {
-            keep(at, now).expect("room");
+            keep(at, now);
         }
-        assert!(keep(PENDING_MAX, now).is_err());
+        keep(PENDING_MAX, Instant::now());
+        assert_eq!(sign_ins.pending.lock().len(), PENDING_MAX);
         for pending in sign_ins.pending.lock().values_mut() {
             pending.began = old;
         }
-        keep(PENDING_MAX, now).expect("room again");
+        keep(PENDING_MAX, now);
         assert_eq!(sign_ins.pending.lock().len(), 1);
     }
 }

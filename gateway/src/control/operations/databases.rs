@@ -17,6 +17,7 @@ use weir_contracts::{
         ColumnSamples, DatabaseDraft, DatabaseInput, Input, LeftOutTable, TableDraft,
         TableReference, contract_name, draft_database,
     },
+    shape::Type,
 };
 use weir_plugin_host::Query;
 use weir_text::shorten;
@@ -247,6 +248,15 @@ async fn look_at(
     let shape = read_shape(gateway, source)
         .await
         .map_err(|failure| failure.to_string())?;
+    let is_nested = |key: &&String| {
+        let field = shape.field(key);
+        field.is_some_and(|field| matches!(field.kind, Type::Json | Type::Record | Type::List))
+    };
+    if let Some(key) = shape.key.iter().find(is_nested) {
+        return Err(format!(
+            "its key has the column {key:?}, which holds no plain values"
+        ));
+    }
     let is_sheet = source.adapter == "sheet";
     if shape.key.is_empty() && !is_sheet && is_large(gateway, source, &shape).await? {
         return Err(format!(

@@ -47,6 +47,14 @@ pub(super) fn settle(
             place: "/traces/headers",
             message,
         })?;
+        let is_sent = axum::http::HeaderName::try_from(name.as_str()).is_ok()
+            && axum::http::HeaderValue::try_from(value.as_str()).is_ok();
+        if !is_sent {
+            return Err(TraceFault {
+                place: "/traces/headers",
+                message: format!("the header `{name}` cannot be sent"),
+            });
+        }
         headers.insert(name.clone(), value);
     }
     let (ratio, callers_decide) = match config.ratio {

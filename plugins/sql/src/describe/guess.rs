@@ -24,6 +24,9 @@ const POSTGRESQL: &str = "SELECT columns.attname::text AS name, types.typname::t
 const MYSQL: &str = "SELECT COLUMN_NAME AS name, COLUMN_TYPE AS type FROM information_schema.COLUMNS \
     WHERE TABLE_SCHEMA = DATABASE() AND JSON_CONTAINS(?, JSON_QUOTE(LOWER(TABLE_NAME)))";
 
+/// PostgreSQL's types whose values are compared with texts.
+const POSTGRESQL_TEXTS: [&str; 5] = ["text", "varchar", "bpchar", "citext", "name"];
+
 #[derive(Deserialize)]
 struct KnownColumn {
     name: String,
@@ -71,10 +74,15 @@ pub(super) fn parameters(
         let kind = sight.kind.or(of_column);
         if kind.is_none() {
             notes.push(format!(
-                "The type of the parameter {name:?} is not known, since it is compared with no column of a table: it is string."
+                "The type of the parameter {name:?} is not known from a column it is compared with: it is string. For a column of another type, such as uuid, write the cast."
             ));
         }
         let kind = kind.unwrap_or(Type::String);
+        if dialect == Dialect::Sqlite && kind == Type::Datetime {
+            notes.push(format!(
+                "The parameter {name:?} is a datetime: compare it with `weir_datetime(column, 'UTC')`, since SQLite compares the texts of the column as they are written."
+            ));
+        }
         Param {
             name: name.to_owned(),
             kind: if sight.is_list { Type::List } else { kind },
@@ -175,7 +183,10 @@ fn known_columns(
     for column in found {
         let kind = match dialect {
             Dialect::Sqlite => Some(sqlite::declared_type(&column.r#type)),
-            Dialect::Postgresql => postgresql::declared_type(&column.r#type),
+            // What is no text, such as a uuid, is not compared with one.
+            Dialect::Postgresql => postgresql::declared_type(&column.r#type).filter(|kind| {
+                *kind != Type::String || POSTGRESQL_TEXTS.contains(&column.r#type.as_str())
+            }),
             Dialect::Mysql => mysql::kind(&column.r#type),
         };
         columns

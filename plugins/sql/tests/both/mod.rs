@@ -156,7 +156,10 @@ impl Both {
                 .options
                 .as_deref()
                 .is_some_and(|options| options.contains("\"write\":true"));
-            let counts = writes && !statement.text.contains("RETURNING");
+            let options = statement.options.as_deref().unwrap_or_default();
+            let counts = writes
+                && !statement.text.contains("RETURNING")
+                && !options.contains("\"returning\":");
             let mut changed = 0;
             let answer = match writes {
                 true if counts => runtime.block_on(database.execute(given)).map(|count| {
