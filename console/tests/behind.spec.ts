@@ -111,6 +111,33 @@ test("what a server offers waits, and the difference is one click away", async (
   await expect(page.getByRole("heading", { name: "What changes" })).toBeVisible();
 });
 
+test("the accounts at a server are for operators, who read how callers connect and end one", async ({ page }) => {
+  await signIn(page, "viewer", "/servers?server=planes");
+  const accounts = page.getByRole("dialog", { name: "planes" }).getByRole("region", { name: "Accounts" });
+  await expect(accounts.getByText("an operator may do this; your role is viewer")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signIn(page, "operator", "/servers?server=planes");
+  await expect(accounts).toContainText("No account is connected");
+  await expect(accounts).toContainText("weir upstream connect planes");
+  // A sign-in needs an issuer: the account that is listed is one of this test.
+  let ended = "";
+  await page.route("**/v1/upstreams/planes/accounts**", (route) => {
+    if (route.request().method() === "DELETE") {
+      ended = route.request().url();
+      return route.fulfill({ status: 204 });
+    }
+    const account = { number: 7, upstream: "planes", owner: "agent ann", issuer: "https://sign-in.example", created_ms: 1, renewed_ms: 1 };
+    return route.fulfill({ json: ended ? [] : [account] });
+  });
+  await accounts.getByRole("row", { name: /sign-in\.example/ }).getByRole("button", { name: "Disconnect the account of agent ann" }).click();
+  const dialog = page.getByRole("dialog", { name: "Disconnect the account of agent ann?" });
+  await expect(dialog).toContainText("The next call by ann asks for a sign-in again");
+  await dialog.getByRole("button", { name: "Disconnect" }).click();
+  await expect(accounts).toContainText("No account is connected");
+  expect(ended).toMatch(/\/accounts\/7$/);
+});
+
 test("a server that is not there, and one that is a command, can be added all the same", async ({ page, request }) => {
   await signIn(page, "operator", "/servers?add=yes");
   const wizard = page.getByRole("dialog", { name: "Add a server" });

@@ -108,6 +108,15 @@ export const useAdmins = (enabled: boolean) =>
 export const useUpstreams = () =>
   useQuery({ queryKey: ["upstreams"], queryFn: () => unwrap(api.GET("/v1/upstreams")), refetchInterval: LIST_MS });
 
+/** The accounts of callers at a server, which operators alone may read. */
+export const useAccounts = (server: string) =>
+  useQuery({
+    queryKey: ["accounts", server],
+    queryFn: () => unwrap(api.GET("/v1/upstreams/{name}/accounts", { params: { path: { name: server } } })),
+    refetchInterval: LIST_MS,
+    enabled: mayDo("operator"),
+  });
+
 export const usePlugins = () =>
   useQuery({ queryKey: ["plugins"], queryFn: () => unwrap(api.GET("/v1/plugins")), refetchInterval: LIST_MS });
 

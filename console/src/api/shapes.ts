@@ -14,6 +14,7 @@ export type KeyView = Schemas["KeyView"];
 export type MadeKey = Schemas["MadeKey"];
 export type AdminView = Schemas["AdminView"];
 export type UpstreamView = Schemas["UpstreamView"];
+export type AccountView = Schemas["AccountView"];
 export type UpstreamOffer = Schemas["UpstreamOffer"];
 export type PluginView = Schemas["PluginView"];
 export type CollectionView = Schemas["CollectionView"];

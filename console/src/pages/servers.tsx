@@ -12,6 +12,7 @@ import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Badge, ClassBadge, CodeBlock, count, pretty, Time, type Tone } from "../parts/words";
 import { draftAddress, VersionStep } from "./drafts";
+import { ServerAccounts } from "./servers/accounts";
 import { Lines, ServerWizard } from "./servers/wizard";
 
 const TONES: Record<string, Tone> = { up: "good", down: "bad" };
@@ -175,6 +176,7 @@ function ServerDetail({ server }: { server: UpstreamView }) {
           {server.calls.toLocaleString("en")}, of them {server.failures.toLocaleString("en")} not answered
         </dd>
       </dl>
+      <ServerAccounts server={server.name} />
       <Lines title="Left out" lines={server.left_out} />
       <Lines title="Published otherwise than it wrote it" lines={server.notes} />
       {server.stderr && (
