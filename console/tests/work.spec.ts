@@ -163,17 +163,39 @@ test("an editor may not call what writes, and reads who may", async ({ page, req
   await expect(page.getByText("an operator may do this; your role is editor")).toBeVisible();
 });
 
+test("a call that a policy denies names the policy, in the trial, the trail and the settings", async ({ page }) => {
+  const closed = encodeURIComponent(JSON.stringify({ status: "closed" }));
+  await signIn(page, "editor", `/try?tool=filed_list&agent=caller&arguments=${closed}`);
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  const decision = page.getByRole("region", { name: "Policy decision" });
+  await expect(decision).toContainText("denied");
+  await expect(decision).toContainText("no-closed: Closed tickets are for people.");
+  await page.getByRole("link", { name: "Open in audit" }).click();
+  await page.getByRole("table", { name: "Records", exact: true }).getByRole("button").first().click();
+  await page.getByRole("dialog").getByRole("region", { name: "Policy decision" }).getByRole("link", { name: "no-closed" }).click();
+  const policies = page.getByRole("table", { name: "Policies" });
+  await expect(policies.getByRole("row", { name: /no-closed/ })).toHaveAttribute("aria-current", "true");
+  await expect(policies).toContainText("each call, by its arguments");
+  await page.goto("/#/try?tool=filed_list&agent=caller");
+  await page.getByRole("button", { name: "Call", exact: true }).click();
+  await expect(page.getByText("allowed by policies")).toBeVisible();
+});
+
 test("a key is shown once, works, and is revoked", async ({ page, request }) => {
   await publishDesk(request, "workd");
   await signIn(page, "operator", "/keys");
   await page.getByRole("button", { name: "Make a key" }).click();
   await page.getByLabel("Agent").fill("robot");
   await page.getByLabel("workd", { exact: true }).check();
+  await page.getByLabel("Calls in a day").fill("0");
+  await expect(page.getByRole("button", { name: "Make the key" })).toBeDisabled();
+  await page.getByLabel("Calls in a day").fill("1000");
   await page.getByRole("button", { name: "Make the key" }).click();
   const key = (await page.getByRole("group", { name: "The key" }).textContent()) ?? "";
   expect(key).toMatch(/^weir_/);
   await expect(page.getByRole("group", { name: "For Claude Code" })).toContainText(key);
   await page.getByRole("button", { name: "Close" }).click();
+  await expect(page.getByRole("row", { name: /robot/ })).toContainText("1,000 a day");
   await page.getByRole("button", { name: "Revoke the key of robot" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
   await expect(page.getByRole("row", { name: /robot/ })).toBeHidden();

@@ -36,6 +36,12 @@ fn house() -> House {
              description: Lists tickets by status.\n    verb: list\n    collection: tickets\n    fields:\n      \
              - { name: status, type: text, help: \"The state of the ticket.\" }\n",
         )
+        .file(
+            "policies/filed.cedar",
+            "@id(\"no-closed\")\n@message(\"Closed tickets are for people.\")\nforbid(principal, \
+             action == Weir::Action::\"filed_list\", resource)\nwhen { context.args has status && \
+             context.args.status == \"closed\" };\n",
+        )
 }
 
 /// Returns the address of the first script that the page names.

@@ -117,6 +117,10 @@ export const useAccounts = (server: string) =>
     enabled: mayDo("operator"),
   });
 
+/** The policies in force, and what is wrong with their files. */
+export const usePolicies = () =>
+  useQuery({ queryKey: ["policies"], queryFn: () => unwrap(api.GET("/v1/policy")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });
+
 export const usePlugins = () =>
   useQuery({ queryKey: ["plugins"], queryFn: () => unwrap(api.GET("/v1/plugins")), refetchInterval: LIST_MS });
 

@@ -14,6 +14,7 @@ import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Badge, CodeBlock, count, Time } from "../parts/words";
 import { statusOf } from "./key-status";
+import { quotaWords, readQuota } from "./key-quota";
 
 export function KeysPage() {
   const keys = useKeys();
@@ -26,6 +27,7 @@ export function KeysPage() {
     { head: "Tenant", cell: (key) => (key.tenant === key.agent ? null : key.tenant) },
     { head: "May use", cell: (key) => <AccessWords view={key} /> },
     { head: "Limits", cell: (key) => <LimitWords view={key} /> },
+    { head: "Quota", cell: (key) => <QuotaWords view={key} /> },
     {
       head: "Made",
       cell: (key) => (
@@ -141,6 +143,11 @@ function LimitWords({ view }: { view: KeyView }) {
   return lines.length === 0 ? null : lines.map((line) => <div key={line}>{line}</div>);
 }
 
+function QuotaWords({ view }: { view: KeyView }) {
+  const lines = quotaWords(view.limits);
+  return lines.length === 0 ? null : lines.map((line) => <div key={line}>{line}</div>);
+}
+
 function Revoke({ view, onClose }: { view: KeyView; onClose: () => void }) {
   const client = useQueryClient();
   const [error, setError] = useState<unknown>(null);
@@ -183,6 +190,8 @@ function KeyForm() {
   const [agent, setAgent] = useState("");
   const [tenant, setTenant] = useState("");
   const [rate, setRate] = useState("");
+  const [quotaDay, setQuotaDay] = useState("");
+  const [quotaMonth, setQuotaMonth] = useState("");
   const [days, setDays] = useState("90");
   const [isNarrow, setNarrow] = useState(true);
   const [chosen, setChosen] = useState<string[]>([]);
@@ -190,9 +199,12 @@ function KeyForm() {
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
   const live = contracts.data?.contracts.filter(({ version }) => version).map(({ name }) => name) ?? [];
+  const day = readQuota(quotaDay);
+  const month = readQuota(quotaMonth);
+  const isFaulty = day.fault !== undefined || month.fault !== undefined;
   const make = async (event: FormEvent) => {
     event.preventDefault();
-    if (isPending) return;
+    if (isPending || isFaulty) return;
     setPending(true);
     setError(null);
     try {
@@ -201,7 +213,7 @@ function KeyForm() {
         ...(tenant && { tenant }),
         ...(isNarrow && { access: { contracts: chosen, tools: [] } }),
         ...(days && { expires_in_s: Number(days) * 86_400 }),
-        limits: rate ? { rate } : {},
+        limits: { ...(rate && { rate }), quota_day: day.calls, quota_month: month.calls },
       };
       setMade(await unwrap(api.POST("/v1/keys", { body: body as never })));
       await client.invalidateQueries({ queryKey: ["keys"] });
@@ -239,9 +251,11 @@ function KeyForm() {
       </fieldset>
       <ChoiceField label="Expires" value={days} onChange={setDays} none="never" options={DAYS} />
       <TextField label="Rate" value={rate} onChange={setRate} placeholder="the gateway's own" help="Of all its requests, such as 60/min or 10/s." />
+      <TextField label="Calls in a day" value={quotaDay} onChange={setQuotaDay} placeholder="the gateway's own" fault={day.fault} help="Of all keys of the agent together. Days are UTC." />
+      <TextField label="Calls in a month" value={quotaMonth} onChange={setQuotaMonth} placeholder="the gateway's own" fault={month.fault} help="Months are UTC too." />
       {error != null && <ProblemNote error={error} />}
       <div className="row">
-        <GuardedAction needs="operator" kind="main" type="submit" isPending={isPending} isDisabled={agent === "" || (isNarrow && chosen.length === 0)}>
+        <GuardedAction needs="operator" kind="main" type="submit" isPending={isPending} isDisabled={agent === "" || isFaulty || (isNarrow && chosen.length === 0)}>
           Make the key
         </GuardedAction>
         {isNarrow && chosen.length === 0 && <span className="soft small">choose at least one contract</span>}

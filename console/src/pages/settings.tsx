@@ -11,15 +11,17 @@ import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable } from "../parts/table";
 import { Badge, CodeBlock, Time } from "../parts/words";
 import { mayDo, ROLES, type Role } from "../session";
+import { PoliciesTab } from "./settings/policies";
 
 export function SettingsPage() {
   return (
     <>
-      <PageHead title="Settings">The configuration that is in effect, and who may use this console.</PageHead>
+      <PageHead title="Settings">The configuration and the policies that are in effect, and who may use this console.</PageHead>
       <PageTabs
         label="Settings"
         tabs={[
           { id: "configuration", title: "Configuration", content: () => <ConfigurationTab /> },
+          { id: "policies", title: "Policies", content: () => <PoliciesTab /> },
           { id: "admins", title: "Admins", content: () => <AdminsTab /> },
         ]}
       />

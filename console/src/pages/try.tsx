@@ -2,15 +2,17 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
-import { useConfiguration, useKeys, useTools, type ServedTool } from "../api/queries";
+import { useConfiguration, useKeys, usePolicies, useTools, type ServedTool } from "../api/queries";
 import type { Json, Tried } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
+import { DecisionNote } from "../parts/decision";
 import { ChoiceField, FieldFrame } from "../parts/fields";
 import { PageHead } from "../parts/page";
 import { Stages } from "../parts/stages";
 import { Empty, ProblemNote, Skeleton } from "../parts/states";
 import { Badge, CodeBlock, CopyAction, pretty } from "../parts/words";
+import { passedPolicies } from "../policy";
 import { isRecord, parseExact } from "../schema/exact";
 import { SchemaForm } from "../schema/form";
 import { RecordTable } from "../schema/records";
@@ -196,12 +198,14 @@ function Result({ tried }: { tried: Tried }) {
   const views = [...(table ? ["table"] : []), "text", "structured"];
   const shown = views.includes(view) ? view : views[0];
   const error = callError(tried);
+  const policies = usePolicies().data?.policies ?? [];
   return (
     <div className="stack">
       <div className="row ends">
         <h2 className="row">
           {tried.ran ? "Result" : "Check"}
           <Badge tone={tried.is_error ? "bad" : "good"}>{tried.is_error ? (error?.code ?? "error") : tried.ran ? "ok" : "valid"}</Badge>
+          {passedPolicies(tried, policies.length) && <Badge>allowed by policies</Badge>}
         </h2>
         <div className="row" role="group" aria-label="How the result is shown">
           {views.map((name) => (
@@ -211,6 +215,7 @@ function Result({ tried }: { tried: Tried }) {
           ))}
         </div>
       </div>
+      {tried.policy && <DecisionNote decision={tried.policy} policies={policies} />}
       {shown === "table" && table && <RecordTable label="Records" table={table} />}
       {shown === "text" && <CodeBlock text={tried.text} wraps label="Text" />}
       {shown === "structured" && <CodeBlock text={pretty(content)} label="Structured content" />}

@@ -3,9 +3,11 @@ import { useCallRecords, type useRecord } from "../../api/trail";
 import type { AuditRecord, Json, WrittenRecord } from "../../api/shapes";
 import { setAddressValues } from "../../location";
 import { Action } from "../../parts/action";
+import { DecisionNote } from "../../parts/decision";
 import { Loaded } from "../../parts/states";
 import { DataTable } from "../../parts/table";
 import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, type Tone } from "../../parts/words";
+import { recordedDecision } from "../../policy";
 
 const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad", unknown: "bad", cancelled: "" };
 
@@ -46,6 +48,7 @@ export function RecordDetail({ record, found }: DetailProps) {
     );
   }
   const callId = textOf(record.call_id);
+  const decision = recordedDecision(record.policy);
   return (
     <div className="stack wide">
       <dl className="facts">
@@ -60,6 +63,7 @@ export function RecordDetail({ record, found }: DetailProps) {
           </Action>
         </dd>
       </dl>
+      {decision && <DecisionNote decision={decision} />}
       <section className="stack tight" aria-label="Its place in the chain">
         <h3>Its place in the chain</h3>
         <Loaded query={found} lines={3}>
