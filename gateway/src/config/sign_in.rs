@@ -100,7 +100,6 @@ pub(super) fn check(oidc: Option<&AdminOidc>) -> Vec<(String, String, &'static s
 mod tests {
     use std::path::Path;
 
-    use super::*;
     use crate::config::read;
 
     fn problems(keys: &str) -> Vec<String> {
