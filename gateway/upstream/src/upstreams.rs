@@ -332,9 +332,9 @@ impl Upstream {
                 End::Open
             }
             Err(CallFailure::Failed(failure))
-                if !matches!(failure.kind, Kind::Cancelled | Kind::NoAccount)
+                if !(matches!(failure.kind, Kind::Cancelled | Kind::NoAccount)
                     // What is refused to one caller says nothing of the tool.
-                    && !(failure.kind == Kind::Access && self.authorization.is_personal()) =>
+                    || failure.kind == Kind::Access && self.authorization.is_personal()) =>
             {
                 End::Failed
             }
