@@ -202,7 +202,7 @@ async fn the_gateways_own_token_is_asked_for_once_and_again_where_it_is_refused(
 
 #[tokio::test]
 async fn a_callers_token_is_exchanged_and_never_sent_itself() {
-    let auth = r#"{"kind":"exchange","client_id":"c","client_secret":"the-secret-of-c"}"#;
+    let auth = r#"{"kind":"exchange","client_id":"c","client_secret":"the-secret-of-c","token_url":"BASE/token"}"#;
     let (server, upstream) = start(auth).await;
     for (agent, token) in [
         ("ann", "ann-1"),

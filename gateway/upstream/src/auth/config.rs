@@ -240,7 +240,8 @@ mod tests {
             wrong.map(|(key, ..)| key).collect()
         };
         let (oauth, there) = (r#"{"kind":"oauth"}"#, Some("https://a.example/mcp"));
-        let exchange = r#"{"kind":"exchange","client_id":"c"}"#;
+        let exchange =
+            r#"{"kind":"exchange","client_id":"c","token_url":"https://login.example/token"}"#;
         for (url, text, isolation, expected) in [
             (there, oauth, Isolation::Tenant, None),
             (
@@ -258,6 +259,12 @@ mod tests {
             ),
             (there, exchange, Isolation::Agent, None),
             (there, exchange, Isolation::Tenant, Some("isolation")),
+            (
+                there,
+                r#"{"kind":"exchange","client_id":"c"}"#,
+                Isolation::Agent,
+                Some("auth"),
+            ),
             (
                 there,
                 r#"{"kind":"oauth","issuer":"http://a.example"}"#,
