@@ -68,10 +68,16 @@ const TASKS_END: Duration = Duration::from_millis(50);
 
 impl Serve {
     pub(super) fn run(self) -> Done {
+        // Where nothing would be served, no folder is left behind.
+        let terminal = std::io::stdin().is_terminal();
+        let config = match terminal || self.listen.is_some() {
+            true => Settings::config_of_server,
+            false => Settings::config,
+        };
         let read = reading(
             self.file.is_some(),
             self.settings.clone(),
-            Settings::config_of_server,
+            config,
             self.listen,
         );
         let mut config = match &self.file {
@@ -81,7 +87,6 @@ impl Serve {
             )?,
             None => read()?,
         };
-        let terminal = std::io::stdin().is_terminal();
         // What signs in belongs on a screen, and in no file of logs.
         let is_watched = terminal && std::io::stderr().is_terminal();
         match config
