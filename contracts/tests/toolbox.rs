@@ -1,4 +1,4 @@
-//! Configurations of Toolbox become contracts, and what is not taken is told.
+//! Configurations of Toolbox become contracts, and what is not taken is reported.
 
 use weir_contracts::{form, import::toolbox};
 

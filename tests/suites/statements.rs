@@ -228,7 +228,7 @@ toolsets:
   all: [orders-of-cities, mark-paid]
 ";
 
-/// A configuration of Toolbox is translated, and what it lacks is told.
+/// A configuration of Toolbox is translated, and what it lacks is reported.
 #[tokio::test]
 async fn a_configuration_of_toolbox_is_translated_and_served() {
     let shop = Shop::sqlite("statements");

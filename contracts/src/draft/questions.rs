@@ -87,7 +87,7 @@ impl<'a> Drafter<'a> {
     /// Writes a summary, which answers a count where it is asked nothing else, or a count alone.
     fn summary(&self, filters: &[String], text: &mut String) {
         let (mut groups, measures) = (self.groups(), self.measures());
-        // A column that is called like a measure cannot be told from it.
+        // A column that is called like a measure cannot be distinguished from it.
         groups.retain(|field| !measures.contains(&field.key));
         let many = &self.noun.many;
         let rule = rule_of(filters);

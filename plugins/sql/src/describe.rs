@@ -173,7 +173,7 @@ fn prepared_as(
     };
     let rows = sql::query(&statement).map_err(|error| match error.code.as_str() {
         "unavailable" | "timeout" | "cancelled" => error,
-        // The grant or the connection lets nobody write.
+        // The grant or the connection does not allow writes.
         "denied" | "forbidden" if is_statement => error,
         // A fault of the operator's own query is not a changed source.
         _ => Error {

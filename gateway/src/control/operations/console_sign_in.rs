@@ -188,7 +188,7 @@ impl ConsoleSignIns {
     fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) {
         let mut pending = self.pending.lock();
         pending.retain(|_, pending| pending.began.elapsed() < PENDING_MAX_AGE);
-        // The oldest gives way, so that sign-ins that are begun and left keep nobody else out.
+        // The oldest is removed, so that abandoned sign-ins do not block others.
         if pending.len() >= PENDING_MAX {
             let oldest = pending.iter().min_by_key(|(_, pending)| pending.began);
             let oldest = oldest.map(|(state, _)| *state);

@@ -110,7 +110,7 @@ fn values_of_every_type_are_compared_as_such() {
         json!("Graz"),
         &[2],
     );
-    // The types need not be told by what stands around a parameter.
+    // The types need not follow from the text around a parameter.
     check(
         "sum_of > :x".replace("sum_of", "(total + 0)").as_str(),
         json!("decimal"),
