@@ -70,22 +70,20 @@ impl Serve {
     pub(super) fn run(self) -> Done {
         // Where nothing would be served, no folder is left behind.
         let terminal = std::io::stdin().is_terminal();
-        let config = match terminal || self.listen.is_some() {
+        let of_server = match terminal || self.listen.is_some() {
             true => Settings::config_of_server,
             false => Settings::config,
         };
-        let read = reading(
-            self.file.is_some(),
-            self.settings.clone(),
-            config,
-            self.listen,
-        );
+        let read = |listen| {
+            let settings = self.settings.clone();
+            reading(self.file.is_some(), settings, of_server, listen)
+        };
         let mut config = match &self.file {
             Some(file) => listening(
                 served_config(file, &self.part, &self.settings)?,
                 self.listen,
             )?,
-            None => read()?,
+            None => read(self.listen)()?,
         };
         // What signs in belongs on a screen, and in no file of logs.
         let is_watched = terminal && std::io::stderr().is_terminal();
@@ -95,9 +93,6 @@ impl Serve {
             .or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN))
         {
             Some(listen) => block_on(async {
-                config.http.listen = Some(listen);
-                let (started, reload, report) =
-                    start(config, self.served(), "serve", read, self.strict).await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| {
@@ -108,6 +103,15 @@ impl Serve {
                         anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen{admins})")
                     })?;
                 let address = listener.local_addr()?;
+                config.http.listen = Some(address);
+                // Port 0 is any free one: from here on it is this one.
+                let read = read(if listen.port() == 0 {
+                    Some(address)
+                } else {
+                    self.listen
+                });
+                let (started, reload, report) =
+                    start(config, self.served(), "serve", read, self.strict).await?;
                 let admin = started.admin(&reload).await?;
                 let snapshot = started.gateway.snapshot();
                 tracing::info!(
@@ -157,7 +161,13 @@ impl Serve {
                 if self.file.is_none() {
                     self.settings.names_something(&config, STDIO_ADVICE)?;
                 }
-                stdio(config, self.served(), Endpoint::All, read, self.strict)
+                stdio(
+                    config,
+                    self.served(),
+                    Endpoint::All,
+                    read(self.listen),
+                    self.strict,
+                )
             }
         }
     }
