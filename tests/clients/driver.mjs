@@ -3,7 +3,7 @@ export const plan = JSON.parse(process.argv[2]);
 
 export async function connect(client, Http, Stdio) {
   const [command, ...args] = plan.command ?? [];
-  const transport = plan.url ? new Http(new URL(plan.url)) : new Stdio({ command, args, env: { ...process.env } });
+  const transport = plan.url ? new Http(new URL(plan.url), { requestInit: { headers: plan.headers } }) : new Stdio({ command, args, env: { ...process.env } });
   await client.connect(transport);
   return transport;
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::place;
+use crate::{Admin, place};
 
 /// The time a start may take: compiling three adapters on a busy machine is most of it.
 const START: Duration = Duration::from_secs(120);
@@ -174,6 +174,25 @@ impl House {
     /// Serves over HTTP on a free port, and answers once it does.
     pub fn serve(&self) -> Gateway {
         Gateway::start(self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
+    }
+
+    /// Serves as a folder without `weir.toml` is served, and returns the first operator of it.
+    pub fn serve_without_config(&self) -> (Gateway, Admin) {
+        let mut command = Command::new(place::binary("weir"));
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
+            .env_remove("WEIR_CONFIG")
+            .current_dir(self.path());
+        let gateway = Gateway::start(command);
+        let written = |name: &str| {
+            let text = fs::read_to_string(self.path().join(".weir").join(name));
+            text.expect("the gateway writes it").trim().to_owned()
+        };
+        let admin = Admin {
+            url: written("admin.url"),
+            key: written("admin.token"),
+        };
+        (gateway, admin)
     }
 
     fn write_config(&self) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_tests::{Admin, House, foreign, http, place, upstream};
 
 use crate::{oauth::Issuer, sample};
@@ -183,6 +183,9 @@ fn pages_work_in_a_browser() {
         assert_eq!(code, 0, "{err}");
         key
     };
+    let empty = House::new();
+    let (_first_gateway, first) = empty.serve_without_config();
+    let given = empty.path().join("given.json");
     let runner = foreign::node_module_in("console", "@playwright/test/cli.js");
     let folder = place::cache().join("clients/console");
     let mut command: Command = foreign::node();
@@ -193,6 +196,9 @@ fn pages_work_in_a_browser() {
         .env("WEIR_CONSOLE_URL", &admin.url)
         .env("WEIR_CONSOLE_OTHER", &url)
         .env("WEIR_CONSOLE_ISSUER", &issuer.url)
+        .env("WEIR_CONSOLE_EMPTY", &first.url)
+        .env("WEIR_CONSOLE_EMPTY_KEY", &first.key)
+        .env("WEIR_CONSOLE_GIVEN", &given)
         .env("WEIR_CONSOLE_OPERATOR", admin.key.trim())
         .env("WEIR_CONSOLE_EDITOR", key("editor"))
         .env("WEIR_CONSOLE_VIEWER", key("viewer"))
@@ -204,4 +210,18 @@ fn pages_work_in_a_browser() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
+    call_as_given(&fs::read_to_string(given).expect("what a client is given"));
+}
+
+/// Calls the tool that was made in the browser, by the official client and with what the page gives for one.
+fn call_as_given(given: &str) {
+    let given: Value = serde_json::from_str(given).expect("settings of a client");
+    let server = &given["mcpServers"]["weir"];
+    let calls = json!([{"tool": "list_rooms", "arguments": {"min_seats": 10}}]);
+    let report = foreign::report(
+        foreign::node_script("typescript2.mjs"),
+        &json!({"url": server["url"], "headers": server["headers"], "mode": "auto", "calls": calls}),
+    );
+    let records = &report["calls"][0]["structured"]["records"];
+    assert_eq!(records.as_array().map(Vec::len), Some(2), "{report}");
 }

@@ -1,9 +1,9 @@
 //! Sources before there is a contract over them: what a person who makes one looks at, and puts in.
 
-use std::{process::Command, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, MariadbServer, Modern, Postgres, place};
+use weir_tests::{Admin, House, MariadbServer, Modern, Postgres};
 
 use crate::sample;
 
@@ -451,18 +451,7 @@ async fn a_file_is_put_in_whole_or_not_at_all() {
 #[tokio::test]
 async fn an_empty_folder_takes_a_file_and_serves_a_tool_of_it() {
     let house = House::new();
-    let mut command = Command::new(place::binary("weir"));
-    command
-        .args(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])
-        .env_remove("WEIR_CONFIG")
-        .current_dir(house.path());
-    let gateway = Gateway::start(command);
-    let state = house.path().join(".weir");
-    let read = |name: &str| std::fs::read_to_string(state.join(name)).expect("written");
-    let admin = Admin {
-        url: read("admin.url").trim().to_owned(),
-        key: read("admin.token").trim().to_owned(),
-    };
+    let (gateway, admin) = house.serve_without_config();
     let file = admin.request("PUT", "/v1/files/files/rooms.csv");
     let put = file
         .body("room,floor,seats\nAtlas,2,12\nBorealis,1,8\n")

@@ -293,7 +293,7 @@ function Outcome({ submitted }: { submitted: Submitted }) {
             <Link href={`/contracts/${encodeURIComponent(submitted.contract)}`}>
               {submitted.contract}@{submitted.version}
             </Link>{" "}
-            is live.
+            is live. <Link href="/try">Try it</Link>, or <Link href="/keys?make=yes">make a key</Link> for an agent.
           </p>
         )}
       </div>
