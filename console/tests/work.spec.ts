@@ -229,3 +229,19 @@ test("everything is reached by keyboard", async ({ page, request }) => {
   await page.keyboard.press("Enter");
   await expect(page.locator("main")).toBeFocused();
 });
+
+test("the figures of the page are those that Prometheus reads", async ({ page, request }) => {
+  await publishDesk(request, "figures");
+  for (let calls = 0; calls < 30; calls += 1) {
+    const { status } = await ask(request, "POST", "/v1/calls", { tool: "figures_list", agent: "caller", arguments: {} });
+    expect(status).toBe(200);
+  }
+  const metrics = await request.get("/metrics", { headers: { Authorization: `Bearer ${keyOf("operator")}` } });
+  const line = (await metrics.text()).split("\n").find((line) => line.startsWith("weir_calls_total{") && line.includes('tool="figures_list"'));
+  expect(line).toMatch(/ 30$/);
+  await signIn(page, "viewer");
+  const tools = page.getByRole("table", { name: "Tools" });
+  await expect(tools.getByRole("row", { name: /figures_list/ })).toContainText("30");
+  await ask(request, "POST", "/v1/calls", { tool: "figures_list", agent: "caller", arguments: {} });
+  await expect(tools.getByRole("row", { name: /figures_list/ })).toContainText("31");
+});

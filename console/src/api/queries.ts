@@ -132,7 +132,7 @@ export const useStats = (window: number) =>
   useQuery({
     queryKey: ["stats", window],
     queryFn: () => unwrap(api.GET("/v1/stats", { params: { query: { window } } })),
-    refetchInterval: 2_000,
+    refetchInterval: 1_000,
     placeholderData: (before) => before,
   });
 
