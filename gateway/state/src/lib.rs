@@ -5,18 +5,17 @@
 //! it read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these
 //! numbers ([`State::changes`]) says when to look again.
 //!
-//! The interface names no engine: rows and words are plain data, and what speaks to the database is in `sqlite`. Another
-//! engine is a folder beside it with files of the same names.
+//! The interface names no engine: rows and words are plain data, and what speaks to the database is in `state`.
 
 mod legacy;
 mod rows;
-mod sqlite;
+mod state;
 mod words;
 
 use std::path::PathBuf;
 
 pub use rows::*;
-pub use sqlite::{FILE, LiveChange, State};
+pub use state::{FILE, LiveChange, State};
 pub use words::{
     BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SecretPurpose, SessionKind,
 };
