@@ -1,21 +1,31 @@
 //! Stores what a gateway remembers: contract versions and drafts, keys of agents and admins, accounts at other servers, the gateway's own secrets,
-//! recorded shapes, and which builds of plugins may run. It is one SQLite file that several processes share.
+//! recorded shapes, and which builds of plugins may run. It is one SQLite file that the processes of one machine share, or a
+//! PostgreSQL database that those of several machines do.
 //!
 //! Rows in, rows out: what an artifact, a report or an access list says is for others to read. A change that rests on what
 //! it read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these
 //! numbers ([`State::changes`]) says when to look again.
 //!
-//! The interface names no engine: rows and words are plain data, and what speaks to the database is in `state`.
+//! The interface names no engine. What the state is asked is in `state`, with one text for each statement, and `engine` runs it;
+//! what only one engine has (how it is opened, its tables, how it says that something changed) is in `sqlite` and
+//! `postgresql`, and the server of the latter is in `server`.
 
+mod columns;
+mod engine;
 mod legacy;
+mod postgresql;
 mod rows;
+mod server;
+mod sqlite;
 mod state;
 mod words;
 
 use std::path::PathBuf;
 
 pub use rows::*;
-pub use state::{FILE, LiveChange, State};
+pub use server::ServerAddress;
+pub use sqlite::FILE;
+pub use state::{FeedPart, LiveChange, State};
 pub use words::{
     BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SecretPurpose, SessionKind,
 };
@@ -32,6 +42,19 @@ pub enum StateError {
         path: PathBuf,
         error: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error("the state in {address}: {why}")]
+    Connect { address: String, why: String },
+    /// The server with the state does not answer.
+    #[error(
+        "the database of the state cannot be reached: {0}; what is served stays as it is, and changes have to wait until it answers"
+    )]
+    Unreachable(String),
     #[error("the state: {0}")]
     Database(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<sqlx::Error> for StateError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(Box::new(error))
+    }
 }

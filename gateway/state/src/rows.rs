@@ -325,3 +325,49 @@ pub struct ConnectRow {
     pub sealed: Vec<u8>,
     pub expires_ms: i64,
 }
+
+/// A process that shares a state in PostgreSQL with others, as it makes itself known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNode {
+    /// It is another one with each start.
+    pub id: String,
+    /// The name of the machine.
+    pub name: String,
+    pub version: String,
+    /// The formats of artifacts that it can read, with a comma between two.
+    pub formats: String,
+    /// The digest of its configuration.
+    pub configuration: String,
+    /// The time for which it serves what it knows without the database.
+    pub stale_ms: i64,
+}
+
+/// A node as the database knows it. Times are the database's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    pub id: String,
+    pub name: String,
+    pub version: String,
+    pub formats: String,
+    pub configuration: String,
+    pub started_ms: i64,
+    /// The end of its lease.
+    pub lease_ms: i64,
+    pub stale_ms: i64,
+    /// The number of the last change that it has taken over.
+    pub seen: i64,
+    /// The time of this answer.
+    pub now_ms: i64,
+}
+
+impl NodeRow {
+    /// Returns `true` while its lease lasts.
+    pub fn is_live(&self) -> bool {
+        self.lease_ms > self.now_ms
+    }
+
+    /// Returns the time by which it has stopped, if it does not reach the database any more.
+    pub fn stops_ms(&self) -> i64 {
+        self.lease_ms.saturating_add(self.stale_ms)
+    }
+}

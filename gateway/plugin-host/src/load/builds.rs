@@ -85,13 +85,12 @@ impl BuildStore {
         };
         let builds = state.kept_builds(plugin, definitions).await;
         let builds = builds.map_err(unusable)?;
-        Ok(builds
-            .into_iter()
-            .map(|build| {
-                let path = state.content(&build.digest, build.kind);
-                (build, path)
-            })
-            .collect())
+        let mut files = Vec::with_capacity(builds.len());
+        for build in builds {
+            let path = state.fetch_content(&build).await.map_err(unusable)?;
+            files.push((build, path));
+        }
+        Ok(files)
     }
 
     /// Notes that a kept build is used, so that others make room before it.

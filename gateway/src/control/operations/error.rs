@@ -99,7 +99,8 @@ impl From<StateError> for OperationError {
                 Self::new(FailureKind::Conflict, format!("{error}: read it again"))
             }
             StateError::Unknown(_) => Self::new(FailureKind::NotFound, error.to_string()),
-            StateError::Open { .. } | StateError::Database(_) => {
+            StateError::Unreachable(_) => Self::unavailable(error.to_string()),
+            StateError::Open { .. } | StateError::Connect { .. } | StateError::Database(_) => {
                 tracing::error!(%error, "an admin request failed");
                 Self::unavailable("the state cannot be used now")
             }

@@ -1,8 +1,12 @@
 //! Accounts of callers at other servers, the clients that are registered there, and links that lead to a sign-in. What is
 //! secret comes and goes sealed.
 
-use super::{State, columns::from_row};
-use crate::{AccountRow, ConnectKind, ConnectRow, StateError};
+use super::State;
+use crate::{
+    AccountRow, ConnectKind, ConnectRow, StateError,
+    columns::from_row,
+    engine::{StateChange, sql},
+};
 
 /// The links of one kind that one owner has for one server. The one that ends first makes room.
 const LINKS_MAX: i64 = 16;
@@ -36,34 +40,31 @@ impl State {
         upstream: &str,
         owner: &str,
     ) -> Result<Option<AccountRow>, StateError> {
-        let query = "SELECT * FROM accounts WHERE upstream = ? AND owner = ?";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM accounts WHERE upstream = $1 AND owner = $2";
+        sql(query)
             .bind(upstream)
             .bind(owner)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Returns the accounts at one server, or at all.
     pub async fn accounts(&self, upstream: Option<&str>) -> Result<Vec<AccountRow>, StateError> {
-        let query = "SELECT * FROM accounts WHERE ?1 IS NULL OR upstream = ?1 ORDER BY upstream, label, number";
-        Ok(sqlx::query_as(query)
-            .bind(upstream)
-            .fetch_all(&self.pool)
-            .await?)
+        let query = "SELECT * FROM accounts WHERE $1 IS NULL OR upstream = $1 ORDER BY upstream, label, number";
+        sql(query).bind(upstream).fetch_all(&self.engine).await
     }
 
     /// Keeps an account in the place of the one that the owner had. It gets a number that none had before.
     pub async fn keep_account(&self, account: &AccountRow) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        sqlx::query("DELETE FROM accounts WHERE upstream = ? AND owner = ?")
+        sql("DELETE FROM accounts WHERE upstream = $1 AND owner = $2")
             .bind(&account.upstream)
             .bind(&account.owner)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         let insert = "INSERT INTO accounts (upstream, owner, label, server, issuer, sealed, version, renewing_until_ms, \
-            created_ms, renewed_ms) VALUES (?, ?, ?, ?, ?, ?, 1, 0, ?, ?)";
-        sqlx::query(insert)
+            created_ms, renewed_ms) VALUES ($1, $2, $3, $4, $5, $6, 1, 0, $7, $8)";
+        sql(insert)
             .bind(&account.upstream)
             .bind(&account.owner)
             .bind(&account.label)
@@ -72,7 +73,7 @@ impl State {
             .bind(&account.sealed)
             .bind(account.created_ms)
             .bind(account.renewed_ms)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         change.commit().await?;
         Ok(())
@@ -85,15 +86,15 @@ impl State {
         now_ms: i64,
         until_ms: i64,
     ) -> Result<bool, StateError> {
-        let query = "UPDATE accounts SET renewing_until_ms = ? WHERE number = ? AND version = ? AND renewing_until_ms <= ?";
-        let done = sqlx::query(query)
+        let query = "UPDATE accounts SET renewing_until_ms = $1 WHERE number = $2 AND version = $3 AND renewing_until_ms <= $4";
+        let done = sql(query)
             .bind(until_ms)
             .bind(account.number)
             .bind(account.version)
             .bind(now_ms)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 
     /// Ends a renewal: with other tokens, or without. Returns `false` if the account is another one by now.
@@ -103,16 +104,16 @@ impl State {
         sealed: Option<&[u8]>,
         now_ms: i64,
     ) -> Result<bool, StateError> {
-        let query = "UPDATE accounts SET renewing_until_ms = 0, version = version + (?1 IS NOT NULL), \
-            renewed_ms = iif(?1 IS NULL, renewed_ms, ?2), sealed = coalesce(?1, sealed) WHERE number = ?3 AND version = ?4";
-        let done = sqlx::query(query)
+        let query = "UPDATE accounts SET renewing_until_ms = 0, version = version + CASE WHEN $1 IS NULL THEN 0 ELSE 1 END, \
+            renewed_ms = CASE WHEN $1 IS NULL THEN renewed_ms ELSE $2 END, sealed = coalesce($1, sealed) WHERE number = $3 AND version = $4";
+        let done = sql(query)
             .bind(sealed)
             .bind(now_ms)
             .bind(account.number)
             .bind(account.version)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 
     /// Removes an account; with `version` only while its tokens are of that version. Returns it, if it was there.
@@ -122,12 +123,15 @@ impl State {
         version: Option<i64>,
     ) -> Result<Option<AccountRow>, StateError> {
         let query =
-            "DELETE FROM accounts WHERE number = ?1 AND (?2 IS NULL OR version = ?2) RETURNING *";
-        Ok(sqlx::query_as(query)
+            "DELETE FROM accounts WHERE number = $1 AND ($2 IS NULL OR version = $2) RETURNING *";
+        let mut change = self.change().await?;
+        let removed = sql(query)
             .bind(number)
             .bind(version)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&mut change)
+            .await?;
+        change.commit().await?;
+        Ok(removed)
     }
 
     /// Returns the sealed client that is registered at an issuer.
@@ -136,12 +140,12 @@ impl State {
         issuer: &str,
         redirect: &str,
     ) -> Result<Option<Vec<u8>>, StateError> {
-        let query = "SELECT sealed FROM oauth_clients WHERE issuer = ? AND redirect = ?";
-        Ok(sqlx::query_scalar(query)
+        let query = "SELECT sealed FROM oauth_clients WHERE issuer = $1 AND redirect = $2";
+        sql(query)
             .bind(issuer)
             .bind(redirect)
-            .fetch_optional(&self.pool)
-            .await?)
+            .find_value(&self.engine)
+            .await
     }
 
     /// Keeps a client, or forgets the one that is kept.
@@ -153,23 +157,24 @@ impl State {
     ) -> Result<(), StateError> {
         let query = match sealed {
             Some(_) => {
-                "INSERT OR REPLACE INTO oauth_clients (issuer, redirect, sealed) VALUES (?, ?, ?)"
+                "INSERT INTO oauth_clients (issuer, redirect, sealed) VALUES ($1, $2, $3) \
+                 ON CONFLICT (issuer, redirect) DO UPDATE SET sealed = excluded.sealed"
             }
-            None => "DELETE FROM oauth_clients WHERE issuer = ? AND redirect = ? AND ? IS NULL",
+            None => "DELETE FROM oauth_clients WHERE issuer = $1 AND redirect = $2 AND $3 IS NULL",
         };
-        sqlx::query(query)
+        sql(query)
             .bind(issuer)
             .bind(redirect)
             .bind(sealed)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
         Ok(())
     }
 
     /// Forgets every client that is registered at an issuer: the next sign-in registers another one.
     pub async fn forget_oauth_clients(&self, issuer: &str) -> Result<(), StateError> {
-        let query = "DELETE FROM oauth_clients WHERE issuer = ?";
-        sqlx::query(query).bind(issuer).execute(&self.pool).await?;
+        let query = "DELETE FROM oauth_clients WHERE issuer = $1";
+        sql(query).bind(issuer).execute(&self.engine).await?;
         Ok(())
     }
 
@@ -188,13 +193,13 @@ impl State {
         kind: ConnectKind,
         now_ms: i64,
     ) -> Result<Option<ConnectRow>, StateError> {
-        let query = "SELECT * FROM connect_links WHERE hash = ? AND kind = ? AND expires_ms > ?";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM connect_links WHERE hash = $1 AND kind = $2 AND expires_ms > $3";
+        sql(query)
             .bind(hash)
             .bind(kind)
             .bind(now_ms)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Takes a link that has not ended, and puts another one in its place, if there is one. Of several that take it at once,
@@ -206,12 +211,12 @@ impl State {
         now_ms: i64,
     ) -> Result<bool, StateError> {
         let mut change = self.change().await?;
-        let done = sqlx::query("DELETE FROM connect_links WHERE hash = ? AND expires_ms > ?")
+        let done = sql("DELETE FROM connect_links WHERE hash = $1 AND expires_ms > $2")
             .bind(hash)
             .bind(now_ms)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             return Ok(false);
         }
         if let Some(next) = next {
@@ -223,26 +228,27 @@ impl State {
 }
 
 async fn add_link(
-    change: &mut sqlx::Transaction<'static, sqlx::Sqlite>,
+    change: &mut StateChange,
     link: &ConnectRow,
     now_ms: i64,
 ) -> Result<(), StateError> {
-    sqlx::query("DELETE FROM connect_links WHERE expires_ms <= ?")
+    sql("DELETE FROM connect_links WHERE expires_ms <= $1")
         .bind(now_ms)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
-    let beyond = "DELETE FROM connect_links WHERE hash IN (SELECT hash FROM connect_links WHERE upstream = ? AND owner = ? \
-        AND kind = ? ORDER BY expires_ms DESC LIMIT -1 OFFSET ?)";
-    sqlx::query(beyond)
+    let beyond = "DELETE FROM connect_links WHERE upstream = $1 AND owner = $2 AND kind = $3 AND hash NOT IN \
+        (SELECT hash FROM connect_links WHERE upstream = $1 AND owner = $2 AND kind = $3 \
+        ORDER BY expires_ms DESC LIMIT $4)";
+    sql(beyond)
         .bind(&link.upstream)
         .bind(&link.owner)
         .bind(link.kind)
         .bind(LINKS_MAX - 1)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     let insert = "INSERT INTO connect_links (hash, kind, upstream, owner, label, sealed, expires_ms) \
-        VALUES (?, ?, ?, ?, ?, ?, ?)";
-    sqlx::query(insert)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    sql(insert)
         .bind(&link.hash)
         .bind(link.kind)
         .bind(&link.upstream)
@@ -250,7 +256,7 @@ async fn add_link(
         .bind(&link.label)
         .bind(&link.sealed)
         .bind(link.expires_ms)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     Ok(())
 }

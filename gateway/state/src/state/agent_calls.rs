@@ -1,7 +1,7 @@
 //! Stores the calls of agents that have a quota, counted by the day.
 
-use super::{State, columns::from_row};
-use crate::{AgentCallsRow, AgentTotalsRow, StateError};
+use super::State;
+use crate::{AgentCallsRow, AgentTotalsRow, StateError, columns::from_row, engine::sql};
 
 /// Days that are kept: those of a month, and of the one before.
 const DAYS_KEPT: i64 = 62;
@@ -25,31 +25,31 @@ impl State {
         let mut change = self.change().await?;
         let mut totals = Vec::with_capacity(rows.len());
         for row in rows {
-            let add = "INSERT INTO agent_calls (tenant, agent, day, calls) VALUES (?, ?, ?, ?) \
-                       ON CONFLICT (tenant, agent, day) DO UPDATE SET calls = calls + excluded.calls";
-            sqlx::query(add)
+            let add = "INSERT INTO agent_calls (tenant, agent, day, calls) VALUES ($1, $2, $3, $4) \
+                       ON CONFLICT (tenant, agent, day) DO UPDATE SET calls = agent_calls.calls + excluded.calls";
+            sql(add)
                 .bind(&row.tenant)
                 .bind(&row.agent)
                 .bind(row.day)
                 .bind(row.calls)
-                .execute(&mut *change)
+                .execute(&mut change)
                 .await?;
-            let sum = "SELECT tenant, agent, coalesce(sum(calls) FILTER (WHERE day = ?), 0) AS calls_day, \
-                       coalesce(sum(calls), 0) AS calls_month \
-                       FROM agent_calls WHERE tenant = ? AND agent = ? AND day >= ? GROUP BY tenant, agent";
-            let total = sqlx::query_as(sum)
+            let sum = "SELECT tenant, agent, CAST(coalesce(sum(calls) FILTER (WHERE day = $1), 0) AS BIGINT) AS calls_day, \
+                       CAST(coalesce(sum(calls), 0) AS BIGINT) AS calls_month \
+                       FROM agent_calls WHERE tenant = $2 AND agent = $3 AND day >= $4 GROUP BY tenant, agent";
+            let total = sql(sum)
                 .bind(day)
                 .bind(&row.tenant)
                 .bind(&row.agent)
                 .bind(month_start)
-                .fetch_optional(&mut *change)
+                .fetch_optional(&mut change)
                 .await?;
             totals.extend(total);
-            sqlx::query("DELETE FROM agent_calls WHERE tenant = ? AND agent = ? AND day < ?")
+            sql("DELETE FROM agent_calls WHERE tenant = $1 AND agent = $2 AND day < $3")
                 .bind(&row.tenant)
                 .bind(&row.agent)
                 .bind(day - DAYS_KEPT)
-                .execute(&mut *change)
+                .execute(&mut change)
                 .await?;
         }
         change.commit().await?;
@@ -63,12 +63,12 @@ impl State {
         day: i64,
         month_start: i64,
     ) -> Result<Vec<AgentTotalsRow>, StateError> {
-        let sum = "SELECT tenant, agent, coalesce(sum(calls) FILTER (WHERE day = ?), 0) AS calls_day, \
-                   sum(calls) AS calls_month FROM agent_calls WHERE day >= ? GROUP BY tenant, agent";
-        Ok(sqlx::query_as(sum)
+        let sum = "SELECT tenant, agent, CAST(coalesce(sum(calls) FILTER (WHERE day = $1), 0) AS BIGINT) AS calls_day, \
+                   CAST(sum(calls) AS BIGINT) AS calls_month FROM agent_calls WHERE day >= $2 GROUP BY tenant, agent";
+        sql(sum)
             .bind(day)
             .bind(month_start)
-            .fetch_all(&self.pool)
-            .await?)
+            .fetch_all(&self.engine)
+            .await
     }
 }

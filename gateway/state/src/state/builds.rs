@@ -1,15 +1,17 @@
 //! Builds of plugins: which were accepted, and those that are kept to be run again. The content of a kept build is a file
-//! beside the database, named by its digest.
+//! beside the database, named by its digest; where several machines share the state, it is in the database too.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use sqlx::{Sqlite, Transaction};
-
-use super::{State, columns::from_row};
-use crate::{AcceptedBuildRow, BuildKind, KeptBuildRow, NewBuild, StateError};
+use super::State;
+use crate::{
+    AcceptedBuildRow, BuildKind, KeptBuildRow, NewBuild, StateError,
+    columns::from_row,
+    engine::{StateChange, StateEngine, sql},
+};
 
 /// Accepted builds of one plugin that are remembered. Going back to one of them needs no one's consent.
 const ACCEPTED_MAX: u32 = 32;
@@ -40,17 +42,14 @@ from_row!(KeptBuildRow {
 impl State {
     /// Returns the accepted builds of one plugin, the newest last.
     pub async fn accepted_builds(&self, plugin: &str) -> Result<Vec<AcceptedBuildRow>, StateError> {
-        let query = "SELECT * FROM accepted_builds WHERE plugin = ? ORDER BY change";
-        Ok(sqlx::query_as(query)
-            .bind(plugin)
-            .fetch_all(&self.pool)
-            .await?)
+        let query = "SELECT * FROM accepted_builds WHERE plugin = $1 ORDER BY change";
+        sql(query).bind(plugin).fetch_all(&self.engine).await
     }
 
     /// Returns the number of the last change of accepted builds: another number says that something was accepted.
     pub async fn last_acceptance(&self) -> Result<i64, StateError> {
         let query = "SELECT coalesce(max(change), 0) FROM accepted_builds";
-        Ok(sqlx::query_scalar(query).fetch_one(&self.pool).await?)
+        sql(query).fetch_value(&self.engine).await
     }
 
     /// Makes a build the newest accepted one of its plugin. The one that is it already stays as it is.
@@ -62,32 +61,29 @@ impl State {
         at_ms: i64,
     ) -> Result<(), StateError> {
         let newest =
-            "SELECT digest FROM accepted_builds WHERE plugin = ? ORDER BY change DESC LIMIT 1";
-        let newest: Option<String> = sqlx::query_scalar(newest)
-            .bind(plugin)
-            .fetch_optional(&self.pool)
-            .await?;
+            "SELECT digest FROM accepted_builds WHERE plugin = $1 ORDER BY change DESC LIMIT 1";
+        let newest: Option<String> = sql(newest).bind(plugin).find_value(&self.engine).await?;
         if newest.is_some_and(|newest| newest == digest) {
             return Ok(());
         }
         let mut change = self.change().await?;
-        sqlx::query(
-            "INSERT INTO accepted_builds (plugin, digest, accepted_ms, accepted_by) VALUES (?, ?, ?, ?) \
+        sql(
+            "INSERT INTO accepted_builds (plugin, digest, accepted_ms, accepted_by) VALUES ($1, $2, $3, $4) \
              ON CONFLICT (plugin, digest) DO UPDATE \
-             SET accepted_ms = excluded.accepted_ms, accepted_by = coalesce(excluded.accepted_by, accepted_by)",
+             SET accepted_ms = excluded.accepted_ms, accepted_by = coalesce(excluded.accepted_by, accepted_builds.accepted_by)",
         )
         .bind(plugin)
         .bind(digest)
         .bind(at_ms)
         .bind(by)
-        .execute(&mut *change)
+        .execute(&mut change)
         .await?;
-        let beyond = "DELETE FROM accepted_builds WHERE plugin = ?1 AND digest IN (SELECT digest FROM accepted_builds \
-                      WHERE plugin = ?1 ORDER BY change DESC LIMIT -1 OFFSET ?2)";
-        sqlx::query(beyond)
+        let beyond = "DELETE FROM accepted_builds WHERE plugin = $1 AND digest NOT IN (SELECT digest FROM accepted_builds \
+                      WHERE plugin = $1 ORDER BY change DESC LIMIT $2)";
+        sql(beyond)
             .bind(plugin)
             .bind(ACCEPTED_MAX)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         change.commit().await?;
         Ok(())
@@ -109,6 +105,9 @@ impl State {
             used_ms: build.at_ms,
         };
         keep(&mut change, &row).await?;
+        if let StateChange::Postgresql(_) = change {
+            share_content(&mut change, &build).await?;
+        }
         self.drop_unused(&mut change, &row).await?;
         change.commit().await?;
         if !path.exists() {
@@ -123,30 +122,55 @@ impl State {
         plugin: &str,
         definitions: &str,
     ) -> Result<Vec<KeptBuildRow>, StateError> {
-        let query = "SELECT * FROM kept_builds WHERE plugin = ? AND definitions = ? ORDER BY used_ms DESC, rowid DESC";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM kept_builds WHERE plugin = $1 AND definitions = $2 ORDER BY used_ms DESC, digest";
+        sql(query)
             .bind(plugin)
             .bind(definitions)
-            .fetch_all(&self.pool)
-            .await?)
+            .fetch_all(&self.engine)
+            .await
     }
 
     /// Notes that a kept build is used, so that others go before it.
     pub async fn use_build(&self, build: &KeptBuildRow, at_ms: i64) -> Result<(), StateError> {
-        let update = "UPDATE kept_builds SET used_ms = ? WHERE plugin = ? AND definitions = ? AND digest = ?";
-        sqlx::query(update)
+        let update = "UPDATE kept_builds SET used_ms = $1 WHERE plugin = $2 AND definitions = $3 AND digest = $4";
+        sql(update)
             .bind(at_ms)
             .bind(&build.plugin)
             .bind(&build.definitions)
             .bind(&build.digest)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
         Ok(())
     }
 
+    /// Returns the file with the content of a kept build. Where another node has kept it, it is fetched from the database
+    /// first.
+    pub async fn fetch_content(&self, build: &KeptBuildRow) -> Result<PathBuf, StateError> {
+        let path = self.content(&build.digest, build.kind);
+        if matches!(self.engine, StateEngine::Sqlite(_)) || path.exists() {
+            return Ok(path);
+        }
+        let query = "SELECT bytes, signature FROM build_contents WHERE digest = $1 AND kind = $2";
+        let query = sql(query).bind(&build.digest).bind(build.kind);
+        let content: Option<(Vec<u8>, Option<String>)> = query.fetch_optional(&self.engine).await?;
+        if let Some((bytes, signature)) = content {
+            let build = NewBuild {
+                plugin: build.plugin.clone(),
+                definitions: build.definitions.clone(),
+                digest: build.digest.clone(),
+                kind: build.kind,
+                bytes,
+                signature,
+                at_ms: build.used_ms,
+            };
+            write_content(path.clone(), build).await?;
+        }
+        Ok(path)
+    }
+
     /// Returns the file with the content of a build. Its signature is beside it, if it has one.
     pub fn content(&self, digest: &str, kind: BuildKind) -> PathBuf {
-        let folder = self.path.with_file_name(CONTENT);
+        let folder = self.folder.join(CONTENT);
         folder.join(format!("{digest}.{kind}"))
     }
 
@@ -154,29 +178,37 @@ impl State {
     /// held, so that none is added meanwhile.
     async fn drop_unused(
         &self,
-        change: &mut Transaction<'static, Sqlite>,
+        change: &mut StateChange,
         new: &KeptBuildRow,
     ) -> Result<(), StateError> {
-        let beyond = "DELETE FROM kept_builds WHERE rowid IN (SELECT rowid FROM kept_builds WHERE plugin = ? \
-                      ORDER BY (definitions = ? AND digest = ?) DESC, used_ms DESC, rowid DESC LIMIT -1 OFFSET ?) RETURNING digest, kind";
-        let dropped: Vec<(String, BuildKind)> = sqlx::query_as(beyond)
+        let beyond = "DELETE FROM kept_builds WHERE plugin = $1 AND (definitions, digest) NOT IN (SELECT definitions, digest \
+                      FROM kept_builds WHERE plugin = $1 ORDER BY (definitions = $2 AND digest = $3) DESC, used_ms DESC, digest \
+                      LIMIT $4) RETURNING digest, kind";
+        let dropped: Vec<(String, BuildKind)> = sql(beyond)
             .bind(&new.plugin)
             .bind(&new.definitions)
             .bind(&new.digest)
             .bind(KEPT_MAX)
-            .fetch_all(&mut **change)
+            .fetch_all(&mut *change)
             .await?;
         for (digest, kind) in dropped {
-            let query = "SELECT EXISTS (SELECT 1 FROM kept_builds WHERE digest = ? AND kind = ?)";
-            let named: bool = sqlx::query_scalar(query)
+            let query = "SELECT EXISTS (SELECT 1 FROM kept_builds WHERE digest = $1 AND kind = $2)";
+            let named: bool = sql(query)
                 .bind(&digest)
                 .bind(kind)
-                .fetch_one(&mut **change)
+                .fetch_value(&mut *change)
                 .await?;
             if !named {
+                if let StateChange::Postgresql(_) = change {
+                    let delete = "DELETE FROM build_contents WHERE digest = $1 AND kind = $2";
+                    let delete = sql(delete).bind(&digest).bind(kind);
+                    delete.execute(&mut *change).await?;
+                }
                 let path = self.content(&digest, kind);
                 let _ = fs::remove_file(signature(&path)); // most have none
-                if let Err(error) = fs::remove_file(&path) {
+                if let Err(error) = fs::remove_file(&path)
+                    && error.kind() != io::ErrorKind::NotFound
+                {
                     tracing::warn!(path = %path.display(), %error, "a build that is no longer kept stays");
                 }
             }
@@ -186,32 +218,30 @@ impl State {
 }
 
 /// Accepts those that are not accepted yet, in this order.
-pub(super) async fn accept_all(
-    change: &mut Transaction<'static, Sqlite>,
+pub(crate) async fn accept_all(
+    change: &mut StateChange,
     plugin: &str,
     digests: &[String],
     at_ms: i64,
 ) -> Result<(), StateError> {
     for digest in digests {
-        let insert = "INSERT INTO accepted_builds (plugin, digest, accepted_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
-        sqlx::query(insert)
+        let insert = "INSERT INTO accepted_builds (plugin, digest, accepted_ms) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+        sql(insert)
             .bind(plugin)
             .bind(digest)
             .bind(at_ms)
-            .execute(&mut **change)
+            .execute(&mut *change)
             .await?;
     }
     Ok(())
 }
 
 /// Adds a row, or its newer use.
-pub(super) async fn keep(
-    change: &mut Transaction<'static, Sqlite>,
-    build: &KeptBuildRow,
-) -> Result<(), StateError> {
-    sqlx::query(
-        "INSERT INTO kept_builds (plugin, definitions, digest, kind, size, used_ms) VALUES (?, ?, ?, ?, ?, ?) \
-         ON CONFLICT DO UPDATE SET used_ms = max(used_ms, excluded.used_ms)",
+pub(crate) async fn keep(change: &mut StateChange, build: &KeptBuildRow) -> Result<(), StateError> {
+    sql(
+        "INSERT INTO kept_builds (plugin, definitions, digest, kind, size, used_ms) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT (plugin, definitions, digest) DO UPDATE SET used_ms = excluded.used_ms \
+         WHERE kept_builds.used_ms < excluded.used_ms",
     )
     .bind(&build.plugin)
     .bind(&build.definitions)
@@ -219,8 +249,22 @@ pub(super) async fn keep(
     .bind(build.kind)
     .bind(build.size)
     .bind(build.used_ms)
-    .execute(&mut **change)
+    .execute(&mut *change)
     .await?;
+    Ok(())
+}
+
+/// Keeps the content where other nodes find it.
+async fn share_content(change: &mut StateChange, build: &NewBuild) -> Result<(), StateError> {
+    let insert = "INSERT INTO build_contents (digest, kind, bytes, signature) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (digest, kind) DO UPDATE SET signature = coalesce(excluded.signature, build_contents.signature)";
+    sql(insert)
+        .bind(&build.digest)
+        .bind(build.kind)
+        .bind(&build.bytes)
+        .bind(&build.signature)
+        .execute(change)
+        .await?;
     Ok(())
 }
 

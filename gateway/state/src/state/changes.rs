@@ -7,7 +7,11 @@ use tokio::sync::watch;
 use weir_watch::{LookPace, Place, Watcher};
 
 use super::State;
-use crate::StateError;
+use crate::{
+    StateError,
+    engine::{StateEngine, sql},
+    server::ServerPace,
+};
 
 /// The time between two looks for changes while something is written. Another process has 50 ms until a key that was revoked
 /// works nowhere, and takes the change over within them.
@@ -30,10 +34,9 @@ impl Default for Changes {
 impl State {
     /// Returns the number of the last change, by whichever process.
     pub async fn generation(&self) -> Result<i64, StateError> {
-        let (generation,) = sqlx::query_as("SELECT n FROM generation")
-            .fetch_one(&self.pool)
-            .await?;
-        Ok(generation)
+        sql("SELECT n FROM generation")
+            .fetch_value(&self.engine)
+            .await
     }
 
     /// Returns the feed: the number of the last change. It moves while [`follow`](Self::follow) runs.
@@ -46,7 +49,7 @@ impl State {
         let mut pace = self.pace(watcher);
         let mut failing = false;
         loop {
-            match self.generation().await {
+            match self.look().await {
                 Ok(now) => {
                     failing = false;
                     let changes = &self.changes.0;
@@ -60,16 +63,38 @@ impl State {
                     tokio::time::sleep(RETRY).await;
                 }
             }
-            pace.next_look().await;
+            tokio::select! {
+                () = pace.next_look() => {}
+                () = self.node.moved.notified(), if self.node_id().is_some() => {}
+            }
         }
     }
 
-    /// A change is written to the log beside the database first.
-    fn pace(&self, watcher: &Watcher) -> LookPace {
-        let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        watcher.pace(
-            LOOK_INTERVAL,
-            vec![Place::file(&self.path), Place::file(&real)],
-        )
+    fn pace(&self, watcher: &Watcher) -> FeedPace {
+        match &self.engine {
+            // A change is written to the log beside the database first.
+            StateEngine::Sqlite(_) => {
+                let path = self.path();
+                let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+                let places = vec![Place::file(&path), Place::file(&real)];
+                FeedPace::File(watcher.pace(LOOK_INTERVAL, places))
+            }
+            StateEngine::Postgresql(pool) => FeedPace::Server(ServerPace::new(pool.clone())),
+        }
+    }
+}
+
+/// Says when to look for changes.
+enum FeedPace {
+    File(LookPace),
+    Server(ServerPace),
+}
+
+impl FeedPace {
+    async fn next_look(&mut self) {
+        match self {
+            Self::File(pace) => pace.next_look().await,
+            Self::Server(pace) => pace.next_look().await,
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Contract versions, and which of them is live.
 
-use sqlx::{Sqlite, Transaction};
-
-use super::{State, columns::from_row};
-use crate::{ContractRow, Live, Source, StateError, VersionHead, VersionRow};
+use super::State;
+use crate::{
+    ContractRow, Live, Source, StateError, VersionHead, VersionRow,
+    columns::from_row,
+    engine::{StateChange, sql},
+};
 
 from_row!(ContractRow {
     name,
@@ -46,11 +48,11 @@ from_row!(VersionHead {
 
 /// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
 /// ends; nothing has happened where it is dropped.
-pub struct LiveChange(Transaction<'static, Sqlite>);
+pub struct LiveChange(StateChange);
 
 const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
 const LIVE_OF: &str = "SELECT name, origin, owner, version, revision, artifact, source \
-                       FROM contracts JOIN versions ON contract = name AND version = live WHERE name = ?";
+                       FROM contracts JOIN versions ON contract = name AND version = live WHERE name = $1";
 
 impl State {
     /// Begins a change of which versions are live.
@@ -62,15 +64,15 @@ impl State {
     pub async fn live(&self) -> Result<Vec<Live>, StateError> {
         let query = "SELECT name, origin, owner, version, revision, artifact, source \
                      FROM contracts JOIN versions ON contract = name AND version = live ORDER BY name";
-        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+        sql(query).fetch_all(&self.engine).await
     }
 
     /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
-        Ok(sqlx::query_as(LIVE_OF)
+        sql(LIVE_OF)
             .bind(contract)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
@@ -81,29 +83,26 @@ impl State {
         from: Option<&str>,
         owner: &str,
     ) -> Result<bool, StateError> {
-        let update = "UPDATE contracts SET owner = ? WHERE name = ? AND owner IS ? \
+        let update = "UPDATE contracts SET owner = $1 WHERE name = $2 AND owner IS NOT DISTINCT FROM $3 \
                       AND origin IN ('file', 'upstream')";
-        let done = sqlx::query(update)
+        let done = sql(update)
             .bind(owner)
             .bind(contract)
             .bind(from)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        Ok(done.rows_affected() == 1)
+        Ok(done == 1)
     }
 
     /// Returns which versions are live, without their texts: cheap enough to ask twice a second.
     pub async fn heads(&self) -> Result<Vec<ContractRow>, StateError> {
-        Ok(sqlx::query_as(HEADS).fetch_all(&self.pool).await?)
+        sql(HEADS).fetch_all(&self.engine).await
     }
 
     /// Returns the row of one contract; `None` if the name was never used.
     pub async fn head(&self, contract: &str) -> Result<Option<ContractRow>, StateError> {
-        let query = "SELECT * FROM contracts WHERE name = ?";
-        Ok(sqlx::query_as(query)
-            .bind(contract)
-            .fetch_optional(&self.pool)
-            .await?)
+        let query = "SELECT * FROM contracts WHERE name = $1";
+        sql(query).bind(contract).fetch_optional(&self.engine).await
     }
 
     /// Forgets the rollback of a contract whose file no longer is what someone went back from.
@@ -116,32 +115,23 @@ impl State {
         {
             return Ok(());
         }
-        let update = "UPDATE contracts SET rolled_back = NULL WHERE name = ?";
-        sqlx::query(update)
-            .bind(contract)
-            .execute(&self.pool)
-            .await?;
+        let update = "UPDATE contracts SET rolled_back = NULL WHERE name = $1";
+        sql(update).bind(contract).execute(&self.engine).await?;
         Ok(())
     }
 
     /// Returns the versions of one contract without their texts, oldest first; none if the name was never used.
     pub async fn versions(&self, contract: &str) -> Result<Vec<VersionHead>, StateError> {
-        let query = "SELECT version, class, fingerprint, published_ms, published_by FROM versions WHERE contract = ? \
+        let query = "SELECT version, class, fingerprint, published_ms, published_by FROM versions WHERE contract = $1 \
                      ORDER BY published_ms, version";
-        Ok(sqlx::query_as(query)
-            .bind(contract)
-            .fetch_all(&self.pool)
-            .await?)
+        sql(query).bind(contract).fetch_all(&self.engine).await
     }
 
-    /// Returns the numbers of all versions of one contract, in no order; none if the name was never used. SQLite has them in
-    /// the key of the table, so that no text is read for them.
+    /// Returns the numbers of all versions of one contract, in no order; none if the name was never used. They are in the key
+    /// of the table, so that no text is read for them.
     pub async fn version_numbers(&self, contract: &str) -> Result<Vec<String>, StateError> {
-        let query = "SELECT version FROM versions WHERE contract = ?";
-        Ok(sqlx::query_scalar(query)
-            .bind(contract)
-            .fetch_all(&self.pool)
-            .await?)
+        let query = "SELECT version FROM versions WHERE contract = $1";
+        sql(query).bind(contract).fetch_values(&self.engine).await
     }
 
     pub async fn version(
@@ -149,12 +139,12 @@ impl State {
         contract: &str,
         version: &str,
     ) -> Result<Option<VersionRow>, StateError> {
-        let query = "SELECT * FROM versions WHERE contract = ? AND version = ?";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM versions WHERE contract = $1 AND version = $2";
+        sql(query)
             .bind(contract)
             .bind(version)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Keeps a later text of the form for the same live version: nothing an agent could see has changed. The revision moves,
@@ -167,21 +157,21 @@ impl State {
     ) -> Result<(), StateError> {
         let mut change = self.change().await?;
         let update =
-            "UPDATE versions SET source = ?1 WHERE contract = ?2 AND version = ?3 AND source != ?1";
-        let done = sqlx::query(update)
+            "UPDATE versions SET source = $1 WHERE contract = $2 AND version = $3 AND source != $1";
+        let done = sql(update)
             .bind(source)
             .bind(contract)
             .bind(version)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             return Ok(());
         }
-        let update = "UPDATE contracts SET revision = revision + 1 WHERE name = ? AND live = ?";
-        sqlx::query(update)
+        let update = "UPDATE contracts SET revision = revision + 1 WHERE name = $1 AND live = $2";
+        sql(update)
             .bind(contract)
             .bind(version)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         change.commit().await?;
         Ok(())
@@ -191,15 +181,15 @@ impl State {
 impl LiveChange {
     /// Returns which versions are live, without their texts.
     pub async fn heads(&mut self) -> Result<Vec<ContractRow>, StateError> {
-        Ok(sqlx::query_as(HEADS).fetch_all(&mut *self.0).await?)
+        sql(HEADS).fetch_all(&mut self.0).await
     }
 
     /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&mut self, contract: &str) -> Result<Option<Live>, StateError> {
-        Ok(sqlx::query_as(LIVE_OF)
+        sql(LIVE_OF)
             .bind(contract)
-            .fetch_optional(&mut *self.0)
-            .await?)
+            .fetch_optional(&mut self.0)
+            .await
     }
 
     /// Stores a version and makes it live. `base` is the live version it was judged against: where that moved meanwhile,
@@ -214,18 +204,18 @@ impl LiveChange {
     ) -> Result<(), StateError> {
         let Self(mut change) = self;
         check(&mut change, &version.contract, base).await?;
-        sqlx::query(
-            "INSERT INTO contracts (name, origin, owner, live) VALUES (?, ?, ?, NULL) \
+        sql(
+            "INSERT INTO contracts (name, origin, owner, live) VALUES ($1, $2, $3, NULL) \
              ON CONFLICT (name) DO UPDATE SET origin = excluded.origin, owner = excluded.owner",
         )
         .bind(&version.contract)
         .bind(source.origin)
         .bind(source.owner)
-        .execute(&mut *change)
+        .execute(&mut change)
         .await?;
-        sqlx::query(
+        sql(
             "INSERT INTO versions (contract, version, artifact, source, class, fingerprint, published_ms, published_by) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(&version.contract)
         .bind(&version.version)
@@ -235,7 +225,7 @@ impl LiveChange {
         .bind(&version.fingerprint)
         .bind(version.published_ms)
         .bind(&version.published_by)
-        .execute(&mut *change)
+        .execute(&mut change)
         .await?;
         set_live(&mut change, &version.contract, Some(&version.version), None).await?;
         decide(
@@ -263,11 +253,11 @@ impl LiveChange {
         let Self(mut change) = self;
         check(&mut change, contract, base).await?;
         if let Some(to) = to {
-            let query = "SELECT version FROM versions WHERE contract = ? AND version = ?";
-            let there: Option<(String,)> = sqlx::query_as(query)
+            let query = "SELECT version FROM versions WHERE contract = $1 AND version = $2";
+            let there: Option<(String,)> = sql(query)
                 .bind(contract)
                 .bind(to)
-                .fetch_optional(&mut *change)
+                .fetch_optional(&mut change)
                 .await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
@@ -279,15 +269,14 @@ impl LiveChange {
 }
 
 async fn check(
-    change: &mut Transaction<'static, Sqlite>,
+    change: &mut StateChange,
     contract: &str,
     base: Option<&str>,
 ) -> Result<(), StateError> {
-    let row: Option<(Option<String>,)> =
-        sqlx::query_as("SELECT live FROM contracts WHERE name = ?")
-            .bind(contract)
-            .fetch_optional(&mut **change)
-            .await?;
+    let row: Option<(Option<String>,)> = sql("SELECT live FROM contracts WHERE name = $1")
+        .bind(contract)
+        .fetch_optional(&mut *change)
+        .await?;
     if row.and_then(|(live,)| live).as_deref() == base {
         Ok(())
     } else {
@@ -296,52 +285,52 @@ async fn check(
 }
 
 async fn set_live(
-    change: &mut Transaction<'static, Sqlite>,
+    change: &mut StateChange,
     contract: &str,
     to: Option<&str>,
     back_from: Option<&str>,
 ) -> Result<(), StateError> {
     // Of several rollbacks in a row, the first one went back from what the file says. To retire what code defines is to go
     // back from it too: the code says it again at each start.
-    let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?1, revision = revision + 1, \
-                  rolled_back = CASE WHEN ?2 IS NOT NULL AND (?1 IS NOT NULL OR origin = 'code') \
-                  THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
-    sqlx::query(update)
+    let update = "UPDATE contracts SET last = COALESCE(live, last), live = $1, revision = revision + 1, \
+                  rolled_back = CASE WHEN $2 IS NOT NULL AND ($1 IS NOT NULL OR origin = 'code') \
+                  THEN COALESCE(rolled_back, $2) END WHERE name = $3";
+    sql(update)
         .bind(to)
         .bind(back_from)
         .bind(contract)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     Ok(())
 }
 
 async fn decide(
-    change: &mut Transaction<'static, Sqlite>,
+    change: &mut StateChange,
     contract: &str,
     draft: Option<&str>,
     at_ms: i64,
     by: &str,
 ) -> Result<(), StateError> {
     if let Some(draft) = draft {
-        let update = "UPDATE drafts SET status = 'published', decided_ms = ?, decided_by = ? \
-                      WHERE id = ? AND status = 'pending'";
-        let done = sqlx::query(update)
+        let update = "UPDATE drafts SET status = 'published', decided_ms = $1, decided_by = $2 \
+                      WHERE id = $3 AND status = 'pending'";
+        let done = sql(update)
             .bind(at_ms)
             .bind(by)
             .bind(draft)
-            .execute(&mut **change)
+            .execute(&mut *change)
             .await?;
-        if done.rows_affected() != 1 {
+        if done != 1 {
             return Err(StateError::Moved("the draft"));
         }
     }
-    let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                  WHERE contract = ? AND status = 'pending'";
-    sqlx::query(update)
+    let update = "UPDATE drafts SET status = 'superseded', decided_ms = $1, decided_by = $2 \
+                  WHERE contract = $3 AND status = 'pending'";
+    sql(update)
         .bind(at_ms)
         .bind(by)
         .bind(contract)
-        .execute(&mut **change)
+        .execute(&mut *change)
         .await?;
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! A draft has long texts, and whoever makes drafts may be hostile: no question here takes more of them into memory than its
 //! answer shows, and of those that were superseded the newest alone are kept.
 
-use sqlx::{Sqlite, Transaction};
-
-use super::{State, columns::from_row};
+use super::State;
 use crate::{
     ChangeClass, DraftFilter, DraftHead, DraftRow, DraftStatus, ListedDraft, NewDraft, Origin,
     StateError,
+    columns::from_row,
+    engine::{StateChange, sql},
 };
 
 /// Superseded drafts of one contract and origin that are kept.
@@ -52,37 +52,37 @@ impl State {
     /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered.
     pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
         let mut change = self.change().await?;
-        let query = "SELECT id FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending' AND fingerprint = ? \
-                     AND base IS ? AND source = ?";
-        let same: Option<String> = sqlx::query_scalar(query)
+        let query = "SELECT id FROM drafts WHERE contract = $1 AND origin = $2 AND status = 'pending' AND fingerprint = $3 \
+                     AND base IS NOT DISTINCT FROM $4 AND source = $5";
+        let same: Option<String> = sql(query)
             .bind(draft.contract)
             .bind(draft.origin)
             .bind(draft.fingerprint)
             .bind(draft.base)
             .bind(draft.source)
-            .fetch_optional(&mut *change)
+            .find_value(&mut change)
             .await?;
         if let Some(id) = same {
             return Ok(id);
         }
-        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                      WHERE contract = ? AND origin = ? AND status = 'pending'";
-        sqlx::query(update)
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = $1, decided_by = $2 \
+                      WHERE contract = $3 AND origin = $4 AND status = 'pending'";
+        sql(update)
             .bind(draft.at_ms)
             .bind(draft.by)
             .bind(draft.contract)
             .bind(draft.origin)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         insert(&mut change, draft).await?;
-        let delete = "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts \
-                      WHERE contract = ? AND origin = ? AND status = 'superseded' \
-                      ORDER BY created_ms DESC, id DESC LIMIT -1 OFFSET ?)";
-        sqlx::query(delete)
+        let delete = "DELETE FROM drafts WHERE contract = $1 AND origin = $2 AND status = 'superseded' \
+                      AND id NOT IN (SELECT id FROM drafts WHERE contract = $1 AND origin = $2 AND status = 'superseded' \
+                      ORDER BY created_ms DESC, id DESC LIMIT $3)";
+        sql(delete)
             .bind(draft.contract)
             .bind(draft.origin)
             .bind(SUPERSEDED_MAX)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         change.commit().await?;
         Ok(draft.id.to_owned())
@@ -92,12 +92,9 @@ impl State {
     pub async fn pending(&self, contract: Option<&str>) -> Result<Vec<DraftHead>, StateError> {
         let query = select!(
             "",
-            "WHERE status = 'pending' AND (?1 IS NULL OR contract = ?1) ORDER BY created_ms DESC, id DESC"
+            "WHERE status = 'pending' AND ($1 IS NULL OR contract = $1) ORDER BY created_ms DESC, id DESC"
         );
-        Ok(sqlx::query_as(query)
-            .bind(contract)
-            .fetch_all(&self.pool)
-            .await?)
+        sql(query).bind(contract).fetch_all(&self.engine).await
     }
 
     /// Returns the drafts that are asked for: all that wait, then the newest `most` that no longer do, newest first.
@@ -117,43 +114,44 @@ impl State {
         // This is one query, so that no draft is missing or comes twice while somebody decides about it.
         let query = select!(
             ", report",
-            "WHERE id IN (SELECT id FROM drafts WHERE status = 'pending' AND ?3 IS NULL \
-             AND (?1 IS NULL OR contract = ?1) AND (?2 IS NULL OR ?2 = 'pending')) \
-             OR id IN (SELECT id FROM drafts WHERE status != 'pending' AND (?1 IS NULL OR contract = ?1) \
-             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR (created_ms, id) < (?3, ?4)) \
-             ORDER BY created_ms DESC, id DESC LIMIT ?5) \
+            "WHERE id IN (SELECT id FROM drafts WHERE status = 'pending' AND $3 IS NULL \
+             AND ($1 IS NULL OR contract = $1) AND ($2 IS NULL OR $2 = 'pending')) \
+             OR id IN (SELECT id FROM drafts WHERE status != 'pending' AND ($1 IS NULL OR contract = $1) \
+             AND ($2 IS NULL OR status = $2) AND ($3 IS NULL OR (created_ms, id) < ($3, $4)) \
+             ORDER BY created_ms DESC, id DESC LIMIT $5) \
              ORDER BY status = 'pending' DESC, created_ms DESC, id DESC"
         );
-        let query = sqlx::query_as(query)
+        let query = sql(query)
             .bind(of.contract)
             .bind(of.status)
             .bind(before)
             .bind(of.before)
             .bind(most);
-        Ok(query.fetch_all(&self.pool).await?)
+        query.fetch_all(&self.engine).await
     }
 
     /// Returns how many drafts of each class are pending.
     pub async fn waiting(&self) -> Result<Vec<(ChangeClass, u32)>, StateError> {
         let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
-        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+        let rows: Vec<(ChangeClass, i64)> = sql(query).fetch_all(&self.engine).await?;
+        Ok(rows
+            .into_iter()
+            .map(|(class, count)| (class, to_count(count)))
+            .collect())
     }
 
     pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?")
+        sql("SELECT * FROM drafts WHERE id = $1")
             .bind(id)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Returns the id of the newest draft of a contract, whatever became of it.
     pub async fn newest_draft(&self, contract: &str) -> Result<Option<String>, StateError> {
         let query =
-            "SELECT id FROM drafts WHERE contract = ? ORDER BY created_ms DESC, id DESC LIMIT 1";
-        Ok(sqlx::query_scalar(query)
-            .bind(contract)
-            .fetch_optional(&self.pool)
-            .await?)
+            "SELECT id FROM drafts WHERE contract = $1 ORDER BY created_ms DESC, id DESC LIMIT 1";
+        sql(query).bind(contract).find_value(&self.engine).await
     }
 
     /// Returns the newest draft that would make this difference to `base`.
@@ -165,30 +163,24 @@ impl State {
     ) -> Result<Option<DraftHead>, StateError> {
         let query = select!(
             "",
-            "WHERE contract = ? AND base IS ? AND fingerprint = ? ORDER BY created_ms DESC, id DESC LIMIT 1"
+            "WHERE contract = $1 AND base IS NOT DISTINCT FROM $2 AND fingerprint = $3 ORDER BY created_ms DESC, id DESC LIMIT 1"
         );
-        let query = sqlx::query_as(query)
-            .bind(contract)
-            .bind(base)
-            .bind(fingerprint);
-        Ok(query.fetch_optional(&self.pool).await?)
+        let query = sql(query).bind(contract).bind(base).bind(fingerprint);
+        query.fetch_optional(&self.engine).await
     }
 
-    /// Returns what became of the newest draft that would publish this text over `base`. SQLite compares the texts, one
-    /// after the other.
+    /// Returns what became of the newest draft that would publish this text over `base`. The database compares the
+    /// texts, one after the other.
     pub async fn status_of_source(
         &self,
         contract: &str,
         base: Option<&str>,
         source: &str,
     ) -> Result<Option<DraftStatus>, StateError> {
-        let query = "SELECT status FROM drafts WHERE contract = ? AND base IS ? AND version IS NOT NULL AND source = ? \
+        let query = "SELECT status FROM drafts WHERE contract = $1 AND base IS NOT DISTINCT FROM $2 AND version IS NOT NULL AND source = $3 \
                      ORDER BY created_ms DESC, id DESC LIMIT 1";
-        let query = sqlx::query_scalar(query)
-            .bind(contract)
-            .bind(base)
-            .bind(source);
-        Ok(query.fetch_optional(&self.pool).await?)
+        let query = sql(query).bind(contract).bind(base).bind(source);
+        query.find_value(&self.engine).await
     }
 
     /// Returns how many drafts of `base`, made since then, were superseded; of those that are still kept.
@@ -199,27 +191,27 @@ impl State {
         base: Option<&str>,
         since_ms: i64,
     ) -> Result<u32, StateError> {
-        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND base IS ? \
-                     AND status = 'superseded' AND created_ms >= ?";
-        let query = sqlx::query_scalar(query)
+        let query = "SELECT count(*) FROM drafts WHERE contract = $1 AND origin = $2 AND base IS NOT DISTINCT FROM $3 \
+                     AND status = 'superseded' AND created_ms >= $4";
+        let query = sql(query)
             .bind(contract)
             .bind(origin)
             .bind(base)
             .bind(since_ms);
-        Ok(query.fetch_one(&self.pool).await?)
+        query.fetch_value(&self.engine).await.map(to_count)
     }
 
     /// Discards a pending draft; one that is decided already is `Moved`.
     pub async fn discard(&self, id: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
-        let update = "UPDATE drafts SET status = 'discarded', decided_ms = ?, decided_by = ? \
-                      WHERE id = ? AND status = 'pending'";
-        let done = sqlx::query(update)
+        let update = "UPDATE drafts SET status = 'discarded', decided_ms = $1, decided_by = $2 \
+                      WHERE id = $3 AND status = 'pending'";
+        let done = sql(update)
             .bind(at_ms)
             .bind(by)
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        if done.rows_affected() == 1 {
+        if done == 1 {
             return Ok(());
         }
         match self.created(id).await? {
@@ -236,45 +228,42 @@ impl State {
         at_ms: i64,
         by: &str,
     ) -> Result<(), StateError> {
-        let query =
-            "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
-        let (held,): (i64,) = sqlx::query_as(query)
+        let query = "SELECT count(*) FROM drafts WHERE contract = $1 AND origin = $2 AND status = 'pending'";
+        let (held,): (i64,) = sql(query)
             .bind(contract)
             .bind(origin)
-            .fetch_one(&self.pool)
+            .fetch_one(&self.engine)
             .await?;
         if held == 0 {
             return Ok(());
         }
-        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                      WHERE contract = ? AND origin = ? AND status = 'pending'";
-        sqlx::query(update)
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = $1, decided_by = $2 \
+                      WHERE contract = $3 AND origin = $4 AND status = 'pending'";
+        sql(update)
             .bind(at_ms)
             .bind(by)
             .bind(contract)
             .bind(origin)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
         Ok(())
     }
 
     /// Returns when a draft was made; `None` if there is no such draft.
     async fn created(&self, id: &str) -> Result<Option<i64>, StateError> {
-        let query = "SELECT created_ms FROM drafts WHERE id = ?";
-        Ok(sqlx::query_scalar(query)
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await?)
+        let query = "SELECT created_ms FROM drafts WHERE id = $1";
+        sql(query).bind(id).find_value(&self.engine).await
     }
 }
 
-async fn insert(
-    change: &mut Transaction<'static, Sqlite>,
-    draft: &NewDraft<'_>,
-) -> Result<(), StateError> {
-    sqlx::query(
+fn to_count(rows: i64) -> u32 {
+    u32::try_from(rows).unwrap_or(u32::MAX)
+}
+
+async fn insert(change: &mut StateChange, draft: &NewDraft<'_>) -> Result<(), StateError> {
+    sql(
         "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, owner, class, fingerprint, report, \
-         created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         created_ms, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
     )
     .bind(draft.id)
     .bind(draft.contract)
@@ -289,7 +278,7 @@ async fn insert(
     .bind(draft.report)
     .bind(draft.at_ms)
     .bind(draft.by)
-    .execute(&mut **change)
+    .execute(&mut *change)
     .await?;
     Ok(())
 }

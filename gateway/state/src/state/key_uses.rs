@@ -1,7 +1,7 @@
 //! Stores how often keys are used, counted by the hour.
 
-use super::{State, columns::from_row};
-use crate::{KeyUsage, KeyUseRow, StateError};
+use super::State;
+use crate::{KeyUsage, KeyUseRow, StateError, columns::from_row, engine::sql};
 
 /// Hours back from now that are counted.
 const HOURS_KEPT: i64 = 24;
@@ -19,19 +19,20 @@ impl State {
         let mut change = self.change().await?;
         for row in rows {
             let hour = row.last_ms / HOUR_MS;
-            let add = "INSERT INTO key_uses (key, hour, calls, last_ms) VALUES (?, ?, ?, ?) ON CONFLICT (key, hour) \
-                       DO UPDATE SET calls = calls + excluded.calls, last_ms = max(last_ms, excluded.last_ms)";
-            sqlx::query(add)
+            let add = "INSERT INTO key_uses (key, hour, calls, last_ms) VALUES ($1, $2, $3, $4) ON CONFLICT (key, hour) \
+                       DO UPDATE SET calls = key_uses.calls + excluded.calls, last_ms = CASE \
+                       WHEN key_uses.last_ms > excluded.last_ms THEN key_uses.last_ms ELSE excluded.last_ms END";
+            sql(add)
                 .bind(&row.key)
                 .bind(hour)
                 .bind(row.calls)
                 .bind(row.last_ms)
-                .execute(&mut *change)
+                .execute(&mut change)
                 .await?;
-            sqlx::query("DELETE FROM key_uses WHERE key = ? AND hour < ?")
+            sql("DELETE FROM key_uses WHERE key = $1 AND hour < $2")
                 .bind(&row.key)
                 .bind(hour - HOURS_KEPT)
-                .execute(&mut *change)
+                .execute(&mut change)
                 .await?;
         }
         change.commit().await?;
@@ -41,10 +42,10 @@ impl State {
     /// Returns the use of each key that was ever used.
     pub async fn key_usage(&self, now_ms: i64) -> Result<Vec<KeyUsage>, StateError> {
         let query = "SELECT key, max(last_ms) AS last_used_ms, \
-                     coalesce(sum(calls) FILTER (WHERE hour > ?), 0) AS calls_24h FROM key_uses GROUP BY key";
-        Ok(sqlx::query_as(query)
+                     CAST(coalesce(sum(calls) FILTER (WHERE hour > $1), 0) AS BIGINT) AS calls_24h FROM key_uses GROUP BY key";
+        sql(query)
             .bind(now_ms / HOUR_MS - HOURS_KEPT)
-            .fetch_all(&self.pool)
-            .await?)
+            .fetch_all(&self.engine)
+            .await
     }
 }

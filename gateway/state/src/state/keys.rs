@@ -1,9 +1,11 @@
 //! Keys of agents and of admins. Secrets are stored as hashes alone.
 
-use sqlx::SqliteExecutor;
-
-use super::{State, columns::from_row};
-use crate::{AdminRow, KeyRow, StateError};
+use super::State;
+use crate::{
+    AdminRow, KeyRow, StateError,
+    columns::from_row,
+    engine::{QueryTarget, sql},
+};
 
 from_row!(KeyRow {
     id,
@@ -33,26 +35,26 @@ from_row!(AdminRow {
 impl State {
     /// Returns all keys that ever were, by id.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id")
-            .fetch_all(&self.pool)
-            .await?)
+        sql("SELECT * FROM keys ORDER BY created_ms, id")
+            .fetch_all(&self.engine)
+            .await
     }
 
     /// Returns the keys that changed after the change `seen`, in the order of their changes, at most `most`. The cost
     /// is that of what changed, however many keys there are.
     pub async fn keys_after(&self, seen: i64, most: u32) -> Result<Vec<KeyRow>, StateError> {
-        let query = "SELECT * FROM keys WHERE change > ? ORDER BY change LIMIT ?";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM keys WHERE change > $1 ORDER BY change LIMIT $2";
+        sql(query)
             .bind(seen)
             .bind(most)
-            .fetch_all(&self.pool)
-            .await?)
+            .fetch_all(&self.engine)
+            .await
     }
 
     pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {
-        sqlx::query(
+        sql(
             "INSERT INTO keys (id, secret_hash, agent, tenant, access, view, limits, created_ms, created_by, expires_ms) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(&key.id)
         .bind(&key.secret_hash)
@@ -64,27 +66,27 @@ impl State {
         .bind(key.created_ms)
         .bind(&key.created_by)
         .bind(key.expires_ms)
-        .execute(&self.pool)
+        .execute(&self.engine)
         .await?;
         Ok(())
     }
 
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM keys WHERE id = ?")
+        sql("SELECT * FROM keys WHERE id = $1")
             .bind(id)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
-        let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
-        let done = sqlx::query(update)
+        let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
+        let done = sql(update)
             .bind(at_ms)
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             Err(StateError::Unknown("key"))
         } else {
             Ok(())
@@ -92,39 +94,37 @@ impl State {
     }
 
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
-        Ok(
-            sqlx::query_as("SELECT * FROM admins ORDER BY created_ms, id")
-                .fetch_all(&self.pool)
-                .await?,
-        )
+        sql("SELECT * FROM admins ORDER BY created_ms, id")
+            .fetch_all(&self.engine)
+            .await
     }
 
     pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
-        insert(admin, &self.pool).await
+        insert(admin, &self.engine).await
     }
 
     /// Adds the admin only where none was ever made: of several processes starting at once, one does.
     pub async fn add_first_admin(&self, admin: &AdminRow) -> Result<bool, StateError> {
         let mut change = self.change().await?;
-        let (there,): (i64,) = sqlx::query_as("SELECT count(*) FROM admins")
-            .fetch_one(&mut *change)
+        let (there,): (i64,) = sql("SELECT count(*) FROM admins")
+            .fetch_one(&mut change)
             .await?;
         if there > 0 {
             return Ok(false);
         }
-        insert(admin, &mut *change).await?;
+        insert(admin, &mut change).await?;
         change.commit().await?;
         Ok(true)
     }
 
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
-        let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
-        let done = sqlx::query(update)
+        let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
+        let done = sql(update)
             .bind(at_ms)
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             Err(StateError::Unknown("admin key"))
         } else {
             Ok(())
@@ -132,8 +132,8 @@ impl State {
     }
 }
 
-async fn insert<'e>(admin: &AdminRow, to: impl SqliteExecutor<'e>) -> Result<(), StateError> {
-    sqlx::query("INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)")
+async fn insert<'e>(admin: &AdminRow, to: impl Into<QueryTarget<'e>>) -> Result<(), StateError> {
+    sql("INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES ($1, $2, $3, $4, $5, $6)")
         .bind(&admin.id)
         .bind(&admin.secret_hash)
         .bind(&admin.name)

@@ -1,7 +1,7 @@
 //! Stores what calls looked like, counted by day.
 
-use super::{State, columns::from_row};
-use crate::{ProfileRow, StateError};
+use super::State;
+use crate::{ProfileRow, StateError, columns::from_row, engine::sql};
 
 /// Rows in all; calls that look like none of them are not kept then.
 const ROWS_MAX: i64 = 200_000;
@@ -17,15 +17,11 @@ from_row!(ProfileRow {
 impl State {
     /// Forgets the days before `oldest` (days since 1970). The lock of writers is taken only where there are any.
     pub async fn forget_profiles(&self, oldest: i64) -> Result<(), StateError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM profiles WHERE day < ?)";
-        if sqlx::query_scalar(query)
-            .bind(oldest)
-            .fetch_one(&self.pool)
-            .await?
-        {
-            sqlx::query("DELETE FROM profiles WHERE day < ?")
+        let query = "SELECT EXISTS (SELECT 1 FROM profiles WHERE day < $1)";
+        if sql(query).bind(oldest).fetch_value(&self.engine).await? {
+            sql("DELETE FROM profiles WHERE day < $1")
                 .bind(oldest)
-                .execute(&self.pool)
+                .execute(&self.engine)
                 .await?;
         }
         Ok(())
@@ -34,27 +30,27 @@ impl State {
     /// Adds to the counts of `day` (days since 1970).
     pub async fn keep_profiles(&self, day: i64, rows: &[ProfileRow]) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        let (mut kept,): (i64,) = sqlx::query_as("SELECT count(*) FROM profiles")
-            .fetch_one(&mut *change)
+        let (mut kept,): (i64,) = sql("SELECT count(*) FROM profiles")
+            .fetch_one(&mut change)
             .await?;
         for row in rows {
-            let add = "UPDATE profiles SET calls = calls + ? \
-                       WHERE day = ? AND contract = ? AND tool = ? AND agent = ? AND profile = ?";
-            let insert = "INSERT INTO profiles (calls, day, contract, tool, agent, profile) VALUES (?, ?, ?, ?, ?, ?)";
+            let add = "UPDATE profiles SET calls = calls + $1 \
+                       WHERE day = $2 AND contract = $3 AND tool = $4 AND agent = $5 AND profile = $6";
+            let insert = "INSERT INTO profiles (calls, day, contract, tool, agent, profile) VALUES ($1, $2, $3, $4, $5, $6)";
             for query in [add, insert] {
                 if query == insert && kept >= ROWS_MAX {
                     break;
                 }
-                let done = sqlx::query(query)
+                let done = sql(query)
                     .bind(row.calls)
                     .bind(day)
                     .bind(&row.contract)
                     .bind(&row.tool)
                     .bind(&row.agent)
                     .bind(&row.profile)
-                    .execute(&mut *change)
+                    .execute(&mut change)
                     .await?;
-                if done.rows_affected() > 0 {
+                if done > 0 {
                     kept += i64::from(query == insert);
                     break;
                 }
@@ -66,11 +62,8 @@ impl State {
 
     /// Returns the profiles of one contract, over all days kept.
     pub async fn profiles(&self, contract: &str) -> Result<Vec<ProfileRow>, StateError> {
-        let query = "SELECT contract, tool, agent, profile, sum(calls) AS calls FROM profiles WHERE contract = ? \
-                     GROUP BY tool, agent, profile ORDER BY agent, tool, profile";
-        Ok(sqlx::query_as(query)
-            .bind(contract)
-            .fetch_all(&self.pool)
-            .await?)
+        let query = "SELECT contract, tool, agent, profile, CAST(sum(calls) AS BIGINT) AS calls FROM profiles WHERE contract = $1 \
+                     GROUP BY contract, tool, agent, profile ORDER BY agent, tool, profile";
+        sql(query).bind(contract).fetch_all(&self.engine).await
     }
 }

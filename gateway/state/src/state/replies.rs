@@ -1,7 +1,7 @@
 //! Answers kept for retries.
 
-use super::{State, columns::from_row};
-use crate::{Begun, ReplyRow, StateError};
+use super::State;
+use crate::{Begun, ReplyRow, StateError, columns::from_row, engine::sql};
 
 /// The time for which a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -29,16 +29,13 @@ impl State {
         now_ms: i64,
     ) -> Result<Begun, StateError> {
         let mut change = self.change().await?;
-        let old = "DELETE FROM replies WHERE created_ms <= ?";
-        sqlx::query(old)
-            .bind(now_ms - KEPT_MS)
-            .execute(&mut *change)
-            .await?;
-        let query = "SELECT * FROM replies WHERE admin = ? AND key = ?";
-        let known: Option<ReplyRow> = sqlx::query_as(query)
+        let old = "DELETE FROM replies WHERE created_ms <= $1";
+        sql(old).bind(now_ms - KEPT_MS).execute(&mut change).await?;
+        let query = "SELECT * FROM replies WHERE admin = $1 AND key = $2";
+        let known: Option<ReplyRow> = sql(query)
             .bind(admin)
             .bind(key)
-            .fetch_optional(&mut *change)
+            .fetch_optional(&mut change)
             .await?;
         if let Some(known) = known {
             return Ok(match known.status {
@@ -46,21 +43,21 @@ impl State {
                 _ => Begun::Answered(known),
             });
         }
-        let beyond = "DELETE FROM replies WHERE admin = ?1 AND key IN (SELECT key FROM replies WHERE admin = ?1 \
-            ORDER BY status = ?2 DESC, created_ms DESC LIMIT -1 OFFSET ?3)";
-        sqlx::query(beyond)
+        let beyond = "DELETE FROM replies WHERE admin = $1 AND key NOT IN (SELECT key FROM replies WHERE admin = $1 \
+            ORDER BY status = $2 DESC, created_ms DESC LIMIT $3)";
+        sql(beyond)
             .bind(admin)
             .bind(PENDING)
             .bind(KEPT_MAX - 1)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
-        sqlx::query("INSERT INTO replies (admin, key, request, status, body, created_ms) VALUES (?, ?, ?, ?, '', ?)")
+        sql("INSERT INTO replies (admin, key, request, status, body, created_ms) VALUES ($1, $2, $3, $4, '', $5)")
             .bind(admin)
             .bind(key)
             .bind(request)
             .bind(PENDING)
             .bind(now_ms)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         change.commit().await?;
         Ok(Begun::First)
@@ -76,16 +73,16 @@ impl State {
     ) -> Result<(), StateError> {
         let query = match answer {
             Some((status, body)) => {
-                let update = "UPDATE replies SET status = ?, body = ? WHERE admin = ? AND key = ? AND status = ?";
-                sqlx::query(update).bind(status).bind(body.to_owned())
+                let update = "UPDATE replies SET status = $1, body = $2 WHERE admin = $3 AND key = $4 AND status = $5";
+                sql(update).bind(status).bind(body)
             }
-            None => sqlx::query("DELETE FROM replies WHERE admin = ? AND key = ? AND status = ?"),
+            None => sql("DELETE FROM replies WHERE admin = $1 AND key = $2 AND status = $3"),
         };
         query
-            .bind(admin.to_owned())
-            .bind(key.to_owned())
+            .bind(admin)
+            .bind(key)
             .bind(PENDING)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
         Ok(())
     }

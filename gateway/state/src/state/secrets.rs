@@ -2,10 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sqlx::{Sqlite, Transaction};
-
 use super::State;
-use crate::{SecretPurpose, StateError};
+use crate::{
+    SecretPurpose, StateError,
+    engine::{StateChange, sql},
+};
 
 const SECRET_BYTES: usize = 32;
 
@@ -31,11 +32,8 @@ impl State {
         &self,
         purpose: SecretPurpose,
     ) -> Result<Option<[u8; SECRET_BYTES]>, StateError> {
-        let query = "SELECT bytes FROM secrets WHERE purpose = ?";
-        let bytes: Option<Vec<u8>> = sqlx::query_scalar(query)
-            .bind(purpose)
-            .fetch_optional(&self.pool)
-            .await?;
+        let query = "SELECT bytes FROM secrets WHERE purpose = $1";
+        let bytes: Option<Vec<u8>> = sql(query).bind(purpose).find_value(&self.engine).await?;
         let sized = |bytes: Vec<u8>| {
             <[u8; SECRET_BYTES]>::try_from(bytes).map_err(|bytes| {
                 let length = bytes.len();
@@ -50,25 +48,25 @@ impl State {
 }
 
 /// Keeps a secret where there is none for its purpose. Returns `true` if it is the one that is kept now.
-pub(super) async fn keep(
-    change: &mut Transaction<'static, Sqlite>,
+pub(crate) async fn keep(
+    change: &mut StateChange,
     purpose: SecretPurpose,
     bytes: &[u8],
 ) -> Result<bool, StateError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ms = now.map_or(0, |since| since.as_millis() as i64);
-    sqlx::query(
-        "INSERT INTO secrets (purpose, bytes, created_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+    sql(
+        "INSERT INTO secrets (purpose, bytes, created_ms) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
     )
     .bind(purpose)
     .bind(bytes)
     .bind(now_ms)
-    .execute(&mut **change)
+    .execute(&mut *change)
     .await?;
-    let query = "SELECT bytes = ? FROM secrets WHERE purpose = ?";
-    Ok(sqlx::query_scalar(query)
+    let query = "SELECT bytes = $1 FROM secrets WHERE purpose = $2";
+    sql(query)
         .bind(bytes)
         .bind(purpose)
-        .fetch_one(&mut **change)
-        .await?)
+        .fetch_value(&mut *change)
+        .await
 }

@@ -1,7 +1,7 @@
 //! Sessions of admins, and links that begin one. Secrets are stored as hashes alone.
 
-use super::{State, columns::from_row};
-use crate::{SessionKind, SessionRow, StateError};
+use super::State;
+use crate::{SessionKind, SessionRow, StateError, columns::from_row, engine::sql};
 
 /// The sessions and links of one admin key. The one that was made first makes room.
 const ROWS_MAX: i64 = 1_000;
@@ -20,21 +20,21 @@ impl State {
     /// Adds a session or a link, unless its admin key was revoked. Those that have expired are dropped on the way.
     pub async fn add_session(&self, session: &SessionRow) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        sqlx::query("DELETE FROM sessions WHERE expires_ms <= ?")
+        sql("DELETE FROM sessions WHERE expires_ms <= $1")
             .bind(session.created_ms)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
-        let beyond = "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE admin = ? AND kind = ? \
-            ORDER BY created_ms DESC LIMIT -1 OFFSET ?)";
-        sqlx::query(beyond)
+        let beyond = "DELETE FROM sessions WHERE admin = $1 AND kind = $2 AND id NOT IN (SELECT id FROM sessions \
+            WHERE admin = $1 AND kind = $2 ORDER BY created_ms DESC LIMIT $3)";
+        sql(beyond)
             .bind(&session.admin)
             .bind(session.kind)
             .bind(ROWS_MAX - 1)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
         let insert = "INSERT INTO sessions (id, secret_hash, admin, kind, created_ms, expires_ms, used_ms) \
-            SELECT ?, ?, id, ?, ?, ?, ? FROM admins WHERE id = ? AND revoked_ms IS NULL";
-        let done = sqlx::query(insert)
+            SELECT $1, $2, id, $3, $4, $5, $6 FROM admins WHERE id = $7 AND revoked_ms IS NULL";
+        let done = sql(insert)
             .bind(&session.id)
             .bind(&session.secret_hash)
             .bind(session.kind)
@@ -42,9 +42,9 @@ impl State {
             .bind(session.expires_ms)
             .bind(session.used_ms)
             .bind(&session.admin)
-            .execute(&mut *change)
+            .execute(&mut change)
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             return Err(StateError::Unknown("admin key"));
         }
         change.commit().await?;
@@ -56,30 +56,30 @@ impl State {
         id: &str,
         kind: SessionKind,
     ) -> Result<Option<SessionRow>, StateError> {
-        let query = "SELECT * FROM sessions WHERE id = ? AND kind = ?";
-        Ok(sqlx::query_as(query)
+        let query = "SELECT * FROM sessions WHERE id = $1 AND kind = $2";
+        sql(query)
             .bind(id)
             .bind(kind)
-            .fetch_optional(&self.pool)
-            .await?)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Notes that a session was used. The feed does not move: the time is of interest to the next request alone.
     pub async fn touch_session(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
-        sqlx::query("UPDATE sessions SET used_ms = max(used_ms, ?) WHERE id = ?")
+        sql("UPDATE sessions SET used_ms = $1 WHERE id = $2 AND used_ms < $1")
             .bind(at_ms)
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
         Ok(())
     }
 
     /// Removes a session or a link. Of several processes that remove it at once, one is told `true`.
     pub async fn remove_session(&self, id: &str) -> Result<bool, StateError> {
-        let done = sqlx::query("DELETE FROM sessions WHERE id = ?")
+        let done = sql("DELETE FROM sessions WHERE id = $1")
             .bind(id)
-            .execute(&self.pool)
+            .execute(&self.engine)
             .await?;
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 }

@@ -1,9 +1,11 @@
 //! Recorded shapes: a start from the state asks no source.
 
-use sqlx::SqliteExecutor;
-
-use super::{State, columns::from_row};
-use crate::{RecordedShape, StateError};
+use super::State;
+use crate::{
+    RecordedShape, StateError,
+    columns::from_row,
+    engine::{QueryTarget, sql},
+};
 
 from_row!(RecordedShape {
     contract,
@@ -16,26 +18,23 @@ from_row!(RecordedShape {
 impl State {
     /// Returns the shapes that were recorded for the collections of one contract.
     pub async fn shapes(&self, contract: &str) -> Result<Vec<RecordedShape>, StateError> {
-        let query = "SELECT * FROM shapes WHERE contract = ? ORDER BY collection";
-        Ok(sqlx::query_as(query)
-            .bind(contract)
-            .fetch_all(&self.pool)
-            .await?)
+        let query = "SELECT * FROM shapes WHERE contract = $1 ORDER BY collection";
+        sql(query).bind(contract).fetch_all(&self.engine).await
     }
 
     /// Records a shape in the place of the one before it.
     pub async fn record_shape(&self, shape: &RecordedShape) -> Result<(), StateError> {
-        record(shape, &self.pool).await
+        record(shape, &self.engine).await
     }
 }
 
 /// Records a shape where there is none.
-pub(super) async fn keep<'e>(
+pub(crate) async fn keep<'e>(
     shape: &RecordedShape,
-    to: impl SqliteExecutor<'e>,
+    to: impl Into<QueryTarget<'e>>,
 ) -> Result<(), StateError> {
-    sqlx::query(
-        "INSERT INTO shapes (contract, collection, adapter, settings, shape) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    sql(
+        "INSERT INTO shapes (contract, collection, adapter, settings, shape) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
     .bind(&shape.contract)
     .bind(&shape.collection)
@@ -48,15 +47,15 @@ pub(super) async fn keep<'e>(
 }
 
 /// The same shape again changes nothing.
-pub(super) async fn record<'e>(
+pub(crate) async fn record<'e>(
     shape: &RecordedShape,
-    to: impl SqliteExecutor<'e>,
+    to: impl Into<QueryTarget<'e>>,
 ) -> Result<(), StateError> {
-    sqlx::query(
-        "INSERT INTO shapes (contract, collection, adapter, settings, shape) VALUES (?, ?, ?, ?, ?) \
+    sql(
+        "INSERT INTO shapes (contract, collection, adapter, settings, shape) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (contract, collection) DO UPDATE \
          SET adapter = excluded.adapter, settings = excluded.settings, shape = excluded.shape \
-         WHERE (adapter, settings, shape) IS NOT (excluded.adapter, excluded.settings, excluded.shape)",
+         WHERE (shapes.adapter, shapes.settings, shapes.shape) != (excluded.adapter, excluded.settings, excluded.shape)",
     )
     .bind(&shape.contract)
     .bind(&shape.collection)

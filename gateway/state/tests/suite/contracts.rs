@@ -1,4 +1,4 @@
-//! Tests the state on real files, with several handles as several processes have them.
+//! Contracts, drafts and keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,9 @@ use weir_state::{
 };
 use weir_watch::Watcher;
 
-const FILE: Source<'_> = Source {
+use crate::Place;
+
+pub(crate) const FILE: Source<'_> = Source {
     origin: Origin::File,
     owner: None,
 };
@@ -17,14 +19,6 @@ const API: Source<'_> = Source {
     origin: Origin::Api,
     owner: None,
 };
-
-async fn state() -> (tempfile::TempDir, State) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(&folder.path().join("state"))
-        .await
-        .expect("opened");
-    (folder, state)
-}
 
 fn key(id: &str) -> KeyRow {
     KeyRow {
@@ -43,7 +37,7 @@ fn key(id: &str) -> KeyRow {
     }
 }
 
-fn version(number: &str) -> VersionRow {
+pub(crate) fn version(number: &str) -> VersionRow {
     VersionRow {
         contract: "desk".into(),
         version: number.into(),
@@ -56,7 +50,7 @@ fn version(number: &str) -> VersionRow {
     }
 }
 
-async fn publish(
+pub(crate) async fn publish(
     state: &State,
     base: Option<&str>,
     source: Source<'_>,
@@ -101,12 +95,9 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
     }
 }
 
-#[tokio::test]
-async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
-    let (folder, one) = state().await;
-    let two = State::open(&folder.path().join("state"))
-        .await
-        .expect("opened again");
+pub(crate) async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved(place: &Place) {
+    let one = place.open().await;
+    let two = place.open().await;
     publish(&one, None, FILE, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -126,9 +117,8 @@ async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
     assert_eq!(one.versions("desk").await.expect("read").len(), 2);
 }
 
-#[tokio::test]
-async fn a_name_keeps_its_history_when_it_is_retired() {
-    let (_folder, state) = state().await;
+pub(crate) async fn a_name_keeps_its_history_when_it_is_retired(place: &Place) {
+    let state = place.open().await;
     publish(&state, None, API, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -152,9 +142,8 @@ async fn a_name_keeps_its_history_when_it_is_retired() {
     );
 }
 
-#[tokio::test]
-async fn a_draft_is_held_once_and_decided_once() {
-    let (_folder, state) = state().await;
+pub(crate) async fn a_draft_is_held_once_and_decided_once(place: &Place) {
+    let state = place.open().await;
     publish(&state, None, FILE, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -214,9 +203,8 @@ async fn a_draft_is_held_once_and_decided_once() {
     );
 }
 
-#[tokio::test]
-async fn revoking_touches_one_key_and_keeps_its_row() {
-    let (_folder, state) = state().await;
+pub(crate) async fn revoking_touches_one_key_and_keeps_its_row(place: &Place) {
+    let state = place.open().await;
     state.add_key(&key("a")).await.expect("added");
     state.add_key(&key("b")).await.expect("added");
     assert!(
@@ -255,12 +243,9 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
     assert_eq!(after(5).await, []);
 }
 
-#[tokio::test]
-async fn the_first_admin_is_made_once() {
-    let (folder, one) = state().await;
-    let two = State::open(&folder.path().join("state"))
-        .await
-        .expect("opened again");
+pub(crate) async fn the_first_admin_is_made_once(place: &Place) {
+    let one = place.open().await;
+    let two = place.open().await;
     let admin = |id: &str| AdminRow {
         id: id.into(),
         secret_hash: vec![2; 32],
@@ -276,59 +261,9 @@ async fn the_first_admin_is_made_once() {
     assert_eq!(one.admins().await.expect("read").len(), 1);
 }
 
-#[tokio::test]
-async fn a_backup_opens_as_a_state() {
-    let (folder, state) = state().await;
-    publish(&state, None, FILE, &version("1.0.0"), None)
-        .await
-        .expect("published");
-    let copy = folder.path().join("copy");
-    std::fs::create_dir(&copy).expect("made");
-    state
-        .back_up(&copy.join(weir_state::FILE))
-        .await
-        .expect("copied");
-    let restored = State::open(&copy).await.expect("opened");
-    assert_eq!(restored.live().await.expect("read")[0].version, "1.0.0");
-    assert!(
-        state.back_up(&copy.join(weir_state::FILE)).await.is_err(),
-        "nothing is overwritten"
-    );
-}
-
-#[tokio::test]
-async fn the_file_is_its_owners_alone() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let (_folder, state) = state().await;
-    let mode = std::fs::metadata(state.path())
-        .expect("there")
-        .permissions()
-        .mode();
-    assert_eq!(mode & 0o777, 0o600);
-}
-
-#[test]
-fn many_may_open_a_new_state_at_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let open = || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(State::open(folder.path())).map(drop)
-    };
-    std::thread::scope(|scope| {
-        let opened: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
-        for opened in opened {
-            opened.join().expect("no panic").expect("opened");
-        }
-    });
-}
-
 /// Whoever makes a new draft every few seconds fills no disk with those that nobody decided about.
-#[tokio::test]
-async fn of_superseded_drafts_the_newest_are_kept() {
-    let (_folder, state) = state().await;
+pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
+    let state = place.open().await;
     let other = NewDraft {
         origin: Origin::Api,
         ..draft("api", None, "other")
@@ -345,16 +280,10 @@ async fn of_superseded_drafts_the_newest_are_kept() {
         };
         state.hold(&new).await.expect("held");
     }
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display()))
-        .await
-        .expect("opened");
-    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM drafts")
-        .fetch_one(&pool)
-        .await
-        .expect("counted");
+    let rows = place.run("SELECT count(*) FROM drafts").await;
     assert_eq!(
         rows,
-        20 + 1 + 2,
+        Some(20 + 1 + 2),
         "superseded, the one that waits, and those of others"
     );
     let listed = state
@@ -393,9 +322,10 @@ async fn of_superseded_drafts_the_newest_are_kept() {
     );
 }
 
-#[tokio::test]
-async fn what_waits_and_what_was_discarded_is_found_however_much_was_decided_since() {
-    let (_folder, state) = state().await;
+pub(crate) async fn what_waits_and_what_was_discarded_is_found_however_much_was_decided_since(
+    place: &Place,
+) {
+    let state = place.open().await;
     let waits = NewDraft {
         origin: Origin::Api,
         ..draft("waits", None, "waits")
@@ -528,9 +458,8 @@ async fn what_waits_and_what_was_discarded_is_found_however_much_was_decided_sin
 }
 
 /// Other processes read a later text of the same version too.
-#[tokio::test]
-async fn a_text_that_is_kept_moves_the_revision_once() {
-    let (_folder, state) = state().await;
+pub(crate) async fn a_text_that_is_kept_moves_the_revision_once(place: &Place) {
+    let state = place.open().await;
     publish(&state, None, FILE, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -558,9 +487,8 @@ async fn a_text_that_is_kept_moves_the_revision_once() {
 }
 
 /// A word that no program here knows was written by another one: nobody guesses what it allows.
-#[tokio::test]
-async fn a_word_that_is_not_known_is_refused() {
-    let (_folder, state) = state().await;
+pub(crate) async fn a_word_that_is_not_known_is_refused(place: &Place) {
+    let state = place.open().await;
     publish(&state, None, FILE, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -568,13 +496,7 @@ async fn a_word_that_is_not_known_is_refused() {
         .hold(&draft("d1", Some("1.0.0"), "a"))
         .await
         .expect("held");
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display()))
-        .await
-        .expect("opened");
-    sqlx::query("UPDATE drafts SET class = 'harmless'")
-        .execute(&pool)
-        .await
-        .expect("written");
+    place.run("UPDATE drafts SET class = 'harmless'").await;
     let refused = state
         .draft("d1")
         .await
@@ -586,121 +508,15 @@ async fn a_word_that_is_not_known_is_refused() {
     );
 }
 
-/// The tables of a state that an earlier version made are made anew once, and nothing in them is lost.
-#[tokio::test]
-async fn a_state_of_before_keeps_its_versions_and_drafts() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let options =
-        sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(weir_state::FILE));
-    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true))
-        .await
-        .expect("opened");
-    let migrations = [
-        (
-            1,
-            "first",
-            include_str!("../migrations/sqlite/0001_first.sql"),
-        ),
-        (
-            2,
-            "profiles",
-            include_str!("../migrations/sqlite/0002_profiles.sql"),
-        ),
-        (
-            3,
-            "waiting",
-            include_str!("../migrations/sqlite/0003_waiting.sql"),
-        ),
-        (
-            4,
-            "before",
-            include_str!("../migrations/sqlite/0004_before.sql"),
-        ),
-    ];
-    let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
-        let kind = sqlx::migrate::MigrationType::Simple;
-        sqlx::migrate::Migration::new(
-            version,
-            name.into(),
-            kind,
-            sqlx::SqlStr::from_static(sql),
-            false,
-        )
-    };
-    let before =
-        sqlx::migrate::Migrator::with_migrations(migrations.into_iter().map(migration).collect());
-    before.run(&pool).await.expect("made as before");
-    let rows =
-        "INSERT INTO contracts (name, origin, live, revision, last) VALUES ('desk', 'file', '1.1.0', 7, '1.0.0');
-        INSERT INTO versions VALUES ('desk', '1.0.0', '{}', 's', 'first', 'f', 1, 'ann');
-        INSERT INTO versions VALUES ('desk', '1.1.0', '{\"a\":1}', 't', 'compatible', 'g', 2, 'ann');
-        INSERT INTO drafts (id, contract, source, origin, class, fingerprint, report, created_ms, created_by)
-            VALUES ('d1', 'desk', 'u', 'file', 'breaking', 'h', '{}', 3, 'file');";
-    sqlx::raw_sql(rows).execute(&pool).await.expect("written");
-    pool.close().await;
-    let state = State::open(folder.path()).await.expect("opened");
-    let live = state.live().await.expect("read").remove(0);
-    assert_eq!(
-        (live.revision, live.artifact.as_str(), live.owner),
-        (7, "{\"a\":1}", None)
-    );
-    assert_eq!(state.versions("desk").await.expect("read").len(), 2);
-    assert_eq!(
-        state
-            .draft("d1")
-            .await
-            .expect("read")
-            .expect("there")
-            .head
-            .status,
-        DraftStatus::Pending
-    );
-    let generation = state.generation().await.expect("read");
-    assert!(
-        state
-            .claim("desk", None, "/srv/contracts")
-            .await
-            .expect("claimed")
-    );
-    assert!(
-        !state
-            .claim("desk", None, "/elsewhere")
-            .await
-            .expect("asked"),
-        "it is owned by now"
-    );
-    assert!(
-        state.generation().await.expect("read") > generation,
-        "others see it"
-    );
-    for origin in [Origin::Code, Origin::Upstream] {
-        let source = Source {
-            origin,
-            owner: None,
-        };
-        let row = VersionRow {
-            contract: origin.as_str().into(),
-            ..version("1.0.0")
-        };
-        publish(&state, None, source, &row, None)
-            .await
-            .expect("another origin");
-    }
-    assert_eq!(state.live().await.expect("read").len(), 3);
-}
-
 /// Whatever waits for changes waits for the feed, also for those of other processes.
-#[tokio::test]
-async fn the_feed_moves_with_what_another_process_changes() {
+pub(crate) async fn the_feed_moves_with_what_another_process_changes(place: &Place) {
     for watched in [true, false] {
-        let (folder, state) = state().await;
+        let state = place.open().await;
         let watcher = match watched {
-            true => Watcher::start(folder.path()).await,
+            true => Watcher::start(&place.folder()).await,
             false => Watcher::default(),
         };
-        let other = State::open(&folder.path().join("state"))
-            .await
-            .expect("opened");
+        let other = place.open().await;
         let mut feed = state.changes();
         let state = Arc::new(state);
         let following = state.clone();
@@ -711,16 +527,16 @@ async fn the_feed_moves_with_what_another_process_changes() {
             *feed.borrow_and_update()
         };
         let before = next().await;
-        other.add_key(&key("a")).await.expect("added");
+        let id = if watched { "a" } else { "b" };
+        other.add_key(&key(id)).await.expect("added");
         assert!(next().await > before);
         following.abort();
     }
 }
 
 /// Whoever sends a new key with each request makes room for it with the oldest answer of its own.
-#[tokio::test]
-async fn answers_for_retries_are_bounded_for_each_admin() {
-    let (_folder, state) = state().await;
+pub(crate) async fn answers_for_retries_are_bounded_for_each_admin(place: &Place) {
+    let state = place.open().await;
     let begin = async |admin: &str, key: String, at: i64| {
         state
             .begin_reply(admin, &key, "digest", at)

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use super::{State, builds, secrets, shapes};
-use crate::{StateError, legacy::LegacyFiles};
+use crate::{
+    StateError,
+    legacy::LegacyFiles,
+    state::{State, builds, secrets, shapes},
+};
 
 impl State {
     /// Takes the files over in one transaction, and removes them after it. The caller holds the lock of the folder.
@@ -24,7 +27,7 @@ impl State {
         }
         files.secrets = taken;
         for shape in &files.shapes {
-            shapes::keep(&shape.row, &mut *change).await?;
+            shapes::keep(&shape.row, &mut change).await?;
         }
         for build in &files.kept {
             builds::keep(&mut change, &build.row).await?;

@@ -7,13 +7,7 @@ use weir_state::{
     State,
 };
 
-async fn state() -> (tempfile::TempDir, State) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(&folder.path().join("state"))
-        .await
-        .expect("opened");
-    (folder, state)
-}
+use crate::Place;
 
 fn shape() -> RecordedShape {
     RecordedShape {
@@ -25,12 +19,9 @@ fn shape() -> RecordedShape {
     }
 }
 
-#[tokio::test]
-async fn a_secret_is_made_once_among_processes_that_start_together() {
-    let (folder, one) = state().await;
-    let two = State::open(&folder.path().join("state"))
-        .await
-        .expect("opened again");
+pub(crate) async fn a_secret_is_made_once_among_processes_that_start_together(place: &Place) {
+    let one = place.open().await;
+    let two = place.open().await;
     assert_eq!(
         two.known_secret(SecretPurpose::Cursors)
             .await
@@ -48,9 +39,7 @@ async fn a_secret_is_made_once_among_processes_that_start_together() {
         one.secret(SecretPurpose::Arguments).await.expect("another"),
         "each purpose has its own"
     );
-    let reading = State::open_to_read(&folder.path().join("state"))
-        .await
-        .expect("opened to read");
+    let reading = place.open_to_read().await;
     let known = reading.known_secret(SecretPurpose::Cursors).await;
     assert_eq!(known.expect("read"), Some(secret));
     assert!(
@@ -58,13 +47,12 @@ async fn a_secret_is_made_once_among_processes_that_start_together() {
             && reading.record_shape(&shape()).await.is_err(),
         "nothing is changed through it"
     );
-    assert!(State::open_to_read(folder.path()).await.is_err());
-    assert!(!folder.path().join(weir_state::FILE).exists());
 }
 
-#[tokio::test]
-async fn a_shape_takes_the_place_of_the_one_before_it_and_moves_the_feed_where_it_differs() {
-    let (_folder, state) = state().await;
+pub(crate) async fn a_shape_takes_the_place_of_the_one_before_it_and_moves_the_feed_where_it_differs(
+    place: &Place,
+) {
+    let state = place.open().await;
     let mut shape = shape();
     state.record_shape(&shape).await.expect("recorded");
     let first = state.generation().await.expect("read");
@@ -157,9 +145,8 @@ async fn shapes_in_files_are_taken_over_and_one_that_is_no_shape_stays() {
     assert!(!folder.path().join("shapes").exists(), "nothing is left");
 }
 
-#[tokio::test]
-async fn the_last_accepted_builds_are_remembered_in_order() {
-    let (_folder, state) = state().await;
+pub(crate) async fn the_last_accepted_builds_are_remembered_in_order(place: &Place) {
+    let state = place.open().await;
     let digests = async |state: &State| -> Vec<String> {
         let builds = state.accepted_builds("sql").await.expect("read");
         builds.into_iter().map(|build| build.digest).collect()
@@ -210,9 +197,8 @@ async fn the_last_accepted_builds_are_remembered_in_order() {
     );
 }
 
-#[tokio::test]
-async fn the_last_used_builds_are_kept_and_a_shared_content_stays() {
-    let (_folder, state) = state().await;
+pub(crate) async fn the_last_used_builds_are_kept_and_a_shared_content_stays(place: &Place) {
+    let state = place.open().await;
     let build = |plugin: &str, number: i64| NewBuild {
         plugin: plugin.to_owned(),
         definitions: format!("definitions{}", number % 2),
@@ -298,9 +284,8 @@ async fn builds_in_files_are_taken_over_with_their_order_and_content() {
     assert!(accepted.exists());
 }
 
-#[tokio::test]
-async fn sessions_move_the_feed_and_are_taken_away_once() {
-    let (_folder, state) = state().await;
+pub(crate) async fn sessions_move_the_feed_and_are_taken_away_once(place: &Place) {
+    let state = place.open().await;
     let admin = AdminRow {
         id: "ada".into(),
         secret_hash: vec![1],

@@ -1,0 +1,289 @@
+//! Runs statements on either engine. The text of a statement is the same for both: parameters are `$1`, `$2`, and the words
+//! are those that both know. A row comes back by the names of its columns.
+
+use sqlx::{
+    FromRow, PgPool, Postgres, Sqlite, SqlitePool, Transaction, postgres::PgRow, sqlite::SqliteRow,
+};
+
+use crate::{StateError, server};
+
+pub(crate) enum StateEngine {
+    Sqlite(SqlitePool),
+    Postgresql(PgPool),
+}
+
+/// A transaction that has the lock of writers, so that what is read inside stays true until the end. Nothing has happened
+/// where it is dropped.
+pub(crate) enum StateChange {
+    Sqlite(Transaction<'static, Sqlite>),
+    Postgresql(Transaction<'static, Postgres>),
+}
+
+/// What a statement runs on.
+pub(crate) enum QueryTarget<'t> {
+    Engine(&'t StateEngine),
+    Change(&'t mut StateChange),
+}
+
+/// A statement with its parameters.
+pub(crate) struct StateQuery<'q> {
+    text: &'static str,
+    values: Vec<SqlValue<'q>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum SqlValue<'q> {
+    Integer(Option<i64>),
+    Text(Option<&'q str>),
+    Bytes(Option<&'q [u8]>),
+}
+
+/// A row that both engines can return.
+pub(crate) trait StateRow:
+    for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl<R> StateRow for R where
+    R: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
+{
+}
+
+impl StateEngine {
+    /// Begins a change. Each engine has one writer at a time: SQLite locks its file, and in PostgreSQL the row with the
+    /// number of the last change is locked, so that numbers are in the order of the commits.
+    pub(crate) async fn begin(&self) -> Result<StateChange, StateError> {
+        Ok(match self {
+            Self::Sqlite(pool) => StateChange::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
+            Self::Postgresql(pool) => StateChange::Postgresql(server::begin(pool).await?),
+        })
+    }
+}
+
+impl StateChange {
+    pub(crate) async fn commit(self) -> Result<(), StateError> {
+        match self {
+            Self::Sqlite(change) => Ok(change.commit().await?),
+            Self::Postgresql(change) => server::in_time(change.commit()).await,
+        }
+    }
+}
+
+pub(crate) fn sql<'q>(text: &'static str) -> StateQuery<'q> {
+    StateQuery {
+        text,
+        values: Vec::new(),
+    }
+}
+
+macro_rules! bound {
+    ($query:expr, $values:expr) => {
+        $values
+            .into_iter()
+            .fold($query, |query, value| match value {
+                SqlValue::Integer(value) => query.bind(value),
+                SqlValue::Text(value) => query.bind(value),
+                SqlValue::Bytes(value) => query.bind(value),
+            })
+    };
+}
+
+/// Calls one of sqlx's ways to fetch rows, on whichever engine it is.
+macro_rules! fetch {
+    ($query:ident, $target:ident, $fetch:ident) => {
+        match $target.into() {
+            QueryTarget::Engine(StateEngine::Sqlite(pool)) => Ok(bound!(
+                sqlx::query_as::<Sqlite, R>($query.text),
+                $query.values
+            )
+            .$fetch(pool)
+            .await?),
+            QueryTarget::Change(StateChange::Sqlite(change)) => Ok(bound!(
+                sqlx::query_as::<Sqlite, R>($query.text),
+                $query.values
+            )
+            .$fetch(&mut **change)
+            .await?),
+            QueryTarget::Engine(StateEngine::Postgresql(pool)) => {
+                server::in_time(
+                    bound!(sqlx::query_as::<Postgres, R>($query.text), $query.values).$fetch(pool),
+                )
+                .await
+            }
+            QueryTarget::Change(StateChange::Postgresql(change)) => {
+                server::in_time(
+                    bound!(sqlx::query_as::<Postgres, R>($query.text), $query.values)
+                        .$fetch(&mut **change),
+                )
+                .await
+            }
+        }
+    };
+}
+
+impl<'q> StateQuery<'q> {
+    pub(crate) fn bind(mut self, value: impl Into<SqlValue<'q>>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// Runs a statement that changes rows, and returns how many it changed. Without a transaction of the caller's it is one
+    /// of its own.
+    pub(crate) async fn execute<'t>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<u64, StateError> {
+        match target.into() {
+            QueryTarget::Engine(StateEngine::Sqlite(pool)) => {
+                Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
+                    .execute(pool)
+                    .await?
+                    .rows_affected())
+            }
+            QueryTarget::Change(StateChange::Sqlite(change)) => {
+                Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
+                    .execute(&mut **change)
+                    .await?
+                    .rows_affected())
+            }
+            QueryTarget::Engine(StateEngine::Postgresql(pool)) => {
+                let mut change = server::begin(pool).await?;
+                let run =
+                    bound!(sqlx::query::<Postgres>(self.text), self.values).execute(&mut *change);
+                let rows = server::in_time(run).await?.rows_affected();
+                server::in_time(change.commit()).await?;
+                Ok(rows)
+            }
+            QueryTarget::Change(StateChange::Postgresql(change)) => {
+                let run =
+                    bound!(sqlx::query::<Postgres>(self.text), self.values).execute(&mut **change);
+                Ok(server::in_time(run).await?.rows_affected())
+            }
+        }
+    }
+
+    pub(crate) async fn fetch_all<'t, R: StateRow>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<Vec<R>, StateError> {
+        fetch!(self, target, fetch_all)
+    }
+
+    pub(crate) async fn fetch_optional<'t, R: StateRow>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<Option<R>, StateError> {
+        fetch!(self, target, fetch_optional)
+    }
+
+    pub(crate) async fn fetch_one<'t, R: StateRow>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<R, StateError> {
+        fetch!(self, target, fetch_one)
+    }
+
+    pub(crate) async fn fetch_values<'t, T>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<Vec<T>, StateError>
+    where
+        (T,): StateRow,
+    {
+        let rows = self.fetch_all(target).await?;
+        Ok(rows.into_iter().map(|(value,)| value).collect())
+    }
+
+    pub(crate) async fn find_value<'t, T>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<Option<T>, StateError>
+    where
+        (T,): StateRow,
+    {
+        Ok(self.fetch_optional(target).await?.map(|(value,)| value))
+    }
+
+    pub(crate) async fn fetch_value<'t, T>(
+        self,
+        target: impl Into<QueryTarget<'t>>,
+    ) -> Result<T, StateError>
+    where
+        (T,): StateRow,
+    {
+        let (value,) = self.fetch_one(target).await?;
+        Ok(value)
+    }
+}
+
+impl<'t> From<&'t StateEngine> for QueryTarget<'t> {
+    fn from(engine: &'t StateEngine) -> Self {
+        Self::Engine(engine)
+    }
+}
+
+impl<'t> From<&'t mut StateChange> for QueryTarget<'t> {
+    fn from(change: &'t mut StateChange) -> Self {
+        Self::Change(change)
+    }
+}
+
+impl From<i64> for SqlValue<'_> {
+    fn from(value: i64) -> Self {
+        Self::Integer(Some(value))
+    }
+}
+
+impl From<Option<i64>> for SqlValue<'_> {
+    fn from(value: Option<i64>) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<u32> for SqlValue<'_> {
+    fn from(value: u32) -> Self {
+        Self::Integer(Some(value.into()))
+    }
+}
+
+impl<'q> From<&'q str> for SqlValue<'q> {
+    fn from(value: &'q str) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl<'q> From<&'q String> for SqlValue<'q> {
+    fn from(value: &'q String) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl<'q> From<Option<&'q str>> for SqlValue<'q> {
+    fn from(value: Option<&'q str>) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl<'q> From<&'q Option<String>> for SqlValue<'q> {
+    fn from(value: &'q Option<String>) -> Self {
+        Self::Text(value.as_deref())
+    }
+}
+
+impl<'q> From<&'q [u8]> for SqlValue<'q> {
+    fn from(value: &'q [u8]) -> Self {
+        Self::Bytes(Some(value))
+    }
+}
+
+impl<'q> From<Option<&'q [u8]>> for SqlValue<'q> {
+    fn from(value: Option<&'q [u8]>) -> Self {
+        Self::Bytes(value)
+    }
+}
+
+impl<'q> From<&'q Vec<u8>> for SqlValue<'q> {
+    fn from(value: &'q Vec<u8>) -> Self {
+        Self::Bytes(Some(value))
+    }
+}

@@ -1,0 +1,75 @@
+//! The state in a PostgreSQL database, which the gateways of several machines share.
+
+use std::path::Path;
+
+use sqlx::{
+    SqlStr,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+use crate::{
+    StateError,
+    engine::StateEngine,
+    server::{self, ServerAddress, failure},
+    state::State,
+};
+
+/// A migration has the number of the one in SQLite with the same effect.
+const MIGRATIONS: [(i64, &str, &str); 1] = [(
+    15,
+    "first",
+    include_str!("../migrations/postgresql/0015_first.sql"),
+)];
+
+impl State {
+    /// Opens the state in a database, and brings it to this version's tables. `folder` has what is this machine's own.
+    pub async fn connect(address: &ServerAddress, folder: &Path) -> Result<Self, StateError> {
+        let folder_failed = |error: std::io::Error| StateError::Open {
+            path: folder.to_owned(),
+            error: error.into(),
+        };
+        weir_files::create_folder(folder, 0o700).map_err(folder_failed)?;
+        let pool = server::open(address).await?;
+        migrator()
+            .run(&pool)
+            .await
+            .map_err(|error| failure::explain_migration(address, newest(), error))?;
+        Ok(Self::new(StateEngine::Postgresql(pool), folder))
+    }
+
+    /// Opens a state that is there, without changing its tables: for commands that look something up. A state of another
+    /// version is refused.
+    pub async fn connect_to_read(
+        address: &ServerAddress,
+        folder: &Path,
+    ) -> Result<Self, StateError> {
+        let pool = server::open(&address.to_read()).await?;
+        let version = "SELECT max(version) FROM _sqlx_migrations";
+        let version: Option<i64> = sqlx::query_scalar(version)
+            .fetch_one(&pool)
+            .await
+            .map_err(|error| failure::explain_start(address, &error))?;
+        if version != Some(newest()) {
+            return Err(failure::explain_version(
+                address,
+                version.unwrap_or(0),
+                newest(),
+            ));
+        }
+        Ok(Self::new(StateEngine::Postgresql(pool), folder))
+    }
+}
+
+fn migrator() -> Migrator {
+    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
+        let kind = MigrationType::Simple;
+        let sql = SqlStr::from_static(sql);
+        Migration::new(version, description.into(), kind, sql, false)
+    };
+    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+}
+
+/// Returns the number of the last migration.
+fn newest() -> i64 {
+    MIGRATIONS[MIGRATIONS.len() - 1].0
+}

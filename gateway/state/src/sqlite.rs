@@ -1,0 +1,123 @@
+//! The state in one SQLite file, which processes of one machine share. Every change is one IMMEDIATE transaction.
+
+mod migrations;
+mod take_over;
+
+use std::{
+    fs, io,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use crate::{State, StateError, engine::StateEngine};
+
+/// The file in the state folder.
+pub const FILE: &str = "weir.db";
+/// The file that is locked while the database is made and its tables are brought to this version.
+const LOCK: &str = "weir.db.lock";
+/// The time a change waits for another process that is writing.
+const BUSY: Duration = Duration::from_secs(10);
+
+impl State {
+    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables. What an earlier
+    /// version kept in files beside it is taken over.
+    pub async fn open(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
+            path: path.clone(),
+            error,
+        };
+        create(folder, &path).map_err(|error| failed(error.into()))?;
+        // If several processes start at once, the others wait here: SQLite has no lock for migrations, and turning a
+        // new file to WAL does not wait for others that do the same.
+        let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
+        weir_files::hand_over(&lock, folder);
+        lock.lock().map_err(|error| failed(error.into()))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_with(options)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        migrations::migrator()
+            .run(&pool)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let state = Self::new(StateEngine::Sqlite(pool), folder);
+        state.take_over_files(folder).await?;
+        drop(lock);
+        Ok(state)
+    }
+
+    /// Opens a state that is there, and changes nothing in it: for commands that look something up. A state of another
+    /// version is refused.
+    pub async fn open_to_read(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .read_only(true)
+            .busy_timeout(BUSY);
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open {
+            path: path.clone(),
+            error,
+        };
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let version: i64 = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+            .fetch_one(&pool)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        if version != migrations::newest() {
+            let why = "it was written by another version of weir: use that program, or start the gateway of this version on it first";
+            return Err(failed(why.into()));
+        }
+        Ok(Self::new(StateEngine::Sqlite(pool), folder))
+    }
+
+    /// Returns the file of a state that is in one.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    /// Copies everything as it is at one moment, while others go on; `to` must not exist yet.
+    pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
+        let StateEngine::Sqlite(pool) = &self.engine else {
+            let why = "a state in PostgreSQL is copied with pg_dump, or with `weir state migrate --to FOLDER`";
+            return Err(StateError::Database(why.into()));
+        };
+        sqlx::query("VACUUM INTO ?")
+            .bind(to.to_string_lossy())
+            .execute(pool)
+            .await?;
+        Ok(())
+    }
+}
+
+fn create(folder: &Path, path: &Path) -> io::Result<()> {
+    weir_files::create_folder(folder, 0o700)?;
+    // SQLite gives its other files to the owner of this one.
+    let file = fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    // The gateway's own secrets are in it.
+    if file.metadata()?.permissions().mode() & 0o077 != 0
+        && let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600))
+    {
+        tracing::warn!(path = %path.display(), %error, "others can read the state, and the secrets in it");
+    }
+    weir_files::hand_over(&file, folder);
+    Ok(())
+}

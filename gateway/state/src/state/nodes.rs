@@ -1,0 +1,179 @@
+//! The nodes that share a state in PostgreSQL. Each has a row with a lease, which it renews with every look for changes; there it
+//! also says which changes it has taken over, so that an admin learns when a change holds everywhere.
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, OnceCell},
+    time::{Instant, sleep},
+};
+
+use super::State;
+use crate::{
+    NewNode, NodeRow, StateError,
+    columns::from_row,
+    engine::{StateEngine, sql},
+};
+
+/// The time for which a row says that its node runs.
+const LEASE_MS: i64 = 5_000;
+/// The time for which an admin's request waits until all nodes have a change.
+const REACH_MAX: Duration = Duration::from_secs(5);
+const REACH_INTERVAL: Duration = Duration::from_millis(15);
+/// Rows of nodes that ended without a word are kept for a day.
+const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
+/// Before anything is taken over.
+const NOTHING: i64 = -1;
+/// The time of the database, in milliseconds since 1970.
+macro_rules! now_ms {
+    () => {
+        "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+
+from_row!(NodeRow {
+    id,
+    name,
+    version,
+    formats,
+    configuration,
+    started_ms,
+    lease_ms,
+    stale_ms,
+    seen,
+    now_ms
+});
+
+/// What of a change has to be taken over by a part of the process of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum FeedPart {
+    Keys,
+    Contracts,
+}
+
+/// This process as a node.
+pub(super) struct OwnNode {
+    row: OnceCell<NewNode>,
+    taken: [AtomicI64; 2],
+    /// Wakes the look that reports what was taken over.
+    pub(super) moved: Notify,
+}
+
+impl Default for OwnNode {
+    fn default() -> Self {
+        Self {
+            row: OnceCell::new(),
+            taken: [AtomicI64::new(NOTHING), AtomicI64::new(NOTHING)],
+            moved: Notify::new(),
+        }
+    }
+}
+
+impl State {
+    /// Returns `true` if several machines may share this state.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.engine, StateEngine::Postgresql(_))
+    }
+
+    /// Makes this process a node, before it takes anything over: from then on, others wait for it. A state in a file has no
+    /// nodes.
+    pub async fn join(&self, node: NewNode) -> Result<(), StateError> {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        let forget = concat!(
+            "DELETE FROM nodes WHERE lease_ms + stale_ms < ",
+            now_ms!(),
+            " - $1"
+        );
+        sql(forget).bind(GONE_KEPT_MS).execute(&self.engine).await?;
+        if self.node.row.set(node).is_ok() {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes this process off the nodes: it serves nothing any more.
+    pub async fn leave(&self) -> Result<(), StateError> {
+        if let Some(node) = self.node.row.get() {
+            let delete = "DELETE FROM nodes WHERE id = $1";
+            sql(delete).bind(&node.id).execute(&self.engine).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the id of this process as a node.
+    pub fn node_id(&self) -> Option<&str> {
+        self.node.row.get().map(|node| node.id.as_str())
+    }
+
+    /// Notes that a part of this process has taken over all changes up to a number.
+    pub fn note_taken(&self, part: FeedPart, number: i64) {
+        let before = self.node.taken[part as usize].swap(number, Relaxed);
+        if before != number {
+            self.node.moved.notify_one();
+        }
+    }
+
+    /// Reads the number of the last change. A node renews its lease with the same statement.
+    pub(super) async fn look(&self) -> Result<i64, StateError> {
+        let Some(node) = self.node.row.get() else {
+            return self.generation().await;
+        };
+        let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
+        let renew = concat!(
+            "INSERT INTO nodes (id, name, version, formats, configuration, started_ms, stale_ms, seen, lease_ms) ",
+            "VALUES ($1, $2, $3, $4, $5, ",
+            now_ms!(),
+            ", $6, $7, ",
+            now_ms!(),
+            " + $8) ON CONFLICT (id) DO UPDATE SET lease_ms = excluded.lease_ms, seen = excluded.seen \
+             RETURNING (SELECT n FROM generation)"
+        );
+        sql(renew)
+            .bind(&node.id)
+            .bind(&node.name)
+            .bind(&node.version)
+            .bind(&node.formats)
+            .bind(&node.configuration)
+            .bind(node.stale_ms)
+            .bind(taken.min().unwrap_or(NOTHING))
+            .bind(LEASE_MS)
+            .fetch_value(&self.engine)
+            .await
+    }
+
+    /// Returns the nodes, those that ended lately too.
+    pub async fn nodes(&self) -> Result<Vec<NodeRow>, StateError> {
+        if !self.is_shared() {
+            return Ok(Vec::new());
+        }
+        let query = concat!(
+            "SELECT *, ",
+            now_ms!(),
+            " AS now_ms FROM nodes ORDER BY name, started_ms"
+        );
+        sql(query).fetch_all(&self.engine).await
+    }
+
+    /// Waits until every node with a live lease has taken over the last change, for five seconds at most. Returns the nodes that
+    /// may still serve without it: those that did not take it over in time, and those that were cut off before.
+    pub async fn await_everywhere(&self) -> Result<Vec<NodeRow>, StateError> {
+        let number = self.generation().await?;
+        let end = Instant::now() + REACH_MAX;
+        loop {
+            let nodes = self.nodes().await?;
+            let missing: Vec<NodeRow> = nodes
+                .into_iter()
+                .filter(|node| node.seen < number && node.stops_ms() > node.now_ms)
+                .collect();
+            if !missing.iter().any(NodeRow::is_live) || Instant::now() >= end {
+                return Ok(missing);
+            }
+            sleep(REACH_INTERVAL).await;
+        }
+    }
+}
