@@ -9,8 +9,9 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use weir::config::Config;
 use weir_audit::{ArgumentsKey, Filter, Format, Receipt, command, parse_time};
-use weir_state::{SecretPurpose, State};
+use weir_state::SecretPurpose;
 
 use super::{Done, Failure, Settings, block_on};
 
@@ -204,7 +205,12 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
     }
     let value = weir_contracts::json::read(&text)
         .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
-    let key = block_on(arguments_key(&settings.state_folder()))??;
+    let config = settings.config().unwrap_or_else(|_| {
+        let mut bare = Config::bare(Path::new("."));
+        bare.folders.state = settings.state_folder();
+        bare
+    });
+    let key = block_on(arguments_key(&config))??;
     writeln!(out, "{}  as given", key.digest(text.as_bytes()))?;
     let shortest = value.to_string();
     if shortest != text {
@@ -214,11 +220,11 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
 }
 
 /// Reads the key of the digests. Nothing is made: a state that has none has digested nothing.
-async fn arguments_key(folder: &Path) -> anyhow::Result<ArgumentsKey> {
-    let state = State::open_to_read(folder).await?;
+async fn arguments_key(config: &Config) -> anyhow::Result<ArgumentsKey> {
+    let state = config.open_state_to_read().await?;
     let key = state.known_secret(SecretPurpose::Arguments).await?;
-    let shown = folder.display();
-    let key = key.with_context(|| format!("the state in {shown} has no key for arguments yet"))?;
+    let shown = config.folders.state.display();
+    let key = key.with_context(|| format!("the state of {shown} has no key for arguments yet"))?;
     Ok(ArgumentsKey::new(&key))
 }
 

@@ -156,8 +156,8 @@ impl Shapes {
         let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
         if self.settings.present() {
-            let state = self.settings.config()?.folders.state;
-            let recorded = block_on(control::recorded_shapes(&state, &source))?
+            let config = self.settings.config()?;
+            let recorded = block_on(control::recorded_shapes(&config, &source))?
                 .map_err(anyhow::Error::from)?;
             let mut known = shapes.clone();
             for (collection, shape) in recorded {

@@ -9,7 +9,6 @@ use std::{
 use clap::Args;
 use reqwest::StatusCode;
 use weir::config;
-use weir_state::State;
 use weir_upstream::{Failure, Kind};
 
 use super::{
@@ -365,11 +364,11 @@ async fn status_without_key(url: &str) -> anyhow::Result<StatusCode> {
 async fn has_keys(config: &Path) -> anyhow::Result<bool> {
     let config =
         config::load(config).map_err(|problems| anyhow::anyhow!("{} problems", problems.len()))?;
-    let folder = &config.folders.state;
-    if config.identity.needs_credential() || !folder.join(weir_state::FILE).exists() {
+    if config.identity.needs_credential() || !config.has_state() {
         return Ok(config.identity.needs_credential());
     }
-    Ok(!State::open_to_read(folder).await?.keys().await?.is_empty())
+    let state = config.open_state_to_read().await?;
+    Ok(!state.keys().await?.is_empty())
 }
 
 /// Returns the endpoint of a view beside that of everything.

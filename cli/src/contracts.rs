@@ -1,5 +1,6 @@
 //! `weir contracts`: what is served, what waits, and who agrees to it.
 
+mod apply;
 mod lock;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -34,6 +35,7 @@ pub(super) enum Command {
         #[arg(long)]
         hold: bool,
     },
+    Apply(apply::Apply),
     /// Publish a draft that waits, exactly as it was reported
     Publish {
         /// The draft's id
@@ -91,6 +93,7 @@ impl Contracts {
                     &ask(&target, Method::POST, "/v1/contracts", Some(&body))?,
                 )
             }
+            Command::Apply(command) => command.run(&target),
             Command::Publish {
                 draft,
                 fingerprint: None,

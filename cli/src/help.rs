@@ -142,6 +142,10 @@ const GROUPS: [CommandGroup; 4] = [
                         "weir contracts submit prices.yaml",
                         "publish it, or hold it as a draft",
                     ),
+                    (
+                        "weir contracts apply contracts/",
+                        "submit all files of a folder",
+                    ),
                     ("weir contracts lock", "write down what is published"),
                 ],
             ),

@@ -35,6 +35,15 @@ impl Settings {
             None => Config::bare(Path::new(".")),
         };
         self.over(&mut config);
+        if config.state.url.is_some() && self.contracts.is_some() {
+            let problem = Problem::new(
+                "--contracts",
+                "",
+                "a gateway that shares its state reads no contract files",
+            );
+            let hint = "leave it out, and submit the files with `weir contracts apply DIR`";
+            return Err(vec![problem.hint(hint)]);
+        }
         Ok(config)
     }
 

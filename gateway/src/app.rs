@@ -87,7 +87,7 @@ impl App {
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
         let folder = &config.folders.state;
-        let state = Arc::new(State::open(folder).await.map_err(anyhow::Error::from)?);
+        let state = Arc::new(config.open_state().await.map_err(anyhow::Error::from)?);
         let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
         let host = Host::new(
             HostConfig {

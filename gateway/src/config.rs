@@ -6,6 +6,7 @@ mod kept;
 mod places;
 mod read;
 mod sign_in;
+mod state_store;
 pub mod traces;
 mod words;
 
@@ -26,11 +27,13 @@ pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use places::Places;
 pub use read::{check, load, read};
 pub use sign_in::AdminOidc;
+pub use state_store::StateStore;
 pub use traces::TraceConfig;
 
 #[derive(Clone, Debug)]
 pub struct Config {
     pub folders: Folders,
+    pub state: StateStore,
     pub http: Http,
     pub identity: Identity,
     pub admin: Admin,
@@ -456,6 +459,7 @@ impl Config {
         // a reload. Those left out have names of their own, which a reload compares one by one.
         let Self {
             folders,
+            state,
             http,
             identity,
             admin,
@@ -476,6 +480,7 @@ impl Config {
         } = self;
         [
             ("folders", to_value(folders)),
+            ("state", to_value(state)),
             ("http", to_value(http)),
             ("identity", to_value(identity)),
             ("admin", to_value(admin)),

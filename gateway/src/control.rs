@@ -211,7 +211,10 @@ impl Control {
         report
             .problems
             .extend(locks::restore_upstreams(self.gate(), &config).await);
-        self.files.submit_folder(folder, &mut report).await;
+        // What one machine has in a folder is not to undo what another one published.
+        if config.state.url.is_none() {
+            self.files.submit_folder(folder, &mut report).await;
+        }
         self.publisher.serve_live();
         report.problems.extend(self.policies().problems());
         report

@@ -15,7 +15,7 @@ use weir_contracts::{
     Contract, form,
     lock::{Approval, Lock as Locked},
 };
-use weir_state::{Live, Origin, State, VersionHead};
+use weir_state::{Live, Origin, VersionHead};
 
 use crate::{Done, Failure, Settings, block_on, compile, start};
 
@@ -32,10 +32,9 @@ impl Lock {
     }
 
     async fn lock(&self, settings: &Settings) -> Done {
-        let folders = settings.config_to_serve(start::NAME_ONE)?.folders;
-        let state = State::open(&folders.state)
-            .await
-            .map_err(anyhow::Error::from)?;
+        let config = settings.config_to_serve(start::NAME_ONE)?;
+        let state = config.open_state().await.map_err(anyhow::Error::from)?;
+        let folders = config.folders;
         let live = state.live().await.map_err(anyhow::Error::from)?;
         let live: BTreeMap<&str, &Live> =
             live.iter().map(|live| (live.name.as_str(), live)).collect();

@@ -35,7 +35,15 @@ impl Backup {
     /// Gateways may go on meanwhile: the database is copied as it is at one moment, and a record of the trail that is
     /// written right now is the torn tail of its copy.
     async fn back_up(&self) -> Done {
-        let from = self.settings.config()?.folders.state;
+        let config = self.settings.config()?;
+        if config.state.url.is_some() {
+            return Err(anyhow::anyhow!(
+                "the state is in PostgreSQL: copy the database with pg_dump, or the whole state into a file with \
+                 `weir state migrate --to FOLDER` while no gateway runs on it"
+            )
+            .into());
+        }
+        let from = config.folders.state;
         fs::metadata(from.join(FILE))
             .with_context(|| format!("there is no state in {}", from.display()))?;
         let state = State::open_to_read(&from)

@@ -41,6 +41,11 @@ impl Places {
         &self.file
     }
 
+    /// Returns `true` if the file has that key.
+    pub(super) fn has(&self, place: &str) -> bool {
+        self.lines.contains_key(place)
+    }
+
     /// Returns a problem of the file at a place in it, or at the nearest one around it that exists.
     pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> Problem {
         let place = place.into();

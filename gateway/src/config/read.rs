@@ -9,12 +9,13 @@ use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    Config, Folders, Places, issuers, sign_in, traces,
+    Config, Folders, Places, issuers, sign_in, state_store, traces,
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "folders",
+    "state",
     "http",
     "identity",
     "admin",
@@ -83,6 +84,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
             state: base.join(folders.state),
             cache: folders.cache.map(|folder| base.join(folder)),
         },
+        state: reader.section(&mut table, "state"),
         http: reader.section(&mut table, "http"),
         identity: reader.section(&mut table, "identity"),
         admin: reader.section(&mut table, "admin"),
@@ -324,6 +326,9 @@ impl Reader {
         }
         let signing_in = sign_in::check(config.admin.oidc.as_ref());
         let traced = traces::check(&config.traces);
+        for (place, message, hint) in state_store::check(config) {
+            self.problem(place, message, hint);
+        }
         let more = issuers::check(config).into_iter().chain(signing_in);
         for (place, message, hint) in more.chain(traced) {
             self.problem(place, message, hint);

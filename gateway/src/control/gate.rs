@@ -375,6 +375,7 @@ impl Gate {
         if let Some(current) = live
             .get(&contract.name)
             .filter(|current| current.origin != submission.origin)
+            .filter(|current| !self.may_take_over(current, submission))
         {
             let (from, hint) = match current.origin {
                 Origin::File => (
@@ -407,6 +408,13 @@ impl Gate {
         } else {
             Err(GateError::Refused(problems))
         }
+    }
+
+    /// Returns `true` if the admin API may change what a file published: where machines share the state none reads files, and
+    /// the contracts of files came with a state that was moved there.
+    fn may_take_over(&self, current: &LiveContract, submission: &Submission<'_>) -> bool {
+        let (file, api) = (Origin::File, Origin::Api);
+        self.state.is_shared() && (current.origin, submission.origin) == (file, api)
     }
 
     /// Returns the policies that a contract breaks.

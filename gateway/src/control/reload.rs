@@ -248,11 +248,13 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         places,
         admin,
         folders: _,
+        state: _,
         audit: _,
         traces: _,
     } = new;
     let new = Config {
         folders: old.folders.clone(),
+        state: old.state.clone(),
         http: Http {
             listen: old.http.listen,
             hosts: http.hosts,
@@ -334,6 +336,9 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("upstreams", &old.upstreams, &new.upstreams));
     places.extend(named("trust", &old.trust, &new.trust));
     places.extend(named("views", &old.views, &new.views));
+    if old.state != new.state {
+        places.push("/state/url".to_owned());
+    }
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
     }

@@ -1,10 +1,12 @@
 //! Recorded shapes: what a source was described as, kept in the state.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_contracts::{Shape, form};
 use weir_state::{RecordedShape, State, StateError};
+
+use crate::config::Config;
 
 /// A collection, in a form or published.
 #[derive(Clone, Copy)]
@@ -43,15 +45,15 @@ pub(super) async fn recorded(
     Ok(recorded.into_iter().filter_map(counts).collect())
 }
 
-/// Returns the shapes that a gateway with this state folder recorded for the collections of a form.
+/// Returns the shapes that a gateway with this configuration recorded for the collections of a form.
 pub async fn recorded_shapes(
-    folder: &Path,
+    config: &Config,
     source: &form::Source,
 ) -> Result<BTreeMap<String, Shape>, StateError> {
-    if !folder.join(weir_state::FILE).exists() {
+    if !config.has_state() {
         return Ok(BTreeMap::new());
     }
-    recorded(&State::open_to_read(folder).await?, source).await
+    recorded(&config.open_state_to_read().await?, source).await
 }
 
 /// Records a shape. One that cannot be recorded is described again at the next start.

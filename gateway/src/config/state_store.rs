@@ -1,0 +1,115 @@
+//! Where the state is kept: in a file of the state folder, or in a PostgreSQL database that several gateways share.
+
+use serde::{Deserialize, Serialize};
+use weir_state::{ServerAddress, State, StateError};
+
+use super::Config;
+
+/// The section `[state]`.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StateStore {
+    /// The database: `postgresql://…`, whose password may be a reference (`${env:NAME}`, `${file:path}`). Without it the state
+    /// is a file in the state folder.
+    #[serde(skip_serializing)]
+    pub url: Option<String>,
+}
+
+/// Leaves out the URL, which may hold a password.
+impl std::fmt::Debug for StateStore {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = out.debug_struct("StateStore");
+        out.field("is_shared", &self.url.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// Returns the address of the database with the state, with its secrets filled in; `None` where the state is a file.
+    pub fn state_address(&self) -> Result<Option<ServerAddress>, StateError> {
+        let Some(url) = &self.state.url else {
+            return Ok(None);
+        };
+        let resolved = weir_connections::config::resolve_url(url, &self.base);
+        let address = resolved.and_then(|url| ServerAddress::parse(&url));
+        address.map(Some).map_err(|why| StateError::Connect {
+            address: "`[state] url`".to_owned(),
+            why,
+        })
+    }
+
+    /// Opens the state, or makes it.
+    pub async fn open_state(&self) -> Result<State, StateError> {
+        match self.state_address()? {
+            Some(address) => State::connect(&address, &self.folders.state).await,
+            None => State::open(&self.folders.state).await,
+        }
+    }
+
+    /// Opens a state that is there, and changes nothing in it.
+    pub async fn open_state_to_read(&self) -> Result<State, StateError> {
+        match self.state_address()? {
+            Some(address) => State::connect_to_read(&address, &self.folders.state).await,
+            None => State::open_to_read(&self.folders.state).await,
+        }
+    }
+
+    /// Returns `true` if there is a state to read.
+    pub fn has_state(&self) -> bool {
+        self.state.url.is_some() || self.folders.state.join(weir_state::FILE).exists()
+    }
+}
+
+/// Returns what is wrong with the section: the place, the message and the hint.
+pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
+    let mut problems = Vec::new();
+    if let Some(url) = &config.state.url {
+        let is_reference = url.starts_with("env:") || url.starts_with("file:");
+        if !is_reference && !url.starts_with("postgresql://") && !url.starts_with("postgres://") {
+            problems.push((
+                "/state/url".to_owned(),
+                "must begin with postgresql://".to_owned(),
+                "write it as \"postgresql://weir:${env:STATE_PASSWORD}@db.internal/weir\"",
+            ));
+        }
+        if config.places.has("/folders/contracts") {
+            problems.push((
+                "/folders/contracts".to_owned(),
+                "a gateway that shares its state reads no contract files: the folder of one machine would undo what another one published"
+                    .to_owned(),
+                "leave it out, and submit the files with `weir contracts apply DIR`",
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config;
+
+    #[test]
+    fn a_shared_state_takes_no_folder_of_contracts_and_shows_no_password() {
+        let read = |text: &str| config::read("weir.toml", text, Path::new("."));
+        let shared = "[state]\nurl = \"postgresql://weir:hunter2@db/weir\"\n";
+        let config = read(shared).expect("valid");
+        assert!(!format!("{config:?}").contains("hunter2"));
+        let sections = serde_json::to_string(&config.sections()).expect("plain data");
+        assert!(!sections.contains("hunter2"));
+        let address = config.state_address().expect("read").expect("an address");
+        assert_eq!(address.to_string(), "postgresql://weir@db:5432/weir");
+        let folder = format!("{shared}[folders]\ncontracts = \"contracts\"\n");
+        let problems = read(&folder).expect_err("refused");
+        assert_eq!(
+            (problems.len(), problems[0].place.as_str()),
+            (1, "/folders/contracts")
+        );
+        let hint = problems[0].hint.as_deref().unwrap_or_default();
+        assert!(hint.contains("weir contracts apply DIR"), "{hint}");
+        let problems = read("[state]\nurl = \"mysql://hunter2@db/weir\"\n").expect_err("refused");
+        assert_eq!(problems[0].place, "/state/url");
+        assert!(!problems[0].to_string().contains("hunter2"));
+    }
+}
