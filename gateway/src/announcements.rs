@@ -162,6 +162,10 @@ impl WatchedResources {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// From now on.
     pub fn add(&self, uri: &str) -> Result<(), TooMany> {
         let mut seen = self.lock();

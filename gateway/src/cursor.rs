@@ -74,6 +74,26 @@ impl Cursors {
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
+    /// Seals a few bytes under a random number that stays readable: it is the nonce, and so belongs to one text alone.
+    pub fn seal_under(&self, number: u128, bound: &Bound, bytes: &[u8]) -> Vec<u8> {
+        let payload = Payload {
+            msg: bytes,
+            aad: &bound.0,
+        };
+        self.cipher
+            .encrypt(&numbered_nonce(number), payload)
+            .expect("a few bytes")
+    }
+
+    /// Opens what was sealed under the number; `None` as for [`Self::open_sealed`].
+    pub fn open_under(&self, number: u128, bound: &Bound, sealed: &[u8]) -> Option<Vec<u8>> {
+        let payload = Payload {
+            msg: sealed,
+            aad: &bound.0,
+        };
+        self.cipher.decrypt(&numbered_nonce(number), payload).ok()
+    }
+
     /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.
     pub fn open_sealed(&self, bound: &Bound, sealed: &str) -> Option<String> {
         if sealed.len() > SEALED_MAX_BYTES {
@@ -92,6 +112,12 @@ impl Cursors {
         )
         .ok()
     }
+}
+
+fn numbered_nonce(number: u128) -> XNonce {
+    let mut nonce = XNonce::default();
+    nonce[..size_of::<u128>()].copy_from_slice(&number.to_be_bytes());
+    nonce
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! Legacy sessions: what `initialize` agreed on, for those who come back with its id.
 //!
 //! A session is never authority: it is bound to the caller that opened it, and a caller is identified anew with every
-//! request. They are bounded in number, in all and for each agent. Over its share an agent's own session that was unused for
-//! longest makes room; where all are taken, one of the agent that has the most.
+//! request. What the handshake agreed on is sealed in its id, so a session that is not in the table is taken up again, for a
+//! day, unless its client has ended it. The table is bounded, in all and for each agent. Over its share an agent's own session
+//! that was unused for longest makes room; where all are taken, one of the agent that has the most.
 
+mod ended;
 mod order;
+mod sealed;
 
 use std::{
-    fmt,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
@@ -15,23 +17,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-use dashmap::DashMap;
+use dashmap::{DashMap, Entry};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use self::order::SessionOrder;
+pub use self::sealed::NamedSession;
+use self::{ended::EndedSessions, order::SessionOrder, sealed::SessionTerms};
 use crate::{
     identity::Caller,
     methods::{Client, Endpoint, Stream},
+    serving::Serving,
     wire::Version,
 };
+
+/// The time for which an id leads to its session, wherever it is taken up.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The number of sessions looked at when room is needed, so that one request never walks through all of them.
 const LOOKED_AT_MAX: usize = 16;
 /// An agent with a key has this part of the sessions at most.
 const AGENT_PART: usize = 8;
 
-/// 128 random bits, on the wire as 32 hexadecimal digits.
+/// 128 random bits: what the id on the wire begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u128);
 
@@ -52,21 +59,13 @@ pub struct Session {
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
     order: Mutex<SessionOrder>,
+    ended: EndedSessions,
     most: usize,
     idle: Duration,
     start: Instant,
 }
 
 impl SessionId {
-    pub fn parse(text: &str) -> Option<Self> {
-        let hex = text.len() == 32
-            && text
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        hex.then(|| u128::from_str_radix(text, 16).ok().map(Self))
-            .flatten()
-    }
-
     pub fn number(self) -> u128 {
         self.0
     }
@@ -78,13 +77,22 @@ impl SessionId {
     }
 }
 
-impl fmt::Display for SessionId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:032x}", self.0)
-    }
-}
-
 impl Session {
+    /// Returns the id as the client gets it.
+    pub fn name(&self, gateway: &Serving) -> String {
+        let terms = SessionTerms {
+            version: self.version,
+            abilities: self.client.abilities(),
+        };
+        sealed::write(
+            gateway.cursors(),
+            self.id,
+            &self.caller,
+            &self.endpoint,
+            terms,
+        )
+    }
+
     fn agent(&self) -> order::Agent {
         (self.caller.tenant.clone(), self.caller.agent.clone())
     }
@@ -117,6 +125,7 @@ impl Sessions {
         Self {
             table: DashMap::new(),
             order: Mutex::default(),
+            ended: EndedSessions::default(),
             most: most.max(1),
             idle,
             start: Instant::now(),
@@ -142,10 +151,46 @@ impl Sessions {
             ended: CancellationToken::new(),
             stream: Mutex::new(None),
         });
-        // The table comes first: a session that is in order and not in the table counts as ended.
-        self.table.insert(session.id, session.clone());
+        // The table comes first: a session that is in order and not in the table counts as ended. Two requests may take up
+        // one session at once.
+        if let Some(first) = self.insert(&session) {
+            return first;
+        }
         self.make_room(&session, now);
         session
+    }
+
+    /// Returns the session that is there already under the same id, if there is one.
+    fn insert(&self, session: &Arc<Session>) -> Option<Arc<Session>> {
+        match self.table.entry(session.id) {
+            Entry::Occupied(first) => Some(first.get().clone()),
+            Entry::Vacant(room) => {
+                room.insert(session.clone());
+                None
+            }
+        }
+    }
+
+    /// Returns the session that a request names, and takes it up if it is not in the table.
+    pub fn find(
+        &self,
+        gateway: &Serving,
+        named: &NamedSession,
+        caller: &Caller,
+        endpoint: &Endpoint,
+    ) -> Option<Arc<Session>> {
+        let id = named.id;
+        if self.table.contains_key(&id) {
+            return self.get(id, caller, endpoint);
+        }
+        let terms = named.terms(gateway.cursors(), caller, endpoint)?;
+        if self.ended.contains(id) {
+            return None;
+        }
+        let announcements = gateway.announcements();
+        let client = Client::with_abilities(id.number(), announcements, terms.abilities);
+        let (caller, endpoint) = (caller.clone(), endpoint.clone());
+        Some(self.open(id, Arc::new(client), caller, endpoint, terms.version))
     }
 
     /// Returns the session, if it lives and belongs to this caller on this endpoint; others cannot tell whether it
@@ -153,10 +198,6 @@ impl Sessions {
     pub fn get(&self, id: SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
         let session = self.table.get(&id)?.clone();
         if session.caller != *caller || session.endpoint != *endpoint {
-            return None;
-        }
-        if self.is_idle(&session) {
-            self.end(&session);
             return None;
         }
         self.touch(&session);
@@ -168,7 +209,9 @@ impl Sessions {
         session.used.store(self.now(), Ordering::Relaxed);
     }
 
+    /// Ends a session as its client asks for.
     pub fn end(&self, session: &Session) {
+        self.ended.add(session.id);
         self.end_in(&mut self.order.lock(), session);
     }
 
@@ -237,7 +280,12 @@ impl Sessions {
         false
     }
 
+    /// Takes a session out of the table.
     fn end_in(&self, order: &mut SessionOrder, session: &Session) {
+        // What its id does not say would be gone without a word if it were taken up again.
+        if session.client.has_wishes() {
+            self.ended.add(session.id);
+        }
         if self.table.remove(&session.id).is_some() {
             order.remove(&session.agent());
         }

@@ -18,13 +18,15 @@ use crate::{
     wire::{Id, LogLevel, Response},
 };
 
-/// The capabilities by which clients say what they can be asked.
-const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
-/// What capabilities say of themselves: the modes of elicitation, and that the model may be asked to use tools.
-const MODES: [(&str, &str); 3] = [
-    ("elicitation", "form"),
-    ("elicitation", "url"),
-    ("sampling", "tools"),
+/// The capabilities by which clients say what they can be asked, and what these say of themselves: the modes of elicitation,
+/// and that the model may be asked to use tools. Their places are in the ids of sessions: new ones come last.
+const ABILITIES: [(&str, Option<&str>); 6] = [
+    ("elicitation", None),
+    ("roots", None),
+    ("sampling", None),
+    ("elicitation", Some("form")),
+    ("elicitation", Some("url")),
+    ("sampling", Some("tools")),
 ];
 /// Resources that one client may listen for.
 pub(super) const WATCHED_MAX: usize = 256;
@@ -32,8 +34,8 @@ pub(super) const WATCHED_MAX: usize = 256;
 pub struct Client {
     /// The number of its session.
     pub session: u128,
-    /// JSON. What is not an ability to answer is left out, so that a session stays small.
-    capabilities: OnceLock<Box<str>>,
+    /// Bits, and the same as JSON. What is not an ability to answer is left out, so that a session stays small.
+    abilities: OnceLock<(u8, Box<str>)>,
     /// 0: it wants no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
     level: AtomicU8,
     watched: Arc<WatchedResources>,
@@ -56,7 +58,7 @@ impl Client {
     pub fn new(session: u128, announcements: &Arc<Announcements>) -> Self {
         Self {
             session,
-            capabilities: OnceLock::new(),
+            abilities: OnceLock::new(),
             level: AtomicU8::new(0),
             watched: Arc::new(WatchedResources::new(announcements, WATCHED_MAX)),
             last_seen: Arc::default(),
@@ -65,34 +67,58 @@ impl Client {
         }
     }
 
+    /// Makes a client again from what [`Self::abilities`] said of it.
+    pub fn with_abilities(
+        session: u128,
+        announcements: &Arc<Announcements>,
+        abilities: u8,
+    ) -> Self {
+        let client = Self::new(session, announcements);
+        client.keep_abilities(abilities);
+        client
+    }
+
     /// Keeps what the client says in `initialize` that it can answer.
     pub(super) fn agreed(&self, capabilities: Option<&RawValue>) {
         let stated = capabilities
             .and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated.get()).ok());
         let Some(stated) = stated else { return };
-        let askable = ASKABLE.into_iter().filter_map(|ability| {
-            let Some(Value::Object(details)) = stated.get(ability) else {
-                return None;
-            };
-            let modes = MODES
-                .into_iter()
-                .filter(|(of, mode)| ability == *of && details.contains_key(*mode));
-            let modes: Map<String, Value> = modes
-                .map(|(_, mode)| (mode.to_owned(), json!({})))
-                .collect();
-            Some((ability.to_owned(), Value::Object(modes)))
-        });
-        let askable: Map<String, Value> = askable.collect();
-        if !askable.is_empty() {
-            let _ = self
-                .capabilities
-                .set(Value::Object(askable).to_string().into()); // a second `initialize` changes nothing
+        let mut abilities = 0;
+        for (bit, (ability, mode)) in ABILITIES.into_iter().enumerate() {
+            if let Some(Value::Object(details)) = stated.get(ability)
+                && mode.is_none_or(|mode| details.contains_key(mode))
+            {
+                abilities |= 1 << bit;
+            }
+        }
+        self.keep_abilities(abilities);
+    }
+
+    /// Returns a bit for each of [`ABILITIES`] that the client has.
+    pub fn abilities(&self) -> u8 {
+        self.abilities.get().map_or(0, |(abilities, _)| *abilities)
+    }
+
+    fn keep_abilities(&self, abilities: u8) {
+        let mut stated = Map::new();
+        for (bit, (ability, mode)) in ABILITIES.into_iter().enumerate() {
+            if abilities & 1 << bit == 0 {
+                continue;
+            }
+            let details = stated.entry(ability).or_insert_with(|| json!({}));
+            if let (Some(mode), Value::Object(details)) = (mode, details) {
+                details.insert(mode.to_owned(), json!({}));
+            }
+        }
+        if !stated.is_empty() {
+            let stated = Value::Object(stated).to_string();
+            let _ = self.abilities.set((abilities, stated.into())); // a second `initialize` changes nothing
         }
     }
 
     /// `None`: it can be asked nothing.
     pub(super) fn capabilities(&self) -> Option<&str> {
-        self.capabilities.get().map(|stated| &**stated)
+        self.abilities.get().map(|(_, stated)| &**stated)
     }
 
     pub(super) fn set_log_level(&self, level: LogLevel) {
@@ -102,6 +128,11 @@ impl Client {
     pub(super) fn log_level(&self) -> Option<LogLevel> {
         let level = self.level.load(Ordering::Relaxed).checked_sub(1)?;
         LogLevel::ALL.get(usize::from(level)).copied()
+    }
+
+    /// Whether it asked for what its session's id does not say: log messages, or changes of resources.
+    pub fn has_wishes(&self) -> bool {
+        self.level.load(Ordering::Relaxed) != 0 || !self.watched.is_empty()
     }
 
     /// The resources that it subscribed to.
@@ -195,6 +226,8 @@ mod tests {
             let client = Client::new(1, &Arc::default());
             client.agreed(Some(&raw(stated)));
             assert_eq!(client.capabilities(), kept, "{stated}");
+            let again = Client::with_abilities(1, &Arc::default(), client.abilities());
+            assert_eq!(again.capabilities(), kept, "{stated}");
         }
     }
 

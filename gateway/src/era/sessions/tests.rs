@@ -1,7 +1,7 @@
 //! Sessions are bounded, bound to their caller, and end.
 
 use super::*;
-use crate::methods::Subscriptions;
+use crate::{cursor::Cursors, methods::Subscriptions};
 
 const ANY: Endpoint = Endpoint::All;
 
@@ -33,19 +33,40 @@ fn lives(sessions: &Sessions, session: &Session) -> bool {
 }
 
 #[test]
-fn ids_are_random_and_read_back() {
-    let sessions = Sessions::new(10, Duration::from_secs(60));
-    let (one, other) = (open(&sessions), open(&sessions));
-    assert!(one.id != other.id);
-    assert!(SessionId::parse(&one.id.to_string()) == Some(one.id));
+fn an_id_says_what_was_agreed_on_to_its_caller_at_its_endpoint() {
+    let cursors = Cursors::ephemeral().unwrap();
+    let id = SessionId::random().unwrap();
+    let terms = SessionTerms {
+        version: Version::V2025_06_18,
+        abilities: 5,
+    };
+    let name = sealed::write(&cursors, id, &agent("dana"), &ANY, terms);
+    let open = |name: &str, cursors: &Cursors, caller: &Caller, endpoint: &Endpoint| {
+        let terms = NamedSession::parse(name)?.terms(cursors, caller, endpoint)?;
+        Some((terms.version, terms.abilities))
+    };
+    let read = open(&name, &cursors, &agent("dana"), &ANY);
+    assert_eq!(read, Some((Version::V2025_06_18, 5)));
+    assert!(NamedSession::parse(&name).unwrap().id == id);
+    assert_eq!(open(&name, &cursors, &agent("eve"), &ANY), None);
+    let desk = Endpoint::Contract("desk".into());
+    assert_eq!(open(&name, &cursors, &agent("dana"), &desk), None);
+    let strange = Cursors::ephemeral().unwrap();
+    assert_eq!(open(&name, &strange, &agent("dana"), &ANY), None);
+    for at in 0..name.len() {
+        let mut altered = name.clone().into_bytes();
+        altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
+        let altered = String::from_utf8(altered).unwrap();
+        assert_eq!(open(&altered, &cursors, &agent("dana"), &ANY), None);
+    }
     for bad in [
         "",
         "1",
-        &one.id.to_string().to_uppercase().replace('0', "A"),
-        &"0".repeat(33),
-        &"+".repeat(32),
+        &name[1..],
+        &format!("{name}A"),
+        &"+".repeat(name.len()),
     ] {
-        assert!(SessionId::parse(bad).is_none(), "{bad}");
+        assert!(NamedSession::parse(bad).is_none(), "{bad}");
     }
 }
 
@@ -90,11 +111,13 @@ fn a_session_is_its_callers_on_its_endpoint() {
 }
 
 #[test]
-fn idle_sessions_end() {
+fn idle_sessions_leave_the_table() {
     let sessions = Sessions::new(10, Duration::ZERO);
     let session = open(&sessions);
     std::thread::sleep(Duration::from_millis(5));
-    assert!(!lives(&sessions, &session) && session.ended().is_cancelled() && sessions.is_empty());
+    let next = open(&sessions);
+    assert!(!lives(&sessions, &session) && session.ended().is_cancelled());
+    assert!(lives(&sessions, &next) && sessions.len() == 1);
 }
 
 #[test]

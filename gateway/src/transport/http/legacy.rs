@@ -18,7 +18,7 @@ use crate::{
         batch::Batch,
         legacy::{self, Notice},
         names_modern,
-        sessions::{Session, SessionId},
+        sessions::{NamedSession, Session, SessionId},
     },
     limits::{RateCharge, UNCOUNTED_MAX_BYTES},
     methods::{
@@ -283,8 +283,11 @@ impl LegacyContext {
         let session = id
             .to_str()
             .ok()
-            .and_then(SessionId::parse)
-            .and_then(|id| server.sessions.get(id, &scope.caller, &scope.endpoint))
+            .and_then(NamedSession::parse)
+            .and_then(|named| {
+                let (sessions, gateway) = (&server.sessions, &server.gateway);
+                sessions.find(gateway, &named, &scope.caller, &scope.endpoint)
+            })
             .ok_or_else(|| {
                 RpcError::refused(
                     404,
@@ -355,7 +358,7 @@ fn initialize(
         .sessions
         .open(session, client, scope.caller, scope.endpoint, version);
     let mut response = reply::json(200, body);
-    let header = HeaderValue::from_str(&session.id.to_string()).expect("hexadecimal digits");
+    let header = HeaderValue::from_str(&session.name(&server.gateway)).expect("letters and digits");
     response.headers_mut().insert(SESSION_HEADER, header);
     response
 }

@@ -833,7 +833,7 @@ async fn legacy_versions_see_what_they_know() {
 async fn sessions() {
     let server = Running::start().await;
     let session = server.session("/mcp", "2025-11-25").await;
-    assert_eq!(session.len(), 32);
+    assert_eq!(session.len(), 52);
     let ping = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
     let with = |session: &str| [("Mcp-Session-Id".to_owned(), session.to_owned())];
     let post = async |path: &str, session: &str, body: &str| {

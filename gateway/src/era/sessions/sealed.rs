@@ -1,0 +1,96 @@
+//! The ids of sessions: a random number, and sealed under it what the handshake agreed on. A process that did not open a
+//! session takes it up from its id, if it has the gateway's key: another node, or the same after a restart.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use super::{LIFE, SessionId};
+use crate::{
+    cursor::{Bound, Cursors},
+    identity::Caller,
+    methods::Endpoint,
+    wire::Version,
+};
+
+/// What is sealed: the form of it, the version, the abilities, and when the session was opened.
+const CONTENT_BYTES: usize = 7;
+const FORM: u8 = 1;
+const NUMBER_BYTES: usize = size_of::<u128>();
+const TAG_BYTES: usize = 16;
+/// The characters of an id.
+pub const ID_CHARACTERS: usize = (NUMBER_BYTES + CONTENT_BYTES + TAG_BYTES).div_ceil(3) * 4;
+
+/// An id as a request names it.
+pub struct NamedSession {
+    pub(super) id: SessionId,
+    sealed: [u8; CONTENT_BYTES + TAG_BYTES],
+}
+
+/// What an id says of its session.
+#[derive(Clone, Copy)]
+pub struct SessionTerms {
+    pub version: Version,
+    /// Bits, as the client keeps them.
+    pub abilities: u8,
+}
+
+impl NamedSession {
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() != ID_CHARACTERS {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (number, sealed) = bytes.split_first_chunk::<NUMBER_BYTES>()?;
+        Some(Self {
+            id: SessionId(u128::from_be_bytes(*number)),
+            sealed: sealed.try_into().ok()?,
+        })
+    }
+
+    /// Opens the id for this caller at this endpoint; `None` for one that is foreign, altered or too old.
+    pub(super) fn terms(
+        &self,
+        cursors: &Cursors,
+        caller: &Caller,
+        endpoint: &Endpoint,
+    ) -> Option<SessionTerms> {
+        let content = cursors.open_under(self.id.0, &bound(caller, endpoint), &self.sealed)?;
+        let [form, version, abilities, opened @ ..]: [u8; CONTENT_BYTES] =
+            content.try_into().ok()?;
+        let age = unix_seconds().checked_sub(u64::from(u32::from_be_bytes(opened)))?;
+        if form != FORM || age > LIFE.as_secs() {
+            return None;
+        }
+        let version = *Version::LEGACY.get(usize::from(version))?;
+        Some(SessionTerms { version, abilities })
+    }
+}
+
+/// Writes the id of a session that is opened now.
+pub(super) fn write(
+    cursors: &Cursors,
+    id: SessionId,
+    caller: &Caller,
+    endpoint: &Endpoint,
+    terms: SessionTerms,
+) -> String {
+    let version = Version::LEGACY.into_iter().position(|v| v == terms.version);
+    let version = version.expect("sessions are of legacy versions") as u8;
+    let opened = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
+    let content = [&[FORM, version, terms.abilities][..], &opened.to_be_bytes()].concat();
+    let sealed = cursors.seal_under(id.0, &bound(caller, endpoint), &content);
+    URL_SAFE_NO_PAD.encode([&id.0.to_be_bytes()[..], &sealed].concat())
+}
+
+/// No tool has a space in its name, so no cursor is bound to the same.
+fn bound(caller: &Caller, endpoint: &Endpoint) -> Bound {
+    let grant = caller.grant.as_ref().map_or("", |grant| grant.id());
+    let owner = format!("{} {} {grant}", caller.tenant, caller.agent);
+    Bound::new("a session", 0, &owner, &endpoint.to_string())
+}
+
+fn unix_seconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
