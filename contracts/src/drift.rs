@@ -274,6 +274,39 @@ tools:
         }
     }
 
+    const STATEMENT: &str = r#"
+contract: parts
+collections:
+  sold: { adapter: sql, settings: { connection: shop, statement: "UPDATE …" }, write: true }
+tools:
+  - tool: sell_part
+    description: Sells a part.
+    verb: call
+    collection: sold
+    operation: run
+    fields:
+      - { name: id, type: number, param: id, required: true }
+"#;
+
+    #[test]
+    fn what_a_statement_answers_is_compared_too() {
+        let shape = |returns: &str| {
+            let text = format!(
+                r#"{{"name": "statement", "fields": [], "capabilities": {{"operations": [{{"name": "run", "effect": "destructive",
+                "params": [{{"name": "id", "type": "integer", "required": true}}], "returns": [{returns}]}}]}}}}"#
+            );
+            Shape::read(&text).expect("a shape")
+        };
+        let source = form::read("parts.yaml", STATEMENT).expect("a form");
+        let shapes = BTreeMap::from([("sold".to_owned(), shape(ID_NAME_STOCK))]);
+        let contract = compile::compile(&source, &shapes).expect("it compiles");
+        let change = |to: &str| difference(&contract, "sold", &shape(to));
+        assert_eq!(change(ID_NAME_STOCK).class, Class::Identical);
+        let other = change(&ID_NAME_STOCK.replace("\"stock\"", "\"amount\""));
+        assert_eq!(other.class, Class::Breaking, "{other:?}");
+        assert_eq!(other.items[0].side, Some(Side::Output));
+    }
+
     #[test]
     fn a_renamed_column_is_told_with_every_edit() {
         let (source, contract) = published();

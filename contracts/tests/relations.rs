@@ -230,3 +230,31 @@ fn changes_of_relations_are_judged() {
     }
     assert_eq!(diff(&with, &with).class, Class::Identical);
 }
+
+/// A related record is read by its key alone, so nothing fills in a parameter.
+#[test]
+fn a_query_that_needs_parameters_is_not_related() {
+    for (required, is_refused) in [(true, true), (false, false)] {
+        let mut shapes = shapes();
+        let customers = json!({ "name": "query", "key": ["id"], "fields": [{ "key": "id", "type": "integer" }],
+            "capabilities": { "read": true, "matches": { "*": ["equals"] }, "order": ["*"],
+                "params": [{ "name": "country", "type": "string", "required": required }] } });
+        let customers = Shape::read(&customers.to_string()).expect("a shape");
+        shapes.insert("customers".to_owned(), customers);
+        let source = form::read("desk.yaml", DESK).expect("a form");
+        match compile(&source, &shapes) {
+            Err(problems) => {
+                assert!(is_refused, "{problems:?}");
+                assert_eq!(
+                    problems[0].place,
+                    "/collections/orders/relations/customer/collection"
+                );
+                assert_eq!(
+                    problems[0].message,
+                    "collection 'customers' needs the parameter 'country'"
+                );
+            }
+            Ok(_) => assert!(!is_refused),
+        }
+    }
+}

@@ -131,7 +131,7 @@ createServer(async (request, response) => {
   if (id === undefined) return json(response, 202);
   if (method === 'tools/list') return answer({ resultType: 'complete', tools });
   if (method !== 'tools/call') return refuse(404, -32601);
-  calls.push({ user, session: session ?? null, tool: params.name });
+  calls.push({ user, session: session ?? null, tool: params.name, params: Object.keys(params) });
   // A server that repeats the token does not get it into an answer.
   return answer({ resultType: 'complete', content: [{ type: 'text', text: `you are ${user}, by ${bearer}` }] });
 }).listen(Number(port), '127.0.0.1');

@@ -65,14 +65,14 @@ impl Protected {
 }
 
 /// A person's browser: it keeps cookies, and says at the issuer who it is.
-struct Browser {
+pub(crate) struct Browser {
     client: Client,
     user: &'static str,
     cookies: Vec<(String, String)>,
 }
 
 impl Browser {
-    fn of_user(user: &'static str) -> Self {
+    pub(crate) fn of_user(user: &'static str) -> Self {
         choose_tls();
         // A gateway that is killed takes its connections along.
         let client = Client::builder()
@@ -87,7 +87,7 @@ impl Browser {
     }
 
     /// Opens a page, following redirects up to `stop_before`. Returns the status, the text, and where it stopped.
-    async fn open(
+    pub(crate) async fn open(
         &mut self,
         method: &str,
         url: &str,
@@ -340,6 +340,15 @@ async fn each_call_bears_its_own_callers_token() {
             assert_eq!(session.is_none(), era == "modern");
             assert!(
                 session.is_none_or(|session| session.ends_with(user)),
+                "{call}"
+            );
+            // The answer to the gateway's own question, by which bob went on, was for the gateway alone.
+            let params = call["params"].as_array().expect("names");
+            let answers = ["inputResponses", "requestState"];
+            assert!(
+                !params
+                    .iter()
+                    .any(|name| answers.iter().any(|answer| name == answer)),
                 "{call}"
             );
         }

@@ -164,6 +164,42 @@ async fn tables_are_chosen_and_written_where_asked_for() {
     assert_eq!(left, 5);
 }
 
+/// A record is found by a key of plain values alone. A table without one is left out, and the others are served.
+#[tokio::test]
+async fn a_table_with_a_key_of_documents_leaves_the_others_served() {
+    let postgres = Postgres::start();
+    postgres.sql(
+        "CREATE TABLE parts (id integer PRIMARY KEY, name text NOT NULL);
+         CREATE TABLE shapes (spec jsonb PRIMARY KEY, name text NOT NULL);
+         CREATE TABLE sums (digest bytea PRIMARY KEY, name text NOT NULL);
+         INSERT INTO parts VALUES (1, 'bolt'); INSERT INTO shapes VALUES ('{}', 'none'); INSERT INTO sums VALUES ('\\x00', 'zero')",
+    );
+    let house = House::new();
+    let gateway = serve(&house, &[&postgres.url()]);
+    gateway.wait_for_log("Claude Code");
+    let screen = gateway.log();
+    assert!(
+        screen.contains("  shapes: its key has the column \"spec\", which holds no plain values"),
+        "{screen}"
+    );
+    let client = Modern::new(gateway.url());
+    let names = tool_names(&client).await;
+    let served = [
+        "get_part",
+        "list_parts",
+        "list_sums",
+        "summarize_parts",
+        "summarize_sums",
+    ];
+    assert_eq!(names, served);
+    let sums = client.call("list_sums", json!({})).await;
+    assert_eq!(
+        sums["structuredContent"]["records"],
+        json!([{ "name": "zero" }]),
+        "{sums}"
+    );
+}
+
 /// A row of orders changes nothing of a source that is served without `--write`.
 #[tokio::test]
 async fn postgresql_is_served_by_its_url_and_keeps_the_password_to_itself() {
@@ -343,7 +379,8 @@ async fn sheets_of_a_workbook_are_served_at_once() {
 async fn a_web_service_is_served_at_once() {
     let items = json!([{ "id": 1, "item": "tea" }, { "id": 2, "item": "salt" }]);
     let server = JsonServer::start(&json!({ "items": items }), "id");
-    let gateway = serve(&House::new(), &[&format!("{}/items", server.base)]);
+    let house = House::new();
+    let gateway = serve(&house, &[&format!("{}/items", server.base)]);
     let client = Modern::new(gateway.url());
     let listed = client.call("list_items", json!({})).await;
     assert_eq!(listed["structuredContent"]["records"], items, "{listed}");

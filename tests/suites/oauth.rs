@@ -6,13 +6,13 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Gateway, House, Legacy, Modern,
+    Admin, Answer, Gateway, House, Legacy, Modern,
     client::{http, send},
     foreign,
     upstream::{Running, free_port, wait_for_port},
 };
 
-use crate::{sample, views::FIELDS};
+use crate::{as_the_user::Browser, sample, views::FIELDS};
 
 const MACHINE: [(&str, &str); 3] = [
     ("grant_type", "client_credentials"),
@@ -420,4 +420,95 @@ async fn the_official_client_signs_in_and_calls() {
                 .is_some_and(|scope| scope.contains("tools:write"))
         );
     }
+}
+
+/// Signs ann in to the console as its page does. Returns the session, or why there is none.
+async fn sign_in_to_console(admin: &Admin) -> Result<String, (u16, Value)> {
+    let tab = "0".repeat(32);
+    let begun = admin
+        .request("POST", "/v1/session/oidc")
+        .header("origin", &admin.url)
+        .body(json!({ "tab": tab }).to_string());
+    let begun = begun.send().await.expect("an answer").text().await;
+    let begun: Value = serde_json::from_str(&begun.expect("a text")).expect("JSON");
+    let url = begun["url"].as_str().unwrap_or_else(|| panic!("{begun}"));
+    let (_, _, back) = Browser::of_user("ann").open("GET", url, &admin.url).await;
+    let (_, query) = back.split_once('?').expect("the answer of the issuer");
+    let body = json!({ "query": query, "tab": tab }).to_string();
+    let (status, link) = admin.ask("POST", "/v1/session/oidc/answer", body).await;
+    if status != 201 {
+        return Err((status, link));
+    }
+    let newcomer = Admin {
+        url: admin.url.clone(),
+        key: link["link"].as_str().expect("a link").to_owned(),
+    };
+    let (status, session) = newcomer.ask("POST", "/v1/session", "").await;
+    assert_eq!(status, 201, "{session}");
+    Ok(session["token"].as_str().expect("a session").to_owned())
+}
+
+/// The role is that of the claim at each sign-in: with another one, or none, the sessions of before are over.
+#[tokio::test]
+async fn a_person_who_lost_a_role_loses_the_sessions_of_it() {
+    let port = free_port();
+    let issuer = Issuer::of_console(&format!("http://127.0.0.1:{port}/"));
+    let house = sample::house().file("client.secret", "console-secret-of-the-tests\n");
+    let sections = |roles: &str| {
+        format!(
+            "[admin]\nlisten = \"127.0.0.1:{port}\"\n[admin.oidc]\nissuer = \"{}\"\nclient_id = \"console\"\n\
+             client_secret = \"file:client.secret\"\nscopes = [\"openid\"]\nrole_claim = \"groups\"\nroles = {{ {roles} }}",
+            issuer.url
+        )
+    };
+    let house = house.config(&sections("airports = \"editor\""));
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let status_of = async |session: &str| {
+        let person = Admin {
+            url: admin.url.clone(),
+            key: session.to_owned(),
+        };
+        person.ask("GET", "/v1/session", "").await.0
+    };
+    let editor = sign_in_to_console(&admin).await.expect("a session");
+    let again = sign_in_to_console(&admin).await.expect("another one");
+    assert_eq!(
+        (status_of(&editor).await, status_of(&again).await),
+        (200, 200)
+    );
+    let file = house.path().join("weir.toml");
+    let config = std::fs::read_to_string(&file).expect("a configuration");
+    for (roles, is_let_in) in [
+        ("airports = \"viewer\"", true),
+        ("pilots = \"editor\"", false),
+    ] {
+        let changed = config.replace("airports = \"editor\"", roles);
+        std::fs::write(&file, changed).expect("it can be written");
+        let reloaded = house.weir_as_it_is(&["reload"]).output();
+        let reloaded = reloaded.expect("weir starts");
+        assert!(reloaded.status.success(), "{reloaded:?}");
+        match sign_in_to_console(&admin).await {
+            Ok(session) => {
+                assert!(is_let_in, "{roles}");
+                assert_eq!(status_of(&session).await, 200);
+            }
+            Err((status, refused)) => {
+                assert!(!is_let_in && status == 403, "{refused}");
+                assert!(
+                    refused["detail"]
+                        .as_str()
+                        .is_some_and(|it| it.contains("no role")),
+                    "{refused}"
+                );
+            }
+        }
+        assert_eq!(
+            (status_of(&editor).await, status_of(&again).await),
+            (401, 401)
+        );
+    }
+    let (_, rows) = admin.ask("GET", "/v1/admins", "").await;
+    let text = rows.to_string();
+    assert_eq!(text.matches("oidc:ann").count(), 2, "{text}");
 }

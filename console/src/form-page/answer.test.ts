@@ -6,6 +6,16 @@ test("records are a table with a next page, and none is a table too", () => {
   expect(readAnswer(true, '{"records": [], "next": null}')).toEqual({ kind: "table", table: { columns: [], rows: [] }, next: null, facts: [] });
 });
 
+test("what could not be compared, how many there are and whether there is more is read beside the records", () => {
+  const answer = readAnswer(true, '{"records": [{"a": 1}], "next": null, "skipped": 2, "total": 9007199254740993, "more": true}');
+  const facts = answer.kind === "table" ? answer.facts : [];
+  expect(facts.map(([name, value]) => [name, wordsOf(value)])).toEqual([
+    ["skipped", "2"],
+    ["total", "9007199254740993"],
+    ["more", "Yes"],
+  ]);
+});
+
 test("one record is read member by member", () => {
   expect(readAnswer(true, '{"status": "created", "record": {"id": 7}}')).toEqual({ kind: "facts", status: "created", facts: [["id", 7]] });
   expect(readAnswer(true, '{"count": 3}')).toEqual({ kind: "facts", status: "", facts: [["count", 3]] });

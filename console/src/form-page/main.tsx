@@ -2,15 +2,15 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./form-page.css";
-import { parseExact } from "../schema/exact";
-import { ToolForm, type FormTool } from "./tool-form";
+import { readTool } from "./tool";
+import { ToolForm } from "./tool-form";
 
 const root = document.getElementById("form");
 const tool = document.getElementById("tool")?.textContent;
 if (root && tool) {
   createRoot(root).render(
     <StrictMode>
-      <ToolForm tool={parseExact(tool) as unknown as FormTool} />
+      <ToolForm tool={readTool(tool)} />
     </StrictMode>,
   );
 }

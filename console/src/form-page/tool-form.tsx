@@ -1,17 +1,13 @@
 // A tool as a form for people: what is filled in is sent to the page's own address, and the answer is shown below.
 import { useEffect, useRef, useState } from "react";
-import type { Json, JsonSchema } from "../api/shapes";
+import type { Json } from "../api/shapes";
 import { Action } from "../parts/button";
 import type { Fault } from "../schema/faults";
 import { SchemaForm } from "../schema/form";
 import { isRecord } from "../schema/exact";
 import { RecordTable } from "../schema/records";
 import { readAnswer, wordsOf, type FormAnswer } from "./answer";
-
-export interface FormTool {
-  inputSchema: JsonSchema;
-  writes: boolean;
-}
+import type { FormTool } from "./tool";
 
 const NO_FAULTS = new Map<string, Fault>();
 

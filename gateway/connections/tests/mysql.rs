@@ -296,6 +296,37 @@ async fn a_write_is_whole_or_nothing() {
     assert_eq!(left.expect("rows").records, r#"[{"id":1}]"#);
 }
 
+/// Sessions of a pool serve one caller after the other.
+#[tokio::test]
+async fn a_caller_reads_no_number_of_another_one() {
+    let (url, _) = filled("CREATE TABLE n (id int AUTO_INCREMENT PRIMARY KEY, v varchar(9))");
+    let sql = configured(ConnectionConfig::Mysql {
+        url,
+        write: true,
+        pool_max: Some(1),
+    });
+    let made = sql.execute(statement("INSERT INTO n (v) VALUES ('a')", "[]", 1));
+    assert_eq!(made.await.expect("a row"), 1);
+    let last = query(&sql, "SELECT LAST_INSERT_ID() AS n", "[]", 1).await;
+    assert_eq!(last.expect("a number").records, r#"[{"n":0}]"#);
+    let copied = "INSERT INTO n (v) VALUES (LAST_INSERT_ID())";
+    sql.execute(statement(copied, "[]", 1))
+        .await
+        .expect("a row");
+    let copied = query(&sql, "SELECT v FROM n WHERE id = 2", "[]", 1).await;
+    assert_eq!(copied.expect("a row").records, r#"[{"v":"0"}]"#);
+}
+
+/// The sign of a number is that of its column, whatever the server calls the type.
+#[tokio::test]
+async fn flags_without_a_sign_are_read_as_they_are() {
+    let (_, sql) = filled(
+        "CREATE TABLE f (a tinyint(1), b tinyint(1) unsigned); INSERT INTO f VALUES (-1, 255)",
+    );
+    let rows = query(&sql, "SELECT * FROM f", "[]", 1).await;
+    assert_eq!(rows.expect("a row").records, r#"[{"a":-1,"b":255}]"#);
+}
+
 #[tokio::test]
 async fn statements_end_with_their_time_and_their_callers() {
     let (url, sql) = filled(TABLES);
@@ -370,6 +401,35 @@ async fn statements_end_with_their_time_and_their_callers() {
         read().await.expect("after").records,
         r#"[{"t":1,"added":5}]"#
     );
+}
+
+/// A caller's own time says nothing of a server. Before, every caller was answered that it is away.
+#[tokio::test]
+async fn a_caller_with_little_time_closes_no_pool() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("an address");
+    for config in [
+        ConnectionConfig::Mysql {
+            url: format!("mysql://user@{address}/db"),
+            write: false,
+            pool_max: None,
+        },
+        ConnectionConfig::Postgresql {
+            url: format!("postgres://user@{address}/db"),
+            write: false,
+            pool_max: None,
+        },
+    ] {
+        let sql = configured(config);
+        for _ in 0..2 {
+            let short = Statement {
+                deadline: Instant::now() + Duration::from_millis(100),
+                ..statement("SELECT 1 AS a", "[]", 1)
+            };
+            let error = sql.query(short).await.expect_err("it is silent");
+            assert_eq!(error.code.word(), "timeout", "{error:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -371,3 +371,41 @@ fn a_policy_that_cannot_be_decided_denies() {
         "A policy cannot be decided for this call, so it is not allowed. (odd)"
     );
 }
+
+/// A plugin gets the defaults of its schema; policies decide by what it gets.
+#[test]
+fn a_default_of_a_plugin_is_decided_as_if_it_was_given() {
+    let tool = |target| {
+        let input = json!({ "type": "object", "properties": {
+            "count": { "type": "integer", "default": 9 }, "note": { "type": "string", "default": null },
+        } });
+        let mut tool = Arc::unwrap_or_clone(tool("order_parts", false, input));
+        tool.target = target;
+        contract("desk", vec![Arc::new(tool)])
+    };
+    let offer = json!({ "maker": { "plugin": "parts" }, "name": "order_parts" });
+    let offer = serde_json::from_value(offer).expect("an offer");
+    let plugin = tool(Target::Offer(Arc::new(offer)));
+    let text = "@id(\"few\") forbid(principal, action == Weir::Action::\"order_parts\", resource) when { context.args.count > 5 };";
+    let rules = read(text, DefaultDecision::Permit);
+    let vocabulary = PolicyVocabulary::new([&plugin]);
+    assert_eq!(check_rules(&rules, &vocabulary), []);
+    let judge = PolicyJudge::new(rules.clone(), vocabulary);
+    for (args, wanted) in [
+        (json!({}), "(few)"),
+        (json!({ "count": 2 }), "allowed"),
+        (json!({ "count": 9 }), "(few)"),
+    ] {
+        let found = verdict(&judge, "clerk", "order_parts", args.clone());
+        assert!(found.ends_with(wanted), "{args}: {found}");
+    }
+    // A form fills in its own defaults alone: here the argument may be absent.
+    let form = PolicyVocabulary::new([&tool(Target::Form)]);
+    assert!(!check_rules(&rules, &form).is_empty());
+    let note = "forbid(principal, action == Weir::Action::\"order_parts\", resource) when { context.args.note == \"x\" };";
+    let note = read(note, DefaultDecision::Permit);
+    assert!(
+        !check_rules(&note, &PolicyVocabulary::new([&plugin])).is_empty(),
+        "null is no default"
+    );
+}

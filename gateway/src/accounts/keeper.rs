@@ -310,3 +310,51 @@ impl Accounts {
 fn internal(cause: &str) -> Failure {
     Failure::new(Kind::Access, "the accounts to be readable", cause).before_sending()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn account(refresh: Option<&str>, lasts: Option<Duration>) -> SealedAccount {
+        let tokens = TokenSet {
+            access: SecretText::new("a"),
+            refresh: refresh.map(SecretText::new),
+            identity: None,
+            expires: lasts.map(|lasts| SystemTime::now() + lasts),
+            scopes: None,
+        };
+        let endpoint = TokenEndpoint {
+            url: "https://issuer.example/token".to_owned(),
+            reach: NetworkReach::Public,
+            client: RegisteredClient {
+                id: "c".to_owned(),
+                secret: None,
+            },
+            is_secret_posted: false,
+        };
+        SealedAccount::new(&tokens, &endpoint, None, None)
+    }
+
+    /// An account that nothing renews is over when it is time to renew it.
+    #[test]
+    fn a_token_is_renewed_before_it_ends_and_one_that_cannot_be_is_used_until_then() {
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let renewed = account(Some("r"), Some(HOUR));
+        let before = renewed.expires_ms.zip(renewed.renew_ms);
+        let (expires, renew) = before.expect("times");
+        assert!((RENEW_BEFORE_MS..RENEW_BEFORE_MS + 5_000).contains(&(expires - renew)));
+        let kept = account(None, Some(HOUR));
+        assert!(kept.renew_ms.is_some() && kept.renew_ms == kept.expires_ms);
+        assert!(kept.usable(kept.renew_ms, None).is_some());
+        assert!(
+            kept.usable(kept.renew_ms, Some(&SecretText::new("a")))
+                .is_none()
+        );
+        let endless = account(None, None);
+        assert_eq!((endless.renew_ms, endless.expires_ms), (None, None));
+        let over = account(None, Some(Duration::ZERO));
+        assert!(over.usable(over.renew_ms, None).is_none());
+    }
+}

@@ -247,6 +247,62 @@ mod tests {
         format!("@id(\"{id}\") forbid(principal == Weir::Agent::\"{id}\", action, resource);")
     }
 
+    fn ids(policies: &PolicySource) -> Vec<String> {
+        policies.judge(&[]);
+        let rules = policies.rules();
+        rules.rules().iter().map(|it| it.id.to_string()).collect()
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_leaves_its_policies_in_force() {
+        let parent = tempfile::tempdir().expect("a temporary folder");
+        let folder = parent.path().join("policies");
+        let policies = PolicySource::default();
+        std::fs::create_dir(&folder).expect("a folder");
+        write(&folder, "a.cedar", &forbid("a"));
+        policies.read(&folder, DefaultDecision::Permit);
+        assert_eq!(ids(&policies), ["a"]);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        std::fs::write(&folder, "no folder").expect("a file in its place");
+        assert!(policies.read(&folder, DefaultDecision::Permit));
+        assert_eq!(ids(&policies), ["a"]);
+        let problems = policies.problems();
+        assert!(
+            problems[0].message.contains("cannot be read"),
+            "{problems:?}"
+        );
+        // At a start there is nothing to keep: the gateway does not serve.
+        let started = PolicySource::default();
+        started.read(&folder, DefaultDecision::Permit);
+        assert_eq!(ids(&started), [""; 0]);
+        assert_eq!(started.missing().len(), 1);
+    }
+
+    /// A `permit` is refused where everything is permitted anyway. The `forbid` beside it is needed all the same.
+    #[test]
+    fn a_forbid_stays_in_force_where_its_file_does_not_fit_the_configuration() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let policies = PolicySource::default();
+        let permit = "@id(\"all\") permit(principal, action, resource);";
+        write(
+            folder.path(),
+            "a.cedar",
+            &format!("{}\n{permit}", forbid("a")),
+        );
+        write(folder.path(), "b.cedar", &forbid("b"));
+        policies.read(folder.path(), DefaultDecision::Deny);
+        assert_eq!(ids(&policies), ["a", "all", "b"]);
+        policies.read(folder.path(), DefaultDecision::Permit);
+        assert_eq!(ids(&policies), ["a", "all", "b"]);
+        let problems = policies.problems();
+        assert!(problems.iter().any(|it| it.place == "all"), "{problems:?}");
+        // A file that fits comes into force.
+        write(folder.path(), "a.cedar", &forbid("c"));
+        policies.read(folder.path(), DefaultDecision::Permit);
+        assert_eq!(ids(&policies), ["c", "b"]);
+        assert_eq!(policies.problems(), []);
+    }
+
     #[test]
     fn a_file_that_is_not_sound_leaves_the_one_before_in_force() {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -378,11 +378,17 @@ mod tests {
         let now = Instant::now();
         let old = now.checked_sub(PENDING_MAX_AGE).expect("a running clock");
         let keep = |at: usize, began| sign_ins.keep(digest(&at.to_string()), sign_in(began));
+        let earlier = now.checked_sub(Duration::from_secs(9));
+        let earlier = earlier.expect("a running clock");
         for at in 0..PENDING_MAX {
-            keep(at, now);
+            keep(at, if at == 7 { earlier } else { now });
         }
         keep(PENDING_MAX, Instant::now());
         assert_eq!(sign_ins.pending.lock().len(), PENDING_MAX);
+        assert!(sign_ins.take("7", TAB).is_none(), "the oldest is gone");
+        for at in [0, 6, 8, PENDING_MAX - 1, PENDING_MAX] {
+            assert!(sign_ins.take(&at.to_string(), TAB).is_some(), "{at}");
+        }
         for pending in sign_ins.pending.lock().values_mut() {
             pending.began = old;
         }

@@ -190,6 +190,22 @@ async fn a_token_is_an_agent_with_what_its_claims_grant() {
     assert!(!caller.access().allows("desk", "find"), "no grant matches");
 }
 
+/// Policies name groups by their texts, so that a group without one would be of no policy.
+#[tokio::test]
+async fn groups_are_as_the_token_has_them() {
+    let issuer = TestIssuer::new();
+    let (identities, _folder) = trusting(&issuer);
+    let mut groups: Vec<String> = (0..300).map(|at| format!("team {at}")).collect();
+    groups.push(
+        "CN=Ärzte und Pflege,OU=Groups,DC=clinic,DC=example,DC=org,DC=a-name-of-some-length".into(),
+    );
+    let token = issuer.token(|_, claims| claims["realm_access"] = json!({ "roles": groups }));
+    let caller = resolve(&identities, &token, "/mcp/desk").await;
+    let principal = caller.expect("valid").policy_principal();
+    let known: Vec<&str> = principal.groups.iter().map(|group| &**group).collect();
+    assert_eq!(known, groups);
+}
+
 #[tokio::test]
 async fn the_tokens_of_an_attacker_are_refused() {
     let issuer = TestIssuer::new();

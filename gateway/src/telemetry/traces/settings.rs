@@ -165,6 +165,34 @@ mod tests {
     }
 
     #[test]
+    fn a_header_that_cannot_be_sent_is_refused_without_its_value() {
+        let headers = |name: &str, value: &str| {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            std::fs::write(folder.path().join("secret"), value).expect("it can be written");
+            let config = config::TraceConfig {
+                endpoint: Some("http://a:1".to_owned()),
+                headers: [(name.to_owned(), "file:secret".to_owned())].into(),
+                ..config::TraceConfig::default()
+            };
+            settle(&config, folder.path(), &|_| None).map(|settled| settled.map(|it| it.headers))
+        };
+        let sent = headers("x-key", "hunter2").expect("valid").expect("traced");
+        assert_eq!(sent["x-key"], "hunter2");
+        for (name, value) in [
+            ("x key", "hunter2"),
+            ("x-key", "hunter2\nx: y"),
+            ("x-key", "hunter2\u{7}"),
+        ] {
+            let fault = headers(name, value).expect_err(name);
+            assert_eq!(fault.place, "/traces/headers");
+            assert!(
+                fault.message.contains(name) && !fault.message.contains("hunter2"),
+                "{fault:?}"
+            );
+        }
+    }
+
+    #[test]
     fn samplers_have_their_usual_names() {
         let sampler = |name: &str, ratio: &str| {
             super::sampler(&|variable| {

@@ -267,6 +267,64 @@ fn texts_are_compared_and_grouped_by_their_bytes() {
     assert!(text.expect("asked").contains("\"word\" = ? AND "));
 }
 
+/// What a write did could not be taken back where it is refused afterwards.
+#[test]
+fn a_table_whose_engine_has_no_transactions_is_not_written() {
+    let both = Both::filled("", "").with_mysql(
+        "CREATE TABLE kept (id int PRIMARY KEY) ENGINE=InnoDB; CREATE TABLE loose (id int PRIMARY KEY) ENGINE=MyISAM;
+         CREATE TABLE crash_safe (id int PRIMARY KEY) ENGINE=Aria",
+    );
+    for (table, is_written) in [("kept", true), ("loose", false), ("crash_safe", false)] {
+        let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
+        let shape = both.on(Which::Mysql, || describe(&settings));
+        let capabilities = shape.expect(table).capabilities;
+        assert_eq!(!capabilities.write.is_empty(), is_written, "{table}");
+        let why = capabilities.read_only.unwrap_or_default();
+        assert_eq!(
+            why.contains("no transactions"),
+            !is_written,
+            "{table}: {why}"
+        );
+    }
+}
+
+/// A server orders texts by their first 1024 bytes.
+#[test]
+fn no_record_is_lost_between_pages_of_long_texts() {
+    let long = "x".repeat(1_100);
+    let rows: Vec<_> = [(1, "c"), (2, "a"), (3, "d"), (4, "b"), (5, "a")]
+        .iter()
+        .map(|(id, end)| format!("({id}, '{long}{end}')"))
+        .collect();
+    let both = Both::filled("", "").with_mysql(&format!(
+        "CREATE TABLE texts (id int PRIMARY KEY, body text); INSERT INTO texts VALUES {}, (6, 'y'), (7, 'a')",
+        rows.join(", ")
+    ));
+    for by in ["body", "-body"] {
+        for limit in [1, 2, 3] {
+            let mut query = Query {
+                columns: vec!["id".into()],
+                order: vec![Order::parse(by)],
+                limit,
+                ..Query::default()
+            };
+            let mut walked = Vec::new();
+            for _ in 0..9 {
+                let page = both.on(Which::Mysql, || open("texts")?.read(&query));
+                let page = page.expect("a page");
+                let records: Vec<Value> = serde_json::from_str(&page.records).expect("records");
+                walked.extend(records.iter().filter_map(|record| record["id"].as_i64()));
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            walked.sort_unstable();
+            assert_eq!(walked, [1, 2, 3, 4, 5, 6, 7], "{by}, {limit} at a time");
+        }
+    }
+}
+
 /// A time that the clocks of a zone show twice is its first reading.
 #[test]
 fn times_are_those_of_the_zone() {

@@ -119,6 +119,30 @@ fn values_of_every_type_are_compared_as_such() {
     );
 }
 
+/// A list that is null, or left out, has no values in every database.
+#[test]
+fn a_list_that_is_null_is_empty() {
+    let mysql = POSTGRESQL
+        .replace("float8", "double")
+        .replace("timestamptz", "datetime")
+        .replace("text", "varchar(20)");
+    let both = both().with_mysql(&format!("{mysql}{}", ROWS.replace("+00", "")));
+    let list = json!({ "x": { "type": "list", "of": "string" } });
+    for params in [json!({}), json!({ "x": null }), json!({ "x": [] })] {
+        let found = ids(&both, "city IN (:x)", list.clone(), params.clone());
+        assert_eq!(found, [0_i64; 0], "{params}");
+        let found = ids(
+            &both,
+            "city IN (:x) OR id = 4",
+            list.clone(),
+            params.clone(),
+        );
+        assert_eq!(found, [4], "{params}");
+        let found = ids(&both, "city NOT IN (:x)", list.clone(), params.clone());
+        assert_eq!(found, [1, 2, 3, 4, 5], "{params}");
+    }
+}
+
 #[test]
 fn times_are_compared_by_moment() {
     let both = both();

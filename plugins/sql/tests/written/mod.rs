@@ -276,3 +276,25 @@ fn words_that_are_names_or_locks_are_taken() {
     })
     .expect("described");
 }
+
+/// SQLite answers all that RETURNING names, also columns of bytes, which no record has.
+#[test]
+fn a_column_of_bytes_beside_others_is_left_out_of_the_answer() {
+    let both = both();
+    both.fill(
+        "CREATE TABLE files (id INTEGER PRIMARY KEY, content BLOB, name TEXT); INSERT INTO files VALUES (1, x'00ff', 'a')",
+        "CREATE TABLE files (id INTEGER PRIMARY KEY, content BYTEA, name TEXT); INSERT INTO files VALUES (1, '\\x00ff', 'a')",
+    );
+    for returning in ["id, content, name", "content, id, name", "*"] {
+        let settings = settings(
+            &format!("UPDATE files SET name = :name WHERE id = 1 RETURNING {returning}"),
+            json!({ "parameters": { "name": "string" } }),
+        );
+        let done = both.same(|| run(&settings, json!({ "name": "b" })));
+        assert_eq!(
+            done.expect(returning),
+            r#"{"id":1,"name":"b"}"#,
+            "{returning}"
+        );
+    }
+}
