@@ -19,6 +19,9 @@ use super::{Failure, Settings};
 /// What a command that nothing but a configuration helps is told.
 pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 
+/// What a command says beside its answer: what is wrong, and why it takes long.
+const QUIET_FILTER: &str = "warn,weir::compiling=info";
+
 /// The connection of files that are dropped where there is no configuration, and their folder, which is apart from the state.
 const FILES: &str = "files";
 const FILES_FOLDER: &str = "weir-files";
@@ -181,18 +184,26 @@ pub(super) fn key() -> Option<String> {
 
 /// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
 pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result<App, Failure> {
-    config.log.filter.get_or_insert_with(|| "warn".to_owned());
-    open(config, process).await
+    config
+        .log
+        .filter
+        .get_or_insert_with(|| QUIET_FILTER.to_owned());
+    opened(config, process, true).await
 }
 
 /// Opens the gateway. `process` is what this process does, for the audit trail; without it nothing is called and
 /// nothing recorded.
 pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
+    opened(config, process, false).await
+}
+
+async fn opened(config: Config, process: Option<&str>, is_command: bool) -> Result<App, Failure> {
     let (guard, runner) = (super::child::words(), super::native_host::words());
     App::open(
         config,
         Setup {
             process,
+            is_command,
             built_in: super::built_in(),
             guard,
             runner,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use weir_audit::ArgumentsKey;
 use weir_connections::Connections;
 use weir_contracts::Problem;
-use weir_plugin_host::{BuiltIn, Host, HostConfig, Libraries};
+use weir_plugin_host::{BuiltIn, HeldBuilds, Host, HostConfig, Libraries};
 use weir_state::{SecretPurpose, State};
 use weir_upstream::Upstreams;
 use weir_watch::Watcher;
@@ -43,6 +43,8 @@ pub struct App {
 pub struct Setup<'a> {
     /// The work of this process, for the audit trail. Without it nothing is called and nothing recorded.
     pub process: Option<&'a str>,
+    /// The process answers and ends: it lets no build in that a gateway over the same state would hold.
+    pub is_command: bool,
     /// The adapters that the program carries.
     pub built_in: BuiltIn,
     /// The words before the command of an upstream server, which start it under the guard that ends it with this process.
@@ -100,8 +102,11 @@ impl App {
                     .unwrap_or_else(|| folder.join("plugins")),
                 plugin: config.plugins.clone(),
                 state: Some(state.clone()),
-                // A process that serves nothing accepts nothing.
-                holds_builds: setup.process.is_some(),
+                holds_builds: match setup.process {
+                    None => HeldBuilds::None,
+                    Some(_) if setup.is_command => HeldBuilds::All,
+                    Some(_) => HeldBuilds::WhileServing,
+                },
                 indexes: Some(folder.join("indexes")),
                 libraries: Some(Libraries {
                     folder: folder.join("native"),

@@ -325,6 +325,38 @@ async fn until(client: &Modern, build: &str) {
     }
 }
 
+/// A build that the gateway holds is an operator's to let in: a command over the same state neither runs nor accepts it.
+#[tokio::test]
+async fn a_call_from_the_terminal_lets_no_held_build_in() {
+    let house = house().config("[plugins.misbehaving.grants]\ndata = \"write\"");
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    until(&client, "1").await;
+    house.write("plugins/misbehaving.wasm", build("2"));
+    gateway.wait_for_log("held: `misbehaving` may write");
+    let call = || {
+        let mut call = house.weir(&["call"]);
+        let output = call.args(["behave", "--behaviour", "behave"]).output();
+        weir_tests::gateway::read_output(output.expect("weir starts"))
+    };
+    for _ in 0..2 {
+        let (code, out, err) = call();
+        assert!(code != 0 && out.is_empty(), "{out}\n{err}");
+        assert!(err.contains("held: `misbehaving` may write"), "{err}");
+    }
+    let listed = house.json(&["plugin", "list"]);
+    assert!(listed.to_string().contains("may write"), "{listed}");
+    until(&client, "1").await;
+    let digest = weir_tests::gateway::digest(&house.plugins().join("misbehaving.wasm"));
+    let accept = ["plugin", "accept", "misbehaving", "--sha256", &digest];
+    let (code, _, err) = house.run(&accept);
+    assert_eq!(code, 0, "{err}");
+    until(&client, "2").await;
+    let (code, out, err) = call();
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("\"build\":\"2\""), "{out}");
+}
+
 /// Two builds take turns under 16 callers whose calls take half a second: no call fails, and each new build answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn swaps_under_load_fail_no_call() {

@@ -23,8 +23,8 @@ pub struct HostConfig {
     pub plugin: BTreeMap<String, PluginConfig>,
     /// The state, with the record of builds: those that were accepted, and those that are kept so that they can run again.
     pub state: Option<Arc<State>>,
-    /// Whether another build of a plugin that may write waits until it is accepted.
-    pub holds_builds: bool,
+    /// Which builds of plugins that may write wait until they are accepted.
+    pub holds_builds: HeldBuilds,
     /// The folder for indexes of large sources; without it no plugin has any.
     pub indexes: Option<PathBuf>,
     /// How native libraries are run; `None` means that native plugins are refused.
@@ -33,6 +33,17 @@ pub struct HostConfig {
     pub instances_max: usize,
     /// Bytes of parked instances in all.
     pub parked_bytes_max: usize,
+}
+
+/// Which builds of plugins that may write wait until they are accepted, where another build was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBuilds {
+    /// None does, and none is recorded.
+    None,
+    /// Those that come while serving. What lies in the folder at a start was put there by the operator.
+    WhileServing,
+    /// All of them, and none is recorded: for a command, which accepts nothing in the name of an operator.
+    All,
 }
 
 /// How native libraries are run.

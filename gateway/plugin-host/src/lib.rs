@@ -28,7 +28,8 @@ pub use adapter::{
     Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery, WriteFailure,
 };
 pub use config::{
-    BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits,
+    BuiltIn, Grant, HeldBuilds, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit,
+    ToolLimits,
 };
 pub use engine::INSTANCES_MAX;
 pub use host::{Ends, Host, InUse, LoadReport, NeededCollection, PluginStatus, Recent, Runs};

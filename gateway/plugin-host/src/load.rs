@@ -14,6 +14,7 @@ use weir_watch::{LookPace, Place, Watcher};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
+    config::HeldBuilds,
     engine::Engines,
     host::Served,
     native::Natives,
@@ -369,8 +370,11 @@ impl Loader {
         }
         let about = self.ask_about(&prepared).await?;
         let source = match occasion {
-            Occasion::Start => BuildSource::FileAtStart,
             Occasion::Running => BuildSource::File,
+            Occasion::Start if self.config.holds_builds == HeldBuilds::All => {
+                BuildSource::FileOfCommand
+            }
+            Occasion::Start => BuildSource::FileAtStart,
         };
         let current = own.or_else(|| self.built_in_named(&about.name));
         let place = BuildPlace::File(name.to_owned());

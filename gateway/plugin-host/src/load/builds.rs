@@ -14,18 +14,18 @@ use tokio::sync::watch;
 use weir_state::{BuildKind, KeptBuildRow, NewBuild, State, StateError};
 
 use super::{component, verdict::AcceptanceRecord};
+use crate::config::HeldBuilds;
 
 /// Where the record is kept. Everything that reads or writes it is a function of this type.
 #[derive(Clone)]
 pub(super) struct BuildStore {
     /// `None` means that nothing is recorded.
     state: Option<Arc<State>>,
-    /// Whether builds of plugins that may write have to be accepted.
-    holds_builds: bool,
+    holds_builds: HeldBuilds,
 }
 
 impl BuildStore {
-    pub(super) fn new(state: Option<Arc<State>>, holds_builds: bool) -> Self {
+    pub(super) fn new(state: Option<Arc<State>>, holds_builds: HeldBuilds) -> Self {
         Self {
             state,
             holds_builds,
@@ -38,7 +38,8 @@ impl BuildStore {
     }
 
     fn acceptances(&self) -> Option<&State> {
-        self.state.as_deref().filter(|_| self.holds_builds)
+        let state = self.state.as_deref();
+        state.filter(|_| self.holds_builds != HeldBuilds::None)
     }
 
     /// Returns the accepted builds of a plugin, if a record of them is kept.
@@ -52,7 +53,8 @@ impl BuildStore {
 
     /// Records an accepted build as the newest of its plugin.
     async fn accept(&self, plugin: &str, digest: &str, by: Option<&str>) -> Result<(), String> {
-        let Some(state) = self.acceptances() else {
+        let state = self.acceptances();
+        let Some(state) = state.filter(|_| self.holds_builds == HeldBuilds::WhileServing) else {
             return Ok(());
         };
         state
@@ -245,7 +247,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(folder.path()).await.expect("a state");
         let state = Arc::new(state);
-        let open = || BuildAcceptance::new(BuildStore::new(Some(state.clone()), true));
+        let with = |held| BuildAcceptance::new(BuildStore::new(Some(state.clone()), held));
+        let open = || with(HeldBuilds::WhileServing);
         let mut accepted = open();
         assert_eq!(
             accepted.look_up("sql", "one", None).await,
@@ -290,6 +293,15 @@ mod tests {
             (Accepted, None),
             "a plugin may go back"
         );
+        let mut command = with(HeldBuilds::All);
+        assert_eq!(command.look_up("sql", "three", None).await, (Other, None));
+        assert_eq!(command.look_up("sql", "two", None).await, (Accepted, None));
+        for plugin in ["sql", "new"] {
+            let noted = command.note(plugin, "three", true).await;
+            noted.expect("a command records nothing");
+        }
+        assert_eq!(command.look_up("new", "four", None).await, (First, None));
+        assert_eq!(other.look_up("sql", "three", None).await, (Other, None));
         let builds = state.accepted_builds("sql").await.expect("read");
         assert_eq!(builds[1].accepted_by.as_deref(), Some("ann"));
     }

@@ -13,6 +13,9 @@ pub(super) enum BuildSource {
     /// A file that lies in the folder at a start: the operator has put it there. Nothing is served yet, and recorded shapes
     /// serve without asking a source.
     FileAtStart,
+    /// A file that lies in the folder when a command begins that answers and ends: the operator may have put it there for a
+    /// gateway that holds it.
+    FileOfCommand,
     /// A file that came or changed while serving, by hand or over the admin API.
     File,
     /// A library that the configuration names at a start.
@@ -54,6 +57,7 @@ impl BuildSource {
         match self {
             Self::BuiltIn => &[Identity, Pin],
             Self::FileAtStart => &[Pin, Signature, Names, Tools, Gate],
+            Self::FileOfCommand => &[Pin, Signature, Names, Acceptance, Tools, Gate],
             Self::File => &[Pin, Signature, Names, Acceptance, Tools, Needs, Gate],
             Self::LibraryAtStart => &[Identity, Names, Tools, Gate],
             Self::Library => &[Identity, Names, Tools, Needs, Gate],
@@ -182,10 +186,10 @@ mod tests {
         kept                      .        .    .         .     .       .                bad   .     .               refuse
         kept                      .        .    .         .     .       .                .     .     .               serve
 
-        file|file-at-start        .        bad  .         .     .       .                .     .     .               refuse
-        file|file-at-start        .        .    bad       .     .       .                .     .     .               refuse
-        file|file-at-start        .        .    .         bad   .       .                .     .     .               refuse
-        file                      .        .    .         .     yes     other|unreadable .     .     .               hold
+        file|at-start|of-command  .        bad  .         .     .       .                .     .     .               refuse
+        file|at-start|of-command  .        .    bad       .     .       .                .     .     .               refuse
+        file|at-start|of-command  .        .    .         bad   .       .                .     .     .               refuse
+        file|of-command           .        .    .         .     yes     other|unreadable .     .     .               hold
 
         library|library-at-start  bad      .    .         .     .       .                .     .     .               refuse
         library|library-at-start  .        .    .         bad   .       .                .     .     .               refuse
@@ -197,9 +201,10 @@ mod tests {
         .                         .        .    .         .     .       .                .     .     .               serve
     ";
 
-    const SOURCES: [(&str, BuildSource); 7] = [
+    const SOURCES: [(&str, BuildSource); 8] = [
         ("built-in", BuildSource::BuiltIn),
-        ("file-at-start", BuildSource::FileAtStart),
+        ("at-start", BuildSource::FileAtStart),
+        ("of-command", BuildSource::FileOfCommand),
         ("file", BuildSource::File),
         ("library-at-start", BuildSource::LibraryAtStart),
         ("library", BuildSource::Library),
@@ -298,7 +303,7 @@ mod tests {
             };
             assert_eq!(verdict, rows[row][10], "{words:?} by {:?}", rows[row]);
         });
-        assert_eq!(builds, 7 * 512 * 4 * 5);
+        assert_eq!(builds, 8 * 512 * 4 * 5);
         assert!(
             decided.iter().all(|builds| *builds > 0),
             "a row decides nothing: {decided:?}"

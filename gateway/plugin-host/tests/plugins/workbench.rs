@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, Connections};
 use weir_plugin_host::{
-    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig,
-    Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
+    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, HeldBuilds, Host,
+    HostConfig, Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
 };
 use weir_state::State;
 use weir_watch::Watcher;
@@ -181,7 +181,7 @@ impl Workbench {
             cache: folder.path().join("cache"),
             plugin,
             state: Some(open_state(&folder.path().join("state"))),
-            holds_builds: false,
+            holds_builds: HeldBuilds::None,
             indexes: Some(folder.path().join("indexes")),
             libraries: Some(Libraries {
                 folder: folder.path().join("native"),
