@@ -95,11 +95,7 @@ impl App {
             HostConfig {
                 plugins: config.folders.plugins.clone(),
                 built_in: setup.built_in,
-                cache: config
-                    .folders
-                    .cache
-                    .clone()
-                    .unwrap_or_else(|| folder.join("plugins")),
+                cache: config.compiled_folder(),
                 plugin: config.plugins.clone(),
                 state: Some(state.clone()),
                 holds_builds: match setup.process {

@@ -1,6 +1,7 @@
 //! `weir.toml`, typed. Unknown keys are refused; all problems are reported at once, each with its place.
 
 pub mod access;
+mod compiled;
 mod issuers;
 mod kept;
 mod places;
@@ -68,7 +69,7 @@ pub struct Folders {
     pub plugins: PathBuf,
     /// The folder of the state: the database, builds, the audit trail and caches.
     pub state: PathBuf,
-    /// The folder of compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
+    /// The folder of compiled plugins; see [`Config::compiled_folder`]. Gateways of one user may share it.
     pub cache: Option<PathBuf>,
 }
 

@@ -85,6 +85,7 @@ async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
     let mut config = Config::bare(folder.path());
     config.http.page_size = 2;
     config.log.filter = Some("off".to_owned());
+    config.folders.cache = Some(folder.path().join("compiled"));
     change(&mut config);
     let app = App::open(config, setup)
         .await

@@ -181,3 +181,35 @@ fn the_version_says_what_is_inside() {
         "{version}: run `cargo xtask plugins`, then `cargo build --workspace --all-targets --locked`"
     );
 }
+
+/// What one gateway of a user compiled, the next one finds, in whatever folder it is.
+#[test]
+fn gateways_of_one_user_compile_once() {
+    let cache = House::new();
+    let compiled = cache.path().join("weir/compiled");
+    let mut before = None;
+    for _ in 0..2 {
+        let house = House::new().file("data/prices.csv", "id,price\n1,2.50\n");
+        // A configuration of the house would name the cache of the tests.
+        let mut call = house.weir(&["call"]);
+        let program = call.get_program().to_owned();
+        call = std::process::Command::new(program);
+        call.args(["call", "--file", "data/prices.csv", "--state", "state"])
+            .current_dir(house.path())
+            .env("XDG_CACHE_HOME", cache.path());
+        let output = call.output().expect("weir starts");
+        assert!(output.status.success(), "{output:?}");
+        assert!(!house.path().join("state/plugins").exists());
+        let files = std::fs::read_dir(&compiled).expect("a folder in the cache");
+        let mut files: Vec<_> = files
+            .map(|entry| {
+                let entry = entry.expect("an entry");
+                let made = entry.metadata().and_then(|it| it.modified());
+                (entry.file_name(), made.expect("a time"))
+            })
+            .collect();
+        files.sort();
+        assert!(!files.is_empty());
+        assert_eq!(*before.get_or_insert_with(|| files.clone()), files);
+    }
+}

@@ -84,12 +84,8 @@ impl Trial {
         fs::create_dir_all(&plugins)
             .with_context(|| format!("{} cannot be made", plugins.display()))?;
         let trial = folder.clone();
-        let cache = config
-            .folders
-            .cache
-            .take()
-            .unwrap_or_else(|| state.join("plugins"));
-        config.folders.cache = Some(cache);
+        config.folders.state.clone_from(&state);
+        config.folders.cache = Some(config.compiled_folder());
         config.folders.plugins = plugins;
         config.folders.state = folder.join("state");
         config.identity = Identity::default();

@@ -421,7 +421,7 @@ impl Loader {
                 // compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            preparation.run(bytes.as_ref(), digest)
+            preparation.run(&name, bytes.as_ref(), digest)
         })
         .await
         .map_err(|error| format!("compiling it failed: {error}"))?

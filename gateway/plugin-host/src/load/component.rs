@@ -3,10 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest as _, Sha256};
-use wasmtime::{
-    Engine,
-    component::{Component, Linker},
-};
+use wasmtime::component::{Component, Linker};
 
 use crate::{
     bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
@@ -17,6 +14,7 @@ use crate::{
 };
 
 mod cache;
+mod notice;
 
 pub(super) use cache::Cache;
 
@@ -76,15 +74,26 @@ impl Linkers {
 }
 
 impl Preparation {
-    pub(super) fn run(&self, bytes: &[u8], digest: String) -> Result<Prepared, String> {
-        prepare(
-            bytes,
-            digest,
-            self.engines,
-            self.engines.compiler(self.is_serving),
-            &self.cache,
-            |size| self.linkers.get(self.engines, size),
-        )
+    /// Compiles and links. `name` is what the log calls the plugin while it is compiled.
+    pub(super) fn run(&self, name: &str, bytes: &[u8], digest: String) -> Result<Prepared, String> {
+        check_header(bytes)?;
+        let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES {
+            &[Size::Large]
+        } else {
+            &[Size::Small, Size::Large]
+        };
+        let (component, size) = match self.cache.get(&digest, sizes, self.engines) {
+            Some(found) => found,
+            None => {
+                let compiler = self.engines.compiler(self.is_serving);
+                let code = notice::compile(name, || compiler.precompile_component(bytes));
+                let code = code.map_err(|error| format!("it does not compile: {error:#}"))?;
+                self.cache.put(&digest, &code, sizes, self.engines)?
+            }
+        };
+        link(component, size, digest, |size| {
+            self.linkers.get(self.engines, size)
+        })
     }
 }
 
@@ -93,16 +102,12 @@ pub(super) fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-fn prepare(
-    bytes: &[u8],
+fn link(
+    component: Component,
+    size: Size,
     digest: String,
-    engines: &Engines,
-    compiler: &Engine,
-    cache: &Cache,
     linker: impl Fn(Size) -> Result<Linker<Guest>, String>,
 ) -> Result<Prepared, String> {
-    check_header(bytes)?;
-    let (component, size) = compiled(bytes, &digest, engines, compiler, cache)?;
     let network = check_imports(&component)?;
     let mut linker = linker(size)?;
     imports::stub_network(&mut linker, &component, &network)
@@ -159,28 +164,6 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
         }
         _ => Err("it is not a WebAssembly component".into()),
     }
-}
-
-fn compiled(
-    bytes: &[u8],
-    digest: &str,
-    engines: &Engines,
-    compiler: &Engine,
-    cache: &Cache,
-) -> Result<(Component, Size), String> {
-    let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES {
-        &[Size::Large]
-    } else {
-        &[Size::Small, Size::Large]
-    };
-    if let Some(found) = cache.get(digest, sizes, engines) {
-        return Ok(found);
-    }
-    let code = compiler
-        .precompile_component(bytes)
-        .map_err(|error| format!("it does not compile: {error:#}"))?;
-    let component = cache.put(digest, &code, sizes, engines)?;
-    Ok(component)
 }
 
 /// Returns the imports of `wasi:sockets` and `wasi:http`, which get stubs. Imports that nobody provides are refused.

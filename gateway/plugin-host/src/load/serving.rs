@@ -213,7 +213,7 @@ impl Loader {
             let prepared = Prepared {
                 digest,
                 size,
-                code: Arc::new(Code::Deferred(self.deferred(file, size))),
+                code: Arc::new(Code::Deferred(self.deferred(name, file, size))),
                 notes: Vec::new(),
             };
             return Ok((prepared, about));
@@ -229,10 +229,15 @@ impl Loader {
         Ok((prepared, about))
     }
 
-    fn deferred(&self, (digest, bytes): (String, &'static [u8]), size: Size) -> DeferredCode {
-        let preparation = self.preparation();
+    fn deferred(
+        &self,
+        name: &str,
+        (digest, bytes): (String, &'static [u8]),
+        size: Size,
+    ) -> DeferredCode {
+        let (preparation, name) = (self.preparation(), name.to_owned());
         DeferredCode::new(move || {
-            let prepared = preparation.run(bytes, digest.clone())?;
+            let prepared = preparation.run(&name, bytes, digest.clone())?;
             match Arc::into_inner(prepared.code) {
                 Some(Code::Component(code)) if prepared.size == size => Ok(code),
                 _ => Err("the compiled code in the cache is of another kind".to_owned()),

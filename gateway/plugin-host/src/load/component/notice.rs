@@ -1,0 +1,34 @@
+//! Says that a plugin is compiled, where that takes long: nothing else is seen meanwhile.
+
+use std::{
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What takes no longer is not mentioned.
+const QUIET: Duration = Duration::from_secs(1);
+/// The pause between two lines.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Runs a compilation, and logs each few seconds that it goes on.
+pub(super) fn compile<T>(name: &str, compile: impl FnOnce() -> T) -> T {
+    let (over, wait) = channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let (begun, mut pause) = (Instant::now(), QUIET);
+            while wait.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                tracing::info!(
+                    target: "weir::compiling",
+                    plugin = name,
+                    seconds = begun.elapsed().as_secs(),
+                    "compiling a plugin to machine code, once for each build"
+                );
+                pause = PAUSE;
+            }
+        });
+        let compiled = compile();
+        drop(over);
+        compiled
+    })
+}
