@@ -322,17 +322,17 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     }
 }
 
-/// Ready: the state can be read and written records are kept. What is refused meanwhile is named, a line each.
+/// Ready: the gateway is to be sent calls. What is refused meanwhile is named, a line each.
 async fn ready(Shared(admin): Ask) -> Response {
-    match admin.state.is_healthy().await {
-        true => {
+    match admin.gateway.readiness().fault().await {
+        None => {
             let refused = admin.control.refused();
             let line =
                 |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
             let lines: String = refused.iter().map(line).collect();
             format!("ready\n{lines}").into_response()
         }
-        false => Refusal::unavailable("the state cannot be read").into_response(),
+        Some(fault) => Refusal::unavailable(fault).into_response(),
     }
 }
 

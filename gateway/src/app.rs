@@ -148,6 +148,7 @@ impl App {
         let gateway = Arc::new(serving.with_traces(traces));
         let quotas = gateway.quotas().take_over(&state).await;
         quotas.map_err(anyhow::Error::from)?;
+        gateway.readiness().set_state(state.clone());
         keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?);
         if setup.process.is_some() {
             gateway.upstreams().take(opened.upstreams);

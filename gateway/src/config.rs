@@ -193,6 +193,8 @@ pub struct Http {
     /// Legacy sessions in all.
     pub sessions_max: usize,
     pub session_idle_s: u64,
+    /// The time for which a process that is to end serves on and is not ready, so that a load balancer sends calls elsewhere.
+    pub drain_s: u64,
     /// Open notification streams in all.
     pub streams_max: usize,
     /// Whether tools are served by plain HTTP too, below `/rest/`.
@@ -216,6 +218,7 @@ impl Default for Http {
             list_ttl_ms: 30_000,
             sessions_max: 100_000,
             session_idle_s: 1800,
+            drain_s: 0,
             streams_max: 1024,
             rest: true,
             forms: false,

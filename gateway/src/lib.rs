@@ -26,6 +26,7 @@ pub mod live_resources;
 pub mod memory;
 mod pages;
 pub mod plugin_files;
+pub mod readiness;
 pub mod scrape;
 pub mod serving;
 pub mod snapshot;

@@ -19,6 +19,7 @@ use crate::{
     identity::{CallQuota, Identities},
     limits::{Buckets, InFlight, Quotas},
     live_resources::LiveResources,
+    readiness::Readiness,
     snapshot::Snapshot,
     source_checks::SourceChecks,
     tasks::Tasks,
@@ -46,6 +47,7 @@ pub struct Serving {
     announcements: Arc<Announcements>,
     tasks: Tasks,
     accounts: OnceLock<Arc<Accounts>>,
+    readiness: Readiness,
 }
 
 impl Serving {
@@ -78,7 +80,13 @@ impl Serving {
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
             accounts: OnceLock::new(),
+            readiness: Readiness::default(),
         }
+    }
+
+    /// Returns whether the gateway is to be sent calls.
+    pub fn readiness(&self) -> &Readiness {
+        &self.readiness
     }
 
     /// Sets what keeps the accounts of callers at other servers, before anything is served.

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_tests::{Gateway, Modern, Stdio, web::Web};
+use weir_tests::{Admin, Gateway, Modern, Stdio, client, http, web::Web};
 
 use crate::calls;
 
@@ -65,6 +65,42 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
         }
         assert!(quickest < END_MAX, "{name}: {quickest:?}");
     }
+}
+
+/// Behind a load balancer a process that is to end first says that it is not ready, and serves on until nobody sends it calls.
+#[tokio::test]
+async fn serve_is_not_ready_for_a_while_before_it_leaves() {
+    let house = calls::house("http://127.0.0.1:1").config("[http]\ndrain_s = 5");
+    let mut gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let admin = Admin::of(&house);
+    let probe = async |base: &str, path: &str| {
+        let answer = client::send(http().get(format!("{base}{path}"))).await;
+        (answer.status.as_u16(), answer.text)
+    };
+    for base in [&gateway.base, &admin.url] {
+        for path in ["/readyz", "/healthz"] {
+            let (status, text) = probe(base, path).await;
+            assert_eq!(status, 200, "{base}{path}: {text}");
+        }
+    }
+    let listed = client.ask("tools/list", json!({})).await;
+    assert!(!listed.headers.contains_key("connection"), "{listed:?}");
+    gateway.signal("TERM");
+    gateway.wait_for_log("serving on, and not ready for more");
+    for base in [&gateway.base, &admin.url] {
+        let (status, text) = probe(base, "/readyz").await;
+        assert!(
+            status == 503 && text.contains("about to end"),
+            "{base}: {text}"
+        );
+        assert_eq!(probe(base, "/healthz").await.0, 200, "{base}");
+    }
+    let listed = client.ask("tools/list", json!({})).await;
+    assert!(listed.result()["tools"].is_array(), "{listed:?}");
+    assert_eq!(listed.headers["connection"], "close");
+    let status = gateway.left();
+    assert_eq!(status.code(), Some(0), "{status}\n{}", gateway.log());
 }
 
 #[tokio::test]

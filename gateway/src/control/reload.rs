@@ -268,6 +268,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             list_ttl_ms: http.list_ttl_ms,
             sessions_max: old.http.sessions_max,
             session_idle_s: old.http.session_idle_s,
+            drain_s: http.drain_s,
             streams_max: old.http.streams_max,
             rest: http.rest,
             forms: http.forms,

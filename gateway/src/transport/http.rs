@@ -1,5 +1,5 @@
 //! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists in words: `/llms.txt`; plain HTTP:
-//! `/rest/<contract>/<tool>`; `/healthz`.
+//! `/rest/<contract>/<tool>`; `/healthz`, `/readyz`.
 
 mod connect;
 pub(crate) mod connections;
@@ -19,7 +19,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{HeaderMap, Method, Uri, request::Parts},
+    http::{HeaderMap, Method, StatusCode, Uri, request::Parts},
     response::{IntoResponse as _, Redirect, Response},
     routing::{any, get},
 };
@@ -107,19 +107,29 @@ pub async fn serve(
             let (server, routes) = (server.clone(), routes.clone());
             async move {
                 // Nearly all that is asked: no way through the routes for it.
-                match endpoint(request.uri().path()) {
+                let mut response = match endpoint(request.uri().path()) {
                     Some(endpoint) => {
-                        Ok(answer(&server, endpoint, request.map(axum::body::Body::new)).await)
+                        answer(&server, endpoint, request.map(axum::body::Body::new)).await
                     }
-                    None => routes.call(request).await,
+                    None => routes.call(request).await?,
+                };
+                if server.gateway.readiness().is_ending() {
+                    response = closing(response);
                 }
+                Ok(response)
             }
         }
     });
-    // Who is answered now has nowhere to look at a task later.
     let shutdown = async {
         shutdown.await;
+        gateway.readiness().end();
+        // Who is answered now has nowhere to look at a task later.
         gateway.tasks().keep_no_more();
+        let drain_s = gateway.config().http.drain_s;
+        if drain_s > 0 {
+            tracing::info!(drain_s, "serving on, and not ready for more");
+            tokio::time::sleep(Duration::from_secs(drain_s)).await;
+        }
     };
     let connections_max = connections::connections_within_limit(http.connections_max);
     let bounds = connections::ListenerBounds {
@@ -176,6 +186,7 @@ fn router(server: Arc<Server>) -> Router {
         ("/rest/{contract}/openapi.json", any(rest::document)),
         ("/rest/{contract}/{tool}", any(rest::tool)),
         ("/healthz", get(async || "ok\n")),
+        ("/readyz", get(ready)),
     ];
     let router = served.into_iter().fold(router, |router, (path, answer)| {
         let with_slash = format!("{path}/");
@@ -187,6 +198,14 @@ fn router(server: Arc<Server>) -> Router {
         .merge(connect::router())
         .fallback(nothing)
         .with_state(server)
+}
+
+/// Answers a load balancer whether to send calls here. What is refused is named on the listener of admins alone.
+async fn ready(State(server): State<Arc<Server>>) -> Response {
+    match server.gateway.readiness().fault().await {
+        None => "ready\n".into_response(),
+        Some(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
+    }
 }
 
 /// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.

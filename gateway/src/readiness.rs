@@ -1,0 +1,56 @@
+//! Whether the gateway is to be sent calls: its state can be read, and the process is not about to end.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Mutex;
+use weir_state::State;
+
+/// The time for which an answer of the state is kept: everyone may ask.
+const LOOK_MAX_AGE: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub struct Readiness {
+    state: OnceLock<Arc<State>>,
+    looked: Mutex<Option<(Instant, bool)>>,
+    is_ending: AtomicBool,
+}
+
+impl Readiness {
+    pub fn set_state(&self, state: Arc<State>) {
+        let _ = self.state.set(state); // there is one in a process
+    }
+
+    /// Notes that the process is about to end: it serves on for a while, and others are to be sent the calls.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// Returns why no calls are to be sent.
+    pub async fn fault(&self) -> Option<&'static str> {
+        if self.is_ending() {
+            return Some("the gateway is about to end");
+        }
+        let state = self.state.get()?;
+        let mut looked = self.looked.lock().await;
+        let known = looked.filter(|(at, _)| at.elapsed() < LOOK_MAX_AGE);
+        let is_healthy = match known {
+            Some((_, is_healthy)) => is_healthy,
+            None => {
+                let is_healthy = state.is_healthy().await;
+                *looked = Some((Instant::now(), is_healthy));
+                is_healthy
+            }
+        };
+        (!is_healthy).then_some("the state cannot be read")
+    }
+}
