@@ -79,10 +79,9 @@ impl Staff {
 
     /// Lets the connection stay where others make room.
     fn set_known(self) -> Self {
-        // A viewer only reads: its connections give way to those of people who change something.
-        if self.key.role > Role::Viewer {
-            connections::set_known();
-        }
+        // A viewer only reads: where there is no room, its connections give way to those of people who change something.
+        connections::set_yielding(self.key.role <= Role::Viewer);
+        connections::set_known();
         self
     }
 }

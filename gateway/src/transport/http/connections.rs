@@ -100,6 +100,11 @@ pub(crate) fn set_known() {
     let _ = CONNECTION.try_with(|connection| connection.0.set_known()); // there is none in tests of single functions
 }
 
+/// Notes whether the caller on the connection whose request is being answered only reads: in a full listener it gives way.
+pub(crate) fn set_yielding(is_yielding: bool) {
+    let _ = CONNECTION.try_with(|connection| connection.0.set_yielding(is_yielding)); // as above
+}
+
 /// Runs work that a request hands to a task of its own as work of its connection.
 pub(crate) async fn within<T>(connection: Option<Connection>, work: impl Future<Output = T>) -> T {
     match connection {

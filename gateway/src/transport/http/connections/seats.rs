@@ -1,8 +1,8 @@
 //! The places of a listener's connections: how many there may be, and which one gives way to a new one.
 //!
 //! A connection is known once a caller was identified on it. Those that are not known give way first, the oldest of the
-//! address that has the most of them; then known ones that wait for their next request. One that is at work for a known
-//! caller never does.
+//! address that has the most of them; then known ones that wait for their next request, and those of callers who only read. One
+//! that is at work for another known caller never does.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -31,6 +31,8 @@ pub(in crate::transport::http) struct Seat {
     number: u64,
     opened: Instant,
     is_known: AtomicBool,
+    /// The caller only reads: in a full listener the connection gives way, whatever it does.
+    is_yielding: AtomicBool,
     is_waiting: AtomicBool,
     is_sending: AtomicBool,
     leave: CancellationToken,
@@ -63,6 +65,12 @@ impl Seat {
     pub(in crate::transport::http) fn set_known(&self) {
         if !self.is_known.load(Ordering::Relaxed) {
             self.is_known.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(in crate::transport::http) fn set_yielding(&self, is_yielding: bool) {
+        if self.is_yielding.load(Ordering::Relaxed) != is_yielding {
+            self.is_yielding.store(is_yielding, Ordering::Relaxed);
         }
     }
 
@@ -102,7 +110,11 @@ impl Seat {
     }
 
     pub(in crate::transport::http) fn may_leave(&self) -> bool {
-        self.is_waiting() || self.is_sending.load(Ordering::Relaxed) || !self.is_known()
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        self.is_waiting()
+            || is_set(&self.is_sending)
+            || is_set(&self.is_yielding)
+            || !self.is_known()
     }
 }
 
@@ -152,6 +164,7 @@ impl Seats {
             number: taken.last,
             opened: Instant::now(),
             is_known: AtomicBool::new(false),
+            is_yielding: AtomicBool::new(false),
             is_waiting: AtomicBool::new(true),
             is_sending: AtomicBool::new(false),
             leave: CancellationToken::new(),
@@ -298,5 +311,32 @@ mod tests {
         assert!(waiting.is_err(), "all are at work");
         drop(sixth);
         take(&seats, 6).await;
+    }
+
+    /// People who only read may be behind one proxy, with one address: its bound is for those without a key.
+    #[tokio::test]
+    async fn those_who_only_read_give_way_in_a_full_listener_alone() {
+        let seats = Seats::new(6, 2);
+        let mut readers = Vec::new();
+        for _ in 0..5 {
+            let reader = take(&seats, 1).await;
+            reader.seat.set_yielding(true);
+            reader.seat.set_known();
+            reader.seat.set_waiting(false);
+            readers.push(reader);
+        }
+        let operator = take(&seats, 1).await;
+        operator.seat.set_known();
+        operator.seat.set_waiting(false);
+        assert!(!readers.iter().any(has_left), "there is room");
+        let other = take(&seats, 2).await;
+        assert!(has_left(&readers[0]) && !has_left(&readers[1]) && !has_left(&operator));
+        other.seat.set_known();
+        other.seat.set_waiting(false);
+        for reader in &readers[1..] {
+            reader.seat.set_yielding(false);
+        }
+        let waiting = tokio::time::timeout(LOOK_AGAIN * 3, take(&seats, 3)).await;
+        assert!(waiting.is_err(), "all are at work");
     }
 }
