@@ -9,11 +9,16 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use rustix::fs::Access;
+use tempfile::TempDir;
 use weir::config::Config;
 use weir_audit::{ArgumentsKey, Filter, Format, Receipt, command, parse_time};
-use weir_state::SecretPurpose;
+use weir_state::{FILE, SecretPurpose, State};
 
 use super::{Done, Failure, Settings, block_on};
+
+/// Copies of a state that are tried, where it changes meanwhile.
+const COPIES_MAX: usize = 5;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -221,11 +226,53 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
 
 /// Reads the key of the digests. Nothing is made: a state that has none has digested nothing.
 async fn arguments_key(config: &Config) -> anyhow::Result<ArgumentsKey> {
-    let state = config.open_state_to_read().await?;
-    let key = state.known_secret(SecretPurpose::Arguments).await?;
-    let shown = config.folders.state.display();
+    let folder = &config.folders.state;
+    let read = match config.open_state_to_read().await {
+        Ok(state) => state.known_secret(SecretPurpose::Arguments).await,
+        Err(error) => Err(error),
+    };
+    let key = match read {
+        // SQLite makes a file beside the one it reads, which this folder does not take.
+        Err(_)
+            if config.state.url.is_none()
+                && rustix::fs::access(folder, Access::WRITE_OK).is_err() =>
+        {
+            let copy = copied_state(folder)?;
+            let state = State::open_to_read(copy.path()).await?;
+            state.known_secret(SecretPurpose::Arguments).await?
+        }
+        read => read?,
+    };
+    let shown = folder.display();
     let key = key.with_context(|| format!("the state of {shown} has no key for arguments yet"))?;
     Ok(ArgumentsKey::new(&key))
+}
+
+/// Copies a state, with what is not in its main file yet, to a folder of this user's own.
+fn copied_state(folder: &Path) -> anyhow::Result<TempDir> {
+    let files = [&format!("{FILE}-wal"), FILE].map(|name| folder.join(name));
+    let stamps = || {
+        let stamp = |path: &PathBuf| {
+            path.metadata()
+                .and_then(|it| Ok((it.len(), it.modified()?)))
+        };
+        files.each_ref().map(|path| stamp(path).ok())
+    };
+    for _ in 0..COPIES_MAX {
+        let (copy, before) = (tempfile::tempdir()?, stamps());
+        for path in files.iter().filter(|path| path.exists()) {
+            let name = path.file_name().context("a file has a name")?;
+            std::fs::copy(path, copy.path().join(name))
+                .with_context(|| format!("{} cannot be read", path.display()))?;
+        }
+        if stamps() == before {
+            return Ok(copy);
+        }
+    }
+    anyhow::bail!(
+        "the state in {} changes too often to be read here",
+        folder.display()
+    )
 }
 
 impl Place {

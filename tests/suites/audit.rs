@@ -1,6 +1,7 @@
 //! Checks that what was answered is recorded, and that every later change of the record is found.
 
 use std::{
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -10,9 +11,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Stdio, client};
+use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, gateway::read_output};
 
-use crate::{calls::within, sample};
+use crate::{
+    calls::within,
+    sample,
+    upstreams::sandbox::{as_nobody, give_away},
+};
 
 fn receipt(result: &Value) -> String {
     result["_meta"]["dev.weir/receipt"]
@@ -51,6 +56,36 @@ async fn the_digest_of_arguments_finds_their_calls() {
     assert_eq!(records(&house, &["--text", given]).len(), 0, "{out}");
     let (code, out, err) = house.run(&["audit", "digest", "{iata"]);
     assert!(code == 1 && out.is_empty() && err.contains("JSON"), "{err}");
+}
+
+/// A copy of a state, as a backup or another machine's disk is, may not be written by who looks something up in it.
+#[tokio::test]
+async fn the_digest_is_found_in_a_state_that_cannot_be_written() {
+    let house = sample::house();
+    let gateway = house.serve();
+    Modern::new(gateway.url())
+        .call("lookup_airport", json!({"iata": "OSL"}))
+        .await;
+    let words = ["audit", "digest", r#"{"iata":"OSL"}"#];
+    let (_, expected, _) = house.run(&words);
+    let folder = house.path().join("copy");
+    std::fs::create_dir(&folder).expect("a folder");
+    let log = "weir.db-wal";
+    for name in ["weir.db", log] {
+        let from = house.path().join("state").join(name);
+        std::fs::copy(from, folder.join(name)).expect("a file of the state");
+    }
+    // It is a copy of a state in use: not all of it is in its main file.
+    assert!(folder.join(log).metadata().expect("a log").len() > 0);
+    give_away(house.path());
+    let runs = std::fs::Permissions::from_mode(0o555);
+    std::fs::set_permissions(&folder, runs).expect("a folder of the test");
+    let mut digest = house.weir(&words);
+    digest.args(["--state", "copy"]);
+    let output = as_nobody(&digest).output().expect("weir starts");
+    let (code, out, err) = read_output(output);
+    assert_eq!((code, out), (0, expected), "{err}");
+    drop(gateway);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ mod added;
 mod complaints;
 mod costly;
 mod overlay;
-mod sandbox;
+pub(crate) mod sandbox;
 mod sessions;
 mod terminal;
 

@@ -23,7 +23,7 @@ fn is_root() -> bool {
 }
 
 /// Returns the command as `nobody` runs it, where this user is root.
-fn as_nobody(command: &Command) -> Command {
+pub(crate) fn as_nobody(command: &Command) -> Command {
     let program = reachable(command);
     let mut words = vec![program.as_os_str()];
     if is_root() {
@@ -64,7 +64,7 @@ fn reachable(command: &Command) -> PathBuf {
 }
 
 /// Gives a folder with all that is in it to `nobody`, where this user is root.
-fn give_away(path: &Path) {
+pub(crate) fn give_away(path: &Path) {
     if !is_root() {
         return;
     }
