@@ -422,3 +422,20 @@ fn a_gateway_at_rest_hardly_wakes() {
     let each_second = (wakes() - before) / seconds;
     assert!(each_second <= 40, "it wakes {each_second} times a second");
 }
+
+/// The log has which contract went to which version.
+#[tokio::test]
+async fn a_version_that_goes_live_is_in_the_log() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let longer = sample::CONTRACT.replace("with an IATA code.", "with an IATA code, such as OSL.");
+    house.write("contracts/airports.yaml", longer);
+    gateway.wait_for_log(
+        "\"a version is live\",\"contract\":\"airports\",\"version\":\"1.0.1\",\"before\":\"1.0.0\"",
+    );
+    let other = sample::CONTRACT
+        .replace("airports\ndescription", "fields\ndescription")
+        .replace("_airport", "_field");
+    house.write("contracts/fields.yaml", other);
+    gateway.wait_for_log("\"a version is live\",\"contract\":\"fields\",\"version\":\"1.0.0\"");
+}

@@ -64,6 +64,12 @@ impl Control {
         self.gateway.metrics().plugin_load(report);
         match &report.result {
             _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
+            // It came with the program, whose version is logged.
+            Ok(plugin) if plugin.built_in && plugin.generation == 1 => tracing::debug!(
+                plugin = plugin.name,
+                digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
+                "built-in plugin loaded"
+            ),
             Ok(plugin) => tracing::info!(
                 file = report.file,
                 origin,

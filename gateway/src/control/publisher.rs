@@ -146,6 +146,10 @@ impl SnapshotPublisher {
             .filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new)))
         {
             warn_of_names(contract);
+            // What is served from the start on is counted.
+            if old.generation > 0 {
+                log_version(contract, &old.contracts);
+            }
         }
         let catalogue = Catalogue::new(
             &contracts,
@@ -191,6 +195,19 @@ impl SnapshotPublisher {
             .iter()
             .find(|served| served.name == contract.name);
         served.unwrap_or(contract).clone()
+    }
+}
+
+/// Logs that a contract has another version than before.
+fn log_version(contract: &Contract, old: &[Arc<Contract>]) {
+    let before = old.iter().find(|known| known.name == contract.name);
+    if before.is_none_or(|before| before.version != contract.version) {
+        tracing::info!(
+            contract = contract.name,
+            version = %contract.version,
+            before = before.map(|before| before.version.to_string()),
+            "a version is live"
+        );
     }
 }
 
