@@ -287,10 +287,12 @@ fn checked(url: &str) -> anyhow::Result<Url> {
 
 /// Returns the state folder. It is not in the shared temporary folder, since compiled plugins are native code.
 pub(super) fn state_folder() -> PathBuf {
+    cache_folder().map_or_else(|| PathBuf::from(".weir"), |folder| folder.join("state"))
+}
+
+/// Returns the folder of this program in the user's cache.
+pub(super) fn cache_folder() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    cache.or(home).map_or_else(
-        || PathBuf::from(".weir"),
-        |folder| folder.join("weir").join("state"),
-    )
+    let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
+    Some(cache.or_else(home)?.join("weir"))
 }

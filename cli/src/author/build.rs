@@ -24,6 +24,9 @@ use super::{
     templates::Language,
 };
 
+/// The file that is there from the begin of a build to its good end.
+const FAILED: &str = ".weir/build-failed";
+
 #[derive(Args)]
 pub(in super::super) struct Build {
     /// The plugin's folder
@@ -61,49 +64,68 @@ impl Build {
 
 /// Builds and puts the component in its place at once: a gateway that watches the folder never sees half a file.
 pub(super) fn build(folder: &Folder) -> Result<PathBuf, Failure> {
-    place(&compile(folder)?, folder.component())
+    place(folder, compile, folder.component())
 }
 
 /// Builds the same source as a native library of this machine.
 pub(super) fn build_library(folder: &Folder) -> Result<PathBuf, Failure> {
-    place(&compile_library(folder)?, folder.library())
+    place(folder, compile_library, folder.library())
 }
 
-fn place(built: &Path, target: PathBuf) -> Result<PathBuf, Failure> {
-    let bytes = fs::read(built).with_context(|| format!("{} cannot be read", built.display()))?;
+/// Returns `true` if the last build failed, so that what is in place is the build before it.
+pub(super) fn has_failed(folder: &Folder) -> bool {
+    folder.has(FAILED)
+}
+
+fn place(
+    folder: &Folder,
+    compile: fn(&Folder) -> Result<Vec<u8>, Failure>,
+    target: PathBuf,
+) -> Result<PathBuf, Failure> {
+    work(folder)?;
+    let mark = folder.path.join(FAILED);
+    fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
+    let bytes = compile(folder)?;
     weir_files::replace(&target, &bytes, Readers::Everyone)
         .with_context(|| format!("{} cannot be written", target.display()))?;
+    fs::remove_file(&mark).with_context(|| format!("{} cannot be removed", mark.display()))?;
     Ok(target)
 }
 
-fn compile_library(folder: &Folder) -> anyhow::Result<PathBuf> {
+fn compile_library(folder: &Folder) -> Result<Vec<u8>, Failure> {
     match folder.language {
-        Language::Rust => rust::build_library(folder),
-        _ => bail!(
+        Language::Rust => Ok(rust::build_library(folder)?),
+        _ => Err(anyhow::anyhow!(
             "a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"
-        ),
+        )
+        .into()),
     }
 }
 
 /// Builds everything that is the plugin's own once more, and returns the result.
-pub(super) fn build_again(folder: &Folder, native: bool) -> Result<PathBuf, Failure> {
+pub(super) fn build_again(folder: &Folder, native: bool) -> Result<Vec<u8>, Failure> {
     if folder.language == Language::Rust {
         rust::forget(folder, native)?;
     }
     if native {
-        Ok(compile_library(folder)?)
+        compile_library(folder)
     } else {
         compile(folder)
     }
 }
 
-fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
-    Ok(match folder.language {
-        Language::Rust => rust::build(folder)?,
+fn compile(folder: &Folder) -> Result<Vec<u8>, Failure> {
+    let built = match folder.language {
+        Language::Rust => return Ok(rust::build(folder)?),
         Language::Js => javascript::build(folder)?,
         Language::Python => python::build(folder)?,
         Language::C => c::build(folder)?,
-    })
+    };
+    Ok(read(&built)?)
+}
+
+fn read(built: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(built).with_context(|| format!("{} cannot be read", built.display()))
 }
 
 /// Returns the interface of the folder's plugin, which has tools or adapters alone. A plugin in Rust says in its code

@@ -55,6 +55,12 @@ impl Check {
             }
         };
         let mut report = Report::default();
+        if folder.as_ref().is_some_and(build::has_failed) {
+            report.fail(
+                "build",
+                "the last `weir plugin build` failed: what is checked here is the build before it",
+            );
+        }
         let trial = Trial::new(&component, config, false)?;
         block_on(look(&trial, &mut report))??;
         drop(trial);
@@ -178,7 +184,14 @@ fn second_build(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let first = fs::read(component)?;
-    let second = fs::read(build::build_again(folder, native)?)?;
+    let second = match build::build_again(folder, native) {
+        Ok(second) => second,
+        Err(Failure::Other(error)) => {
+            report.fail("second build", format!("{error:#}"));
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
+    };
     match first == second {
         true => report.ok("second build", format!("the same bytes, sha256 {}", hex::encode(Sha256::digest(&first)))),
         false => report.warn(

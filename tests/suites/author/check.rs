@@ -1,8 +1,8 @@
 //! `weir plugin check` fails where an agent would.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use weir_tests::place;
+use weir_tests::{gateway::read_output, place};
 
 use super::Desk;
 
@@ -60,6 +60,141 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
         row.get::<_, i64>(0)
     });
     assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
+}
+
+/// An author of JavaScript reads where a fault is: when the plugin is built, and in the log of a call. A check after a build that
+/// failed does not take the build before it for the source.
+#[test]
+fn a_fault_in_javascript_has_its_file_and_line() {
+    const HEAD: &str = "import { plugin, text, tool } from \"./sdk/weir.js\";\nimport { greeting } from \"./words.js\";\n\n";
+    const TOOL: &str = "/** A comment\n * of lines. */\nconst greet = tool({ name: \"greet\", description: \"Greets whoever is named here.\", run() {\n\n    throw new Error(greeting());\n} });\n";
+    const EXPORT: &str = "export const { about, tools } = plugin({ name: \"lines\", version: \"0.1.0\", tools: [greet] });\n";
+    let desk = Desk::new("lines");
+    let folder = desk.begin("lines", "js", "tools");
+    let write = |plugin: &str, words: &str| {
+        fs::write(folder.join("plugin.js"), plugin).expect("the source is written");
+        fs::write(folder.join("words.js"), words).expect("the source is written");
+    };
+    let words = "export const greeting = () => \"hello\";\n";
+    write(&format!("{HEAD}{TOOL}{EXPORT}"), words);
+    desk.succeed("lines", &["plugin", "build"]);
+    let (code, _, err) = desk.run("lines", &["call", "greet"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("(/plugin.js:8:"), "{err}");
+    for (plugin, words, told) in [
+        (
+            format!("{HEAD}{TOOL}const x = ;\n{EXPORT}"),
+            words,
+            "/plugin.js:10:11",
+        ),
+        (
+            format!("{HEAD}{TOOL}{EXPORT}"),
+            "\n\nexport const greeting = = 1;\n",
+            "/words.js:3:",
+        ),
+        (
+            format!("{HEAD}{TOOL}{EXPORT}nothing.here();\n"),
+            words,
+            "/plugin.js:11:1",
+        ),
+        (
+            format!("{HEAD}{TOOL}"),
+            words,
+            "plugin.js does not export `about`",
+        ),
+        (
+            format!(
+                "{HEAD}{TOOL}{}",
+                EXPORT.replace("tools }", "tools: tool_s }")
+            ),
+            words,
+            "does not export `tools`",
+        ),
+        (
+            format!("{HEAD}{TOOL}{EXPORT}")
+                .replace("about, tools", "about")
+                .replace(
+                    "tools: [greet] });",
+                    "tools: [greet] });\nexport const tools = {};",
+                ),
+            words,
+            "has no function `configure`, `definitions`, `call`",
+        ),
+    ] {
+        write(&plugin, words);
+        let (code, _, err) = desk.run("lines", &["plugin", "build"]);
+        assert_eq!(code, 1, "{told}: {err}");
+        assert!(err.contains(told), "{told}: {err}");
+        let (code, out, err) = desk.run("lines", &["plugin", "check", "--once"]);
+        assert_eq!(code, 1, "{out}\n{err}");
+        assert!(
+            out.contains("fail  build: the last `weir plugin build` failed"),
+            "{out}"
+        );
+    }
+    write(&format!("{HEAD}{TOOL}{EXPORT}"), words);
+    desk.succeed("lines", &["plugin", "build"]);
+    let (_, out, _) = desk.run("lines", &["plugin", "check", "--once"]);
+    assert!(!out.contains("build:"), "{out}");
+}
+
+/// Plugins in Rust share what they have in common, unless their author says where to build.
+#[test]
+fn plugins_in_rust_are_built_in_one_folder() {
+    // A cargo that compiles nothing: what is asked of it is what counts.
+    const CARGO: &str = "#!/bin/sh
+target=${CARGO_TARGET_DIR:-$PWD/target}
+if [ \"$1\" = metadata ]; then
+  name=$(basename \"$PWD\")
+  printf '{\"packages\":[{\"name\":\"%s\",\"manifest_path\":\"%s/Cargo.toml\",\"targets\":[{\"name\":\"%s\",\"crate_types\":[\"cdylib\"]}]}],\"target_directory\":\"%s\"}' \"$name\" \"$PWD\" \"$name\" \"$target\"
+  exit
+fi
+mkdir -p \"$target/wasm32-unknown-unknown/release\"
+echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\"
+";
+    let desk = Desk::new("shared");
+    let programs = desk.path().join("programs");
+    fs::create_dir(&programs).expect("a folder");
+    fs::write(programs.join("cargo"), CARGO).expect("a program");
+    let runs = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(programs.join("cargo"), runs).expect("its own");
+    let mut path = programs.into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let cache = desk.path().join("cache");
+    let build = |name: &str, target: Option<&str>| {
+        desk.succeed("", &["plugin", "new", name]);
+        let mut build = desk.weir(name, &["plugin", "build"]);
+        build.env("PATH", &path).env("XDG_CACHE_HOME", &cache);
+        match target {
+            Some(target) => build.env("CARGO_TARGET_DIR", target),
+            None => build.env_remove("CARGO_TARGET_DIR"),
+        };
+        let (code, out, err) = read_output(build.output().expect("weir starts"));
+        assert_eq!(code, 0, "{out}\n{err}");
+        let component = desk.path().join(name).join(format!("plugins/{name}.wasm"));
+        assert_eq!(
+            fs::read_to_string(component).expect("a component"),
+            "built\n"
+        );
+        err
+    };
+    let shared = cache.join("weir/rust-plugins");
+    for name in ["one", "two"] {
+        let err = build(name, None);
+        let told = format!("$ CARGO_TARGET_DIR={} cargo build", shared.display());
+        assert!(err.contains(&told), "{err}");
+        assert!(!desk.path().join(name).join("target").exists());
+    }
+    let own = desk.path().join("own").display().to_string();
+    let err = build("three", Some(&own));
+    assert!(
+        err.contains("$ cargo build")
+            && !shared
+                .join("wasm32-unknown-unknown/release/three.wasm")
+                .exists(),
+        "{err}"
+    );
 }
 
 /// What the schemas and the defaults say is held against each other before anybody calls.

@@ -1,8 +1,17 @@
 //! JavaScript: componentize-qjs, from the plugin's own `package.json`.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
+
+use anyhow::Context as _;
 
 use super::{Folder, command, run, work, world};
+
+/// Imports the plugin and looks for its exports, while the component is made.
+const ENTRY: &str = include_str!("entry.js");
+/// The functions of each export.
+const TOOLBOX: &str = r#"{ about: ["about"], tools: ["configure", "definitions", "call"] }"#;
+const ADAPTER: &str =
+    r#"{ about: ["about"], collections: ["describe", "configure", "read", "write"] }"#;
 
 const INSTALL_NODE: &str =
     "apt install nodejs npm    (or from https://nodejs.org; version 18 or newer)";
@@ -22,18 +31,29 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
             INSTALL_NODE,
         )?;
     }
-    let built = work(folder)?.join("plugin.wasm");
+    let (work, world) = (work(folder)?, world(folder, "sdk/weir.js"));
+    let (exports, example) = match world {
+        "toolbox" => (TOOLBOX, "export const { about, tools } = plugin({ … })"),
+        _ => (ADAPTER, "export const about = { … }"),
+    };
+    let entry = ENTRY
+        .replace("EXPORTS", exports)
+        .replace("EXAMPLE", example);
+    let path = work.join("entry.js");
+    fs::write(&path, entry).with_context(|| format!("{} cannot be written", path.display()))?;
+    let built = work.join("plugin.wasm");
     let mut componentize = command(folder, "node");
     componentize.args([
         tool,
         "--wit",
         "sdk/wit",
         "--world",
-        world(folder, "sdk/weir.js"),
+        world,
         "--js",
-        "plugin.js",
+        ".weir/build/entry.js",
     ]);
-    // The gateway takes neither the asynchronous interface nor a system of the plugin's own.
+    // The gateway takes neither the asynchronous interface nor a system of the plugin's own. What is minified has other lines
+    // than its source, and is no smaller: most of a component is the interpreter.
     componentize
         .args([
             "--module-root",
@@ -41,7 +61,6 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
             "--sync",
             "--stub-wasi",
             "--opt-size",
-            "--minify",
             "-o",
         ])
         .arg(&built);

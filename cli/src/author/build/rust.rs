@@ -1,16 +1,21 @@
 //! Rust: cargo, for the target that the linker of every Rust toolchain makes a component of.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::{Folder, command, output, run};
+use super::{Folder, command, output, read, run};
+use crate::draft;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const INSTALL_RUST: &str = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
 
-pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
+pub(super) fn build(folder: &Folder) -> anyhow::Result<Vec<u8>> {
     let sysroot = output(
         command(folder, "rustc").args(["--print", "sysroot"]),
         INSTALL_RUST,
@@ -25,37 +30,30 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
             "Rust has no standard library for `{TARGET}` here; install it:\n\n  rustup target add {TARGET}\n"
         );
     }
-    run(
-        command(folder, "cargo").args(["build", "--release", "--target", TARGET]),
-        INSTALL_RUST,
-    )?;
     let package = Package::read(folder)?;
-    Ok(package
-        .folder
-        .join(TARGET)
-        .join("release")
-        .join(format!("{}.wasm", package.library)))
+    let _turn = package.take_turn()?;
+    let words = ["build", "--release", "--target", TARGET];
+    run(package.cargo(folder).args(words), INSTALL_RUST)?;
+    let built = package.folder.join(TARGET).join("release");
+    read(&built.join(format!("{}.wasm", package.library)))
 }
 
 /// Builds a library for this machine, which needs no target: the feature makes the library's symbol.
-pub(super) fn build_library(folder: &Folder) -> anyhow::Result<PathBuf> {
-    run(
-        command(folder, "cargo").args(["build", "--release", "--features", "native"]),
-        INSTALL_RUST,
-    )?;
+pub(super) fn build_library(folder: &Folder) -> anyhow::Result<Vec<u8>> {
     let package = Package::read(folder)?;
+    let _turn = package.take_turn()?;
+    let words = ["build", "--release", "--features", "native"];
+    run(package.cargo(folder).args(words), INSTALL_RUST)?;
     let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    Ok(package
-        .folder
-        .join("release")
-        .join(format!("{begin}{}{end}", package.library)))
+    let built = package.folder.join("release");
+    read(&built.join(format!("{begin}{}{end}", package.library)))
 }
 
 /// Forgets the plugin's own build, so that the next one compiles it again.
 pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
     let package = Package::read(folder)?;
     let target: &[&str] = if native { &[] } else { &["--target", TARGET] };
-    let mut clean = command(folder, "cargo");
+    let mut clean = package.cargo(folder);
     clean
         .args(["clean", "--quiet", "--release"])
         .args(target)
@@ -69,6 +67,8 @@ struct Package {
     library: String,
     /// The folder in which cargo builds.
     folder: PathBuf,
+    /// The plugins of this user share it: what they have in common is compiled once.
+    is_shared: bool,
 }
 
 impl Package {
@@ -97,10 +97,34 @@ impl Package {
             )
         })?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let configured = PathBuf::from(text(&metadata["target_directory"]));
+        // What the author or a workspace says is kept.
+        let shared = draft::cache_folder().filter(|_| configured == folder.path.join("target"));
         Ok(Self {
             name: text(&package["name"]),
             library: text(&library["name"]).replace('-', "_"),
-            folder: text(&metadata["target_directory"]).into(),
+            is_shared: shared.is_some(),
+            folder: shared.map_or(configured, |cache| cache.join("rust-plugins")),
         })
+    }
+
+    fn cargo(&self, folder: &Folder) -> Command {
+        let mut cargo = command(folder, "cargo");
+        if self.is_shared {
+            cargo.env("CARGO_TARGET_DIR", &self.folder);
+        }
+        cargo
+    }
+
+    /// Waits until no other plugin is built in the folder: one of the same name would leave its file in the place of this one's.
+    fn take_turn(&self) -> anyhow::Result<Option<File>> {
+        if !self.is_shared {
+            return Ok(None);
+        }
+        let failed = || format!("{} cannot be written", self.folder.display());
+        std::fs::create_dir_all(&self.folder).with_context(failed)?;
+        let turn = File::create(self.folder.join(".weir-turn")).with_context(failed)?;
+        turn.lock().with_context(failed)?;
+        Ok(Some(turn))
     }
 }
