@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 const ADAPTERS: [&str; 3] = ["rest", "sheet", "sql"];
 /// Files and folders of the repository that the author of a plugin needs.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 14] = [
     "Cargo.toml",
     "Cargo.lock",
     "plugin-sdk/Cargo.toml",
@@ -22,6 +22,9 @@ const SOURCES: [&str; 11] = [
     "plugin-sdk/python",
     "plugin-sdk/c",
     "plugin-sdk/templates",
+    "docs/matches.md",
+    "docs/tools-from-code.md",
+    "docs/values.md",
 ];
 
 fn main() {

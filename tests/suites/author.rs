@@ -166,6 +166,7 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
             "defaults fit",
             "documented",
             "lists",
+            "lint",
             "answers over HTTP",
             "answers over stdio",
             "outputs conform",
@@ -239,6 +240,11 @@ fn a_new_adapter_is_built_checked_and_called() {
         desk.succeed(name, &["plugin", "build"]);
         let checked = desk.json(name, &["plugin", "check", "--json", "--once"]);
         assert_eq!(checked["ok"], true, "{language}: {checked}");
+        let mut levels = checked["checks"].as_array().into_iter().flatten();
+        assert!(
+            levels.all(|check| check["level"] == "ok"),
+            "{language}: {checked}"
+        );
         assert!(
             checked.to_string().contains("reads only"),
             "{language}: {checked}"
@@ -252,6 +258,52 @@ fn a_new_adapter_is_built_checked_and_called() {
             r#"{"number":7,"square":49}"#
         );
     }
+}
+
+/// What a file of a new folder names lies there.
+#[test]
+fn pages_that_a_new_plugin_cites_come_with_it() {
+    let desk = Desk::new("cited");
+    let mut cited = 0;
+    for (language, ..) in LANGUAGES {
+        for kind in ["tools", "collection"] {
+            let name = format!("{language}-{kind}");
+            desk.succeed(
+                "",
+                &["plugin", "new", &name, "--lang", language, "--kind", kind],
+            );
+            let folder = desk.path().join(&name);
+            for file in files_below(&folder) {
+                let text = fs::read(&file).expect("a file");
+                let text = String::from_utf8_lossy(&text);
+                let words = text.split(|c: char| !c.is_alphanumeric() && !"-_./#".contains(c));
+                for word in words {
+                    let Some((page, _)) = word.split_once(".md") else {
+                        continue;
+                    };
+                    let above = match page.starts_with("docs/") {
+                        true => &folder,
+                        false => file.parent().expect("a folder"),
+                    };
+                    let page = above.join(format!("{page}.md"));
+                    assert!(page.is_file(), "{}: {word}", file.display());
+                    cited += 1;
+                }
+            }
+        }
+    }
+    assert!(cited > 5, "{cited} citations");
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files_below(&path),
+            false => vec![path],
+        })
+        .collect()
 }
 
 /// The same source is a library with one further feature.

@@ -51,6 +51,12 @@ impl Language {
 }
 
 const TEMPLATES: &str = "plugin-sdk/templates/";
+/// The pages that the SDK in Rust and its errors name.
+const CITED: [&str; 3] = [
+    "docs/matches.md",
+    "docs/tools-from-code.md",
+    "docs/values.md",
+];
 
 /// Every file of a plugin of that name, by its path in the new folder.
 pub(super) fn files(
@@ -84,6 +90,10 @@ pub(super) fn files(
             "sdk/macros/Cargo.toml".into(),
             alone("plugin-sdk/macros/Cargo.toml")?,
         ));
+        for page in CITED {
+            let text = std::str::from_utf8(source(page)?)?;
+            files.push((page.into(), without_links(text).into_bytes()));
+        }
         // The versions this program was made and tested with; cargo drops those that the plugin does not use.
         files.push(("Cargo.lock".into(), source("Cargo.lock")?.to_vec()));
     }
@@ -127,6 +137,32 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
         }
     }
     rows
+}
+
+/// Returns a page whose links to pages that do not come along are plain text.
+fn without_links(page: &str) -> String {
+    let mut text = String::with_capacity(page.len());
+    let mut rest = page;
+    while let Some(at) = rest.find("](") {
+        let (before, link) = rest.split_at(at);
+        let end = link.find(')').map_or(link.len(), |end| end + 1);
+        let target = link[2..end].trim_end_matches(')');
+        let file = target.split('#').next().unwrap_or_default();
+        let comes_along = |page: &&str| page.strip_prefix("docs/") == Some(file);
+        match before.rfind('[').filter(|_| !CITED.iter().any(comes_along)) {
+            Some(open) => {
+                text.push_str(&before[..open]);
+                text.push_str(&before[open + 1..]);
+            }
+            None => {
+                text.push_str(before);
+                text.push_str(&link[..end]);
+            }
+        }
+        rest = &link[end..];
+    }
+    text.push_str(rest);
+    text
 }
 
 fn filled(content: &[u8], name: &str) -> Vec<u8> {

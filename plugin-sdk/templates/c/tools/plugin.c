@@ -22,7 +22,7 @@ static bool deploy(weir_call *call) {
 
 static const weir_tool TOOLS[] = {
     {.name = "deploy",
-     .description = "Deploy a service.",
+     .description = "Deploy a service to an environment, and return what was deployed.",
      .parameters = DEPLOY,
      .returns = WEIR_MAP_OF_TEXTS,
      .idempotent = WEIR_YES,

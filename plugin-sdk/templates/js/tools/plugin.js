@@ -3,7 +3,7 @@ import { map, plugin, text, tool } from "./sdk/weir.js";
 
 const deploy = tool({
   name: "deploy",
-  description: "Deploy a service.",
+  description: "Deploy a service to an environment, and return what was deployed.",
   idempotent: true,
   parameters: {
     environment: text({ minLength: 1, description: "Target environment" }),

@@ -12,7 +12,7 @@ def deploy(
     version: str = "latest",
     ctx: Context = None,
 ) -> dict[str, str]:
-    """Deploy a service.
+    """Deploy a service to an environment, and return what was deployed.
 
     Args:
         service: Service name.

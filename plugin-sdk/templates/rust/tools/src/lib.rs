@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_plugin_sdk::{Context, ToolError, tool};
 
-/// Deploy a service.
+/// Deploy a service to an environment, and return what was deployed.
 #[tool(idempotent)]
 fn deploy(
     /// Target environment
