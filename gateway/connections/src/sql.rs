@@ -10,6 +10,7 @@ mod parameters;
 mod postgresql;
 mod refused;
 mod rows;
+mod session_pool;
 mod sqlite;
 
 use std::{path::PathBuf, time::Instant};

@@ -25,11 +25,15 @@ use std::{
 
 use tokio::time::{sleep_until, timeout_at};
 
-use super::{Access, Outcome, Prepared, ReadTime, Rows, refused, rows::Header};
+use super::{
+    Access, Outcome, Prepared, ReadTime, Rows, refused,
+    rows::Header,
+    session_pool::{HeldSession, SessionPool},
+};
 use crate::{Code, ConnectionError};
 use address::read_address;
 use error::SessionFailure;
-use pool::{HeldSession, SessionPool};
+use session::MysqlSession;
 
 const SESSIONS_MAX: u32 = 10;
 /// The time that we wait beyond the deadline for the server's own timeout.
@@ -40,7 +44,7 @@ const CLEANUP_MAX: Duration = Duration::from_secs(2);
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
 pub(super) struct Mysql {
-    pool: Arc<SessionPool>,
+    pool: Arc<SessionPool<MysqlSession>>,
 }
 
 impl Mysql {
@@ -89,7 +93,7 @@ impl Mysql {
 }
 
 struct MysqlCall {
-    pool: Arc<SessionPool>,
+    pool: Arc<SessionPool<MysqlSession>>,
     prepared: Prepared,
     access: Access,
     /// COMMIT may have reached the server.
@@ -97,7 +101,7 @@ struct MysqlCall {
 }
 
 impl MysqlCall {
-    async fn run(self, mut held: HeldSession) -> Result<Outcome, ConnectionError> {
+    async fn run(self, mut held: HeldSession<MysqlSession>) -> Result<Outcome, ConnectionError> {
         let mut is_retried = false;
         loop {
             self.begin(&mut held)
@@ -128,7 +132,7 @@ impl MysqlCall {
     }
 
     /// Takes a session and begins a transaction. One that was used before may have ended since: then there is another.
-    async fn begin(&self, held: &mut HeldSession) -> Result<(), ConnectionError> {
+    async fn begin(&self, held: &mut HeldSession<MysqlSession>) -> Result<(), ConnectionError> {
         loop {
             let left = self.left()?;
             held.connect(left).await?;
@@ -164,14 +168,17 @@ impl MysqlCall {
     }
 
     /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` ends the session.
-    async fn read_in_time(&self, held: &mut HeldSession) -> Result<Outcome, SessionFailure> {
+    async fn read_in_time(
+        &self,
+        held: &mut HeldSession<MysqlSession>,
+    ) -> Result<Outcome, SessionFailure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held))
             .await
             .unwrap_or_else(|_| Err(SessionFailure::cut(refused::timed_out())))
     }
 
-    async fn read(&self, held: &mut HeldSession) -> Result<Outcome, SessionFailure> {
+    async fn read(&self, held: &mut HeldSession<MysqlSession>) -> Result<Outcome, SessionFailure> {
         let Prepared { text, options, .. } = &self.prepared;
         let session = held.session();
         let outcome = if options.describe {
@@ -193,7 +200,10 @@ impl MysqlCall {
 
     /// Runs a write. A late one is ended over another session, and then its outcome is known, unless its COMMIT was on
     /// its way.
-    async fn write_in_time(&self, held: &mut HeldSession) -> Result<Outcome, SessionFailure> {
+    async fn write_in_time(
+        &self,
+        held: &mut HeldSession<MysqlSession>,
+    ) -> Result<Outcome, SessionFailure> {
         let late = self.prepared.deadline + GRACE;
         let work = self.write(held);
         tokio::pin!(work);
@@ -210,7 +220,7 @@ impl MysqlCall {
         }
     }
 
-    async fn write(&self, held: &mut HeldSession) -> Result<Outcome, SessionFailure> {
+    async fn write(&self, held: &mut HeldSession<MysqlSession>) -> Result<Outcome, SessionFailure> {
         let Prepared {
             text,
             parameters,

@@ -30,11 +30,11 @@ use tokio::time::{sleep_until, timeout, timeout_at};
 use super::{
     Access, Outcome, Prepared, Rows, refused,
     rows::{Cell, Header, RowsWriter},
+    session_pool::{HeldSession, SessionPool},
 };
 use crate::ConnectionError;
 use address::Address;
 use error::{Failure, Next};
-use pool::{Held, Pool};
 use session::{Description, Reply, Session};
 
 const CONNECTIONS_MAX: u32 = 10;
@@ -47,7 +47,7 @@ const CLEANUP_MAX: Duration = Duration::from_secs(2);
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
 pub(super) struct Postgresql {
-    pool: Arc<Pool>,
+    pool: Arc<SessionPool<Session>>,
 }
 
 impl Postgresql {
@@ -58,7 +58,7 @@ impl Postgresql {
             return Err("`pool_max` must be between 1 and 100".to_owned());
         }
         Ok(Self {
-            pool: Arc::new(Pool::new(address, size as usize)),
+            pool: Arc::new(SessionPool::new(address, size as usize)),
         })
     }
 
@@ -120,7 +120,7 @@ fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
 }
 
 struct Call {
-    pool: Arc<Pool>,
+    pool: Arc<SessionPool<Session>>,
     prepared: Prepared,
     access: Access,
     /// COMMIT may have reached the server.
@@ -128,7 +128,7 @@ struct Call {
 }
 
 impl Call {
-    async fn run(self, mut held: Held) -> Result<Outcome, ConnectionError> {
+    async fn run(self, mut held: HeldSession<Session>) -> Result<Outcome, ConnectionError> {
         let (mut is_retried, mut is_typed) = (false, false);
         loop {
             let left = self.left().map_err(ConnectionError::nothing_changed)?;
@@ -146,7 +146,7 @@ impl Call {
             failure.said.nothing_changed |= failure.next != Next::Unknown;
             match failure.next {
                 // The server has gone since: with it, most likely, every connection that waits.
-                Next::Elsewhere if held.reused() => {
+                Next::Elsewhere if held.is_reused() => {
                     self.pool.clear();
                     held.let_go();
                 }
@@ -201,7 +201,7 @@ impl Call {
 
     /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` has the
     /// statement cancelled.
-    async fn read_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
+    async fn read_in_time(&self, held: &mut HeldSession<Session>) -> Result<Outcome, Failure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held.session()))
             .await
@@ -209,7 +209,7 @@ impl Call {
     }
 
     /// Runs a write. A late one is cancelled, and then its outcome is asked for.
-    async fn write_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
+    async fn write_in_time(&self, held: &mut HeldSession<Session>) -> Result<Outcome, Failure> {
         let key = held.session().key;
         let result = {
             let work = self.write(held.session());
