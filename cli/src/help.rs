@@ -180,6 +180,13 @@ const GROUPS: [CommandGroup; 4] = [
                 ],
             ),
             (
+                "identity",
+                &[(
+                    "weir identity failures",
+                    "see why requests were answered with 401",
+                )],
+            ),
+            (
                 "admins",
                 &[
                     (

@@ -38,6 +38,7 @@ mod extracted;
 mod flags;
 mod help;
 mod hosts;
+mod identity;
 mod keys;
 mod lint;
 mod moved;
@@ -121,6 +122,8 @@ enum Command {
     Policy(policy::Policy),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
+    /// Why callers were refused: a key or token that is missing, expired, for another endpoint
+    Identity(identity::Identity),
     /// Keys of those who operate it, over the admin API: create, list, revoke
     Admins(admins::Admins),
     /// What was called, by whom, and whether anybody changed the record of it
@@ -210,6 +213,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Collections(command) => command.run(),
         Command::Policy(command) => command.run(),
         Command::Keys(command) => command.run(),
+        Command::Identity(command) => command.run(),
         Command::Admins(command) => command.run(),
         Command::Audit(command) => command.run(),
         Command::Reload(command) => command.run(),

@@ -10,6 +10,7 @@ mod console;
 mod console_sign_in;
 mod contracts;
 mod form;
+mod identity;
 mod keys;
 mod live;
 mod plugins;
@@ -140,6 +141,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(console_sign_in::finish))
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
+        .routes(routes!(identity::failures))
         .routes(routes!(snippets::list))
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))

@@ -1,6 +1,7 @@
 //! Identifies who calls: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
 
 mod access;
+mod failures;
 mod grant;
 mod keys;
 mod secret;
@@ -23,6 +24,7 @@ use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
 use weir_state::{KeyRow, State, StateError};
 
 pub use access::{Access, AccessList};
+pub use failures::{ClaimedHolder, IdentityFailure, IdentityFailures, RefusedCredential};
 pub use grant::{CallQuota, Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
@@ -60,6 +62,13 @@ pub enum Refused {
     Token(TokenFault),
 }
 
+/// A caller that is not let in, and whom its token is for, as far as that can be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RefusedCaller {
+    pub refused: Refused,
+    pub holder: Option<Box<ClaimedHolder>>,
+}
+
 /// Rows of keys that are read at once.
 const PAGE: u32 = 4096;
 
@@ -73,6 +82,7 @@ pub struct Identities {
     /// What validates the tokens of other issuers, where some are configured.
     tokens: ArcSwapOption<TokenVerifier>,
     used: UsedKeys,
+    failures: IdentityFailures,
 }
 
 impl Caller {
@@ -192,6 +202,27 @@ impl Refused {
         }
     }
 
+    /// Returns the reason as operators read it.
+    pub fn reason(self) -> String {
+        match self {
+            Self::Missing => "no key and no token was sent".to_owned(),
+            Self::Malformed => "what was sent is no key, and no token that is read here".to_owned(),
+            Self::Unknown => "the key is unknown, or its secret is wrong".to_owned(),
+            Self::Expired => "the key has expired".to_owned(),
+            Self::Revoked => "the key is revoked".to_owned(),
+            Self::Token(fault) => fault.to_string(),
+        }
+    }
+
+    /// Returns `true` if the secret of the key, or the signature of the token, was right.
+    pub fn is_of_genuine(self) -> bool {
+        match self {
+            Self::Missing | Self::Malformed | Self::Unknown => false,
+            Self::Expired | Self::Revoked => true,
+            Self::Token(fault) => fault.is_of_genuine(),
+        }
+    }
+
     /// Returns `true` if the same credential may be good in a moment: it could not be checked.
     pub fn is_temporary(self) -> bool {
         self == Self::Token(TokenFault::KeysUnavailable)
@@ -221,6 +252,15 @@ impl Refused {
     }
 }
 
+impl From<Refused> for RefusedCaller {
+    fn from(refused: Refused) -> Self {
+        Self {
+            refused,
+            holder: None,
+        }
+    }
+}
+
 impl Identities {
     /// Returns identities that are open to everyone: until keys are defined, or for a process without state.
     pub fn open() -> Self {
@@ -235,6 +275,7 @@ impl Identities {
             required: AtomicBool::new(required),
             tokens: ArcSwapOption::empty(),
             used: UsedKeys::default(),
+            failures: IdentityFailures::default(),
         }
     }
 
@@ -305,6 +346,11 @@ impl Identities {
     /// Returns what validates the tokens of other issuers, where some are configured.
     pub fn tokens(&self) -> Guard<Option<Arc<TokenVerifier>>> {
         self.tokens.load()
+    }
+
+    /// Returns the recent refusals of callers.
+    pub fn failures(&self) -> &IdentityFailures {
+        &self.failures
     }
 
     /// Returns `true` once a key is needed. It stays so when the last one is revoked.

@@ -544,6 +544,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/drafts", None, "viewer"),
         ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
+        ("GET", "/v1/identity/failures", None, "auditor"),
         ("GET", "/v1/form", None, "viewer"),
         ("GET", "/v1/form/schema", None, "viewer"),
         ("GET", "/v1/session", None, "auditor"),

@@ -512,3 +512,58 @@ async fn a_person_who_lost_a_role_loses_the_sessions_of_it() {
     let text = rows.to_string();
     assert_eq!(text.matches("oidc:ann").count(), 2, "{text}");
 }
+
+/// Clients say no more than that they were refused: the reasons are kept, and a flood of strangers does not push them out.
+#[tokio::test]
+async fn the_reason_of_each_refusal_is_kept_without_the_token() {
+    let issuer = Issuer::start("RS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let (all, one) = (gateway.url(), gateway.contract_url("airports"));
+    let token = issuer.token(&one, "tools").await;
+    for _ in 0..3 {
+        assert_eq!(lookup(&all, &token).await.status, StatusCode::UNAUTHORIZED);
+    }
+    let key = house.key(&["--agent", "ann"]);
+    let keys = house.json(&["keys", "list"]);
+    let id = keys[0]["id"].as_str().expect("an id");
+    assert_eq!(house.run(&["keys", "revoke", id]).0, 0);
+    while lookup(&one, &key).await.status == StatusCode::OK {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let forged = changed(&token, |_, claims| claims["sub"] = "root".into());
+    for number in 0..150 {
+        let url = gateway.contract_url(&format!("none-{number}"));
+        assert_eq!(lookup(&url, &forged).await.status, StatusCode::UNAUTHORIZED);
+    }
+    let failures = house.json(&["identity", "failures"]);
+    let failures = failures.as_array().expect("a list");
+    let find = |reason: &str, genuine: bool| {
+        let is = |failure: &&Value| failure["reason"] == reason && failure["genuine"] == genuine;
+        let found: Vec<_> = failures.iter().filter(is).collect();
+        assert!(!found.is_empty(), "{reason}: {failures:?}");
+        found
+    };
+    let audience = find("token for another audience", true);
+    assert_eq!(audience.len(), 1, "repeats are one row: {audience:?}");
+    assert_eq!(audience[0]["count"], 3);
+    assert_eq!(audience[0]["endpoint"], "/mcp");
+    assert_eq!(audience[0]["issuer"], json!(issuer.url));
+    assert_eq!(audience[0]["subject"], "machine");
+    assert_eq!(audience[0]["client"], "machine");
+    assert_eq!(find("the key is revoked", true)[0]["key_id"], json!(id));
+    let forgeries = find("token with a wrong signature", false);
+    assert!(forgeries.len() <= 100, "{}", forgeries.len());
+    assert_eq!(forgeries[0]["subject"], "root", "as the token says");
+
+    let (code, table, err) = house.run(&["identity", "failures"]);
+    assert!(code == 0, "{err}");
+    assert!(table.contains("token for another audience"), "{table}");
+    assert!(table.contains("(subject root"), "{table}");
+    let shown = format!("{table}{failures:?}");
+    for secret in [&token, &forged, &key] {
+        assert!(!shown.contains(&**secret), "no credential is kept");
+        let last = secret.rsplit(['.', '_']).next().expect("a part");
+        assert!(!shown.contains(last), "nor its secret part");
+    }
+}

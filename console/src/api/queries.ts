@@ -102,6 +102,10 @@ export function useTools(agent = "") {
 
 export const useKeys = () => useQuery({ queryKey: ["keys"], queryFn: () => unwrap(api.GET("/v1/keys")) });
 
+/** Why recent requests were answered with 401. */
+export const useIdentityFailures = () =>
+  useQuery({ queryKey: ["identity-failures"], queryFn: () => unwrap(api.GET("/v1/identity/failures")), refetchInterval: LIST_MS });
+
 export const useAdmins = (enabled: boolean) =>
   useQuery({ queryKey: ["admins"], queryFn: () => unwrap(api.GET("/v1/admins")), enabled });
 

@@ -12,6 +12,7 @@ export type Impact = Schemas["Impact"];
 export type AgentImpact = Schemas["AgentImpact"];
 export type KeyView = Schemas["KeyView"];
 export type MadeKey = Schemas["MadeKey"];
+export type IdentityFailure = Schemas["IdentityFailure"];
 export type AdminView = Schemas["AdminView"];
 export type UpstreamView = Schemas["UpstreamView"];
 export type AccountView = Schemas["AccountView"];

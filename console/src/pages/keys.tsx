@@ -15,6 +15,7 @@ import { DataTable, type Column } from "../parts/table";
 import { Badge, CodeBlock, count, Time } from "../parts/words";
 import { statusOf } from "./key-status";
 import { quotaWords, readQuota } from "./key-quota";
+import { RefusedCallers } from "./refused-callers";
 
 export function KeysPage() {
   const keys = useKeys();
@@ -117,6 +118,7 @@ export function KeysPage() {
           );
         }}
       </Loaded>
+      <RefusedCallers />
       <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setMaking("")}>
         <KeyForm />
       </Overlay>

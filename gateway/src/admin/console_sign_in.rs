@@ -75,10 +75,9 @@ pub(super) async fn finish(
 ) -> Answer<(StatusCode, Json<SignInLink>)> {
     let AnsweredSignIn { query, tab } = answered;
     let ended = console_sign_in::finish(&admin.control, &admin.sign_ins, &query, &tab).await;
-    let link = ended.inspect_err(|_| {
-        admin
-            .door
-            .record_unknown(PLACE, Credential::None, "console sign-in");
+    let link = ended.inspect_err(|refused| {
+        let (door, reason) = (&admin.door, refused.to_string());
+        door.record_unknown_admin(PLACE, Credential::None, "console sign-in", &reason);
     })?;
     Ok((StatusCode::CREATED, Json(link)))
 }

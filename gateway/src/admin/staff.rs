@@ -132,8 +132,7 @@ fn invalid(text: &str) -> &'static str {
 
 fn refuse(parts: &Parts, admin: &Admin, detail: &str) -> Refusal {
     let credential = credential(&parts.headers);
-    admin
-        .door
-        .record_unknown(parts.uri.path(), credential, "admin key");
+    let (door, path) = (&admin.door, parts.uri.path());
+    door.record_unknown_admin(path, credential, "admin key", detail);
     Refusal::new(StatusCode::UNAUTHORIZED, detail)
 }

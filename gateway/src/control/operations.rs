@@ -13,6 +13,7 @@ pub mod databases;
 pub mod drafts;
 mod error;
 pub mod form;
+pub mod identity;
 pub mod keys;
 pub mod plugins;
 pub mod policies;

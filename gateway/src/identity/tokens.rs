@@ -31,7 +31,7 @@ pub use self::{
     grant::WRITE_SCOPE,
     id_token::{IdClaims, IdTokenVerifier},
 };
-use super::{Caller, Refused, now_ms};
+use super::{Caller, ClaimedHolder, Refused, RefusedCaller, now_ms};
 use crate::config::IssuerConfig;
 
 /// Validated tokens that are kept.
@@ -150,14 +150,18 @@ impl TokenVerifier {
         &self,
         token: &str,
         resource: &TokenResource,
-    ) -> Option<Result<Caller, Refused>> {
+    ) -> Option<Result<Caller, RefusedCaller>> {
         let cached = self.cached.get(&digest(token))?;
         let admitted = cached.admit(resource);
-        Some(self.noted(admitted, Some(&cached.issuer.config.issuer)))
+        Some(self.noted(admitted, token, Some(&cached.issuer.config.issuer)))
     }
 
     /// Validates a token. It may wait for the keys of its issuer.
-    pub async fn resolve(&self, token: &str, resource: &TokenResource) -> Result<Caller, Refused> {
+    pub async fn resolve(
+        &self,
+        token: &str,
+        resource: &TokenResource,
+    ) -> Result<Caller, RefusedCaller> {
         let issuer = self.issuer(token);
         let validated = match &issuer {
             Ok((header, issuer)) => validate(token, header, issuer).await,
@@ -169,7 +173,8 @@ impl TokenVerifier {
             cached.admit(resource)
         });
         let issuer = issuer.as_ref().ok();
-        self.noted(admitted, issuer.map(|(_, issuer)| &*issuer.config.issuer))
+        let issuer = issuer.map(|(_, issuer)| &*issuer.config.issuer);
+        self.noted(admitted, token, issuer)
     }
 
     /// Reads what may be read before the signature is verified: the header, and which issuer's key it has to be.
@@ -203,11 +208,15 @@ impl TokenVerifier {
     fn noted(
         &self,
         admitted: Result<Caller, TokenFault>,
+        token: &str,
         issuer: Option<&str>,
-    ) -> Result<Caller, Refused> {
+    ) -> Result<Caller, RefusedCaller> {
         admitted.map_err(|fault| {
             self.faults.note(fault, issuer, now_ms());
-            Refused::Token(fault)
+            RefusedCaller {
+                refused: Refused::Token(fault),
+                holder: claimed_holder(token).map(Box::new),
+            }
         })
     }
 }
@@ -269,6 +278,20 @@ fn verify(token: &str, algorithm: Algorithm, key: &DecodingKey) -> Result<Claims
         _ => TokenFault::Malformed,
     })?;
     Ok(data.claims)
+}
+
+/// Reads whom a refused token is for. Nothing of it is verified here.
+fn claimed_holder(token: &str) -> Option<ClaimedHolder> {
+    if token.len() > TOKEN_MAX_BYTES {
+        return None;
+    }
+    let claims: Claims = insecure_decode_claims(token).ok()?;
+    let text = |claim: &str| claims.get(claim).and_then(Value::as_str).map(Box::from);
+    Some(ClaimedHolder {
+        issuer: text("iss"),
+        subject: text("sub"),
+        client: text("client_id").or_else(|| text("azp")),
+    })
 }
 
 /// Returns `true` if the header is JSON that names an algorithm as a text.

@@ -35,7 +35,9 @@ pub(super) use self::{
 use super::http::connections::{self, Connection};
 use crate::{
     config::{Config, access::AccessRules},
-    identity::{Caller, Credential, Refused, TokenResource},
+    identity::{
+        Caller, ClaimedHolder, Credential, Refused, RefusedCaller, RefusedCredential, TokenResource,
+    },
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},
     serving::Serving,
@@ -234,9 +236,49 @@ impl FrontDoor {
         }
     }
 
-    /// Records that no holder of a key is known.
-    pub(crate) fn record_unknown(&self, place: &str, credential: Credential<'_>, reason: &str) {
-        self.record(RefusedWhat::Identity, place, credential.id(), reason);
+    /// Records that nobody known comes at an endpoint of admins: for the trail by the kind of credential, for operators by
+    /// the reason.
+    pub(crate) fn record_unknown_admin(
+        &self,
+        place: &str,
+        credential: Credential<'_>,
+        kind: &str,
+        reason: &str,
+    ) {
+        self.record(RefusedWhat::Identity, place, credential.id(), kind);
+        self.keep_reason(place, credential, reason, false, None);
+    }
+
+    /// Records that no caller is known, and keeps the reason for operators.
+    fn record_unknown(
+        &self,
+        place: &str,
+        credential: Credential<'_>,
+        refused: Refused,
+        holder: Option<&ClaimedHolder>,
+    ) {
+        let reason = refused.to_string();
+        self.record(RefusedWhat::Identity, place, credential.id(), &reason);
+        let is_genuine = refused.is_of_genuine();
+        self.keep_reason(place, credential, &refused.reason(), is_genuine, holder);
+    }
+
+    fn keep_reason(
+        &self,
+        endpoint: &str,
+        credential: Credential<'_>,
+        reason: &str,
+        is_genuine: bool,
+        holder: Option<&ClaimedHolder>,
+    ) {
+        let failures = self.gateway.identities().failures();
+        failures.note(RefusedCredential {
+            endpoint,
+            reason,
+            is_genuine,
+            key_id: credential.id(),
+            holder,
+        });
     }
 
     /// Takes a request from the rate of its agent.
@@ -327,7 +369,7 @@ impl CheckedVisit<'_, '_> {
                 // In a box, so that the future of a request with a key stays small.
                 Box::pin(self.admit_token(token, surface)).await
             }
-            resolved => resolved,
+            resolved => resolved.map_err(RefusedCaller::from),
         };
         match resolved {
             Ok(caller) => {
@@ -343,9 +385,9 @@ impl CheckedVisit<'_, '_> {
                     charge,
                 })
             }
-            Err(refused) => {
-                self.door
-                    .record_unknown(&surface.place(), credential, &refused.to_string());
+            Err(RefusedCaller { refused, holder }) => {
+                let (door, holder) = (self.door, holder.as_deref());
+                door.record_unknown(&surface.place(), credential, refused, holder);
                 Err(refused)
             }
         }
@@ -358,10 +400,10 @@ impl CheckedVisit<'_, '_> {
         &self,
         token: &str,
         surface: &impl DoorSurface,
-    ) -> Result<Caller, Refused> {
+    ) -> Result<Caller, RefusedCaller> {
         let tokens = self.door.gateway.identities().tokens().clone();
         let Some(tokens) = tokens else {
-            return Err(Refused::Malformed);
+            return Err(Refused::Malformed.into());
         };
         let resource = self.door.resource(self.head, &surface.endpoint());
         match tokens.resolve_cached(token, &resource) {

@@ -35,6 +35,28 @@ pub enum TokenFault {
     Claims,
 }
 
+impl TokenFault {
+    /// Returns `true` for the reasons that are found after the signature was verified.
+    pub fn is_of_genuine(self) -> bool {
+        match self {
+            Self::Expired
+            | Self::NotYet
+            | Self::Audience
+            | Self::IdToken
+            | Self::Bound
+            | Self::Claims => true,
+            Self::Malformed
+            | Self::Type
+            | Self::Critical
+            | Self::Algorithm
+            | Self::Issuer
+            | Self::Key
+            | Self::KeysUnavailable
+            | Self::Signature => false,
+        }
+    }
+}
+
 /// The reasons, in the order of their declaration.
 const FAULTS: usize = TokenFault::Claims as usize + 1;
 /// A reason is logged at most once in this time, with its count.

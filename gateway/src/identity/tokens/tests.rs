@@ -142,7 +142,7 @@ async fn resolve(identities: &Identities, token: &str, path: &str) -> Result<Cal
         let again = tokens.resolve_cached(token, &resource(path));
         assert_eq!(again.as_ref(), Some(&resolved), "kept");
     }
-    resolved
+    resolved.map_err(|caller| caller.refused)
 }
 
 #[tokio::test]

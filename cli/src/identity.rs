@@ -1,0 +1,75 @@
+//! `weir identity`: why callers were refused.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{
+    Done,
+    admin::{Head, cell, table, time},
+    block_on,
+};
+
+pub(super) type Identity = Head<Command>;
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// List the recent requests without a valid key or token, with the reason of each
+    ///
+    /// They are those of the process that answers, since its start; a holder in brackets is what a credential says that is
+    /// not genuine.
+    Failures,
+}
+
+const HEAD: [&str; 5] = ["LAST", "TIMES", "ENDPOINT", "REASON", "HOLDER"];
+
+impl Identity {
+    pub(super) fn run(self) -> Done {
+        let Self { command, target } = self;
+        let api = target.api()?;
+        match command {
+            Command::Failures => {
+                let failures = block_on(api.ask(Method::GET, "/v1/identity/failures", None))??;
+                if target.json {
+                    println!("{failures}");
+                } else {
+                    let all = failures.as_array().into_iter().flatten();
+                    let rows: Vec<Vec<String>> = all.map(row).collect();
+                    print!("{}", table(&HEAD, &rows));
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn row(failure: &Value) -> Vec<String> {
+    vec![
+        time(&failure["last_ms"]),
+        cell(&failure["count"]),
+        cell(&failure["endpoint"]),
+        cell(&failure["reason"]),
+        holder(failure),
+    ]
+}
+
+/// Writes what is known of the caller in one cell.
+fn holder(failure: &Value) -> String {
+    let part = |name: &str, label: &str| {
+        let value = failure[name].as_str()?;
+        Some(format!("{label} {value}"))
+    };
+    let parts = [
+        part("key_id", "key"),
+        part("subject", "subject"),
+        part("client", "client"),
+        part("issuer", "issuer"),
+    ];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    match failure["genuine"] == true || text.is_empty() {
+        true => text,
+        false => format!("({text})"),
+    }
+}
