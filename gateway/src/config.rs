@@ -234,6 +234,8 @@ pub struct Identity {
     pub required: bool,
     /// The issuers whose access tokens (JWTs) are accepted beside keys. With one, nobody is served without a key or a token.
     pub issuers: Vec<IssuerConfig>,
+    /// Whether tokens of the issuers have to be bound to a key of their holder (DPoP). Keys are not tokens.
+    pub dpop_bound_access_tokens_required: bool,
 }
 
 impl Identity {

@@ -29,7 +29,8 @@ pub use grant::{CallQuota, Grant, Rate};
 pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
 pub use tokens::{
-    IdClaims, IdTokenVerifier, TokenFault, TokenHolder, TokenResource, TokenVerifier, WRITE_SCOPE,
+    IdClaims, IdTokenVerifier, PresentedToken, RequestProof, TokenFault, TokenHolder,
+    TokenResource, TokenVerifier, WRITE_SCOPE,
 };
 pub use uses::UseCount;
 
@@ -197,6 +198,7 @@ impl Refused {
             Self::Token(TokenFault::KeysUnavailable) => {
                 "the token cannot be checked now: the keys of its issuer cannot be had"
             }
+            Self::Token(fault) if fault.is_of_binding() => fault.words(),
             Self::Token(_) => "the token is not valid",
             _ => "the key is not valid",
         }
@@ -225,7 +227,7 @@ impl Refused {
 
     /// Returns `true` if the same credential may be good in a moment: it could not be checked.
     pub fn is_temporary(self) -> bool {
-        self == Self::Token(TokenFault::KeysUnavailable)
+        matches!(self, Self::Token(fault) if fault.is_temporary())
     }
 
     /// Returns what a 401 asks for, as `WWW-Authenticate` has it where no issuer is configured.
@@ -336,11 +338,8 @@ impl Identities {
         self.required
             .store(identity.needs_credential(), Ordering::Relaxed);
         let before = self.tokens.load();
-        self.tokens.store(TokenVerifier::renewed(
-            before.as_deref(),
-            &identity.issuers,
-            base,
-        ));
+        self.tokens
+            .store(TokenVerifier::renewed(before.as_deref(), identity, base));
     }
 
     /// Returns what validates the tokens of other issuers, where some are configured.

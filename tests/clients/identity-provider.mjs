@@ -30,6 +30,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   }, ...(back ? [{ client_id: 'console', client_secret: 'console-secret-of-the-tests', redirect_uris: [back] }] : [])],
   claims: { openid: ['sub', 'groups'] },
   conformIdTokenClaims: false,
+  enabledJWA: { dPoPSigningAlgValues: ['ES256', 'EdDSA', 'RS256', 'PS256'] },
   features: {
     clientCredentials: { enabled: true },
     devInteractions: { enabled: false },

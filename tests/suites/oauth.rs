@@ -567,3 +567,131 @@ async fn the_reason_of_each_refusal_is_kept_without_the_token() {
         assert!(!shown.contains(last), "nor its secret part");
     }
 }
+
+/// Returns a token that is bound to a key of a client, another one that is not, and proofs as planned.
+async fn bound(issuer: &Issuer, resource: &str, algorithm: &str, proofs: Value) -> Value {
+    let plan = json!({
+        "issuer": issuer.url, "resource": resource, "algorithm": algorithm, "proofs": proofs,
+    });
+    let mut script = foreign::node_script_in("identity", "dpop.mjs");
+    script.arg(plan.to_string());
+    let output = foreign::run(script, Duration::from_secs(60));
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|_| panic!("{algorithm}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+/// A token that a real issuer bound to a key is good at every door with proofs of that key, each once, and with nothing else.
+#[tokio::test]
+async fn a_bound_token_is_good_with_proofs_of_its_key_alone() {
+    let issuer = Issuer::start("RS256");
+    let house = house(&issuer);
+    let gateway = house.serve();
+    let one = gateway.contract_url("airports");
+    let rest = format!("{}/rest/airports/lookup_airport", gateway.base);
+    let post = |url: &str| json!({ "htm": "POST", "htu": url });
+    for algorithm in ["ES256", "EdDSA", "RS256", "PS256"] {
+        let late = json!({ "htm": "POST", "htu": one, "later": -120 });
+        let foreign_key = json!({ "claims": post(&one), "with_key": "other" });
+        let another = json!({ "htm": "POST", "htu": one, "ath": "another" });
+        let plan = json!([
+            { "claims": post(&one) }, { "claims": post(&rest) }, { "claims": { "htm": "GET", "htu": one } },
+            { "claims": post(&gateway.url()) }, { "claims": late }, foreign_key, { "claims": another },
+            { "claims": post(&one), "header": { "typ": "JWT" } }, { "claims": post(&one) },
+        ]);
+        let made = bound(&issuer, &one, algorithm, plan).await;
+        assert_eq!(made["type"], "DPoP", "the issuer bound it");
+        let (token, proofs) = (text(&made["bound"]), &made["proofs"]);
+        let ask = async |url: &str, scheme: &str, token: &str, proofs: &[&Value]| {
+            let request = http().post(url).body(match url == rest {
+                true => r#"{"iata":"OSL"}"#.to_owned(),
+                false => json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string(),
+            });
+            let mut request = request
+                .header("authorization", format!("{scheme} {token}"))
+                .header("content-type", "application/json")
+                .header("accept", "application/json, text/event-stream")
+                .header("mcp-protocol-version", "2025-06-18");
+            for proof in proofs {
+                request = request.header("dpop", text(proof));
+            }
+            send(request).await
+        };
+        let good = ask(&one, "DPoP", token, &[&proofs[0]]).await;
+        assert_eq!(good.status, StatusCode::OK, "{algorithm}: {}", good.text);
+        let good = ask(&rest, "dpop", token, &[&proofs[1]]).await;
+        assert_eq!(good.status, StatusCode::OK, "{algorithm}: {}", good.text);
+        let refused: [(&str, &[&Value], &str); 9] = [
+            ("used before", &[&proofs[0]], "invalid_dpop_proof"),
+            ("no DPoP proof", &[], "invalid_dpop_proof"),
+            (
+                "more than one",
+                &[&proofs[8], &proofs[8]],
+                "invalid_dpop_proof",
+            ),
+            ("another method", &[&proofs[2]], "invalid_dpop_proof"),
+            ("another URL", &[&proofs[3]], "invalid_dpop_proof"),
+            ("another time", &[&proofs[4]], "invalid_dpop_proof"),
+            ("another key", &[&proofs[5]], "invalid_dpop_proof"),
+            ("another token", &[&proofs[6]], "invalid_dpop_proof"),
+            ("another type", &[&proofs[7]], "invalid_dpop_proof"),
+        ];
+        for (reason, proofs, error) in refused {
+            let answer = ask(&one, "DPoP", token, proofs).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{reason}");
+            let challenge = challenge(&answer);
+            let is_named = challenge.contains(reason) && challenge.contains(error);
+            assert!(is_named, "{algorithm} {reason}: {challenge}");
+            let asks = "DPoP algs=\"ES256 EdDSA RS256 PS256\", resource_metadata=";
+            assert!(challenge.starts_with(asks), "{challenge}");
+        }
+        let unbound = text(&made["unbound"]);
+        for (scheme, token, reason) in [
+            ("Bearer", token, "sent without the scheme DPoP"),
+            (
+                "DPoP",
+                unbound,
+                "bound to no key, sent with the scheme DPoP",
+            ),
+        ] {
+            let answer = ask(&one, scheme, token, &[&proofs[8]]).await;
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{reason}");
+            let challenge = challenge(&answer);
+            assert!(challenge.contains(reason), "{challenge}");
+            assert!(challenge.contains("invalid_token"), "{challenge}");
+        }
+        let answer = ask(&one, "Bearer", unbound, &[]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        let key = ask(&one, "DPoP", "weir_a_b", &[&proofs[8]]).await;
+        assert_eq!(key.status, StatusCode::UNAUTHORIZED);
+    }
+    let failures = house.json(&["identity", "failures"]).to_string();
+    assert!(failures.contains("DPoP proof used before"), "{failures}");
+}
+
+/// Where tokens have to be bound, the metadata and each refusal say so, and one of whoever bears it opens nothing. Keys do.
+#[tokio::test]
+async fn an_operator_may_ask_for_bound_tokens() {
+    let issuer = Issuer::start("ES256");
+    let house = house(&issuer).config("[identity]\ndpop_bound_access_tokens_required = true");
+    let gateway = house.serve();
+    let one = gateway.contract_url("airports");
+    let metadata = get(&gateway, &format!("{DISCOVERY}/mcp/airports")).await;
+    let metadata: Value = serde_json::from_str(&metadata.text).expect("JSON");
+    assert_eq!(metadata["dpop_bound_access_tokens_required"], true);
+    let algorithms = json!(["ES256", "EdDSA", "RS256", "PS256"]);
+    assert_eq!(metadata["dpop_signing_alg_values_supported"], algorithms);
+    let missing = get(&gateway, "/mcp/airports").await;
+    assert!(challenge(&missing).starts_with("DPoP algs="), "{missing:?}");
+    let token = issuer.token(&one, "tools").await;
+    let answer = lookup(&one, &token).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let challenge = challenge(&answer);
+    assert!(challenge.contains("which is needed here"), "{challenge}");
+    let key = house.key(&["--agent", "ann"]);
+    assert_eq!(lookup(&one, &key).await.status, StatusCode::OK);
+}

@@ -118,7 +118,7 @@ fn bearer<'a>(parts: &'a Parts, admin: &Admin) -> Result<&'a str, Refusal> {
     match credential(&parts.headers) {
         Credential::Key(text) => Ok(text),
         Credential::None => Err(refuse(parts, admin, NEEDED)),
-        Credential::Malformed => Err(refuse(parts, admin, INVALID)),
+        Credential::Malformed | Credential::Bound(_) => Err(refuse(parts, admin, INVALID)),
     }
 }
 

@@ -276,6 +276,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         identity: Identity {
             required: identity.required,
             issuers: identity.issuers,
+            dpop_bound_access_tokens_required: identity.dpop_bound_access_tokens_required,
         },
         admin: Admin {
             listen: old.admin.listen,

@@ -139,7 +139,7 @@ impl Keys {
     ) -> Result<Arc<Key>, Refused> {
         let text = match credential {
             Credential::None => return Err(Refused::Missing),
-            Credential::Malformed => return Err(Refused::Malformed),
+            Credential::Malformed | Credential::Bound(_) => return Err(Refused::Malformed),
             Credential::Key(text) => text,
         };
         let parts = Parts::read(text, Kind::Agent).ok_or(Refused::Malformed)?;

@@ -10,7 +10,6 @@ const ID_HEX: usize = 12;
 const SECRET_HEX: usize = 64;
 /// What the credentials of the admin API and of its console begin with, which open nothing else.
 const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
-const BEARER: &str = "bearer ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -27,6 +26,8 @@ pub enum Kind {
 pub enum Credential<'a> {
     None,
     Key(&'a str),
+    /// A token that is bound to a key, with the scheme DPoP.
+    Bound(&'a str),
     /// There is more than one header, another scheme, or no text.
     Malformed,
 }
@@ -63,12 +64,14 @@ impl<'a> Credential<'a> {
         let text = std::str::from_utf8(first)
             .ok()
             .filter(|_| values.next().is_none());
-        let bearer = text.and_then(|text| {
-            text.get(..BEARER.len())
-                .filter(|scheme| scheme.eq_ignore_ascii_case(BEARER))?;
-            text.get(BEARER.len()..)
-        });
-        bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
+        let Some((scheme, credential)) = text.and_then(|text| text.split_once(' ')) else {
+            return Self::Malformed;
+        };
+        match scheme {
+            scheme if scheme.eq_ignore_ascii_case("bearer") => Self::Key(credential.trim()),
+            scheme if scheme.eq_ignore_ascii_case("dpop") => Self::Bound(credential.trim()),
+            _ => Self::Malformed,
+        }
     }
 
     /// Returns `true` for a key of an admin or a session of the console.
@@ -79,8 +82,11 @@ impl<'a> Credential<'a> {
 
     /// Returns what is no key, and may be a token.
     pub fn token(self) -> Option<&'a str> {
-        let Self::Key(text) = self else { return None };
-        let is_key = text.starts_with(Kind::Agent.prefix()) || self.is_of_staff();
+        let (Self::Key(text) | Self::Bound(text)) = self else {
+            return None;
+        };
+        let is_of_staff = OF_STAFF.iter().any(|prefix| text.starts_with(prefix));
+        let is_key = is_of_staff || text.starts_with(Kind::Agent.prefix());
         (!is_key && !text.is_empty()).then_some(text)
     }
 

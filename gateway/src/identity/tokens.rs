@@ -6,6 +6,8 @@ mod fetch;
 mod grant;
 mod id_token;
 mod jwks;
+mod proof;
+mod seen_proofs;
 mod signature;
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
@@ -24,15 +26,17 @@ use self::{
     fault::FaultLog,
     grant::{Claims, TokenGrant, audiences},
     jwks::IssuerKeys,
+    seen_proofs::SeenProofs,
     signature::ACCEPTED,
 };
 pub use self::{
     fault::TokenFault,
     grant::WRITE_SCOPE,
     id_token::{IdClaims, IdTokenVerifier},
+    proof::{PresentedToken, RequestProof},
 };
 use super::{Caller, ClaimedHolder, Refused, RefusedCaller, now_ms};
-use crate::config::IssuerConfig;
+use crate::config::{Identity, IssuerConfig};
 
 /// Validated tokens that are kept.
 const CACHED_MAX: usize = 10_000;
@@ -64,6 +68,10 @@ pub struct TokenVerifier {
     issuers: Vec<Arc<TrustedIssuer>>,
     cached: Cache<[u8; 32], Arc<CachedToken>>,
     faults: FaultLog,
+    /// Proofs of tokens that are bound to a key. Another configuration keeps them.
+    proofs: Arc<SeenProofs>,
+    /// Whether a token that is bound to no key is refused.
+    is_binding_needed: bool,
 }
 
 struct TrustedIssuer {
@@ -110,9 +118,10 @@ impl TokenVerifier {
     /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys.
     pub(super) fn renewed(
         before: Option<&Self>,
-        issuers: &[IssuerConfig],
+        identity: &Identity,
         base: &Path,
     ) -> Option<Arc<Self>> {
+        let issuers = &identity.issuers;
         let known = before.map_or(&[][..], |before| &before.issuers);
         let kept = |config: &IssuerConfig| known.iter().find(|issuer| issuer.config == *config);
         for issuer in known {
@@ -137,6 +146,8 @@ impl TokenVerifier {
             issuers: issuers.collect(),
             cached: Cache::new(CACHED_MAX),
             faults: FaultLog::default(),
+            proofs: before.map_or_else(Arc::default, |before| before.proofs.clone()),
+            is_binding_needed: identity.dpop_bound_access_tokens_required,
         }))
     }
 
@@ -145,36 +156,41 @@ impl TokenVerifier {
         self.issuers.iter().map(|issuer| &*issuer.config.issuer)
     }
 
+    /// Returns `true` if tokens have to be bound to a key.
+    pub fn is_binding_needed(&self) -> bool {
+        self.is_binding_needed
+    }
+
     /// Resolves a token that was validated before; `None` for every other one.
     pub fn resolve_cached(
         &self,
-        token: &str,
+        token: PresentedToken<'_>,
         resource: &TokenResource,
     ) -> Option<Result<Caller, RefusedCaller>> {
-        let cached = self.cached.get(&digest(token))?;
-        let admitted = cached.admit(resource);
-        Some(self.noted(admitted, token, Some(&cached.issuer.config.issuer)))
+        let cached = self.cached.get(&digest(token.text))?;
+        let admitted = self.admit(&cached, token, resource);
+        Some(self.noted(admitted, token.text, Some(&cached.issuer.config.issuer)))
     }
 
     /// Validates a token. It may wait for the keys of its issuer.
     pub async fn resolve(
         &self,
-        token: &str,
+        token: PresentedToken<'_>,
         resource: &TokenResource,
     ) -> Result<Caller, RefusedCaller> {
-        let issuer = self.issuer(token);
+        let issuer = self.issuer(token.text);
         let validated = match &issuer {
-            Ok((header, issuer)) => validate(token, header, issuer).await,
+            Ok((header, issuer)) => validate(token.text, header, issuer).await,
             Err(fault) => Err(*fault),
         };
         let admitted = validated.and_then(|cached| {
             let cached = Arc::new(cached);
-            self.cached.insert(digest(token), cached.clone());
-            cached.admit(resource)
+            self.cached.insert(digest(token.text), cached.clone());
+            self.admit(&cached, token, resource)
         });
         let issuer = issuer.as_ref().ok();
         let issuer = issuer.map(|(_, issuer)| &*issuer.config.issuer);
-        self.noted(admitted, token, issuer)
+        self.noted(admitted, token.text, issuer)
     }
 
     /// Reads what may be read before the signature is verified: the header, and which issuer's key it has to be.
@@ -205,6 +221,31 @@ impl TokenVerifier {
         Ok((header, issuer.ok_or(TokenFault::Issuer)?.clone()))
     }
 
+    /// Lets the holder of a good token in, if it is for this endpoint and comes from whom it is bound to.
+    fn admit(
+        &self,
+        cached: &CachedToken,
+        token: PresentedToken<'_>,
+        resource: &TokenResource,
+    ) -> Result<Caller, TokenFault> {
+        cached.check(resource)?;
+        match (&cached.grant.bound, &token.proof) {
+            (None, None) if self.is_binding_needed => return Err(TokenFault::BindingNeeded),
+            (None, None) => {}
+            (None, Some(_)) => return Err(TokenFault::Unbound),
+            (Some(_), None) => return Err(TokenFault::Bound),
+            (Some(key), Some(proof)) => {
+                let (seen, now_s) = (&self.proofs, now_ms() / 1000);
+                proof::check(proof, token.text, key, &resource.base, seen, now_s)?;
+            }
+        }
+        Ok(Caller {
+            agent: cached.grant.agent.clone(),
+            tenant: cached.grant.tenant.clone(),
+            grant: Some(cached.grant.clone()),
+        })
+    }
+
     fn noted(
         &self,
         admitted: Result<Caller, TokenFault>,
@@ -222,7 +263,8 @@ impl TokenVerifier {
 }
 
 impl CachedToken {
-    fn admit(&self, resource: &TokenResource) -> Result<Caller, TokenFault> {
+    /// Checks the time and the audience.
+    fn check(&self, resource: &TokenResource) -> Result<(), TokenFault> {
         if now_ms() > self.valid_until_ms {
             return Err(TokenFault::Expired);
         }
@@ -234,11 +276,7 @@ impl CachedToken {
         if !audiences.any(|audience| resource.is_named(audience) || is_extra(audience)) {
             return Err(TokenFault::Audience);
         }
-        Ok(Caller {
-            agent: self.grant.agent.clone(),
-            tenant: self.grant.tenant.clone(),
-            grant: Some(self.grant.clone()),
-        })
+        Ok(())
     }
 }
 

@@ -26,17 +26,18 @@ use weir_audit::RefusedWhat;
 use weir_text::shorten;
 
 pub(crate) use self::access::is_by_address;
-use self::answer::CountedBody;
 pub(super) use self::{
     access::is_own,
     body::read_of_unknown_caller,
-    resource::{METADATA, ScopeNeeded, public_prefix},
+    resource::{METADATA, ScopeNeeded, below_prefix},
 };
+use self::{answer::CountedBody, resource::ChallengeScheme};
 use super::http::connections::{self, Connection};
 use crate::{
     config::{Config, access::AccessRules},
     identity::{
-        Caller, ClaimedHolder, Credential, Refused, RefusedCaller, RefusedCredential, TokenResource,
+        Caller, ClaimedHolder, Credential, PresentedToken, Refused, RefusedCaller,
+        RefusedCredential, RequestProof, TokenResource,
     },
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
     methods::{Endpoint, RequestScope},
@@ -155,7 +156,8 @@ impl FrontDoor {
                         && response.extensions().get::<ScopeNeeded>().is_some()
                     {
                         let resource = self.resource(head, &surface.endpoint());
-                        resource::ask_for_scope(&mut response, &resource);
+                        let is_bound = is_bound(&head.headers);
+                        resource::ask_for_scope(&mut response, &resource, is_bound);
                     }
                     response
                 }
@@ -183,9 +185,12 @@ impl FrontDoor {
         };
         let mut response = surface.unauthorized(refused, body.as_deref());
         // Who cannot be checked now needs no other token.
-        if self.gateway.identities().tokens().is_some() && !refused.is_temporary() {
+        if let Some(tokens) = &*self.gateway.identities().tokens()
+            && !refused.is_temporary()
+        {
             let resource = self.resource(head, &surface.endpoint());
-            resource::challenge(&mut response, &resource, refused);
+            let scheme = ChallengeScheme::new(refused, &head.headers, tokens);
+            resource::challenge(&mut response, &resource, refused, scheme);
         }
         response
     }
@@ -367,7 +372,7 @@ impl CheckedVisit<'_, '_> {
                 if let (None, Some(token)) = (&password, credential.token()) =>
             {
                 // In a box, so that the future of a request with a key stays small.
-                Box::pin(self.admit_token(token, surface)).await
+                Box::pin(self.admit_token(credential, token, surface)).await
             }
             resolved => resolved.map_err(RefusedCaller::from),
         };
@@ -398,6 +403,7 @@ impl CheckedVisit<'_, '_> {
     /// Identifies the caller by a token of an issuer that is configured.
     async fn admit_token(
         &self,
+        credential: Credential<'_>,
         token: &str,
         surface: &impl DoorSurface,
     ) -> Result<Caller, RefusedCaller> {
@@ -406,6 +412,16 @@ impl CheckedVisit<'_, '_> {
             return Err(Refused::Malformed.into());
         };
         let resource = self.door.resource(self.head, &surface.endpoint());
+        let config = self.door.gateway.config();
+        let proof = || RequestProof {
+            text: proof(&self.head.headers),
+            method: self.head.method.as_str(),
+            path: resource::below_prefix(&config, self.head.uri.path()),
+        };
+        let token = PresentedToken {
+            text: token,
+            proof: matches!(credential, Credential::Bound(_)).then(proof),
+        };
         match tokens.resolve_cached(token, &resource) {
             Some(resolved) => resolved,
             None => tokens.resolve(token, &resource).await,
@@ -485,6 +501,20 @@ pub(super) fn close_if_unread(error: &RpcError, refusal: Response) -> Response {
 pub(crate) fn credential(headers: &HeaderMap) -> Credential<'_> {
     let values = headers.get_all(AUTHORIZATION).iter();
     Credential::of_header(values.map(HeaderValue::as_bytes))
+}
+
+/// Returns `true` if the request comes with a token that is bound to a key.
+fn is_bound(headers: &HeaderMap) -> bool {
+    matches!(credential(headers), Credential::Bound(_))
+}
+
+/// Returns the one proof of a request.
+fn proof(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all("dpop").iter();
+    match (values.next(), values.next()) {
+        (Some(proof), None) => proof.to_str().ok(),
+        _ => None,
+    }
 }
 
 /// Returns the password of `Authorization: Basic …`; the key itself says whose it is.

@@ -33,8 +33,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_contracts::name::check_contract;
 
 use super::front_door::{
-    AdmittedCaller, DoorSurface, FrontDoor, METADATA, closing, public_prefix,
-    read_of_unknown_caller,
+    AdmittedCaller, DoorSurface, FrontDoor, METADATA, below_prefix, closing, read_of_unknown_caller,
 };
 use crate::{
     config::{Config, access::AccessRules},
@@ -285,7 +284,7 @@ fn described_endpoint(config: &Config, path: &str) -> Option<Endpoint> {
     if matches!(rest, "" | "/") {
         return Some(Endpoint::All);
     }
-    endpoint(rest.strip_prefix(public_prefix(config)).unwrap_or(rest))
+    endpoint(below_prefix(config, rest))
 }
 
 /// Tells who looks for a sign-in here that there is none.

@@ -1,64 +1,116 @@
-//! Why a token is refused: for the log and the trail. The caller reads only that it is not valid.
+//! Why a token is refused: for the log and the trail. The caller reads only that it is not valid, or what is wrong with its proof.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::{
+    fmt,
+    sync::atomic::{AtomicI64, AtomicU64, Ordering},
+};
 
 /// Why a token is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    #[error("token malformed")]
     Malformed,
-    #[error("token of another type than at+jwt or JWT")]
     Type,
-    #[error("token with critical headers (crit)")]
     Critical,
-    #[error("token with an algorithm that is not accepted")]
     Algorithm,
-    #[error("token of an issuer that is not configured")]
     Issuer,
-    #[error("token signed by a key that its issuer does not have")]
     Key,
-    #[error("keys of the token's issuer cannot be had")]
     KeysUnavailable,
-    #[error("token with a wrong signature")]
     Signature,
-    #[error("token expired")]
     Expired,
-    #[error("token not valid yet")]
     NotYet,
-    #[error("token for another audience")]
     Audience,
-    #[error("ID token, which is for the client alone")]
     IdToken,
-    #[error("token bound to a key (cnf), whose proof is not checked here")]
-    Bound,
-    #[error("token without a claim that is needed")]
     Claims,
+    /// Bound to a key in another way than DPoP's.
+    OtherBinding,
+    /// Bound to a key, and sent as a bearer token.
+    Bound,
+    /// Bound to no key, and sent with the scheme DPoP.
+    Unbound,
+    BindingNeeded,
+    ProofMissing,
+    ProofMalformed,
+    ProofType,
+    ProofAlgorithm,
+    ProofKey,
+    ProofSignature,
+    ProofMethod,
+    ProofUrl,
+    ProofTime,
+    ProofToken,
+    ProofReplayed,
+    ProofForgotten,
+    ProofsFull,
 }
 
 impl TokenFault {
+    /// Returns the reason. Those of DPoP are read by callers too.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Malformed => "token malformed",
+            Self::Type => "token of another type than at+jwt or JWT",
+            Self::Critical => "token with critical headers (crit)",
+            Self::Algorithm => "token with an algorithm that is not accepted",
+            Self::Issuer => "token of an issuer that is not configured",
+            Self::Key => "token signed by a key that its issuer does not have",
+            Self::KeysUnavailable => "keys of the token's issuer cannot be had",
+            Self::Signature => "token with a wrong signature",
+            Self::Expired => "token expired",
+            Self::NotYet => "token not valid yet",
+            Self::Audience => "token for another audience",
+            Self::IdToken => "ID token, which is for the client alone",
+            Self::Claims => "token without a claim that is needed",
+            Self::OtherBinding => "token bound to a key in another way than DPoP (cnf)",
+            Self::Bound => "token bound to a key, sent without the scheme DPoP",
+            Self::Unbound => "token bound to no key, sent with the scheme DPoP",
+            Self::BindingNeeded => "token bound to no key, which is needed here (DPoP)",
+            Self::ProofMissing => "no DPoP proof, or more than one",
+            Self::ProofMalformed => "DPoP proof malformed, or without a claim that is needed",
+            Self::ProofType => "DPoP proof of another type than dpop+jwt",
+            Self::ProofAlgorithm => "DPoP proof with an algorithm that is not accepted",
+            Self::ProofKey => "DPoP proof with another key than the token's, or one not public",
+            Self::ProofSignature => "DPoP proof with a wrong signature",
+            Self::ProofMethod => "DPoP proof for another method (htm)",
+            Self::ProofUrl => "DPoP proof for another URL (htu)",
+            Self::ProofTime => "DPoP proof of another time than now (iat)",
+            Self::ProofToken => "DPoP proof for another token (ath)",
+            Self::ProofReplayed => "DPoP proof used before (jti)",
+            Self::ProofForgotten => "DPoP proof older than those remembered of so many",
+            Self::ProofsFull => "DPoP proofs of more keys than are remembered",
+        }
+    }
+
     /// Returns `true` for the reasons that are found after the signature was verified.
     pub fn is_of_genuine(self) -> bool {
-        match self {
-            Self::Expired
-            | Self::NotYet
-            | Self::Audience
-            | Self::IdToken
-            | Self::Bound
-            | Self::Claims => true,
-            Self::Malformed
-            | Self::Type
-            | Self::Critical
-            | Self::Algorithm
-            | Self::Issuer
-            | Self::Key
-            | Self::KeysUnavailable
-            | Self::Signature => false,
-        }
+        self as usize >= Self::Expired as usize
+    }
+
+    /// Returns `true` if a token is good, and not its proof.
+    pub fn is_of_proof(self) -> bool {
+        self as usize >= Self::ProofMissing as usize
+    }
+
+    /// Returns `true` if it is how the token is bound, and how that is proven.
+    pub fn is_of_binding(self) -> bool {
+        self as usize >= Self::OtherBinding as usize
+    }
+
+    /// Returns `true` if the same credential may be good in a moment: it could not be checked.
+    pub fn is_temporary(self) -> bool {
+        matches!(self, Self::KeysUnavailable | Self::ProofsFull)
     }
 }
 
+impl fmt::Display for TokenFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+impl std::error::Error for TokenFault {}
+
 /// The reasons, in the order of their declaration.
-const FAULTS: usize = TokenFault::Claims as usize + 1;
+const FAULTS: usize = TokenFault::ProofsFull as usize + 1;
 /// A reason is logged at most once in this time, with its count.
 const LOG_INTERVAL_MS: i64 = 1000;
 

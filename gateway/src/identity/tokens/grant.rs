@@ -7,7 +7,10 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use weir_oauth::SecretText;
 
-use super::fault::TokenFault;
+use super::{
+    fault::TokenFault,
+    proof::{KeyThumbprint, bound_key},
+};
 use crate::{
     config::{EVERY_CONTRACT, IssuerConfig},
     identity::{Access, AccessList, Grant, Rate, TokenHolder},
@@ -35,6 +38,8 @@ pub(super) struct TokenGrant {
     expires_ms: i64,
     withdrawn: CancellationToken,
     token: SecretText,
+    /// The key whose holder alone may use the token, if it is bound to one.
+    pub bound: Option<KeyThumbprint>,
 }
 
 impl TokenGrant {
@@ -46,6 +51,7 @@ impl TokenGrant {
         withdrawn: &CancellationToken,
     ) -> Result<Self, TokenFault> {
         refuse_other_uses(claims)?;
+        let bound = bound_key(claims)?;
         let text = |claim: &str| claims.get(claim).and_then(Value::as_str);
         let expires_s = claims.get("exp").and_then(Value::as_f64);
         let expires_s = expires_s.filter(|at| at.is_finite() && *at < 1e12);
@@ -79,6 +85,7 @@ impl TokenGrant {
             expires_ms: (expires_s * 1000.0) as i64,
             withdrawn: withdrawn.clone(),
             token: SecretText::new(token),
+            bound,
         })
     }
 }
@@ -130,7 +137,7 @@ impl Grant for TokenGrant {
     }
 }
 
-/// Refuses tokens that are signed by the same keys and are no access tokens, or not for whoever bears them.
+/// Refuses tokens that are signed by the same keys and are no access tokens.
 fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
     let is = |claim: &str, value: &str| claims.get(claim).is_some_and(|found| found == value);
     let is_of_client = ["nonce", "at_hash", "c_hash"]
@@ -139,10 +146,7 @@ fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
     if is_of_client || is("typ", "ID") || is("token_use", "id") {
         return Err(TokenFault::IdToken);
     }
-    match claims.contains_key("cnf") {
-        true => Err(TokenFault::Bound),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 /// Returns the union of what the grants open whose claim is there.

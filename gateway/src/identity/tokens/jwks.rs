@@ -47,7 +47,7 @@ struct KnownKeys {
 
 /// One key, with the algorithms that its type and its publisher allow.
 #[derive(Debug)]
-struct VerifyingKey {
+pub(super) struct VerifyingKey {
     id: Option<String>,
     algorithms: Vec<Algorithm>,
     key: Arc<DecodingKey>,
@@ -154,18 +154,18 @@ impl KnownKeys {
 
     /// Finds the key with this id. A token without one may be signed by the only key that its algorithm goes with.
     fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
-        let mut found = self.keys.iter().filter(|key| {
-            key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id)
-        });
+        let named = |key: &&VerifyingKey| id.is_none() || key.id.as_deref() == id;
+        let found = self.keys.iter().filter(named);
+        let mut found = found.filter_map(|key| key.used_with(algorithm));
         match (found.next(), found.next()) {
-            (Some(key), None) => Some(key.key.clone()),
+            (Some(key), None) => Some(key),
             _ => None,
         }
     }
 }
 
 impl VerifyingKey {
-    fn read(value: Value) -> Option<Self> {
+    pub(super) fn read(value: Value) -> Option<Self> {
         let jwk: Jwk = serde_json::from_value(value).ok()?;
         let is_for_signatures = matches!(
             jwk.common.public_key_use,
@@ -197,5 +197,11 @@ impl VerifyingKey {
             id: jwk.common.key_id,
             algorithms,
         })
+    }
+
+    /// Returns the key, if this algorithm is one of those that go with it.
+    pub(super) fn used_with(&self, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
+        let is_used = self.algorithms.contains(&algorithm);
+        is_used.then(|| self.key.clone())
     }
 }

@@ -21,16 +21,16 @@ use crate::{
 };
 
 const ISSUER: &str = "https://login.example/";
-const BASE: &str = "https://mcp.example";
+pub(super) const BASE: &str = "https://mcp.example";
 
 /// An issuer with one key of each kind that ring can make.
-struct TestIssuer {
+pub(super) struct TestIssuer {
     edwards: Ed25519KeyPair,
     curve: EcdsaKeyPair,
 }
 
 impl TestIssuer {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let random = SystemRandom::new();
         let edwards = Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
         let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -41,7 +41,7 @@ impl TestIssuer {
         }
     }
 
-    fn jwks(&self) -> String {
+    pub(super) fn jwks(&self) -> String {
         let (x, y) = self.curve.public_key().as_ref()[1..].split_at(32);
         let (x, y) = (BASE64.encode(x), BASE64.encode(y));
         let edwards = BASE64.encode(self.edwards.public_key());
@@ -56,7 +56,7 @@ impl TestIssuer {
     }
 
     /// Signs a token with the key that its algorithm says.
-    fn sign(&self, header: &Value, claims: &Value) -> String {
+    pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
         let part = |value: &Value| BASE64.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(claims));
         let signature = match header["alg"].as_str() {
@@ -75,7 +75,7 @@ impl TestIssuer {
         format!("{message}.{}", BASE64.encode(signature))
     }
 
-    fn token(&self, change: impl FnOnce(&mut Value, &mut Value)) -> String {
+    pub(super) fn token(&self, change: impl FnOnce(&mut Value, &mut Value)) -> String {
         let mut header = json!({ "alg": "EdDSA", "typ": "at+jwt", "kid": "ed" });
         let mut claims = json!({
             "iss": ISSUER,
@@ -99,7 +99,7 @@ fn grant(claim: &str, has: &str, contracts: &[&str]) -> ClaimGrant {
     }
 }
 
-fn config(jwks: String) -> IssuerConfig {
+pub(super) fn config(jwks: String) -> IssuerConfig {
     IssuerConfig {
         issuer: ISSUER.into(),
         jwks: Some(jwks),
@@ -116,19 +116,20 @@ fn config(jwks: String) -> IssuerConfig {
 }
 
 /// Identities that trust an issuer whose keys are in a file.
-fn trusting(issuer: &TestIssuer) -> (Identities, tempfile::TempDir) {
+pub(super) fn trusting(issuer: &TestIssuer) -> (Identities, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("keys.json"), issuer.jwks()).expect("written");
     let identities = Identities::open();
     let section = Identity {
         required: false,
+        dpop_bound_access_tokens_required: false,
         issuers: vec![config("file:keys.json".into())],
     };
     identities.configure(&section, folder.path());
     (identities, folder)
 }
 
-fn resource(path: &str) -> TokenResource {
+pub(super) fn resource(path: &str) -> TokenResource {
     TokenResource {
         base: BASE.into(),
         path: path.into(),
@@ -137,6 +138,7 @@ fn resource(path: &str) -> TokenResource {
 
 async fn resolve(identities: &Identities, token: &str, path: &str) -> Result<Caller, Refused> {
     let tokens = identities.tokens().clone().expect("an issuer");
+    let token = PresentedToken::bearer(token);
     let resolved = tokens.resolve(token, &resource(path)).await;
     if resolved.is_ok() {
         let again = tokens.resolve_cached(token, &resource(path));
@@ -346,7 +348,7 @@ async fn the_tokens_of_an_attacker_are_refused() {
         (
             "bound to a key",
             |_, claims| claims["cnf"] = json!({ "jkt": "k" }),
-            TokenFault::Bound,
+            TokenFault::OtherBinding,
         ),
     ];
     for (what, change, fault) in corpus {
@@ -428,6 +430,7 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     assert_eq!(identities.resolve(Credential::None), Err(Refused::Missing));
     let mut section = Identity {
         required: true,
+        dpop_bound_access_tokens_required: false,
         issuers: vec![config("file:keys.json".into())],
     };
     identities.configure(&section, folder.path());
@@ -502,6 +505,7 @@ async fn a_flood_of_unknown_keys_fetches_once() {
     let identities = Identities::open();
     let section = Identity {
         required: false,
+        dpop_bound_access_tokens_required: false,
         issuers: vec![config(url)],
     };
     identities.configure(&section, Path::new("."));
@@ -533,6 +537,7 @@ async fn keys_are_fetched_without_redirects() {
     let identities = Identities::open();
     let section = Identity {
         required: false,
+        dpop_bound_access_tokens_required: false,
         issuers: vec![config(url)],
     };
     identities.configure(&section, Path::new("."));

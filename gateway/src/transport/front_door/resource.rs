@@ -10,7 +10,7 @@ use axum::{
 use hyper::ext::ReasonPhrase;
 use serde_json::json;
 
-use super::access::own_authority;
+use super::{access::own_authority, is_bound};
 use crate::{
     config::Config,
     identity::{Refused, TokenResource, TokenVerifier, WRITE_SCOPE},
@@ -21,6 +21,17 @@ use crate::{
 pub(in crate::transport) const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// The scope of everything that only reads.
 const READ_SCOPE: &str = "tools";
+
+/// How proofs of tokens that are bound to a key may be signed.
+const PROOF_ALGORITHMS: &str = "ES256 EdDSA RS256 PS256";
+
+/// The schemes that a refusal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChallengeScheme {
+    Bearer,
+    Either,
+    Dpop,
+}
 
 /// Put into an answer where a call needs the scope of writes: the door adds what to ask the issuer for.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +64,14 @@ pub(super) fn public_base(url: &str) -> &str {
 }
 
 /// Returns the path that the public URL has before that of an endpoint.
-pub(in crate::transport) fn public_prefix(config: &Config) -> &str {
+fn public_prefix(config: &Config) -> &str {
     let base = config.http.public_url.as_deref().map_or("", public_base);
     split(base).1
+}
+
+/// Returns the path that the listener serves. A proxy may pass on what the public URL has before it.
+pub(in crate::transport) fn below_prefix<'p>(config: &Config, path: &'p str) -> &'p str {
+    path.strip_prefix(public_prefix(config)).unwrap_or(path)
 }
 
 /// Returns the metadata of an endpoint. It is the same whether there is such an endpoint or not.
@@ -66,6 +82,8 @@ pub(super) fn metadata(resource: &TokenResource, tokens: &TokenVerifier) -> Resp
         "authorization_servers": issuers,
         "scopes_supported": [READ_SCOPE, WRITE_SCOPE],
         "bearer_methods_supported": ["header"],
+        "dpop_signing_alg_values_supported": PROOF_ALGORITHMS.split(' ').collect::<Vec<_>>(),
+        "dpop_bound_access_tokens_required": tokens.is_binding_needed(),
     });
     let mut response = Response::new(Body::from(metadata.to_string()));
     let headers = response.headers_mut();
@@ -85,39 +103,77 @@ pub(super) fn expose_to_all(headers: &mut HeaderMap) {
     );
 }
 
+impl ChallengeScheme {
+    pub(super) fn new(refused: Refused, headers: &HeaderMap, tokens: &TokenVerifier) -> Self {
+        let is_of_binding = matches!(refused, Refused::Token(fault) if fault.is_of_binding());
+        let is_bound = is_of_binding || is_bound(headers) || tokens.is_binding_needed();
+        match (is_bound, refused) {
+            (true, _) => Self::Dpop,
+            (false, Refused::Missing) => Self::Either,
+            (false, _) => Self::Bearer,
+        }
+    }
+}
+
 /// Puts the challenge of OAuth into a refusal, before the one for people.
-pub(super) fn challenge(response: &mut Response, resource: &TokenResource, refused: Refused) {
+pub(super) fn challenge(
+    response: &mut Response,
+    resource: &TokenResource,
+    refused: Refused,
+    scheme: ChallengeScheme,
+) {
     let mut challenge = format!(
-        "Bearer resource_metadata=\"{}\", scope=\"{READ_SCOPE}\"",
+        "resource_metadata=\"{}\", scope=\"{READ_SCOPE}\"",
         metadata_url(resource)
     );
     if refused != Refused::Missing {
-        let message = refused.message();
-        challenge += &format!(", error=\"invalid_token\", error_description=\"{message}\"");
+        let (message, error) = (refused.message(), error_code(refused));
+        challenge += &format!(", error=\"{error}\", error_description=\"{message}\"");
     } else {
         let phrase = b"Unauthorized: a key or a token is needed";
         let phrase = ReasonPhrase::from_static(phrase);
         response.extensions_mut().insert(phrase);
     }
-    insert(response.headers_mut(), &challenge);
+    let algorithms = format!("DPoP algs=\"{PROOF_ALGORITHMS}\"");
+    let challenges = match scheme {
+        ChallengeScheme::Bearer => vec![format!("Bearer {challenge}")],
+        // Some clients read the first one alone.
+        ChallengeScheme::Either => vec![format!("Bearer {challenge}"), algorithms],
+        ChallengeScheme::Dpop => vec![format!("{algorithms}, {challenge}")],
+    };
+    insert(response.headers_mut(), &challenges);
+}
+
+fn error_code(refused: Refused) -> &'static str {
+    match refused {
+        Refused::Token(fault) if fault.is_of_proof() => "invalid_dpop_proof",
+        _ => "invalid_token",
+    }
 }
 
 /// Asks for the scope that a call needs, with all that the token should have then.
-pub(super) fn ask_for_scope(response: &mut Response, resource: &TokenResource) {
+pub(super) fn ask_for_scope(response: &mut Response, resource: &TokenResource, is_bound: bool) {
+    let scheme = match is_bound {
+        true => format!("DPoP algs=\"{PROOF_ALGORITHMS}\","),
+        false => "Bearer".to_owned(),
+    };
     let challenge = format!(
-        "Bearer error=\"insufficient_scope\", scope=\"{READ_SCOPE} {WRITE_SCOPE}\", resource_metadata=\"{}\", \
+        "{scheme} error=\"insufficient_scope\", scope=\"{READ_SCOPE} {WRITE_SCOPE}\", resource_metadata=\"{}\", \
          error_description=\"the tool writes\"",
         metadata_url(resource)
     );
-    insert(response.headers_mut(), &challenge);
+    insert(response.headers_mut(), &[challenge]);
 }
 
-fn insert(headers: &mut HeaderMap, challenge: &str) {
+fn insert(headers: &mut HeaderMap, challenges: &[String]) {
     let basic = headers
         .remove(header::WWW_AUTHENTICATE)
         .filter(|known| known.as_bytes().starts_with(b"Basic "));
-    if let Ok(challenge) = HeaderValue::from_str(challenge) {
-        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    headers.remove(header::WWW_AUTHENTICATE);
+    for challenge in challenges {
+        if let Ok(challenge) = HeaderValue::from_str(challenge) {
+            headers.append(header::WWW_AUTHENTICATE, challenge);
+        }
     }
     if let Some(basic) = basic {
         headers.append(header::WWW_AUTHENTICATE, basic);
