@@ -31,12 +31,27 @@ const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
 const WIDE: &str = "tools/call";
 const NARROW: &str = "tools/call, narrow key";
 const VIEW: &str = "tools/call through a view";
+const CACHED: &str = "tools/call, cached token";
 const NAMES: &str = "tools/call, policies by name";
 const ARGUMENTS: &str = "tools/call, ten policies";
 /// What a call may cost more under policies that names settle, and under ten that its arguments settle, in a build that does
 /// not optimise Cedar. The goals of a release are 1 % and 25 %.
 const MORE_BY_NAMES: f64 = 0.04;
 const MORE_BY_ARGUMENTS: f64 = 0.60;
+/// An issuer whose key nobody has any more, and the one token that it gave out; it expires in 2100.
+const ISSUER: &str = r#"[[identity.issuers]]
+issuer = "https://issuer.example/"
+jwks = "file:issuer.json"
+audiences = ["bench"]
+grants = [{ claim = "scope", has = "tools", contracts = ["*"] }]
+"#;
+const ISSUER_KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"bench","x":"dYzWhUj3GgdBXg99pFgv_hf6O745IzPhehI3CmnU3_Y"}]}"#;
+const TOKEN: &str = concat!(
+    "eyJhbGciOiJFZERTQSIsInR5cCI6ImF0K2p3dCIsImtpZCI6ImJlbmNoIn0.",
+    "eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlLyIsInN1YiI6ImJlbmNoIiwiYXVkIjoiYmVuY2giLCJjbGllbnRfaWQiOiJiZW5jaCIsInNjb3BlI",
+    "joidG9vbHMgdG9vbHM6d3JpdGUiLCJleHAiOjQxMDI0NDQ4MDB9.",
+    "Kiwhoq8R6Nr824YttjkwSzuraY8IIAmaLQdX8JkEdA0RVe0cBMy7uAeMQ2TfRSck2QTjuxrLBCS-y8GyLxLqDQ"
+);
 /// A policy that is about someone else.
 const NAMED: &str =
     "forbid(principal == Weir::Agent::\"nobody\", action in Weir::Action::\"call\", resource);\n";
@@ -62,7 +77,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
         instructions: BTreeMap::new(),
     };
     for (name, path, question, holder) in questions() {
-        let each = count(place, path, &question, holder, &policies(name))
+        let each = count(place, path, &question, holder, name)
             .with_context(|| format!("{name} cannot be counted"))?;
         found.instructions.insert(name.to_owned(), each);
     }
@@ -76,6 +91,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let compared = [
         (NARROW, MORE),
         (VIEW, MORE),
+        (CACHED, MORE),
         (NAMES, MORE_BY_NAMES),
         (ARGUMENTS, MORE_BY_ARGUMENTS),
     ];
@@ -135,8 +151,8 @@ fn policies(name: &str) -> String {
     }
 }
 
-/// Refuses a call that costs more, compared with the plain one, than `most`: neither narrow access nor a view is paid for by
-/// each call, and policies little.
+/// Refuses a call that costs more, compared with the plain one, than `most`: neither narrow access nor a view nor a token is paid
+/// for by each call, and policies little.
 fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String> {
     let (plain, each) = (found[WIDE], found[name]);
     let more = each as f64 / plain as f64 - 1.0;
@@ -145,7 +161,7 @@ fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String
 }
 
 /// Returns each request: its name, where it is sent, and whose key it has.
-fn questions() -> [(&'static str, &'static str, Question, Holder); 7] {
+fn questions() -> [(&'static str, &'static str, Question, Holder); 8] {
     let call = |arguments: Value, mark| Question {
         era: Era::Modern,
         method: "tools/call",
@@ -166,6 +182,7 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 7] {
         (WIDE, "mcp", get(), Holder::Wide),
         (NARROW, "mcp", get(), Holder::Narrow),
         (VIEW, "mcp/view/bench", get(), Holder::Wide),
+        (CACHED, "mcp", get(), Holder::Wide),
         (NAMES, "mcp", get(), Holder::Wide),
         (ARGUMENTS, "mcp", get(), Holder::Wide),
         ("tools/call, refused", "mcp", refused, Holder::Wide),
@@ -180,17 +197,29 @@ fn count(
     path: &str,
     question: &Question,
     holder: Holder,
-    policies: &str,
+    name: &str,
 ) -> anyhow::Result<u64> {
     let house = House::build(place, Backend::Noop, 10)?;
     // Every request meets the same configuration, with a view of everything in it.
-    house.config("[http]\npage_size = 100\n[views.bench]\n")?;
+    let settings = "[http]\npage_size = 100\n[views.bench]\n";
+    house.config(settings)?;
+    let policies = policies(name);
     if !policies.is_empty() {
-        house.policies(policies)?;
+        house.policies(&policies)?;
     }
-    let (first, _) = house.start(&place.server_core, START_MAX)?;
-    let key = house.key("bench", holder)?;
-    first.stop()?;
+    let key = match name {
+        CACHED => {
+            house.config(&format!("{settings}{ISSUER}"))?;
+            house.file("issuer.json", ISSUER_KEYS)?;
+            TOKEN.to_owned()
+        }
+        _ => {
+            let (first, _) = house.start(&place.server_core, START_MAX)?;
+            let key = house.key("bench", holder)?;
+            first.stop()?;
+            key
+        }
+    };
     let run = |core: &str, times: u32| run(place, core, &house, (path, &key), question, times);
     let (few, many) = thread::scope(|scope| {
         let few = scope.spawn(|| run(&place.load_core, FIRST));

@@ -140,6 +140,11 @@ impl House {
         )?)
     }
 
+    /// Writes a file beside the configuration.
+    pub(crate) fn file(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        Ok(fs::write(self.folder.path().join(name), text)?)
+    }
+
     pub(crate) fn policies(&self, text: &str) -> anyhow::Result<()> {
         let folder = self.folder.path().join("policies");
         fs::create_dir_all(&folder)?;
