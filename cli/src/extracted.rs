@@ -158,7 +158,7 @@ pub(super) async fn call(
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: PATIENCE,
-        traceparent: None,
+        trace: None,
     };
     let answer = session.call(call).await;
     if let Some(progress) = &progress {

@@ -15,6 +15,10 @@ use axum::http::HeaderMap;
 
 use crate::wire::{Meta, RpcError, Version, raw};
 
+/// A longer `tracestate`, or one with more members, is not carried on.
+const STATE_MAX_BYTES: usize = 512;
+const STATE_MEMBERS_MAX: usize = 32;
+
 pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +59,17 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(Version::names_modern))
 }
 
-/// Returns the caller's trace, and the one that it is linked to. `_meta.traceparent` goes before the HTTP header, which is a
-/// link beside it. A malformed one is ignored.
-fn traces<'a>(
-    meta: &Meta<'a>,
-    headers: Option<&'a HeaderMap>,
-) -> (Option<Cow<'a, str>>, Option<Cow<'a, str>>) {
+/// The trace of a caller, and the one that it is linked to.
+struct CallerTraces<'a> {
+    parent: Option<Cow<'a, str>>,
+    /// What vendors say beside the parent.
+    state: Option<Cow<'a, str>>,
+    link: Option<Cow<'a, str>>,
+}
+
+/// Returns the traces of a caller. `_meta.traceparent` goes before the HTTP header, which is a link beside it. A malformed one is
+/// ignored, and a state counts with its parent alone.
+fn traces<'a>(meta: &Meta<'a>, headers: Option<&'a HeaderMap>) -> CallerTraces<'a> {
     let of_meta = meta
         .traceparent
         .and_then(raw::string)
@@ -69,13 +78,41 @@ fn traces<'a>(
         let header = headers.get("traceparent")?.to_str().ok()?;
         traceparent(header).map(Cow::Borrowed)
     });
-    match of_meta {
-        None => (of_request, None),
-        of_meta => {
-            let link = of_request.filter(|link| of_meta.as_ref() != Some(link));
-            (of_meta, link)
-        }
+    if of_meta.is_none() {
+        let state = of_request.is_some().then_some(headers).flatten();
+        return CallerTraces {
+            parent: of_request,
+            state: state.and_then(header_state),
+            link: None,
+        };
     }
+    let state = meta.tracestate.and_then(raw::string);
+    CallerTraces {
+        link: of_request.filter(|link| of_meta.as_ref() != Some(link)),
+        parent: of_meta,
+        state: state.filter(|text| is_tracestate(text)),
+    }
+}
+
+/// Returns the `tracestate` of the headers, of which there may be several.
+pub fn header_state(headers: &HeaderMap) -> Option<Cow<'_, str>> {
+    let values = headers.get_all("tracestate").iter();
+    let texts: Option<Vec<&str>> = values.map(|value| value.to_str().ok()).collect();
+    let text = match &texts?[..] {
+        [] => return None,
+        [one] => Cow::Borrowed(*one),
+        several => several.join(",").into(),
+    };
+    is_tracestate(&text).then_some(text)
+}
+
+/// Returns `true` for a text that may be carried on as `tracestate`: what W3C asks everyone to carry, and no more.
+fn is_tracestate(text: &str) -> bool {
+    let is_plain = |byte: u8| matches!(byte, b'\t' | b' '..=b'~');
+    (1..=STATE_MAX_BYTES).contains(&text.len())
+        && text.bytes().all(is_plain)
+        && text.split(',').count() <= STATE_MEMBERS_MAX
+        && text.contains('=')
 }
 
 /// Returns the text if it is a well-formed `traceparent` (version, trace id, parent id, flags).

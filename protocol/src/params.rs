@@ -88,6 +88,8 @@ pub struct Meta<'a> {
     pub progress_token: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub traceparent: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub tracestate: Option<&'a RawValue>,
     #[serde(
         borrow,
         default,

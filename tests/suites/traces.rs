@@ -25,6 +25,7 @@ use crate::upstreams::until;
 
 const SECRET: &str = "collector-7d1b9e04";
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+const STATE: &str = "vendor=t61rcWkgMzE,other=00f067aa0ba902b7";
 const LINKED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A collector, and a web service that notes which trace it was called in.
@@ -38,6 +39,7 @@ struct CollectedSpans {
     requests: AtomicUsize,
     refused: AtomicUsize,
     carried: Mutex<Vec<String>>,
+    states: Mutex<Vec<String>>,
 }
 
 impl TraceCollector {
@@ -47,6 +49,7 @@ impl TraceCollector {
             requests: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
             carried: Mutex::default(),
+            states: Mutex::default(),
         });
         let router = Router::new()
             .route("/v1/traces", post(take))
@@ -104,9 +107,13 @@ async fn take(
 }
 
 async fn items(State(got): State<Arc<CollectedSpans>>, headers: HeaderMap) -> Json<Value> {
-    let carried = headers.get("traceparent");
-    let carried = carried.map_or("", |text| text.to_str().expect("ASCII"));
-    got.carried.lock().push(carried.to_owned());
+    let sent = |name: &str| {
+        let text = headers.get(name);
+        text.map_or("", |text| text.to_str().expect("ASCII"))
+            .to_owned()
+    };
+    got.carried.lock().push(sent("traceparent"));
+    got.states.lock().push(sent("tracestate"));
     Json(json!([{ "id": 1, "name": "first" }]))
 }
 
@@ -149,7 +156,8 @@ fn serve(house: &House, service: &str) -> Gateway {
 }
 
 async fn call_in(client: &Modern, tool: &str, parent: &str, link: Option<&str>) -> Value {
-    let params = json!({ "name": tool, "arguments": {}, "_meta": { "traceparent": parent } });
+    let meta = json!({ "traceparent": parent, "tracestate": STATE });
+    let params = json!({ "name": tool, "arguments": {}, "_meta": meta });
     let mut request = client.request("tools/call", params);
     if let Some(link) = link {
         request = request.header("traceparent", link);
@@ -235,6 +243,8 @@ async fn one_trace_leads_from_the_client_through_servers_and_services() {
         adapter["span"].as_str().expect("an id")
     );
     assert!(carried.contains(&expected), "{expected} in {carried:?}");
+    let states = collector.got.states.lock().clone();
+    assert_eq!(states, [STATE], "as it came, through both gateways");
     for span in &spans {
         assert!(span["nanoseconds"].as_i64() >= Some(0), "{span}");
     }
@@ -271,6 +281,13 @@ async fn callers_neither_fill_spans_nor_decide_how_many_there_are() {
     let spans = collector.spans();
     let calls: Vec<_> = spans.iter().filter(|span| span["kind"] == SERVER).collect();
     assert_eq!(calls.len(), 3, "{calls:?}");
+    // What is called follows what was decided here, not what the caller asked for.
+    let carried = collector.got.carried.lock().clone();
+    let of_caller = carried.iter().filter(|it| it.contains(&CALLER[3..35]));
+    let (sampled, others): (Vec<_>, Vec<_>) = of_caller.partition(|it| it.ends_with("-01"));
+    assert_eq!(sampled.len(), 1, "{carried:?}");
+    assert!(others.len() >= 19, "{carried:?}");
+    assert!(others.iter().all(|it| it.ends_with("-00")), "{carried:?}");
     let text = format!("{spans:?}");
     assert!(
         !text.contains("planted") && !text.contains("127.0.0.1"),
@@ -286,6 +303,39 @@ async fn callers_neither_fill_spans_nor_decide_how_many_there_are() {
         .iter()
         .find(|call| call["attributes"]["error.type"] == "invalid_arguments");
     assert!(invalid.is_some(), "{calls:?}");
+}
+
+/// A state of vendors goes on bounded, and only beside a trace that is well-formed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_goes_on_with_its_trace_alone() {
+    let service = TraceCollector::start().await;
+    let house = traced(items_house(&service.base), &service, "ratio = 0.0");
+    let gateway = serve(&house, "one");
+    let client = Modern::new(gateway.url());
+    let rest = format!("{}/rest/items/list_items", gateway.base);
+    let long = format!("a={}", "x".repeat(511));
+    let many = ["a=b"; 33].join(",");
+    for (parent, state, expected) in [
+        (CALLER, STATE, STATE),
+        (CALLER, &*long, ""),
+        (CALLER, &*many, ""),
+        (CALLER, "a=\n", ""),
+        ("nonsense", STATE, ""),
+    ] {
+        let meta = json!({ "traceparent": parent, "tracestate": state });
+        let params = json!({ "name": "list_items", "arguments": {}, "_meta": meta });
+        let answer = client.ask("tools/call", params).await;
+        assert_eq!(answer.result()["isError"], false, "{}", answer.text);
+        let states = service.got.states.lock().clone();
+        assert_eq!(states.last().map(String::as_str), Some(expected), "{state}");
+    }
+    let plain = http().get(&rest).header("traceparent", CALLER);
+    let plain = plain
+        .header("tracestate", "a=b")
+        .header("tracestate", "c=d");
+    assert!(plain.send().await.expect("an answer").status().is_success());
+    let states = service.got.states.lock().clone();
+    assert_eq!(states.last().map(String::as_str), Some("a=b,c=d"));
 }
 
 /// With a collector that is not there, calls go on, what is lost is counted, and the gateway stops at once.

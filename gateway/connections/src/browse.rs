@@ -109,7 +109,7 @@ async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), C
         query: Vec::new(),
         query_encoded: None,
         headers: Vec::new(),
-        traceparent: None,
+        trace: None,
         body: None,
     };
     let status = http.send(request, deadline).await?.status;

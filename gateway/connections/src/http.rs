@@ -54,9 +54,18 @@ pub struct Request {
     /// Goes behind `query` as it is: percent-encoded already.
     pub query_encoded: Option<String>,
     pub headers: Vec<(String, String)>,
-    /// W3C `traceparent`, which goes along unless the connection or the guest sets one.
-    pub traceparent: Option<Arc<str>>,
+    /// The trace that it belongs to, which goes along unless the connection or the guest sets one.
+    pub trace: Option<TraceContext>,
     pub body: Option<Vec<u8>>,
+}
+
+/// The trace that a request belongs to, in W3C's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// `traceparent`, well-formed.
+    pub parent: Arc<str>,
+    /// `tracestate`, as it came.
+    pub state: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -183,7 +192,7 @@ impl HttpConnection {
             target::append_query(&mut url, encoded)?;
         }
         let mut headers = headers::of_request(&request.headers, &self.headers)?;
-        headers::carry(&mut headers, request.traceparent.as_deref());
+        headers::carry(&mut headers, request.trace.as_ref());
         let deadline = self
             .limits
             .timeout

@@ -234,7 +234,7 @@ async fn send(
         query: vec![],
         query_encoded: None,
         headers: vec![],
-        traceparent: None,
+        trace: None,
         body: None,
     };
     http.send(request, Instant::now() + Duration::from_millis(within_ms))
@@ -253,7 +253,7 @@ async fn with_header(
         query: vec![],
         query_encoded: None,
         headers,
-        traceparent: None,
+        trace: None,
         body: None,
     };
     http.send(request, Instant::now() + Duration::from_secs(5))

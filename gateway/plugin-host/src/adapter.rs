@@ -8,6 +8,7 @@ use std::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Overloaded};
+use weir_connections::http::TraceContext;
 
 /// One collection of one contract version. It is cheap to clone, and prepared once per snapshot.
 #[derive(Clone, Debug)]
@@ -31,8 +32,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// `None`: the caller hears nothing before the answer.
     pub events: Option<Arc<dyn CallEvents>>,
-    /// W3C `traceparent` of the call, which goes along with requests to web services.
-    pub traceparent: Option<Arc<str>>,
+    /// The trace of the call, which goes along with requests to web services.
+    pub trace: Option<TraceContext>,
     /// Set by the host: sha256, hex, of the plugin that the call ran on. Stays empty where none did.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }

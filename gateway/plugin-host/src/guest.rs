@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use weir_connections::{Connection, Connections, index::Indexes, mask};
+use weir_connections::{Connection, Connections, http::TraceContext, index::Indexes, mask};
 
 use crate::{CallContext, CallEvents, Grant, config::Limits, tools::Gate};
 
@@ -83,7 +83,7 @@ pub(crate) struct Call {
     /// The token that cancels the call; `None` means that nobody can.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
-    pub(crate) traceparent: Option<Arc<str>>,
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) cpu_max: Duration,
     pub(crate) writes: Arc<Writes>,
@@ -215,7 +215,7 @@ impl Call {
         Self {
             cancel: Some(context.cancel.clone()),
             events: context.events.clone(),
-            traceparent: context.traceparent.clone(),
+            trace: context.trace.clone(),
             ..Self::begun(
                 profile,
                 purpose,
@@ -239,7 +239,7 @@ impl Call {
             deadline,
             cancel: None,
             events: None,
-            traceparent: None,
+            trace: None,
             meter: Arc::new(Meter::new(profile)),
             cpu_max: profile.limits.cpu_max,
             writes,

@@ -306,7 +306,7 @@ impl Host {
             deadline: Instant::now() + DESCRIBE_MAX,
             cancel: CancellationToken::new(),
             events: None,
-            traceparent: None,
+            trace: None,
             ran_on: Arc::default(),
         };
         let ask = Ask::Describe {

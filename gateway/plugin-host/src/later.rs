@@ -203,7 +203,7 @@ impl Host {
                 deadline: Instant::now() + PIECE_MAX,
                 cancel: CancellationToken::new(),
                 events: None,
-                traceparent: None,
+                trace: None,
                 ran_on: Arc::default(),
             };
             let ask = Ask::Read {

@@ -19,6 +19,7 @@ use crate::{
     codes::Code,
     identity::Caller,
     serving::Serving,
+    telemetry::traces::not_sampled,
 };
 
 /// The bounds of one answer, which are the protocol's.
@@ -51,13 +52,15 @@ pub async fn complete(
         argument,
         context,
     };
+    let traced = gateway.traces().and_then(|_| request.trace_context());
     let call = ItemCall {
         gateway,
         caller,
         request,
         call_id: "none".into(),
         asked_at: now,
-        carried: None,
+        // Completions are not traced.
+        carried: traced.map(|trace| not_sampled(&trace.parent, trace.state)),
         ran_on: Arc::default(),
     };
     let slot = || limits::enter(gateway.in_flight());

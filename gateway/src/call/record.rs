@@ -16,6 +16,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, PolicyRecord, Receipt};
+use weir_connections::http::TraceContext;
 
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, PolicyDecision, ToolResult,
@@ -173,7 +174,7 @@ impl CallRecord {
             method,
             traced: gateway
                 .traces()
-                .map(|traces| traces.open(request.trace, request.trace_link)),
+                .map(|traces| traces.open(request.trace, request.trace_state, request.trace_link)),
             opened: Instant::now(),
             ran_on: Arc::default(),
             known: Mutex::default(),
@@ -189,8 +190,8 @@ impl CallRecord {
         &self.line.call_id
     }
 
-    /// Returns the `traceparent` that goes on with what is asked of others; `None` where calls are not traced.
-    pub(super) fn carried(&self) -> Option<&Arc<str>> {
+    /// Returns the trace that goes on with what is asked of others; `None` where calls are not traced.
+    pub(super) fn carried(&self) -> Option<&TraceContext> {
         self.line.traced.as_ref()?.carried()
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use weir_connections::http::TraceContext;
 use weir_plugin_host::CallEvents;
 
 use super::{
@@ -27,6 +28,8 @@ pub struct CallRequest<'a> {
     pub param_headers: Option<&'a ParamHeaders>,
     /// W3C `traceparent` of the caller, well-formed.
     pub trace: Option<&'a str>,
+    /// W3C `tracestate` beside it, bounded and as it came.
+    pub trace_state: Option<&'a str>,
     /// That of its HTTP request, where the message names another one.
     pub trace_link: Option<&'a str>,
     /// `http`, `stdio`, `rest`, `admin` or `cli`, for the audit trail.
@@ -42,6 +45,14 @@ pub struct CallRequest<'a> {
 }
 
 impl<'a> CallRequest<'a> {
+    /// Returns the caller's trace, as it came.
+    pub(super) fn trace_context(&self) -> Option<TraceContext> {
+        Some(TraceContext {
+            parent: self.trace?.into(),
+            state: self.trace_state.map(Arc::from),
+        })
+    }
+
     /// Returns the call of a tool without arguments, by a caller that can neither be asked nor hears anything before the answer.
     pub fn new(
         snapshot: &'a Snapshot,
@@ -59,6 +70,7 @@ impl<'a> CallRequest<'a> {
             cancel,
             param_headers: None,
             trace: None,
+            trace_state: None,
             trace_link: None,
             transport,
             protocol: "none",

@@ -161,7 +161,7 @@ impl ToolCall<'_> {
             deadline: record.asked_at() + self.tool.timeout(self.gateway.timeout()),
             cancel: self.request.cancel.clone(),
             events: self.request.events.clone(),
-            traceparent: record.carried().cloned(),
+            trace: record.carried().cloned(),
             ran_on: record.ran_on().clone(),
         }
     }

@@ -200,7 +200,7 @@ impl Column<'_> {
             deadline: self.until + GRACE,
             cancel: cancel.clone(),
             events: None,
-            traceparent: None,
+            trace: None,
             ran_on: Arc::default(),
         };
         let query = SummaryQuery {

@@ -25,7 +25,11 @@ pub fn admit<'a>(
         Method::Initialize => methods::negotiate(&params)?,
         _ => version,
     };
-    let (trace, trace_link) = super::traces(&params.meta, headers);
+    let super::CallerTraces {
+        parent: trace,
+        state: trace_state,
+        link: trace_link,
+    } = super::traces(&params.meta, headers);
     Ok(McpRequest {
         id,
         method: found,
@@ -33,6 +37,7 @@ pub fn admit<'a>(
         version,
         progress_token: progress_token.map(Cow::Borrowed),
         trace,
+        trace_state,
         trace_link,
         param_headers: None,
     })

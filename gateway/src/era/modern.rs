@@ -36,7 +36,11 @@ pub fn admit<'a>(
         named.check(method, &params)?;
     }
     let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
-    let (trace, trace_link) = super::traces(meta, headers);
+    let super::CallerTraces {
+        parent: trace,
+        state: trace_state,
+        link: trace_link,
+    } = super::traces(meta, headers);
     let param_headers = headers.map(param_headers);
     Ok(McpRequest {
         id,
@@ -45,6 +49,7 @@ pub fn admit<'a>(
         version,
         progress_token: progress_token.map(Cow::Borrowed),
         trace,
+        trace_state,
         trace_link,
         param_headers,
     })

@@ -397,6 +397,7 @@ mod tests {
             version,
             progress_token: None,
             trace: None,
+            trace_state: None,
             trace_link: None,
             param_headers: None,
             params: CallParams {

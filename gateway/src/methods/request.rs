@@ -23,6 +23,8 @@ pub struct McpRequest<'a, P = Params<'a>> {
     pub progress_token: Option<Cow<'a, str>>,
     /// W3C `traceparent`, well-formed.
     pub trace: Option<Cow<'a, str>>,
+    /// W3C `tracestate` beside it, bounded and as it came.
+    pub trace_state: Option<Cow<'a, str>>,
     /// That of the HTTP request, where the message names another one.
     pub trace_link: Option<Cow<'a, str>>,
     /// The headers that repeat arguments. `None`: of a legacy request, or without HTTP.
@@ -155,6 +157,7 @@ impl<'a> McpRequest<'a> {
             version: self.version,
             progress_token: self.progress_token,
             trace: self.trace,
+            trace_state: self.trace_state,
             trace_link: self.trace_link,
             param_headers: self.param_headers,
             params,
@@ -258,6 +261,7 @@ impl McpCall<'_> {
             events: channel.map(|channel| channel.clone() as Arc<dyn CallEvents>),
             cancel,
             trace: self.trace.as_deref(),
+            trace_state: self.trace_state.as_deref(),
             trace_link: self.trace_link.as_deref(),
             transport: scope.transport,
             protocol: self.version.as_str(),
@@ -279,6 +283,7 @@ impl McpCall<'_> {
             version: self.version,
             progress_token: self.progress_token.map(owned),
             trace: self.trace.map(owned),
+            trace_state: self.trace_state.map(owned),
             trace_link: self.trace_link.map(owned),
             param_headers: self.param_headers,
             params: self.params.into_owned(),

@@ -18,6 +18,8 @@ use std::{
     time::Duration,
 };
 
+use weir_connections::http::TraceContext;
+
 use self::{sampling::Sampling, sending::SpanQueue};
 pub use self::{settings::TraceFault, spans::EndedTrace};
 use crate::config;
@@ -43,8 +45,8 @@ struct RemoteSpan {
 
 /// The trace of one call while it runs.
 pub struct CallTrace {
-    /// The `traceparent` of what the target asks of others.
-    carried: Option<Arc<str>>,
+    /// The trace of what the target asks of others.
+    carried: Option<TraceContext>,
     /// In a box: most calls have none.
     sampled: Option<Box<SampledCall>>,
 }
@@ -83,16 +85,17 @@ impl TraceSender {
         }))
     }
 
-    /// Decides whether a call is traced. `parent` and `link` are well-formed as W3C writes a `traceparent`.
-    pub fn open(&self, parent: Option<&str>, link: Option<&str>) -> CallTrace {
+    /// Decides whether a call is traced. `parent` and `link` are well-formed as W3C writes a `traceparent`; `state` is what came
+    /// beside the parent.
+    pub fn open(&self, parent: Option<&str>, state: Option<&str>, link: Option<&str>) -> CallTrace {
+        let state = state.map(Arc::from);
         let remote = parent.and_then(RemoteSpan::read);
         if !self
             .sampling
             .takes(remote.map(|remote| remote.is_sampled), random_bits)
         {
-            // Others decide by the caller's trace, as this gateway did.
             return CallTrace {
-                carried: parent.map(Arc::from),
+                carried: parent.map(|parent| not_sampled(parent, state)),
                 sampled: None,
             };
         }
@@ -105,7 +108,10 @@ impl TraceSender {
         };
         let carried = format!("00-{:032x}-{:016x}-01", ids.trace, ids.target);
         CallTrace {
-            carried: Some(carried.into()),
+            carried: Some(TraceContext {
+                parent: carried.into(),
+                state,
+            }),
             sampled: Some(Box::new(SampledCall {
                 ids,
                 queue: self.queue.clone(),
@@ -121,8 +127,8 @@ impl TraceSender {
 }
 
 impl CallTrace {
-    /// Returns the `traceparent` that goes on with what the target asks of others.
-    pub fn carried(&self) -> Option<&Arc<str>> {
+    /// Returns the trace that goes on with what the target asks of others.
+    pub fn carried(&self) -> Option<&TraceContext> {
         self.carried.as_ref()
     }
 
@@ -142,6 +148,22 @@ impl RemoteSpan {
             span: u64::try_from(hex(36, 52)?).ok()?,
             is_sampled: hex(53, 55)? & 1 == 1,
         })
+    }
+}
+
+/// Returns the trace of a call that is not traced here, without the flag of sampling: others follow what was decided here, and
+/// a caller that asks for more traces than it may does not get them there.
+pub fn not_sampled(parent: &str, state: Option<Arc<str>>) -> TraceContext {
+    let mut text = parent.to_owned();
+    let flags = parent
+        .get(53..55)
+        .map(|flags| u8::from_str_radix(flags, 16));
+    if let Some(Ok(flags)) = flags {
+        text.replace_range(53..55, &format!("{:02x}", flags & !1));
+    }
+    TraceContext {
+        parent: text.into(),
+        state,
     }
 }
 
@@ -181,5 +203,8 @@ mod tests {
         let not = RemoteSpan::read(&text.replace("-03", "-02")).expect("well-formed");
         assert!(!not.is_sampled);
         assert_eq!(RemoteSpan::read("00-é"), None);
+        let carried = not_sampled(text, None).parent;
+        assert_eq!(*carried, *text.replace("-03", "-02"));
+        assert_eq!(&*not_sampled("00-é", None).parent, "00-é");
     }
 }

@@ -21,6 +21,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
+use weir_connections::http::TraceContext;
 
 use self::{subscriptions::Subscribed, tasks::Begun};
 use crate::{
@@ -61,8 +62,8 @@ pub struct Call<'c> {
     pub headers: &'c [(String, String)],
     pub cancel: &'c CancellationToken,
     pub timeout: Duration,
-    /// The W3C trace context of the caller.
-    pub traceparent: Option<&'c str>,
+    /// The trace that the call belongs to.
+    pub trace: Option<&'c TraceContext>,
 }
 
 /// The question to a server. Every text in it is JSON, except names and URIs.
@@ -124,7 +125,7 @@ pub(crate) struct Request {
 #[derive(Default)]
 pub(crate) struct Meta<'m> {
     progress: Option<u64>,
-    traceparent: Option<&'m str>,
+    trace: Option<&'m TraceContext>,
     level: Option<&'m str>,
     /// A call may be answered with a task.
     knows_tasks: bool,
@@ -134,7 +135,7 @@ impl Meta<'_> {
     /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
     pub(crate) const LIST: Self = Self {
         progress: None,
-        traceparent: None,
+        trace: None,
         level: None,
         knows_tasks: true,
     };
@@ -374,12 +375,12 @@ impl Session {
         let token = listener
             .is_some_and(|listener| listener.wants_progress())
             .then_some(id);
-        let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
+        let meta = match agreed.is_modern() || token.is_some() || call.trace.is_some() {
             true => Some(self.core.meta(
                 agreed.version,
                 &Meta {
                     progress: token,
-                    traceparent: call.traceparent,
+                    trace: call.trace,
                     level,
                     knows_tasks: matches!(sending, Sending::Asked(Asked::Tool { .. })),
                 },
@@ -683,14 +684,15 @@ impl Core {
     pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
         let &Meta {
             progress,
-            traceparent,
+            trace,
             level,
             knows_tasks,
         } = of;
         let version_text = message::text(version);
         let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
         let progress = progress.map(|token| token.to_string());
-        let traceparent = traceparent.map(message::text);
+        let parent = trace.map(|trace| message::text(&trace.parent));
+        let state = trace.and_then(|trace| trace.state.as_deref().map(message::text));
         let level = level.map(message::text);
         let mut members: Vec<(&str, &str)> = Vec::new();
         if version == MODERN {
@@ -704,7 +706,8 @@ impl Core {
             );
         }
         members.extend(progress.as_deref().map(|token| ("progressToken", token)));
-        members.extend(traceparent.as_deref().map(|parent| ("traceparent", parent)));
+        members.extend(parent.as_deref().map(|parent| ("traceparent", parent)));
+        members.extend(state.as_deref().map(|state| ("tracestate", state)));
         message::object(&members)
     }
 

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use weir_connections::http::TraceContext;
 use weir_upstream::{
     Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question,
     RequestError, Session, Settings, Target,
@@ -47,7 +48,7 @@ fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
         headers: &[],
         cancel,
         timeout: Duration::from_secs(20),
-        traceparent: None,
+        trace: None,
         resumed: None,
     }
 }
@@ -69,8 +70,12 @@ async fn a_call_reaches_the_server_as_it_was_written() {
         let arguments: &RawValue =
             serde_json::from_str(r#"{"b":1.0,"a":12345678901234567}"#).expect("JSON");
         let asked = asked("echo", Some(arguments));
+        let trace = TraceContext {
+            parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into(),
+            state: Some("vendor=a".into()),
+        };
         let mut request = call(&asked, &cancel);
-        request.traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        request.trace = Some(&trace);
         let params = text(&session.call(request).await.expect("an answer"));
         assert_eq!(params["name"], "echo");
         assert_eq!(
@@ -81,6 +86,7 @@ async fn a_call_reaches_the_server_as_it_was_written() {
             params["_meta"]["traceparent"],
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         );
+        assert_eq!(params["_meta"]["tracestate"], "vendor=a");
         assert_eq!(
             params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string(),
             is_modern,

@@ -127,7 +127,7 @@ async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: Duration::from_secs(20),
-        traceparent: None,
+        trace: None,
     };
     let result = session.call(call).await;
     result.map(|result| result.get().to_owned())

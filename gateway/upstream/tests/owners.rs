@@ -149,7 +149,7 @@ async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawVal
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: Duration::from_secs(20),
-        traceparent: None,
+        trace: None,
     };
     upstream.call(&owner, &call).await
 }

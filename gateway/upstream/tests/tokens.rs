@@ -150,7 +150,7 @@ async fn call(
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: Duration::from_secs(20),
-        traceparent: None,
+        trace: None,
     };
     upstream.call(&owner, &call).await
 }

@@ -94,7 +94,7 @@ async fn call_within(
         headers,
         cancel: &cancel,
         timeout,
-        traceparent: None,
+        trace: None,
         resumed: None,
     };
     session
@@ -664,7 +664,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         headers: &[],
         cancel: &cancel,
         timeout: Duration::from_secs(20),
-        traceparent: None,
+        trace: None,
         resumed: None,
     };
     let (ended, ()) = tokio::join!(session.call(hang), async {

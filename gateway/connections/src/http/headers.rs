@@ -2,10 +2,12 @@
 
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
 
+use super::TraceContext;
 use crate::{Code, ConnectionError};
 
 const COUNT_MAX: usize = 50;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Headers that say who is asking, whom, or where a message ends: the connection's business, not a guest's.
 const RESERVED: [&str; 23] = [
@@ -98,11 +100,18 @@ pub(super) fn of_request(
 }
 
 /// Adds the trace that a request belongs to, unless something else says one.
-pub(super) fn carry(headers: &mut HeaderMap, traceparent: Option<&str>) {
-    if let Some(Ok(value)) = traceparent.map(HeaderValue::from_str)
-        && !headers.contains_key(TRACEPARENT)
-    {
-        headers.insert(TRACEPARENT, value);
+pub(super) fn carry(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
+    let Some(trace) = trace.filter(|_| !headers.contains_key(TRACEPARENT)) else {
+        return;
+    };
+    if let Ok(parent) = HeaderValue::from_str(&trace.parent) {
+        headers.insert(TRACEPARENT, parent);
+        // What a guest says of another trace is not of this one.
+        headers.remove(TRACESTATE);
+        let state = trace.state.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(state)) = state {
+            headers.insert(TRACESTATE, state);
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Guest {
             query: pairs(request.query),
             query_encoded: encoded_query(request.options.as_deref())?,
             headers: pairs(request.headers),
-            traceparent: self.call.traceparent.clone(),
+            trace: self.call.trace.clone(),
             body: request.body,
         };
         let send = async move { service.send(request, deadline).await };

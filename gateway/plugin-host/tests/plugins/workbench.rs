@@ -294,7 +294,7 @@ pub(crate) fn context(tenant: &str) -> CallContext {
         cancel: CancellationToken::new(),
         ran_on: Arc::default(),
         events: None,
-        traceparent: None,
+        trace: None,
     }
 }
 

@@ -5,6 +5,8 @@ use std::{
     time::Instant,
 };
 
+use weir_connections::http::TraceContext;
+
 use crate::{call::CallRequest, identity::Caller, serving::Serving};
 
 /// A request for an item that its caller may see.
@@ -14,8 +16,8 @@ pub(in crate::call) struct ItemCall<'a> {
     pub request: &'a CallRequest<'a>,
     pub call_id: Arc<str>,
     pub asked_at: Instant,
-    /// The `traceparent` that goes on with what is asked; `None` where calls are not traced.
-    pub carried: Option<Arc<str>>,
+    /// The trace that goes on with what is asked; `None` where calls are not traced.
+    pub carried: Option<TraceContext>,
     /// Where the host says which build of a plugin it was.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }

@@ -488,7 +488,7 @@ fn context() -> CallContext {
         cancel: CancellationToken::new(),
         ran_on: Arc::default(),
         events: None,
-        traceparent: None,
+        trace: None,
     }
 }
 

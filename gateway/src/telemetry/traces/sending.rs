@@ -217,7 +217,7 @@ impl CollectorClient {
             query: Vec::new(),
             query_encoded: None,
             headers: Vec::new(),
-            traceparent: None,
+            trace: None,
             body: Some(request.into_body().into()),
         };
         let deadline = Instant::now() + Duration::from_millis(TIMEOUT_MS);

@@ -1,7 +1,7 @@
 //! Tools by plain HTTP: `POST /rest/<contract>/<tool>` with the arguments as its JSON body, and `GET` with them in the
 //! query where a tool only reads. The call path is the one of MCP; errors are RFC 9457 problems.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use axum::{
     body::{Body, Bytes},
@@ -54,6 +54,7 @@ struct Call {
     /// The body, which counts as held while the call runs.
     _body: Bytes,
     trace: Option<String>,
+    trace_state: Option<String>,
 }
 
 /// A result or a problem.
@@ -105,6 +106,8 @@ pub(super) async fn call(
         .get("traceparent")
         .and_then(|value| era::traceparent(value.to_str().ok()?));
     let trace = trace.map(ToOwned::to_owned);
+    let trace_state = trace.as_ref().and(era::header_state(&head.headers));
+    let trace_state = trace_state.map(Cow::into_owned);
     let (caller, charge) = admitted.into_caller();
     let call = Call {
         gateway: server.gateway.clone(),
@@ -115,6 +118,7 @@ pub(super) async fn call(
         arguments,
         _body: body,
         trace,
+        trace_state,
     };
     if wants_events(&head.headers) {
         return events(server, call);
@@ -309,6 +313,7 @@ impl Call {
             arguments: Some(&self.arguments),
             events: channel.map(|channel| channel as _),
             trace: self.trace.as_deref(),
+            trace_state: self.trace_state.as_deref(),
             charge: self.charge,
             ..CallRequest::new(&snapshot, &self.endpoint, &self.tool, "rest", cancel)
         };

@@ -38,7 +38,7 @@ pub(in crate::call) async fn ask_item(
         deadline: call.asked_at + gateway.timeout(),
         cancel: request.cancel.clone(),
         events: request.events.clone(),
-        traceparent: call.carried.clone(),
+        trace: call.carried.clone(),
         ran_on: call.ran_on.clone(),
     };
     let source = ToolRef {

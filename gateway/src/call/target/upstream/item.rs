@@ -46,7 +46,7 @@ pub(in crate::call) async fn run_item(
         request,
         slot,
         call.asked_at,
-        call.carried.as_deref(),
+        call.carried.as_ref(),
     )
     .await
 }

@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use weir_connections::http::TraceContext;
 use weir_plugin_host::CallEvents;
 use weir_schema::json;
 use weir_upstream::{Asked, Call, CallFailure, CallOwner, Kind, Listener, Upstream};
@@ -46,7 +47,7 @@ struct OutgoingCall {
     events: Option<Arc<dyn CallEvents>>,
     cancel: CancellationToken,
     deadline: Instant,
-    trace: Option<String>,
+    trace: Option<TraceContext>,
     /// What the caller says it can answer; JSON.
     capabilities: Option<String>,
     /// Where questions of the server go while the call is open.
@@ -62,7 +63,7 @@ impl OutgoingCall {
         request: &Arc<UpstreamRequest>,
         slot: Slot,
         asked_at: Instant,
-        carried: Option<&str>,
+        carried: Option<&TraceContext>,
     ) -> Self {
         let upstream = gateway.upstreams().get(&request.server);
         let of_server = upstream
@@ -81,7 +82,7 @@ impl OutgoingCall {
             events: call.events.clone(),
             cancel: call.cancel.clone(),
             deadline: asked_at + timeout,
-            trace: carried.or(call.trace).map(str::to_owned),
+            trace: carried.cloned().or_else(|| call.trace_context()),
             capabilities: call.asking.capabilities.map(str::to_owned),
             questions: None,
             _slot: slot,
@@ -157,7 +158,7 @@ impl OutgoingCall {
             headers: &self.request.headers,
             cancel: &self.cancel,
             timeout: self.deadline.saturating_duration_since(Instant::now()),
-            traceparent: self.trace.as_deref(),
+            trace: self.trace.as_ref(),
         };
         let may_ask = AllowedQuestions {
             server: self.request.server.clone(),
@@ -262,7 +263,7 @@ pub(in crate::call::target) async fn run(
         request,
         slot,
         asked_at,
-        record.carried().map(|carried| &**carried),
+        record.carried(),
     );
     if request.writes && !outgoing.may_be_parked() {
         return record.wait_for_write(outgoing.run()).await;
@@ -280,7 +281,7 @@ pub(super) async fn read(
     request: &Arc<UpstreamRequest>,
     slot: Slot,
     asked_at: Instant,
-    carried: Option<&str>,
+    carried: Option<&TraceContext>,
 ) -> Result<UpstreamAnswer, CallError> {
     detached(OutgoingCall::new(
         gateway, caller, call, request, slot, asked_at, carried,
