@@ -1,17 +1,16 @@
 //! What is wrong with policies, and what a change of a contract breaks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cedar_policy::{
-    ActionConstraint, PolicyId, PolicySet, ResourceConstraint, ValidationMode, ValidationWarning,
-    Validator,
+    ActionConstraint, EntityUid, PolicyId, PolicySet, ResourceConstraint, Schema, ValidationMode,
+    ValidationWarning, Validator,
 };
-use miette::Diagnostic;
 use weir_contracts::{Contract, Problem, name};
 
 use crate::{
     rules::{PolicyRule, PolicyRules},
-    vocabulary::{CALL, PolicyTool, PolicyVocabulary, action_name, named},
+    vocabulary::{CALL, LIST, PolicyTool, PolicyVocabulary, action_name, named},
 };
 
 /// Returns what is wrong with policies where these tools are served. Each problem is in the file of its policy, and its place is
@@ -42,35 +41,7 @@ pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Pr
             return problems;
         }
     };
-    let policies = rules.rules().iter().map(|rule| rule.policy.clone());
-    let set = PolicySet::from_policies(policies).expect("each policy has an id of its own");
-    let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
-    let is_explained = |id: &PolicyId| explained.contains(AsRef::<str>::as_ref(id));
-    let mut add = |id: &PolicyId, fault: &dyn Diagnostic| {
-        problems.extend(rules.diagnosed(id, fault));
-    };
-    for error in result.validation_errors() {
-        // What a name means that is not there was said in our words.
-        let is_name = matches!(
-            error,
-            cedar_policy::ValidationError::UnrecognizedActionId(_)
-        );
-        if !(is_name && is_explained(error.policy_id())) {
-            add(error.policy_id(), error);
-        }
-    }
-    for warning in result.validation_warnings() {
-        let is_serious = match warning {
-            ValidationWarning::ImpossiblePolicy(_)
-            | ValidationWarning::InvalidActionApplication(_) => !is_explained(warning.policy_id()),
-            ValidationWarning::BidiCharsInString(_)
-            | ValidationWarning::BidiCharsInIdentifier(_) => true,
-            _ => false,
-        };
-        if is_serious {
-            add(warning.policy_id(), warning);
-        }
-    }
+    problems.extend(mistyped(rules, vocabulary, &schema, &explained));
     let mut seen = Vec::new();
     problems.retain(|problem| {
         let is_new = !seen.contains(problem);
@@ -80,6 +51,97 @@ pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Pr
         is_new
     });
     problems
+}
+
+/// Returns what Cedar finds wrong with policies, the errors first, each in the order of the policies. `explained` are those with
+/// names that are not there, which was said in our words.
+fn mistyped(
+    rules: &PolicyRules,
+    vocabulary: &PolicyVocabulary,
+    schema: &Schema,
+    explained: &BTreeSet<&str>,
+) -> Vec<Problem> {
+    // Cedar checks each policy with each action of the schema. Policies that are about the same few get a schema of these.
+    let mut groups: BTreeMap<Option<BTreeSet<&str>>, Vec<&PolicyRule>> = BTreeMap::new();
+    for rule in rules.rules() {
+        let tools = checked_tools(rule, vocabulary);
+        groups.entry(tools).or_default().push(rule);
+    }
+    let text = |id: &PolicyId| -> String { AsRef::<str>::as_ref(id).to_owned() };
+    let place = |id: &PolicyId| {
+        let id = text(id);
+        rules.rules().iter().position(|rule| *rule.id == *id)
+    };
+    let is_explained = |id: &PolicyId| explained.contains(&*text(id));
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for (tools, group) in groups {
+        let schema = match tools.map(|tools| vocabulary.only(&tools).schema()) {
+            None => schema.clone(),
+            Some(Ok(few)) => few,
+            Some(Err(_)) => schema.clone(),
+        };
+        let policies = group.into_iter().map(|rule| rule.policy.clone());
+        let set = PolicySet::from_policies(policies).expect("each policy has an id of its own");
+        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        for error in result.validation_errors() {
+            let id = error.policy_id();
+            let is_name = matches!(
+                error,
+                cedar_policy::ValidationError::UnrecognizedActionId(_)
+            );
+            if !(is_name && is_explained(id)) {
+                errors.push((place(id), rules.diagnosed(id, error)));
+            }
+        }
+        for warning in result.validation_warnings() {
+            let id = warning.policy_id();
+            let is_serious = match warning {
+                ValidationWarning::ImpossiblePolicy(_)
+                | ValidationWarning::InvalidActionApplication(_) => !is_explained(id),
+                ValidationWarning::BidiCharsInString(_)
+                | ValidationWarning::BidiCharsInIdentifier(_) => true,
+                _ => false,
+            };
+            if is_serious {
+                warnings.push((place(id), rules.diagnosed(id, warning)));
+            }
+        }
+    }
+    errors.sort_by_key(|(place, _)| *place);
+    warnings.sort_by_key(|(place, _)| *place);
+    let all = errors.into_iter().chain(warnings);
+    all.filter_map(|(_, problem)| problem).collect()
+}
+
+/// Returns the tools that a policy has to be checked with; `None` where that is all of them. Tools differ to a policy by
+/// their names and their arguments: one that looks at no arguments is the same with every tool that it does not name.
+fn checked_tools<'v>(
+    rule: &PolicyRule,
+    vocabulary: &'v PolicyVocabulary,
+) -> Option<BTreeSet<&'v str>> {
+    let find = |action: &str| {
+        let name = match action.strip_prefix("tool:") {
+            Some(name @ (CALL | LIST)) => name,
+            _ => action,
+        };
+        let found = vocabulary.tools.get_key_value(name);
+        found.map(|(name, _)| &**name)
+    };
+    let scope = match rule.policy.action_constraint() {
+        ActionConstraint::Any => None,
+        ActionConstraint::Eq(one) => Some(vec![one]),
+        ActionConstraint::In(several) => Some(several),
+    };
+    let is_call = |uid: &EntityUid| named(uid, "Action") == Some(CALL);
+    let scope = scope.filter(|actions| !actions.iter().any(is_call));
+    if scope.is_none() && rule.reads.context {
+        return None;
+    }
+    let any = vocabulary.tools.keys().next().filter(|_| scope.is_none());
+    let literals = rule.policy.entity_literals();
+    let actions = literals.iter().chain(scope.iter().flatten());
+    let named = actions.filter_map(|uid| find(named(uid, "Action")?));
+    Some(named.chain(any.map(|name| &**name)).collect())
 }
 
 /// Returns what is wrong with policies once `contract` takes the place of the one of its name, and was not wrong before.
@@ -156,8 +218,7 @@ fn unknown_names<'r>(
     literals.into_iter().filter_map(move |uid| {
         let tools = || vocabulary.tools.keys().map(|name| &**name);
         let is_action = |action: &str| {
-            matches!(action, CALL | crate::vocabulary::LIST)
-                || tools().any(|tool| action_name(tool) == action)
+            matches!(action, CALL | LIST) || tools().any(|tool| action_name(tool) == action)
         };
         let (what, wanted, near) = if let Some(tool) = named(&uid, "Tool") {
             let is_there = vocabulary.tools.contains_key(tool);

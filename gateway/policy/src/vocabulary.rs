@@ -1,6 +1,11 @@
 //! What policies can speak of: the tools and contracts that are served, and the Cedar schema that is made of them.
 
-use std::{collections::BTreeMap, fmt::Write as _, str::FromStr as _, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    str::FromStr as _,
+    sync::Arc,
+};
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, Schema, SchemaError};
 use weir_contracts::{Contract, Tool};
@@ -119,6 +124,18 @@ impl PolicyVocabulary {
             .retain(|_, tool| *tool.contract != *contract.name);
         changed.add(contract);
         changed
+    }
+
+    /// Returns the vocabulary of these tools alone.
+    pub(crate) fn only(&self, tools: &BTreeSet<&str>) -> Self {
+        let known = tools.iter().filter_map(|name| {
+            let (name, tool) = self.tools.get_key_value(*name)?;
+            Some((name.clone(), tool.clone()))
+        });
+        Self {
+            tools: known.collect(),
+            contracts: self.contracts.clone(),
+        }
     }
 
     /// Writes the Cedar schema, with a comment where policies cannot read an argument.

@@ -409,3 +409,68 @@ fn a_default_of_a_plugin_is_decided_as_if_it_was_given() {
         "null is no default"
     );
 }
+
+/// Policies are checked with the tools that they can tell apart. What is wrong with them is found all the same.
+#[test]
+fn among_many_tools_each_fault_is_found() {
+    let tools = (0..300).map(|number| {
+        let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
+        tool(&format!("tool_{number}"), false, schema)
+    });
+    let vocabulary = PolicyVocabulary::new([&contract("desk", tools.collect())]);
+    let mut text = String::new();
+    for number in 0..200 {
+        let policy = match number % 4 {
+            0 => format!("forbid(principal == Weir::Agent::\"a{number}\", action, resource);"),
+            1 => format!(
+                "forbid(principal, action == Weir::Action::\"tool_{number}\", resource) when {{ context.args has amount && \
+                 context.args.amount > {number} }};"
+            ),
+            2 => "forbid(principal, action in Weir::Action::\"call\", resource) unless { resource.read_only };".to_owned(),
+            _ => format!(
+                "forbid(principal, action in [Weir::Action::\"tool_{number}\", Weir::Action::\"list\"], resource);"
+            ),
+        };
+        text += &format!("@id(\"p{number}\") {policy}\n");
+    }
+    let rules = read(&text, DefaultDecision::Permit);
+    assert_eq!(check_rules(&rules, &vocabulary), []);
+    for (fault, wanted) in [
+        (
+            "forbid(principal, action, resource) when { resource.read_only == 1 };",
+            "types",
+        ),
+        (
+            "forbid(principal, action == Weir::Action::\"tool_9\", resource) when { context.args has amount && \
+             context.args.amount == \"1\" };",
+            "types",
+        ),
+        (
+            "forbid(principal, action in Weir::Action::\"call\", resource) when { action == Weir::Action::\"list\" };",
+            "impossible",
+        ),
+        (
+            "forbid(principal, action, resource) when { context.args.amount > 1 };",
+            "amount",
+        ),
+        (
+            "forbid(principal, action == Weir::Action::\"tool_300\", resource);",
+            "names the tool `tool_300`",
+        ),
+    ] {
+        let rules = read(
+            &format!("{text}@id(\"bad\") {fault}"),
+            DefaultDecision::Permit,
+        );
+        let found = check_rules(&rules, &vocabulary);
+        let is_found = found.iter().any(|problem| problem.message.contains(wanted));
+        assert!(is_found, "{fault}: {found:?}");
+        assert!(
+            found.iter().all(|problem| problem.place == "bad"),
+            "{found:?}"
+        );
+    }
+    let mentioned = "@id(\"m\") forbid(principal, action, resource) when { action == Weir::Action::\"tool_7\" };";
+    let rules = read(mentioned, DefaultDecision::Permit);
+    assert_eq!(check_rules(&rules, &vocabulary), []);
+}

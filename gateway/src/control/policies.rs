@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use weir_contracts::{Contract, Problem};
 use weir_policy::{
     DefaultDecision, PolicyFile, PolicyJudge, PolicyRules, PolicyVocabulary, broken_by,
@@ -13,9 +14,11 @@ use weir_policy::{
 #[derive(Default)]
 pub struct PolicySource {
     held: Mutex<HeldPolicies>,
+    /// Held while the policies are checked, which takes longer than `held` may be waited for.
+    renewing: Mutex<()>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct HeldPolicies {
     /// The files as they were read last.
     files: Vec<PolicyFile>,
@@ -53,15 +56,20 @@ impl PolicySource {
 
     /// Returns what decides over these contracts; `None` where no policy is in force.
     pub fn judge(&self, contracts: &[Arc<Contract>]) -> Option<Arc<PolicyJudge>> {
-        let mut held = self.held.lock();
-        let is_same = |known: &[Arc<Contract>]| {
-            known.len() == contracts.len()
-                && known.iter().zip(contracts).all(|(a, b)| Arc::ptr_eq(a, b))
-        };
-        if held.is_stale || !is_same(&held.contracts) {
-            held.renew(contracts);
+        if let Some(judge) = self.held.lock().known_judge(contracts) {
+            return judge;
         }
-        held.judge.clone()
+        apart(|| {
+            let _renewing = self.renewing.lock();
+            let mut renewed = self.held.lock().clone();
+            if let Some(judge) = renewed.known_judge(contracts) {
+                return judge;
+            }
+            renewed.renew(contracts);
+            let judge = renewed.judge.clone();
+            self.held.lock().take(renewed);
+            judge
+        })
     }
 
     /// Returns what is wrong with the files of the folder.
@@ -84,6 +92,10 @@ impl PolicySource {
     /// Returns the policies that would break with `contract` live among `live`, each with its place. Files of the folder that
     /// wait for just this change are looked at instead: they come into force together with it.
     pub fn broken_by(&self, live: &[Arc<Contract>], contract: &Contract) -> Vec<Problem> {
+        apart(|| self.find_broken(live, contract))
+    }
+
+    fn find_broken(&self, live: &[Arc<Contract>], contract: &Contract) -> Vec<Problem> {
         let (rules, waiting) = {
             let held = self.held.lock();
             (held.rules.clone(), held.waiting())
@@ -109,7 +121,34 @@ impl PolicySource {
     }
 }
 
+/// Does work that takes long: on a worker of the runtime, the requests that wait for it go to another one first.
+pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
 impl HeldPolicies {
+    /// Returns what decides over these contracts, where it was made already.
+    fn known_judge(&self, contracts: &[Arc<Contract>]) -> Option<Option<Arc<PolicyJudge>>> {
+        let known = &self.contracts;
+        let is_same = known.len() == contracts.len()
+            && known.iter().zip(contracts).all(|(a, b)| Arc::ptr_eq(a, b));
+        (is_same && !self.is_stale).then(|| self.judge.clone())
+    }
+
+    /// Takes over what was checked. Files that were read meanwhile are to be checked next.
+    fn take(&mut self, renewed: Self) {
+        let read = std::mem::replace(self, renewed);
+        self.is_stale = read.files != self.files
+            || read.unreadable != self.unreadable
+            || read.default != self.default;
+        self.files = read.files;
+        self.unreadable = read.unreadable;
+        self.default = read.default;
+    }
+
     /// Returns the files of the folder as policies, where they can be read and are not in force.
     fn waiting(&self) -> Option<PolicyRules> {
         if self.problems.is_empty() && !self.is_stale {

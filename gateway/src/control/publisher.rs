@@ -13,7 +13,10 @@ use weir_contracts::{Contract, Version, diff::Diff, lint};
 use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
-use super::gate::{Approval, Gate, GateError, Submission, Verdict};
+use super::{
+    gate::{Approval, Gate, GateError, Submission, Verdict},
+    policies::apart,
+};
 use crate::{
     catalogue::{Catalogue, ServedPolicies},
     serving::Serving,
@@ -101,6 +104,10 @@ impl SnapshotPublisher {
 
     /// Swaps in what is live now, where that is not what is served already.
     pub(super) fn serve_live(&self) {
+        apart(|| self.serve_live_now());
+    }
+
+    fn serve_live_now(&self) {
         if self.is_alone.load(Ordering::Relaxed) {
             return;
         }
