@@ -137,7 +137,13 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
         tool.collection()
             .is_some_and(|target| !target.binding.include.is_empty())
     });
+    let has_units = || {
+        collections
+            .iter()
+            .any(|collection| collection.shape.has_units())
+    };
     match summarizes {
+        _ if has_units() => Format::UNITS,
         _ if includes => Format::RELATIONS,
         _ if has_statements() => Format::STATEMENTS,
         _ if has_list_choices() => Format::LIST_CHOICES,

@@ -76,6 +76,9 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
             [one] => {
                 field.kind = one.kind;
                 field.format = Some(Box::new(one.format.clone()));
+                if field.description.is_none() {
+                    field.description = one.format.describe_unit(&field.key);
+                }
                 field.nullable |= !one.null_words.is_empty();
                 for word in &one.null_words {
                     if !null_words.contains(word) {

@@ -200,6 +200,9 @@ impl Shape {
             if change.description.is_some() {
                 field.description = change.description.clone();
             }
+            if field.description.is_none() {
+                field.description = format.and_then(|format| format.describe_unit(&field.key));
+            }
         }
     }
 
@@ -237,6 +240,15 @@ impl Shape {
     /// Returns `true` if the contract says anything about such cells.
     pub(crate) fn has_cell_rules(&self) -> bool {
         self.misfits != Misfits::Refuse || !self.null_words.is_empty()
+    }
+
+    /// Returns `true` if a column has numbers with their unit.
+    pub(crate) fn has_units(&self) -> bool {
+        let mut formats = self
+            .fields
+            .iter()
+            .filter_map(|field| field.format.as_deref());
+        formats.any(|format| format.unit.is_some())
     }
 
     /// Checks the rules that types alone do not give: bounds, no name twice, a key that exists.

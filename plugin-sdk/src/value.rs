@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 
 pub use datetime::{Datetime, Zone, is_date};
 pub use decimal::Decimal;
+pub use format::NumberText;
 pub(crate) use json::write_number;
 pub use json::{compact_json, write_string};
 

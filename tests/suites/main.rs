@@ -59,5 +59,6 @@ mod statements;
 mod tasks;
 mod traces;
 mod trail;
+mod units;
 mod upstreams;
 mod views;

@@ -25,8 +25,10 @@ impl Format {
     pub const STATEMENTS: Self = Self(7);
     /// The format with lookups that answer related records.
     pub const RELATIONS: Self = Self(8);
+    /// The format with numbers that a sheet writes with their unit.
+    pub const UNITS: Self = Self(9);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::RELATIONS;
+    pub const NEWEST: Self = Self::UNITS;
 
     pub(super) fn is_first(&self) -> bool {
         *self == Self::FIRST

@@ -165,12 +165,13 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
     overrides
 }
 
-/// Reads `decimal: ",", grouping: "."` or `date: "%d/%m/%Y"`.
+/// Reads `decimal: ",", grouping: "."`, `unit: "# €"` or `date: "%d/%m/%Y"`.
 fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
     let mut text = |key| table.text(key, table::TITLE_MAX, problems);
     let format = TextFormat {
         decimal: text("decimal"),
         grouping: text("grouping"),
+        unit: text("unit"),
         date: text("date"),
         datetime: text("datetime"),
     };

@@ -240,6 +240,11 @@ pub const COLUMN: &[FormKey] = &[
         NAME,
         "The mark between thousands, as a sheet writes it.",
     ),
+    key(
+        "unit",
+        NAME,
+        "How a sheet writes a number with its unit, with # for the number, such as # € or $#.",
+    ),
     key("date", NAME, "How a sheet writes a date, such as %d/%m/%Y."),
     key("datetime", NAME, "How a sheet writes a date with a time."),
 ];

@@ -15,6 +15,9 @@ pub struct TextFormat {
     /// The mark between groups of three digits; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouping: Option<String>,
+    /// A number with its unit, for which `#` stands: `# €`, `$#`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// A date, as strftime writes it: `%d/%m/%Y`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
@@ -40,6 +43,7 @@ const DECIMALS: &[&str] = &[".", ","];
 /// The marks that may separate groups, including the spaces and the apostrophe that programs write instead.
 const GROUPINGS: &[&str] = &[".", ",", "'", " ", "’", "\u{a0}", "\u{202f}", "\u{2009}"];
 const PATTERN_MAX: usize = 40;
+const UNIT_MAX: usize = 20;
 
 impl TextFormat {
     pub fn is_empty(&self) -> bool {
@@ -51,11 +55,29 @@ impl TextFormat {
         let keys = [
             ("decimal", &self.decimal),
             ("grouping", &self.grouping),
+            ("unit", &self.unit),
             ("date", &self.date),
             ("datetime", &self.datetime),
         ];
         keys.into_iter()
             .filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
+
+    /// Returns the unit alone, without the number and the blanks around it.
+    pub(crate) fn bare_unit(&self) -> Option<String> {
+        let (before, behind) = self.unit.as_deref()?.split_once('#')?;
+        Some(
+            format!("{} {}", before.trim(), behind.trim())
+                .trim()
+                .to_owned(),
+        )
+    }
+
+    /// Returns what a column with a unit holds, for people and agents, where its own name does not say the unit.
+    pub(crate) fn describe_unit(&self, column: &str) -> Option<String> {
+        let unit = self.bare_unit()?;
+        let has_unit = name::words(column).contains(&unit.to_lowercase()) || column.contains(&unit);
+        (!has_unit).then(|| format!("{} in {unit}.", column.trim()))
     }
 
     /// Returns the type that the keys stand for, if the contract names none.
@@ -95,6 +117,7 @@ impl TextFormat {
                 "grouping" if Some(given) == self.decimal.as_deref() => {
                     Err("is also what stands before the fraction; say another `decimal`".to_owned())
                 }
+                "unit" => check_unit(given),
                 "date" => check_pattern(given, false),
                 "datetime" => check_pattern(given, true),
                 _ => Ok(()),
@@ -104,6 +127,37 @@ impl TextFormat {
             }
         }
         wrong
+    }
+}
+
+/// Checks the pattern of a number with its unit: one `#`, and beside it nothing that could be a part of the number.
+fn check_unit(pattern: &str) -> Result<(), String> {
+    if pattern.chars().count() > UNIT_MAX {
+        return Err(format!("is longer than {UNIT_MAX} characters"));
+    }
+    let mut parts = pattern.split('#');
+    let (Some(before), Some(behind), None) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("must have one # for the number, such as \"# €\" or \"$#\"".to_owned());
+    };
+    let (unit_before, unit_behind) = (before.trim_end(), behind.trim_start());
+    if unit_before.is_empty() && unit_behind.is_empty() {
+        return Err("has no unit beside the #".to_owned());
+    }
+    if unit_before.starts_with(char::is_whitespace)
+        || unit_behind.ends_with(char::is_whitespace)
+        || pattern
+            .chars()
+            .any(|next| next.is_ascii_digit() || name::is_invisible(next))
+    {
+        return Err(
+            "may hold no digits, nothing invisible, and blanks only around the #".to_owned(),
+        );
+    }
+    match unit_before.ends_with(['+', '-', '\'', '’'])
+        || unit_behind.starts_with(['+', '-', '\'', '’', '.', ','])
+    {
+        true => Err("has beside the number what could be a part of it".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -171,6 +225,38 @@ fn check_pattern(pattern: &str, with_time: bool) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn units() {
+        for pattern in [
+            "# €",
+            "$#",
+            "US$ #",
+            "#%",
+            "#\u{a0}kg",
+            "# m²",
+            "Rs. #",
+            "CHF #",
+        ] {
+            assert_eq!(check_unit(pattern), Ok(()), "{pattern}");
+        }
+        for (pattern, wrong) in [
+            ("€", "one #"),
+            ("# # €", "one #"),
+            ("", "one #"),
+            ("#", "no unit"),
+            ("  # ", "no unit"),
+            ("#,€", "a part of it"),
+            ("# m2", "digits"),
+            ("-#€", "a part of it"),
+            ("# kg ", "blanks"),
+            ("#\u{200b}kg", "invisible"),
+            ("# a unit of many words", "longer"),
+        ] {
+            let refused = check_unit(pattern).expect_err(pattern);
+            assert!(refused.contains(wrong), "{pattern}: {refused}");
+        }
+    }
 
     #[test]
     fn patterns() {

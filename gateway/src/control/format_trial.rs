@@ -141,7 +141,7 @@ impl Column<'_> {
         fit: Fit,
     ) -> Option<(TextFormat, u64)> {
         let mut best: Option<(TextFormat, u64)> = None;
-        for other in others(kind).into_iter().filter(|other| other != own) {
+        for other in others(kind, own).into_iter().filter(|other| other != own) {
             let Some(found) = self.fit(&other).await else {
                 continue;
             };
@@ -271,7 +271,7 @@ impl Counted {
 }
 
 /// Returns the formats that are tried for a column of this type.
-fn others(kind: Type) -> Vec<TextFormat> {
+fn others(kind: Type, own: &TextFormat) -> Vec<TextFormat> {
     match kind {
         Type::Date => DATES
             .into_iter()
@@ -285,6 +285,7 @@ fn others(kind: Type) -> Vec<TextFormat> {
             .map(|(decimal, grouping)| TextFormat {
                 decimal: Some(decimal.to_owned()),
                 grouping: Some(grouping.to_owned()),
+                unit: own.unit.clone(),
                 ..TextFormat::default()
             })
             .collect(),

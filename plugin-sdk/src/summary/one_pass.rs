@@ -96,7 +96,14 @@ impl<'q> Summarizer<'q> {
                 running.count += 1;
                 continue;
             };
-            let value = checked(value(field), field)?;
+            let value = value(field);
+            if matches!(
+                measure.function,
+                SummaryFunction::Sum | SummaryFunction::Average
+            ) {
+                check_unit(&value, field)?;
+            }
+            let value = checked(value, field)?;
             if !value.is_null() {
                 self.distinct += usize::from(running.add(measure.function, value)?);
             }
@@ -202,6 +209,30 @@ fn checked<'v>(value: Value<'v>, field: &Field) -> Result<Value<'v>> {
         Value::Unfit(_) if field.empties_misfits => Ok(Value::Null),
         Value::Unfit(_) => Err(unfit(field)),
         value => Ok(value),
+    }
+}
+
+/// Refuses to add what has another unit than the column, since nothing would tell that it was left out.
+fn check_unit(value: &Value<'_>, field: &Field) -> Result<()> {
+    let Value::Unfit(json) = value else {
+        return Ok(());
+    };
+    let Some(format) = field
+        .format
+        .as_deref()
+        .filter(|format| format.unit.is_some())
+    else {
+        return Ok(());
+    };
+    let text: String = serde_json::from_str(json).unwrap_or_default();
+    match format.has_other_unit(&text) {
+        false => Ok(()),
+        true => Err(Error::unsupported(format!(
+            "The column {:?} holds a number with another unit, such as {text:?}, so that it has no sum and no average. Narrow the conditions to \
+             records of one unit.",
+            field.key
+        ))
+        .field(&field.key)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Numbers and dates as people write them in a sheet: `1.234,50`, `28/2/2026`. The shape says how ([`TextFormat`]); the
+//! Numbers and dates as people write them in a sheet: `1.234,50`, `12,90 €`, `28/2/2026`. The shape says how ([`TextFormat`]); the
 //! values are those of the one value table in both directions.
 
 use std::borrow::Cow;
@@ -85,7 +85,79 @@ fn format(field: &Field) -> Option<&TextFormat> {
 }
 
 fn has_digits_of_its_own(field: &Field) -> bool {
-    format(field).is_some_and(|format| format.decimal.is_some() || format.grouping.is_some())
+    format(field).is_some_and(|format| {
+        format.decimal.is_some() || format.grouping.is_some() || format.unit.is_some()
+    })
+}
+
+/// A cell with a number in it: `-$1,200.00` is `$`, `1,200.00`, negative, with the sign in front of the unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberText<'a> {
+    /// What stands before the number, with its blanks and without the sign.
+    pub before: &'a str,
+    /// The digits and the marks between them.
+    pub digits: &'a str,
+    /// What stands behind the number, with its blanks.
+    pub behind: &'a str,
+    /// Whether there is a minus.
+    pub is_negative: bool,
+}
+
+impl<'a> NumberText<'a> {
+    /// Cuts a text at its first and behind its last digit. `None` without a digit, or with two signs.
+    pub fn cut(text: &'a str) -> Option<Self> {
+        let (unsigned, signed_first) = match text.strip_prefix('-') {
+            Some(unsigned) => (unsigned, true),
+            None => (text, false),
+        };
+        let is_digit = |next: char| next.is_ascii_digit();
+        let (first, last) = (unsigned.find(is_digit)?, unsigned.rfind(is_digit)? + 1);
+        let (before, signed_second) = match unsigned[..first].strip_suffix('-') {
+            Some(before) => (before, true),
+            None => (&unsigned[..first], false),
+        };
+        (!(signed_first && signed_second)).then_some(Self {
+            before,
+            digits: &unsigned[first..last],
+            behind: &unsigned[last..],
+            is_negative: signed_first || signed_second,
+        })
+    }
+
+    /// Returns `true` if nothing stands beside the number.
+    pub fn is_bare(&self) -> bool {
+        self.before.is_empty() && self.behind.is_empty()
+    }
+
+    /// Returns `true` if what stands beside the number is this unit, whatever blanks are between them.
+    fn has_unit(&self, pattern: &str) -> bool {
+        let Some((before, behind)) = pattern.split_once('#') else {
+            return false;
+        };
+        before.trim_end() == self.before.trim_end()
+            && behind.trim_start() == self.behind.trim_start()
+    }
+}
+
+impl TextFormat {
+    /// Cuts a cell into its number and the unit beside it. `None` if the cell has another unit, or the column none.
+    fn number_text<'a>(&self, text: &'a str) -> Option<NumberText<'a>> {
+        let pattern = self.unit.as_deref()?;
+        let cut = NumberText::cut(text)?;
+        (cut.is_bare() || cut.has_unit(pattern)).then_some(cut)
+    }
+
+    /// Returns `true` for a number that has another unit than the column's.
+    pub(crate) fn has_other_unit(&self, text: &str) -> bool {
+        const UNIT_MAX: usize = 24;
+        self.unit.is_some()
+            && text.len() <= TEXT_MAX
+            && self.number_text(text).is_none()
+            && NumberText::cut(text).is_some_and(|cut| {
+                cut.before.len() + cut.behind.len() <= UNIT_MAX
+                    && digits_with_marks(cut.digits, self).is_some()
+            })
+    }
 }
 
 /// Returns the decimal mark: a point unless the column says otherwise, or has points between its groups.
@@ -97,8 +169,21 @@ fn decimal_mark(format: &TextFormat) -> &str {
     }
 }
 
-/// Rewrites `1.234,50` as `1234.50`. Groups are of three digits, and all of them or none are set apart.
+/// Rewrites `1.234,50` or, in a column with that unit, `1.234,50 €` as `1234.50`.
 fn plain_digits(text: &str, format: &TextFormat) -> Option<String> {
+    if format.unit.is_none() {
+        return digits_with_marks(text, format);
+    }
+    let number = format.number_text(text)?;
+    let digits = digits_with_marks(number.digits, format)?;
+    Some(match number.is_negative {
+        true => format!("-{digits}"),
+        false => digits,
+    })
+}
+
+/// Rewrites a number without the marks of its column. Groups are of three digits, and all of them or none are set apart.
+fn digits_with_marks(text: &str, format: &TextFormat) -> Option<String> {
     let decimal = decimal_mark(format);
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match unsigned.split_once(decimal) {
@@ -149,7 +234,12 @@ fn number(digits: &str, field: &Field) -> String {
     };
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let unit = format.unit.as_deref();
+    let (before, behind) = unit
+        .and_then(|unit| unit.split_once('#'))
+        .unwrap_or_default();
     let mut out = String::from(&digits[..digits.len() - unsigned.len()]);
+    out.push_str(before);
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {
             out.push_str(format.grouping.as_deref().unwrap_or_default());
@@ -160,6 +250,7 @@ fn number(digits: &str, field: &Field) -> String {
         out.push_str(decimal_mark(format));
         out.push_str(fraction);
     }
+    out.push_str(behind);
     out
 }
 
@@ -215,6 +306,12 @@ mod tests {
         )
     }
 
+    fn amounts(unit: &str, decimal: &str, grouping: &str) -> Field {
+        let mut field = numbers(Type::Number, decimal, grouping);
+        field.format.as_mut().expect("a format").unit = Some(unit.to_owned());
+        field
+    }
+
     fn dates(pattern: &str) -> Field {
         column(
             Type::Date,
@@ -250,6 +347,21 @@ mod tests {
             (numbers(Type::Number, "", ","), "1,234.5", "1234.5"),
             (numbers(Type::Number, ",", " "), "1\u{202f}234,5", "1234.5"),
             (numbers(Type::Number, "", "'"), "1’234.5", "1234.5"),
+            (amounts("# €", ",", "."), "1.234,50 €", "1234.5"),
+            (amounts("# €", ",", "."), "-12,90\u{a0}€", "-12.9"),
+            (amounts("# €", ",", "."), "12,90€", "12.9"),
+            (amounts("# €", ",", "."), "12,90", "12.9"),
+            (amounts("$#", "", ","), "$1,200.00", "1200"),
+            (amounts("$#", "", ","), "-$5", "-5"),
+            (amounts("$#", "", ","), "$ -5", "-5"),
+            (amounts("#%", "", ""), "12 %", "12"),
+            (amounts("# €", ",", "."), "12,90 EUR", "\"12,90 EUR\""),
+            (amounts("# €", ",", "."), "€ 12,90", "\"€ 12,90\""),
+            (amounts("# €", ",", "."), "12.90 €", "\"12.90 €\""),
+            (amounts("$#", "", ","), "-$-5", "\"-$-5\""),
+            (amounts("# kg", "", ""), "5-10 kg", "\"5-10 kg\""),
+            (amounts("# kg", "", ""), "5 kg ", "\"5 kg \""),
+            (amounts("# kg", "", ""), "kg", "\"kg\""),
             // Texts that are written differently are passed on as they are.
             (numbers(Type::Number, ",", "."), "1.23,5", "\"1.23,5\""),
             (numbers(Type::Number, ",", "."), "1,234,5", "\"1,234,5\""),
@@ -322,6 +434,21 @@ mod tests {
                 Some("1 234 567,89"),
             ),
             (
+                amounts("# €", ",", "."),
+                Value::Number(-1234.5),
+                Some("-1.234,5 €"),
+            ),
+            (
+                amounts("US$ #", "", ","),
+                Value::Number(-1234.5),
+                Some("-US$ 1,234.5"),
+            ),
+            (
+                amounts("#%", "", ""),
+                Value::Number(1e-7),
+                Some("0.0000001%"),
+            ),
+            (
                 dates("%-d/%-m/%Y"),
                 Value::Date("2026-02-28".into()),
                 Some("28/2/2026"),
@@ -365,6 +492,7 @@ mod tests {
             unscaled in proptest::prelude::any::<i64>(),
             places in 0_u32..12,
             marks in proptest::sample::select(vec![(",", "."), (",", ""), ("", ","), (",", "\u{a0}"), ("", "'"), (",", "’")]),
+            unit in proptest::sample::select(vec![None, Some("# €"), Some("$#"), Some("a # b"), Some("#%")]),
             date in (1000_i16..=9999, 1_i8..=12, 1_i8..=28),
             pattern in proptest::sample::select(vec!["%d/%m/%Y", "%-d/%-m/%Y", "%m-%d-%Y", "%d.%m.%Y", "%Y/%m/%d", "%-d %b %Y", "%B %d, %Y"]),
         ) {
@@ -376,7 +504,8 @@ mod tests {
                 (Type::Number, Value::Number(text.parse().unwrap())),
                 (Type::Integer, Value::Integer(unscaled.into())),
             ] {
-                let field = numbers(kind, marks.0, marks.1);
+                let mut field = numbers(kind, marks.0, marks.1);
+                field.format.as_mut().expect("a format").unit = unit.map(str::to_owned);
                 let written = value.to_text(&field, &utc).expect("every number can be written");
                 proptest::prop_assert_eq!(Value::from_text(&written, &field, &utc), value);
             }

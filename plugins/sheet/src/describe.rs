@@ -169,6 +169,16 @@ impl Survey {
                 Type::String if !textual && column.cells() > 0 => {
                     let mut readings = column.readings.of_text(decimal_comma);
                     if readings.is_empty()
+                        && let Some(amounts) = column.amounts(decimal_comma)
+                    {
+                        let note = format!("The column {name:?} {}", amounts.note);
+                        readings = amounts.readings;
+                        match readings.is_empty() {
+                            true => shape.notes.push(note),
+                            false => likely.push((shape.fields.len(), note)),
+                        }
+                    }
+                    if readings.is_empty()
                         && let Some(mostly) = column.mostly(decimal_comma)
                     {
                         likely.push((shape.fields.len(), note_of(&name, &mostly)));
@@ -247,7 +257,7 @@ impl Survey {
                 kind @ (Type::Number | Type::Decimal) => (column.has_fractions()
                     && column.readings.of_points(kind, false).is_empty())
                 .then_some(false),
-                Type::String => column.readings.has_decimal_comma(),
+                Type::String => column.has_decimal_comma(),
                 _ => None,
             });
         let first = said.next()?;

@@ -7,6 +7,7 @@ use weir_plugin_sdk::shape::{Reading, TextFormat};
 use weir_plugin_sdk::value::{Datetime, is_date};
 use weir_plugin_sdk::{Type, Zone};
 
+use crate::amounts::{self, AmountReadings, Amounts};
 use crate::hints::Hints;
 use crate::readings::Readings;
 
@@ -33,6 +34,8 @@ pub(crate) struct Column {
     /// The cells with blanks around them.
     pub(crate) padded: u64,
     pub(crate) hints: Hints,
+    /// What the cells are as numbers with a unit, from the first that has one.
+    amounts: Option<Box<Amounts>>,
 }
 
 /// Words that people and programs write into a cell without a value, in small letters.
@@ -90,6 +93,7 @@ impl Column {
             texts: Vec::new(),
             padded: 0,
             hints: Hints::default(),
+            amounts: None,
         }
     }
 
@@ -114,9 +118,53 @@ impl Column {
             }
             return;
         }
+        self.note_amount(cell);
         self.other_readings.note(cell);
         self.hints.note(cell);
         self.note_class(cell);
+    }
+
+    fn note_amount(&mut self, cell: &str) {
+        if let Some(amounts) = &mut self.amounts {
+            return amounts.note(cell);
+        }
+        if self.text_cells > TEXTS_MAX as u64 && !self.other_readings.are_numbers()
+            || amounts::cut(cell).is_none()
+        {
+            return;
+        }
+        // What the cells before this one are is known already, unless texts are among them.
+        let before = self.cells - self.null_cells - 1;
+        let mut numbers = Self::new(false);
+        let mut others = before;
+        if self.text_cells == 0 || self.other_readings.are_numbers() {
+            others = 0;
+            numbers.cells = before;
+            numbers.counts = self.counts;
+            numbers.counts[Class::Text as usize] = self.text_cells;
+            numbers.text_cells = self.text_cells;
+            numbers.readings = self.other_readings.clone();
+        }
+        let mut amounts = Amounts::new(numbers, others);
+        amounts.note(cell);
+        self.amounts = Some(Box::new(amounts));
+    }
+
+    /// Returns what the column is as numbers with a unit; `None` if it has none.
+    pub(crate) fn amounts(&self, decimal_comma: Option<bool>) -> Option<AmountReadings> {
+        let mut read = self.amounts.as_ref()?.read(decimal_comma)?;
+        for reading in &mut read.readings {
+            reading.null_words = self.null_words.iter().cloned().collect();
+        }
+        Some(read)
+    }
+
+    /// Returns whether fractions stand behind a comma, as far as a column of text can tell.
+    pub(crate) fn has_decimal_comma(&self) -> Option<bool> {
+        match &self.amounts {
+            Some(amounts) => amounts.has_decimal_comma(),
+            None => self.readings.has_decimal_comma(),
+        }
     }
 
     fn note_class(&mut self, cell: &str) {

@@ -4,6 +4,7 @@
 //! in the instance as a [`table`], by version, so the next call reads nothing. What is decided about headers, types,
 //! ragged rows and the rest is in `docs/adapters/sheet.md`.
 
+mod amounts;
 mod cache;
 mod describe;
 mod header;

@@ -7,7 +7,7 @@ use weir_plugin_sdk::shape::{Reading, TextFormat};
 use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX};
 
 /// The readings that all cells of one column allow so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Readings {
     numbers: Vec<Numbers>,
     /// The most digits of the cells that are digits alone, which fit all of these.
@@ -63,6 +63,11 @@ impl Readings {
         }
         self.numbers.retain_mut(|numbers| numbers.note(cell));
         self.dates.retain_mut(|dates| dates.note(cell));
+    }
+
+    /// Returns `true` while all cells may be numbers.
+    pub(crate) fn are_numbers(&self) -> bool {
+        !self.numbers.is_empty()
     }
 
     /// Returns whether fractions stand behind a comma, as far as this column alone can tell.
@@ -254,7 +259,7 @@ enum Order {
 }
 
 /// Dates in this order with this mark between their parts, behind them a time of day or not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Dates {
     order: Order,
     mark: char,
@@ -412,10 +417,11 @@ mod tests {
             let TextFormat {
                 decimal,
                 grouping,
+                unit,
                 date,
                 datetime,
             } = reading.format;
-            let marks = [decimal, grouping, date, datetime]
+            let marks = [decimal, grouping, unit, date, datetime]
                 .map(|mark| mark.map(|mark| format!(" {mark}")).unwrap_or_default());
             format!("{}{}", kind.as_str().unwrap(), marks.concat())
         };

@@ -1,6 +1,7 @@
 //! A changed cell is spelled as it was before: `TRUE`, `12,00` and `2026-02-28 14:30` are read as `true`, `12` and a time
 //! in UTC, and another value in their place looks like them.
 
+use weir_plugin_sdk::value::NumberText;
 use weir_plugin_sdk::{Field, Value, Zone};
 
 /// Returns the text for a value whose column would write `text`, in the spelling of the cell that it replaces, as far as
@@ -28,6 +29,9 @@ pub(crate) fn spelled_as(
         Value::Datetime(value) if field.format.is_none() => value
             .to_local(zone)
             .and_then(|local| datetime(&local, before)),
+        Value::Number(_) | Value::Decimal(_) | Value::Integer(_) if has_unit(field) => {
+            with_unit(&text, before, field)
+        }
         Value::Number(_) | Value::Decimal(_) => with_places(&text, before, field),
         _ => None,
     };
@@ -59,6 +63,24 @@ fn datetime(local: &str, before: &str) -> Option<String> {
         _ => clock,
     };
     Some(format!("{date}{separator}{clock}"))
+}
+
+fn has_unit(field: &Field) -> bool {
+    let format = field.format.as_deref();
+    format.is_some_and(|format| format.unit.is_some())
+}
+
+/// Writes the unit with the blanks that the cell had, or none, and the number with its places.
+fn with_unit(text: &str, before: &str, field: &Field) -> Option<String> {
+    let (number, cell) = (NumberText::cut(text)?, NumberText::cut(before)?);
+    let digits = with_places(number.digits, cell.digits, field);
+    let digits = digits.as_deref().unwrap_or(number.digits);
+    let minus = if number.is_negative { "-" } else { "" };
+    let has_minus_inside = cell.is_negative && !before.starts_with('-');
+    Some(match has_minus_inside {
+        true => format!("{}{minus}{digits}{}", cell.before, cell.behind),
+        false => format!("{minus}{}{digits}{}", cell.before, cell.behind),
+    })
 }
 
 /// Writes as many places as the cell had: `0,50` where it was `12,00`.
@@ -99,6 +121,14 @@ mod tests {
             ..TextFormat::default()
         };
         let plain = TextFormat::default;
+        let unit = |unit: &str, format: TextFormat| TextFormat {
+            unit: Some(unit.to_owned()),
+            ..format
+        };
+        let dollar = TextFormat {
+            grouping: Some(",".to_owned()),
+            ..unit("$#", plain())
+        };
         for (kind, format, before, value, expected) in [
             (Type::Boolean, plain(), "TRUE", "false", "FALSE"),
             (Type::Boolean, plain(), "False", "true", "True"),
@@ -108,7 +138,40 @@ mod tests {
             (Type::Number, euro.clone(), "1234,50", "1234.5", "1234,50"),
             (Type::Number, euro.clone(), "1.234,50", "7000", "7.000,00"),
             (Type::Number, euro.clone(), "12,5", "0.125", "0,125"),
-            (Type::Number, euro, "1.234", "2.5", "2,5"),
+            (Type::Number, euro.clone(), "1.234", "2.5", "2,5"),
+            (
+                Type::Number,
+                unit("# €", euro.clone()),
+                "12,90 €",
+                "7000.5",
+                "7.000,50 €",
+            ),
+            (
+                Type::Number,
+                unit("# €", euro.clone()),
+                "12,90€",
+                "7",
+                "7,00€",
+            ),
+            (
+                Type::Number,
+                unit("# €", euro.clone()),
+                "12,90",
+                "7",
+                "7,00",
+            ),
+            (Type::Number, unit("# €", euro), "", "7.5", "7,5 €"),
+            (Type::Number, dollar.clone(), "$1,200.00", "-5", "-$5.00"),
+            (
+                Type::Number,
+                dollar.clone(),
+                "$-3.50",
+                "-1234",
+                "$-1,234.00",
+            ),
+            (Type::Number, dollar, "-$3.50", "4", "$4.00"),
+            (Type::Integer, unit("# kg", plain()), "7kg", "8", "8kg"),
+            (Type::Integer, unit("#%", plain()), "7%", "8", "8%"),
             (Type::Number, plain(), "12.00", "7", "7.00"),
             (Type::Number, plain(), "12", "7", "7"),
             (

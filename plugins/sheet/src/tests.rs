@@ -1305,7 +1305,7 @@ fn what_a_person_should_look_at_is_noted() {
         ),
         (
             "id,price\n1,\"12,90 €\"\n2,\"7,00 €\"\n",
-            Some("The column \"price\" has numbers with their unit"),
+            Some("The column \"price\" is read as numbers with their unit, `# €`."),
         ),
         (
             "id,day\n1,2026-01-05\n2,05.01.2026\n",
