@@ -243,3 +243,53 @@ async fn the_form_of_contract_files_is_described() {
     let keys = &schema["$defs"]["tool"]["properties"];
     assert_eq!(keys["verb"]["enum"].as_array().expect("words").len(), 8);
 }
+
+/// The shape of the file is recorded by then, so that nothing describes it again.
+#[tokio::test]
+async fn formats_of_an_edited_contract_are_tried_on_the_cells() {
+    let rows: String = (1..=30)
+        .map(|day| format!("{day},{day:02}.03.2026\n"))
+        .collect();
+    let contract = |shape: &str, words: &str| {
+        format!(
+            "contract: visits\ncollections:\n  visits:\n    adapter: sheet\n    settings: {{ connection: data, path: visits.csv }}\n    \
+             shape: {{ {shape} }}\ntools:\n  - {{ tool: list_visits, description: Lists {words}., verb: list, collection: visits, fields: [] }}\n"
+        )
+    };
+    let house = House::new()
+        .sheets()
+        .file("data/visits.csv", format!("id,placed\n{rows}"))
+        .file("contracts/visits.yaml", contract("", "visits"));
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let wrong = contract("placed: { date: \"%m/%d/%Y\" }", "visits");
+    let refused = preview(&admin, &wrong).await;
+    assert_eq!(places(&refused), ["/collections/visits/shape/placed"]);
+    let message = refused["problems"][0]["message"]
+        .as_str()
+        .unwrap_or_default();
+    assert_eq!(message, "0 of 30 cells fit `%m/%d/%Y`; 30 fit `%d.%m.%Y`");
+    house.write("contracts/visits.yaml", &wrong);
+    gateway.wait_for_log("0 of 30 cells fit");
+    let right = contract("placed: { date: \"%d.%m.%Y\" }", "visits");
+    let taken = preview(&admin, &right).await;
+    assert!(
+        !places(&taken).contains(&"/collections/visits/shape/placed"),
+        "{taken}"
+    );
+
+    // What is live already is not tried again: the file changed meanwhile, and that is not what is edited.
+    let house = House::new()
+        .sheets()
+        .file("data/visits.csv", format!("id,placed\n{rows}"))
+        .file("contracts/visits.yaml", &right);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    house.write("data/visits.csv", "id,placed\n1,soon\n");
+    let other = contract("placed: { date: \"%d.%m.%Y\" }", "all visits");
+    let taken = preview(&admin, &other).await;
+    assert!(
+        !places(&taken).contains(&"/collections/visits/shape/placed"),
+        "{taken}"
+    );
+}

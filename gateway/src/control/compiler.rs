@@ -66,6 +66,53 @@ impl FormCompiler {
         Ok(compiled)
     }
 
+    /// Tries the formats of a form that the live version does not have. A start asks no source, since what a file says of
+    /// them is live by then.
+    async fn try_new_formats(
+        &self,
+        source: &form::Source,
+        shapes: &BTreeMap<String, Shape>,
+    ) -> Result<(), Uncompiled> {
+        let has_formats = |collection: &form::Collection| {
+            let mut overrides = collection.overrides.iter();
+            overrides.any(|own| own.format.is_some())
+        };
+        if !source.collections.iter().any(has_formats) {
+            return Ok(());
+        }
+        let contract = source.contract.as_deref().unwrap_or_default();
+        let live = self.state.live_of(contract).await.ok().flatten();
+        let live = live.and_then(|live| Contract::from_own_artifact(&live.artifact).ok());
+        let live_format = |collection: &str, column: &str| {
+            let mut collections = live.as_ref()?.collections.iter();
+            let collection = collections.find(|known| known.name == collection)?;
+            collection.shape.field(column)?.format.as_deref()
+        };
+        let mut edited = source.clone();
+        for collection in &mut edited.collections {
+            let name = &collection.name;
+            collection
+                .overrides
+                .retain(|own| own.format.as_ref() != live_format(name, &own.column));
+        }
+        self.try_formats(&edited, shapes).await
+    }
+
+    async fn try_formats(
+        &self,
+        source: &form::Source,
+        shapes: &BTreeMap<String, Shape>,
+    ) -> Result<(), Uncompiled> {
+        let trial = try_formats(&self.gateway, source, shapes).await;
+        for note in &trial.notes {
+            tracing::warn!("{note}");
+        }
+        match trial.problems.is_empty() {
+            true => Ok(()),
+            false => Err(Uncompiled::Refused(trial.problems)),
+        }
+    }
+
     /// Compiles a form. Returns the shapes that were described for it beside the contract; none where the recorded ones
     /// suffice.
     async fn compile_with_shapes(
@@ -79,6 +126,7 @@ impl FormCompiler {
         if shapes.len() == source.collections.len()
             && let Ok(compiled) = compile::compile(source, &shapes)
         {
+            self.try_new_formats(source, &shapes).await?;
             return Ok((compiled, BTreeMap::new()));
         }
         // The file is new or asks for more than was recorded: describe everything.
@@ -101,14 +149,8 @@ impl FormCompiler {
             });
         }
         let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
-        let trial = try_formats(&self.gateway, source, &described).await;
-        for note in &trial.notes {
-            tracing::warn!("{note}");
-        }
-        match trial.problems.is_empty() {
-            true => Ok((compiled, described)),
-            false => Err(Uncompiled::Refused(trial.problems)),
-        }
+        self.try_formats(source, &described).await?;
+        Ok((compiled, described))
     }
 
     /// Records the shape of a collection: from now on, its contract is compiled with it.
