@@ -5,6 +5,7 @@ mod database;
 mod openapi;
 mod served;
 mod served_report;
+mod workbook;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,13 +18,17 @@ use reqwest::Url;
 use serde_json::{Value, json};
 use weir::{
     config::Config,
-    control::operations::sources::{DataSource, SourceFailure, look},
+    control::operations::{
+        databases::draft_all,
+        sources::{DataSource, SourceFailure, look},
+    },
     serving::Serving,
 };
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::{AdapterFailure, Grant};
 
 use self::connection::Connection;
+use self::served::database_failure;
 pub(super) use self::{
     served::{ServedPart, serve_source, served_config},
     served_report::ServedReport,
@@ -56,9 +61,9 @@ pub(super) struct Draft {
     /// The JSON Pointer to the records in the answer, such as /data/results
     #[arg(long, value_name = "POINTER", requires = "url", conflicts_with_all = ["file", "connection", "document"])]
     records: Option<String>,
-    /// The sheet of a workbook, instead of the first with cells
-    #[arg(long, value_name = "NAME", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
-    sheet: Option<String>,
+    /// A sheet of a workbook, instead of all with a header; given again, further ones
+    #[arg(long = "sheet", value_name = "NAME", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
+    sheets: Vec<String>,
     /// The row of the header, counted from 1, where titles or notes stand above it
     #[arg(long, value_name = "ROW", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     header_row: Option<u32>,
@@ -94,17 +99,31 @@ impl Draft {
         if let Some(name) = &self.name {
             source = DataSource::new(name, source.adapter, source.settings);
         }
-        let drafted = block_on(async {
+        let writes = block_on(async {
             let started = start::briefly(config, None).await?;
-            let (gateway, source) = (&started.gateway, &source);
-            let drafted = look(gateway, source).await;
-            drafted.map_err(|failure| explained(failure, gateway, source))
+            let gateway = &started.gateway;
+            let sheets = workbook::sheets(gateway, &source, &self.sheets);
+            let sheets = sheets
+                .await
+                .map_err(|failure| explained(failure, gateway, &source))?;
+            let (source, left_out) = match sheets.several(source) {
+                Ok(request) => {
+                    let title = request.title.clone();
+                    let drafted = draft_all(gateway, request).await;
+                    let drafted = drafted.map_err(|failure| database_failure(failure, &title))?;
+                    return Ok::<_, Failure>(database::print_database(&drafted));
+                }
+                Err(one) => one,
+            };
+            let drafted = look(gateway, &source).await;
+            let drafted = drafted.map_err(|failure| explained(failure, gateway, &source))?;
+            print!("{}", drafted.contract);
+            for note in drafted.notes.iter().chain(&left_out) {
+                eprintln!("note: {note}");
+            }
+            Ok(drafted.writes)
         })??;
-        print!("{}", drafted.contract);
-        for note in &drafted.notes {
-            eprintln!("note: {note}");
-        }
-        say_next(connection.as_ref(), drafted.writes);
+        say_next(connection.as_ref(), writes);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -140,9 +159,6 @@ impl Draft {
         let (write, grant) = connection.may_write();
         let config = config_of(&connection.name, file, write, grant, &self.settings)?;
         let mut source = file_source(file, &connection.name)?;
-        if let Some(sheet) = &self.sheet {
-            source.settings["sheet"] = json!(sheet);
-        }
         if let Some(row) = self.header_row {
             source.settings["header_row"] = json!(row);
         }

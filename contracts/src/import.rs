@@ -208,6 +208,7 @@ fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
             misfits: Misfits::Refuse,
             null_words: Vec::new(),
             left_out: Vec::new(),
+            parts: Vec::new(),
             notes: Vec::new(),
         }
     };

@@ -41,6 +41,21 @@ pub struct Shape {
     /// contract records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The tables of a source that has several and of which the settings name none. Only a description has them: no
+    /// contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<SourcePart>,
+}
+
+/// A table of a source that has several, such as a sheet of a workbook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourcePart {
+    /// Its name in the source.
+    pub name: String,
+    /// Why it is no table, if it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// What becomes of a cell that is no value of its column, in a source that holds text.

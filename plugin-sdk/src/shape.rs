@@ -37,6 +37,20 @@ pub struct Shape {
     /// contract records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The tables of a source that has several and of which the settings name none. Only a description has them: no
+    /// contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<SourcePart>,
+}
+
+/// A table of a source that has several, such as a sheet of a workbook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SourcePart {
+    /// Its name in the source.
+    pub name: String,
+    /// Why it is no table, if it is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// A column.
@@ -359,6 +373,7 @@ mod tests {
             null_words,
             left_out,
             notes,
+            parts,
         } = shape;
         let Capabilities {
             read,
@@ -403,6 +418,7 @@ mod tests {
                 && timezone.is_some()
                 && !left_out.is_empty()
                 && !notes.is_empty()
+                && parts.len() == 2
         );
         assert!(misfits == Misfits::Empty && !null_words.is_empty());
         assert!(read && guarded_write && open_world && read_only.is_some() && *required);

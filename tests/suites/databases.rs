@@ -374,6 +374,74 @@ async fn sheets_of_a_workbook_are_served_at_once() {
     assert_eq!(tariff["structuredContent"]["price"], 3.5, "{tariff}");
 }
 
+/// Without a word about sheets, each that has a table is served, and the others are left out by name and reason.
+#[tokio::test]
+async fn every_sheet_with_a_table_is_served_and_drafted() {
+    let workbook = include_bytes!("../fixtures/many-sheets.xlsx");
+    let house = House::new().sheets().file("data/shop.xlsx", workbook);
+    let gateway = serve(&house, &["data/shop.xlsx"]);
+    gateway.wait_for_log("Claude Code");
+    let log = gateway.log();
+    for line in [
+        "shop: 3 of 8 sheets served by 9 tools, which read alone.",
+        "  Orders: 3 columns, key 'id'; get_order, list_orders, summarize_orders",
+        "    The column \"price\" is read as numbers with their unit, `# €`.",
+        "Left out; `--sheet` names those that are to be served:",
+        "  Cover: its first row has one cell, which is a title rather than a header.",
+        "  Empty: it has no cells.",
+        "  Headings: it has no rows below its header.",
+        "  Salaries: it is hidden.",
+        "  Chart: it has no cells of its own, such as a chart.",
+    ] {
+        assert!(log.lines().any(|known| known == line), "{line}\n{log}");
+    }
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    let mut names: Vec<&str> = tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "no name twice");
+    let order = client.call("get_order", json!({ "id": 1 })).await;
+    assert_eq!(order["structuredContent"]["price"], 12.9, "{order}");
+    drop(gateway);
+
+    let plugins = house.plugins().display().to_string();
+    let fixed = [
+        "draft",
+        "data/shop.xlsx",
+        "--plugins",
+        &plugins,
+        "--state",
+        "state",
+    ];
+    let (code, contract, notes) = house.run(&fixed);
+    assert_eq!(code, 0, "{notes}");
+    assert_eq!(
+        contract.matches("    adapter: sheet\n").count(),
+        3,
+        "{contract}"
+    );
+    assert!(
+        notes.contains("left out: Salaries: it is hidden.\n"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("note: no tool writes: XLSX files are read-only."),
+        "{notes}"
+    );
+    house.write("contracts/shop.yaml", &contract);
+    let (code, _, refused) = house.run(&["compile", "contracts/shop.yaml", "--plugins", &plugins]);
+    assert_eq!(code, 0, "{refused}");
+    // A sheet that is named is drafted alone, whatever it is.
+    let (code, contract, notes) = house.run(&[&fixed[..], &["--sheet", "Salaries"]].concat());
+    assert_eq!(code, 0, "{notes}");
+    assert!(contract.contains("sheet: Salaries"), "{contract}");
+}
+
 /// A web service is served by its URL, with the records where `--records` says.
 #[tokio::test]
 async fn a_web_service_is_served_at_once() {

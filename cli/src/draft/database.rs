@@ -155,6 +155,7 @@ impl Draft {
             references: find_references(&started.connections, connection).await,
             changes: false,
             read_only: None,
+            left_out: Vec::new(),
         };
         let drafted = draft_all(&started.gateway, request).await;
         drafted.map_err(|failure| database_failure(failure, title))
@@ -208,7 +209,7 @@ fn is_among(table: &str, known: &[String]) -> bool {
 }
 
 /// Prints the contract of a whole database and its notes. Returns whether it writes.
-fn print_database(drafted: &DraftedDatabase) -> bool {
+pub(super) fn print_database(drafted: &DraftedDatabase) -> bool {
     print!("{}", drafted.contract);
     for table in &drafted.tables {
         for note in table.notes.iter().filter(|note| !is_known(note)) {
@@ -237,8 +238,14 @@ fn print_database(drafted: &DraftedDatabase) -> bool {
             "note: no lookup, since there is no key: {keyless}. If a column tells records apart, say `key: [column]`."
         );
     }
-    if !drafted.writes {
-        eprintln!("note: no tool writes, since neither the connection nor its grant says so.");
+    let mut shapes = drafted.shapes.values();
+    let why = shapes.find_map(|shape| shape.capabilities.read_only.as_deref());
+    match (drafted.writes, why) {
+        (true, _) => {}
+        (false, Some(why)) => eprintln!("note: no tool writes: {why}."),
+        (false, None) => {
+            eprintln!("note: no tool writes, since neither the connection nor its grant says so.")
+        }
     }
     drafted.writes
 }

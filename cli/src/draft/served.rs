@@ -20,7 +20,7 @@ use weir_plugin_host::Grant;
 use super::{
     CONNECTION, checked, connection_config, explained, file_source, folder_of,
     served_report::{ServedReport, database_report, sheet_report},
-    state_folder,
+    state_folder, workbook,
 };
 use crate::{Failure, Settings};
 
@@ -51,7 +51,7 @@ pub(crate) struct ServedPart {
         conflicts_with_all = ["sheets", "header_row", "records"]
     )]
     pub(crate) tables: Vec<String>,
-    /// A sheet of a workbook, instead of the first with cells; given again, further ones
+    /// A sheet of a workbook, instead of all with a header; given again, further ones
     #[arg(
         long = "sheet",
         value_name = "NAME",
@@ -245,18 +245,24 @@ pub(crate) async fn serve_source(
             };
             serve_many(started, request).await
         }
-        NamedSource::Sheet if part.sheets.len() > 1 => {
-            let title = part.title(file_source(word, CONNECTION)?.title);
-            let sheets = part.sheets.iter().map(|sheet| {
-                let settings = part.sheet_source(word, Some(sheet))?.settings;
-                Ok(DataSource::new(sheet, "sheet", settings))
-            });
-            let sheets: Vec<DataSource> = sheets.collect::<Result<_, Failure>>()?;
-            serve_many(started, part.request(title, sheets)).await
-        }
         NamedSource::Sheet => {
-            let source = part.sheet_source(word, part.sheets.first())?;
-            serve_one(started, &source, &shown, part.write).await
+            let source = part.sheet_source(word)?;
+            let gateway = &started.gateway;
+            let sheets = workbook::sheets(gateway, &source, &part.sheets).await;
+            let sheets = sheets.map_err(|failure| explained(failure, gateway, &source))?;
+            match sheets.several(source) {
+                Ok(sheets) => {
+                    let request = DatabaseRequest {
+                        left_out: sheets.left_out,
+                        ..part.request(sheets.title, sheets.sources)
+                    };
+                    serve_many(started, request).await
+                }
+                Err((source, left_out)) => {
+                    let report = serve_one(started, &source, &shown, part.write).await?;
+                    Ok(report.with_notes(left_out))
+                }
+            }
         }
         NamedSource::Service(url) => {
             let mut source = service_source(&url, CONNECTION, url.path(), part.records.as_deref());
@@ -306,20 +312,14 @@ impl ServedPart {
             references: Vec::new(),
             changes: self.write,
             read_only: (!self.write).then_some(NOT_WRITTEN),
+            left_out: Vec::new(),
         }
     }
 
-    fn title(&self, own: String) -> String {
-        self.name.clone().unwrap_or(own)
-    }
-
-    fn sheet_source(&self, file: &Path, sheet: Option<&String>) -> Result<DataSource, Failure> {
+    fn sheet_source(&self, file: &Path) -> Result<DataSource, Failure> {
         let mut source = file_source(file, CONNECTION)?;
         if let Some(name) = &self.name {
             source = DataSource::new(name, source.adapter, source.settings);
-        }
-        if let Some(sheet) = sheet {
-            source.settings["sheet"] = json!(sheet);
         }
         if let Some(row) = self.header_row {
             source.settings["header_row"] = json!(row);

@@ -18,6 +18,13 @@ pub(crate) struct ServedReport {
 }
 
 impl ServedReport {
+    /// Adds what is to be said of the source as a whole.
+    pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.lines
+            .extend(notes.iter().map(|note| format!("  {note}")));
+        self
+    }
+
     /// Writes each line to the log, for a process whose screen is a client's.
     pub(crate) fn log(&self) {
         for line in &self.lines {
@@ -44,8 +51,12 @@ pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedR
         false => "which read alone",
     };
     let all = tables.len() + left_out.len();
+    let (what, flag) = match drafted.is_workbook {
+        true => ("sheets", "--sheet"),
+        false => ("tables and views", "--tables"),
+    };
     let mut lines = vec![format!(
-        "{title}: {} of {all} tables and views served by {tools} tools, {access}.",
+        "{title}: {} of {all} {what} served by {tools} tools, {access}.",
         tables.len()
     )];
     for table in tables.iter().take(TABLES_MAX) {
@@ -63,7 +74,9 @@ pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedR
         lines.push(format!("  and {} more", tables.len() - TABLES_MAX));
     }
     if !left_out.is_empty() {
-        lines.push("Left out; `--tables` names those that are to be served:".to_owned());
+        lines.push(format!(
+            "Left out; `{flag}` names those that are to be served:"
+        ));
     }
     for table in left_out.iter().take(TABLES_MAX) {
         let why = table.why.trim_end_matches('.');

@@ -80,6 +80,7 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
         .iter_mut()
         .for_each(|field| field.readings.clear());
     shape.left_out.clear();
+    shape.parts.clear();
     shape.notes.clear();
     if entry.timezone.is_some() {
         shape.timezone = entry.timezone.clone();

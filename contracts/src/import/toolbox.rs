@@ -360,6 +360,7 @@ fn shape(tool: &ToolboxTool) -> Shape {
         misfits: Misfits::Refuse,
         null_words: Vec::new(),
         left_out: Vec::new(),
+        parts: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -26,7 +26,11 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
     if survey.names.is_empty() {
         return Err(Error::invalid("The file is empty: it has no header row."));
     }
-    Ok(survey.shape(settings))
+    let mut shape = survey.shape(settings);
+    if matches!(settings.format, Format::Workbook(_)) && settings.sheet.is_none() {
+        shape.parts = workbook::parts(settings, &info)?;
+    }
+    Ok(shape)
 }
 
 /// The observations so far.

@@ -10,6 +10,7 @@ use calamine::{
 };
 use weir_plugin_sdk::Error;
 use weir_plugin_sdk::files::Info;
+use weir_plugin_sdk::shape::SourcePart;
 use weir_plugin_sdk::value::is_date;
 
 use crate::header::{COLUMNS_MAX, names};
@@ -27,8 +28,10 @@ pub(crate) const MIDNIGHT: &str = " 00:00:00";
 /// The bound on a workbook's file: unpacked it takes several times its size, and an instance has 64 MB.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 const CELLS_MAX: usize = 1_000_000;
+/// Sheets of one workbook that are looked at.
+const SHEETS_MAX: usize = 100;
 
-pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
+fn read_bytes(settings: &Settings, info: &Info) -> Result<Vec<u8>, Error> {
     if info.size > FILE_BYTES_MAX {
         let mib = FILE_BYTES_MAX >> 20;
         return Err(Error::unsupported(format!(
@@ -41,17 +44,18 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         bytes.extend_from_slice(piece);
         Ok(Flow::Continue)
     })?;
+    Ok(bytes)
+}
+
+pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
+    let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
     let (range, notes) = match settings.format {
         Format::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             choose_sheet(&sheets, settings, |name| {
-                let mut range = workbook
-                    .worksheet_range(name)
-                    .map_err(|error| broken("sheet", &error))?;
-                error_cells::clear(&bytes, name, &mut range)?;
-                Ok(range)
+                ods_cells(&mut workbook, &bytes, name)
             })?
         }
         _ => {
@@ -63,6 +67,67 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
     let mut table = table(settings, &range)?;
     table.notes = notes;
     Ok(table)
+}
+
+/// Returns the sheets of a workbook, each that is no table with the reason. None for a workbook of one.
+pub(crate) fn parts(settings: &Settings, info: &Info) -> Result<Vec<SourcePart>, Error> {
+    let bytes = read_bytes(settings, info)?;
+    let file = Cursor::new(&bytes[..]);
+    Ok(match settings.format {
+        Format::Workbook("ODS") => {
+            let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
+            let sheets = workbook.sheets_metadata().to_vec();
+            judge_sheets(&sheets, settings, |name| {
+                ods_cells(&mut workbook, &bytes, name)
+            })
+        }
+        _ => {
+            let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
+            let sheets = workbook.sheets_metadata().to_vec();
+            judge_sheets(&sheets, settings, |name| cells(&mut workbook, name))
+        }
+    })
+}
+
+fn judge_sheets(
+    sheets: &[Sheet],
+    settings: &Settings,
+    mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
+) -> Vec<SourcePart> {
+    if sheets.len() < 2 {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    for (at, sheet) in sheets.iter().enumerate() {
+        let left_out = match (sheet.typ == SheetType::WorkSheet, sheet.visible) {
+            _ if at >= SHEETS_MAX => Some(format!("{SHEETS_MAX} sheets are looked at")),
+            (false, _) => Some("it has no cells of its own, such as a chart".to_owned()),
+            (true, SheetVisible::Visible) => why_no_table(settings, read(&sheet.name)),
+            (true, _) => Some("it is hidden".to_owned()),
+        };
+        parts.push(SourcePart {
+            name: sheet.name.clone(),
+            left_out,
+        });
+    }
+    parts
+}
+
+/// Returns why a sheet is no table, if it is none: a cover has a title, and no header of several columns.
+fn why_no_table(settings: &Settings, range: Result<Range<Data>, Error>) -> Option<String> {
+    let range = match range {
+        Ok(range) if range.is_empty() => return Some("it has no cells".to_owned()),
+        Ok(range) => range,
+        Err(error) => return Some(error.message),
+    };
+    match table(settings, &range) {
+        Ok(table) if table.given_names < 2 => {
+            Some("its first row has one cell, which is a title rather than a header".to_owned())
+        }
+        Ok(table) if table.len() == 0 => Some("it has no rows below its header".to_owned()),
+        Ok(_) => None,
+        Err(error) => Some(error.message),
+    }
 }
 
 /// Says which other sheets there are, where the settings name none.
@@ -120,6 +185,18 @@ fn choose_sheet(
 /// Returns `true` for a sheet of cells that people see.
 fn is_table(sheet: &Sheet) -> bool {
     sheet.visible == SheetVisible::Visible && sheet.typ == SheetType::WorkSheet
+}
+
+fn ods_cells(
+    workbook: &mut Ods<Cursor<&[u8]>>,
+    bytes: &[u8],
+    name: &str,
+) -> Result<Range<Data>, Error> {
+    let mut range = workbook
+        .worksheet_range(name)
+        .map_err(|error| broken("sheet", &error))?;
+    error_cells::clear(bytes, name, &mut range)?;
+    Ok(range)
 }
 
 /// Returns the cells of a sheet. They are counted as they come: one stray cell in the last row makes a range larger than

@@ -49,6 +49,16 @@ pub struct DatabaseRequest {
     pub changes: bool,
     /// Why nothing may be written, beside what the configuration says.
     pub read_only: Option<&'static str>,
+    /// What is known to be no table.
+    pub left_out: Vec<LeftOutTable>,
+}
+
+/// The sheets of a workbook.
+#[derive(Default)]
+pub struct WorkbookSheets {
+    /// Those with a table; the title of each is its name.
+    pub tables: Vec<DataSource>,
+    pub left_out: Vec<LeftOutTable>,
 }
 
 /// A contract, and the shapes it was made of.
@@ -57,6 +67,8 @@ pub struct DraftedDatabase {
     pub writes: bool,
     pub tables: Vec<TableDraft>,
     pub left_out: Vec<LeftOutTable>,
+    /// Whether these are sheets.
+    pub is_workbook: bool,
     /// By collection.
     pub shapes: BTreeMap<String, Shape>,
 }
@@ -85,6 +97,30 @@ pub async fn find_tables(
         DataSource::new(table, "sql", json!({ "connection": name, "table": table }))
     };
     Ok(tables.map(source).collect())
+}
+
+/// Returns the sheets of a workbook. A workbook of one sheet and a file that is no workbook have none.
+pub async fn find_sheets(
+    gateway: &Serving,
+    source: &DataSource,
+) -> Result<WorkbookSheets, SourceFailure> {
+    let shape = read_shape(gateway, source).await?;
+    let mut sheets = WorkbookSheets::default();
+    for part in shape.parts {
+        match part.left_out {
+            Some(why) => sheets.left_out.push(LeftOutTable {
+                table: part.name,
+                why,
+            }),
+            None => {
+                let mut settings = source.settings.clone();
+                settings["sheet"] = json!(part.name);
+                let table = DataSource::new(&part.name, source.adapter, settings);
+                sheets.tables.push(table);
+            }
+        }
+    }
+    Ok(sheets)
 }
 
 /// Returns the names of the tables and views that a connection may read.
@@ -156,7 +192,7 @@ pub async fn draft_all(
     request: DatabaseRequest,
 ) -> Result<DraftedDatabase, SourceFailure> {
     let mut looked_at = Vec::new();
-    let mut left_out = Vec::new();
+    let mut left_out = request.left_out;
     for source in request.sources {
         let why = match looked_at.len() < TOOLS_MAX {
             true => match look_at(gateway, &source, request.read_only).await {
@@ -212,6 +248,9 @@ fn with_shapes(
     looked_at: Vec<(DataSource, TableLook)>,
 ) -> DraftedDatabase {
     left_out.extend(drafted.left_out);
+    let is_workbook = looked_at
+        .iter()
+        .any(|(source, _)| source.adapter == "sheet");
     let mut by_table: BTreeMap<String, Shape> = looked_at
         .into_iter()
         .map(|(source, found)| (source.title, found.shape))
@@ -226,6 +265,7 @@ fn with_shapes(
         writes: drafted.writes,
         tables: drafted.tables,
         left_out,
+        is_workbook,
     }
 }
 
