@@ -182,6 +182,7 @@ impl<'a> Drafter<'a> {
                 )
             })
         }));
+        notes.extend(parameters::note_order(input));
         let (noun, names) = (words::Noun::of(input.title), field_names(shape));
         Self {
             input,

@@ -180,6 +180,18 @@ async fn a_query_in_a_file_is_drafted_and_served() {
         ] {
             assert!(contract.contains(line), "{line}{contract}");
         }
+        assert!(!said.contains("ORDER BY"), "{said}");
+        let ordered = QUERY.replace("LIMIT", "ORDER BY total DESC LIMIT");
+        shop.house.write("ordered.sql", ordered);
+        let words = ["draft", "--connection", "shop", "--query", "ordered.sql"];
+        let (code, _, said) = shop.house.run(&words);
+        assert!(
+            code == 0
+                && said.contains(
+                    "note: The ORDER BY of the query decides which records its LIMIT takes"
+                ),
+            "{said}"
+        );
         shop.house.write("contracts/debts.yaml", &contract);
         let gateway = shop.house.serve();
         let client = Modern::new(gateway.url());

@@ -3,6 +3,7 @@
 use std::{collections::HashSet, fmt::Write as _};
 
 use serde_json::{Map, Value, json};
+use weir_statements::SqlSyntax;
 
 use super::{
     Input, said, words,
@@ -28,6 +29,24 @@ pub(super) fn settings(input: &Input<'_>) -> String {
         };
     }
     text
+}
+
+/// Says that a query's own order is not that of the answers, if it has one.
+pub(super) fn note_order(input: &Input<'_>) -> Option<String> {
+    let query = input.settings.get("query").and_then(Value::as_str)?;
+    let tokens = weir_statements::tokens(query, SqlSyntax::Sqlite).ok()?;
+    let code: Vec<_> = tokens.iter().filter(|token| token.is_code()).collect();
+    let mut depth = 0_usize;
+    let is_ordered = code.windows(2).any(|pair| {
+        depth += usize::from(pair[0].is_symbol("("));
+        depth = depth.saturating_sub(usize::from(pair[0].is_symbol(")")));
+        depth == 0 && pair[0].is_word("ORDER") && pair[1].is_word("BY")
+    });
+    is_ordered.then(|| {
+        "The ORDER BY of the query decides which records its LIMIT takes, and not their order in an answer: say that as `order:` of the list, \
+         such as `order: [-total]`."
+            .to_owned()
+    })
 }
 
 /// Writes a text of several lines as YAML, with the lines that it has where YAML reads it back as it is.
