@@ -1,4 +1,4 @@
-//! Questions over public data, each answered by one call, and the same from a sheet, SQLite and PostgreSQL. What is right is
+//! Questions over public data, each answered by one call, and the same from a sheet, SQLite, PostgreSQL and MariaDB. What is right is
 //! computed by a statement of SQLite. The questions are rows of `tests/fixtures/answers/questions.jsonl`.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs};
@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write as _, fs};
 use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, place};
+use weir_tests::{Gateway, House, MariadbServer, Modern, Postgres, place};
 
 #[derive(Deserialize)]
 struct DataSet {
@@ -240,7 +240,13 @@ async fn questions_are_answered_by_one_call_and_alike_by_every_source() {
         "[connections.data]\nkind = \"postgresql\"\nurl = \"{}\"\n[plugins.sql.grants]\ndata = \"read\"",
         cluster.url()
     ));
-    for house in [&sqlite, &postgresql] {
+    let server = MariadbServer::shared();
+    let url = server.database();
+    server.script(&url, &format!("BEGIN;{script}COMMIT;"));
+    let mariadb = House::new().config(&format!(
+        "[connections.data]\nkind = \"mysql\"\nurl = \"{url}\"\n[plugins.sql.grants]\ndata = \"read\""
+    ));
+    for house in [&sqlite, &postgresql, &mariadb] {
         fixtures.write_contracts(house, |name| {
             ("sql", format!("{{ connection: data, table: {name} }}"))
         });
@@ -249,6 +255,7 @@ async fn questions_are_answered_by_one_call_and_alike_by_every_source() {
         ("sheet", sheet),
         ("sqlite", sqlite),
         ("postgresql", postgresql),
+        ("mariadb", mariadb),
     ];
     let served: Vec<(&str, Modern, Gateway)> = houses
         .iter()
