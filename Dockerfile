@@ -8,15 +8,17 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     && mkdir /package && tar --extract --gzip --strip-components=1 --directory=/package --file dist/weir-*.tar.gz
 
 FROM debian:bookworm-slim
-# For connections to https services.
-RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --user-group --home-dir /var/lib/weir --shell /usr/sbin/nologin weir \
+# Nothing of this stage needs a network. The user is a number too, since Kubernetes checks by the number that it is not root.
+RUN groupadd --gid 10001 weir \
+    && useradd --system --uid 10001 --gid weir --home-dir /var/lib/weir --shell /usr/sbin/nologin weir \
     && install --directory --owner=weir --group=weir --mode=0700 /var/lib/weir /var/lib/weir/data /var/lib/weir/plugins \
     && install --directory /etc/weir/contracts
+# For connections to https services.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /package/weir /usr/local/bin/weir
 COPY --from=build /package/weir.toml /etc/weir/weir.toml
 COPY --from=build /package/LICENSE /usr/share/doc/weir/LICENSE
-USER weir
+USER 10001:10001
 WORKDIR /var/lib/weir
 ENV WEIR_CONFIG=/etc/weir/weir.toml WEIR_LISTEN=0.0.0.0:8484 WEIR_LOG_FORMAT=json
 # State, plugins and data; contracts are mounted at /etc/weir/contracts.

@@ -26,6 +26,7 @@ mod gate;
 mod hosts;
 mod identical;
 mod identity;
+mod image;
 mod import;
 mod imported;
 mod install;

@@ -13,6 +13,7 @@ use std::{
 
 use crate::{
     debian::{self, succeeds},
+    image,
     step::Failure,
     workshop::{Workshop, read, write},
 };
@@ -39,7 +40,7 @@ const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, a registry, OpenSSL, a browser, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, a registry, OpenSSL, a browser, podman, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database =
@@ -56,6 +57,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
         let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
+        let image = scope.spawn(|| image::prepare(workshop));
         let node = scope.spawn(|| node_clients(workshop));
         let environments: Vec<_> = PYTHON_ENVIRONMENTS
             .iter()
@@ -68,6 +70,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             join(registry),
             join(certificates),
             join(browser),
+            join(image),
             join(node),
         ];
         results.extend(environments.into_iter().map(join));

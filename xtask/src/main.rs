@@ -15,6 +15,7 @@ mod debian;
 mod demo;
 mod dist;
 mod fuzz;
+mod image;
 mod package;
 mod plugins;
 mod step;
