@@ -3,7 +3,8 @@ export const plan = JSON.parse(process.argv[2]);
 
 export async function connect(client, Http, Stdio) {
   const [command, ...args] = plan.command ?? [];
-  const transport = plan.url ? new Http(new URL(plan.url), { requestInit: { headers: plan.headers } }) : new Stdio({ command, args, env: { ...process.env } });
+  const headers = plan.key ? { Authorization: `Bearer ${plan.key}` } : plan.headers;
+  const transport = plan.url ? new Http(new URL(plan.url), { requestInit: { headers } }) : new Stdio({ command, args, env: { ...process.env } });
   await client.connect(transport);
   return transport;
 }

@@ -5,10 +5,12 @@
 
 pub mod admin;
 pub mod client;
+pub mod cluster;
 pub mod foreign;
 pub mod gateway;
 #[path = "../../gateway/connections/tests/mariadb/mod.rs"]
 pub mod mariadb;
+pub mod network;
 pub mod place;
 pub mod postgres;
 pub mod prometheus;
@@ -22,6 +24,7 @@ pub mod web;
 
 pub use admin::Admin;
 pub use client::{Answer, Events, Legacy, Modern, http};
+pub use cluster::Cluster;
 pub use gateway::{Gateway, House};
 pub use mariadb::MariadbServer;
 pub use postgres::Postgres;

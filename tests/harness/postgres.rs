@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -10,11 +11,17 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::upstream::{free_port, wait_for_port};
+use crate::{
+    network::TestNetwork,
+    upstream::{free_port, wait_for_address},
+};
 
 pub struct Postgres {
     folder: TempDir,
+    host: String,
     port: u16,
+    /// The namespace of the machine that it runs on, if it is another one than this.
+    machine: Option<String>,
     server: Option<Child>,
 }
 
@@ -53,19 +60,37 @@ impl Postgres {
         );
         Self {
             folder,
+            host: "127.0.0.1".to_owned(),
             port: free_port(),
+            machine: None,
             server: None,
         }
     }
 
+    /// Says that the cluster, which does not run yet, runs on a machine of a network and serves all that are there.
+    pub fn move_to(&mut self, network: &TestNetwork, machine: &str) {
+        let rules = self.folder.path().join("data/pg_hba.conf");
+        let mut rules = fs::OpenOptions::new()
+            .append(true)
+            .open(rules)
+            .expect("initdb wrote the rules");
+        writeln!(rules, "host all all {} trust", network.range()).expect("rules can be added");
+        self.host = network.address(machine);
+        self.port = 5432;
+        self.machine = Some(network.namespace(machine));
+    }
+
     pub fn run(&mut self) {
-        let mut postgres = as_database_user(&program("postgres"));
+        let mut postgres = match &self.machine {
+            Some(machine) => on_machine(machine, &program("postgres")),
+            None => as_database_user(&program("postgres")),
+        };
         postgres
             .arg("-D")
             .arg(self.folder.path().join("data"))
             .arg("-k")
             .arg(self.folder.path());
-        postgres.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
+        postgres.args(["-h", &self.host, "-p", &self.port.to_string()]);
         postgres.args(["-c", "fsync=off", "-c", "log_min_messages=fatal"]);
         let log = fs::File::create(self.folder.path().join("server.log"))
             .expect("a file in the temporary folder");
@@ -76,7 +101,7 @@ impl Postgres {
                 .spawn()
                 .expect("postgres starts"),
         );
-        wait_for_port(self.port, "postgres");
+        wait_for_address(&self.host, self.port, "postgres");
         // The server listens before it lets anyone in.
         let started = Instant::now();
         while let Err(error) = self.try_sql("SELECT 1") {
@@ -101,8 +126,20 @@ impl Postgres {
         }
     }
 
+    /// Sends a signal to the server and to each process that serves a connection, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let server = self.server.as_ref().expect("the server runs").id();
+        let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
+        let children = children.expect("the server runs");
+        let sent = Command::new("kill")
+            .args([&format!("-{name}"), &server.to_string()])
+            .args(children.split_whitespace())
+            .status();
+        assert!(sent.expect("kill runs").success());
+    }
+
     pub fn url(&self) -> String {
-        format!("postgres://weir@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://weir@{}:{}/postgres", self.host, self.port)
     }
 
     /// Runs statements with `psql`.
@@ -159,6 +196,21 @@ fn as_database_user(program: &Path) -> Command {
         command.uid(user).gid(group);
     }
     command
+        .current_dir("/")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a program as that user in a network namespace, which root alone may enter.
+fn on_machine(namespace: &str, program: &Path) -> Command {
+    let (user, group) = unprivileged().expect("networks of tests need root");
+    let mut command = Command::new("ip");
+    command
+        .args(["netns", "exec", namespace, "setpriv", "--clear-groups"])
+        .arg(format!("--reuid={user}"))
+        .arg(format!("--regid={group}"))
+        .arg(program)
         .current_dir("/")
         .env("LC_ALL", "C")
         .stdin(Stdio::null());

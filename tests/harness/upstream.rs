@@ -199,12 +199,20 @@ pub fn wait_for_port(port: u16, what: &str) {
     wait_for_port_within(Duration::from_secs(60), port, what);
 }
 
+pub fn wait_for_address(host: &str, port: u16, what: &str) {
+    wait_within(Duration::from_secs(60), host, port, what);
+}
+
 fn wait_for_port_within(limit: Duration, port: u16, what: &str) {
+    wait_within(limit, "127.0.0.1", port, what);
+}
+
+fn wait_within(limit: Duration, host: &str, port: u16, what: &str) {
     let started = Instant::now();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+    while std::net::TcpStream::connect((host, port)).is_err() {
         assert!(
             started.elapsed() < limit,
-            "{what} does not listen on port {port}"
+            "{what} does not listen on {host}:{port}"
         );
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -11,6 +11,7 @@ mod bound;
 mod built_in;
 mod calls;
 mod clients;
+mod cluster;
 mod code;
 mod commands;
 mod conformance;

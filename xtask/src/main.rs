@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | console | plugins | package | instructions | bench | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | console | plugins | package | instructions | bench | cluster | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![expect(
@@ -37,6 +37,7 @@ Usage: cargo xtask COMMAND
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
   bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
+  cluster           three gateways behind HAProxy, each on a machine of its own, which are network namespaces: needs root
   beginner [LANGUAGE…]
                     the first plugin of an author, from empty caches, timed step by step: rust, js, python, c
   figures           sizes, names and words of the code, which may only fall (tests/tidy/figures.txt); WEIR_BLESS=1
@@ -78,6 +79,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["bench", "--", options @ ..] | ["bench", options @ ..] => {
             bench::run(&Workshop::open()?, options)
         }
+        ["cluster"] => test::cluster(&Workshop::open()?),
         ["beginner", languages @ ..] => beginner::run(&Workshop::open()?, languages),
         ["figures"] => test::figures(&Workshop::open()?),
         ["fuzz", words @ ..] => fuzz::run(&Workshop::open()?, words),

@@ -98,6 +98,27 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     result
 }
 
+/// Tests a fleet alone.
+pub(crate) fn cluster(workshop: &Workshop) -> Result<(), Failure> {
+    let steps = &workshop.steps;
+    clients::prepare(workshop)?;
+    console::check(workshop)?;
+    plugins::run(workshop, false)?;
+    steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
+    plugins::link(workshop, plugins::WORKSPACE)?;
+    let suite = [
+        "test",
+        "--workspace",
+        "--locked",
+        "--test",
+        "suites",
+        "cluster::",
+    ];
+    let result = steps.tests("cluster", &mut workshop.cargo(&suite));
+    steps.summary();
+    result
+}
+
 /// Runs the last stage alone.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop
