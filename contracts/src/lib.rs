@@ -8,7 +8,7 @@
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
 //! of an HTTP API, and [`import`] makes a contract of such a document. [`search`] finds the tools that a question is about,
-//! and [`vocabulary`] what a file may say.
+//! and [`vocabulary`] what a file may say. [`shim`] converts calls between two versions.
 
 pub mod artifact;
 pub mod code;
@@ -32,6 +32,7 @@ pub mod problem;
 pub mod search;
 pub mod secret;
 pub mod shape;
+pub mod shim;
 pub mod upstream;
 pub mod uri;
 pub mod values;

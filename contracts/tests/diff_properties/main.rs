@@ -5,6 +5,7 @@
 
 mod corners;
 mod schemas;
+mod shims;
 mod tape;
 mod values;
 
@@ -68,6 +69,63 @@ proptest! {
         };
         check_judgement(&mut tape, &old, &new)?;
     }
+
+    #[test]
+    fn shimmed_calls(tape in tape::tapes()) {
+        let mut tape = Tape::new(&tape);
+        for _ in 0..3 {
+            let pair = shims::pair(&mut tape);
+            if pair.converts() && pair.fits() {
+                check_shim(&mut tape, &pair)?;
+            }
+        }
+    }
+}
+
+/// Checks that valid arguments of the old version become valid ones of the new version, and results the reverse.
+fn check_shim(tape: &mut Tape<'_>, pair: &shims::Pair) -> Result<(), TestCaseError> {
+    let (old, new) = (&pair.old, &pair.new);
+    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else {
+        return Ok(());
+    };
+    let Some(tool) = pair.shim.tools.get("t") else {
+        return Ok(());
+    };
+    let (up, down) = tool.conversions().expect("it fits");
+    for value in values::near(tape, old, new)
+        .iter()
+        .filter(|it| it.is_object())
+    {
+        if valid_old.is_valid(value) {
+            let mut changed = value.clone();
+            up.up(&mut changed);
+            let is_valid = valid_new.is_valid(&changed);
+            prop_assert!(
+                is_valid,
+                "{} → {}\n{}\n{}\n{:?}",
+                value,
+                changed,
+                old,
+                new,
+                tool
+            );
+        }
+        if valid_new.is_valid(value) {
+            let mut changed = value.clone();
+            down.down(&mut changed);
+            let is_valid = valid_old.is_valid(&changed);
+            prop_assert!(
+                is_valid,
+                "{} ← {}\n{}\n{}\n{:?}",
+                changed,
+                value,
+                old,
+                new,
+                tool
+            );
+        }
+    }
+    Ok(())
 }
 
 fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {

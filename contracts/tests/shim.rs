@@ -1,0 +1,181 @@
+//! Shims between two versions: what is read off their difference, what an operator writes, and what the diff says of both.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use weir_contracts::{
+    Contract, Shape, compile, form,
+    shim::{VersionShim, derive},
+};
+
+#[test]
+fn a_column_with_another_name_is_read_off_the_difference() {
+    let old = contract(|_, _| {});
+    let new = contract(|file, shape| {
+        shape["fields"][1]["key"] = "surname".into();
+        file["collections"]["people"]["columns"][1] = "surname".into();
+        file["tools"][0]["fields"][1]["name"] = "surname".into();
+    });
+    let shim = derive(&old, &new);
+    assert_eq!(shim.fits(&old, &new), Ok(()), "{shim:#?}");
+    let (up, down) = shim.tools["list"].conversions().expect("a shim");
+    let mut arguments = json!({ "id": 7, "name": "nobody" });
+    up.up(&mut arguments);
+    assert_eq!(arguments, json!({ "id": 7, "surname": "nobody" }));
+    let mut result = json!({ "records": [{ "id": 7, "surname": "Ada" }], "next": null });
+    down.down(&mut result);
+    assert_eq!(
+        result,
+        json!({ "records": [{ "id": 7, "name": "Ada" }], "next": null })
+    );
+}
+
+#[test]
+fn values_and_tools_are_read_off_the_difference() {
+    let old = contract(|file, _| {
+        choices(file, &["open_case", "closed_case"]);
+    });
+    let new = contract(|file, _| {
+        file["tools"][0]["tool"] = "list_all".into();
+        choices(file, &["open_cases", "closed_case"]);
+    });
+    let shim = derive(&old, &new);
+    assert_eq!(shim.new_name("list"), "list_all");
+    let (up, _) = shim.tools["list"].conversions().expect("a shim");
+    let mut arguments = json!({ "name": "open_case" });
+    up.up(&mut arguments);
+    assert_eq!(arguments["name"], "open_cases");
+    assert_eq!(shim.fits(&old, &new), Ok(()), "{shim:#?}");
+}
+
+/// The default of the old version is what an absent argument meant there.
+#[test]
+fn the_old_default_stays() {
+    let default = |value: i64| {
+        move |file: &mut Value, _: &mut Value| {
+            file["tools"][0]["fields"][0]["default"] = value.into();
+        }
+    };
+    let (old, new) = (contract(default(1)), contract(default(2)));
+    let shim = derive(&old, &new);
+    let (up, _) = shim.tools["list"].conversions().expect("a shim");
+    let mut arguments = json!({});
+    up.up(&mut arguments);
+    assert_eq!(arguments, json!({ "id": 1 }));
+    assert_eq!(shim.fits(&old, &new), Ok(()));
+}
+
+#[test]
+fn where_the_difference_does_not_show_a_name_an_operator_says_it() {
+    let old = contract(|_, _| {});
+    let new = contract(|file, shape| {
+        shape["fields"][1]["key"] = "xq".into();
+        file["collections"]["people"]["columns"][1] = "xq".into();
+        file["tools"][0]["fields"][1]["name"] = "zz".into();
+        file["tools"][0]["fields"][1]["column"] = "xq".into();
+        file["tools"][0]["fields"][0]["required"] = true.into();
+    });
+    let shim = derive(&old, &new);
+    assert!(shim.fits(&old, &new).is_err(), "{shim:#?}");
+    let shim = json!({ "tools": { "list": {
+        "input": [{ "rename": { "at": "/name", "to": "zz" } }, { "set": { "at": "/id", "value": 7 } }],
+        "output": [{ "rename": { "at": "/records/*/name", "to": "xq" } }],
+    } } });
+    let shim = VersionShim::read(&shim).expect("a shim");
+    assert_eq!(shim.fits(&old, &new), Ok(()));
+}
+
+#[test]
+fn a_shim_that_does_not_do_says_why() {
+    let old = contract(|_, _| {});
+    let narrower = contract(|file, _| {
+        file["tools"][0]["fields"][1]["max_length"] = 2.into();
+    });
+    let why = VersionShim::default()
+        .fits(&old, &narrower)
+        .expect_err("it breaks");
+    assert!(
+        why.contains("list") && why.contains("input-tightened"),
+        "{why}"
+    );
+    let other = contract(|file, _| {
+        file["tools"][0]["tool"] = "count_of_all".into();
+        file["tools"][0]["verb"] = "count".into();
+    });
+    let why = derive(&old, &other)
+        .fits(&old, &other)
+        .expect_err("a tool less");
+    assert!(why.contains("tool-removed"), "{why}");
+    for (steps, told) in [
+        (
+            json!([{ "rename": { "at": "/name", "to": "there_is_none" } }]),
+            "there is no 'there_is_none' in the new version",
+        ),
+        (
+            json!([{ "set": { "at": "/id", "value": "text" } }]),
+            "'id' cannot have the value \"text\"",
+        ),
+        (
+            json!([{ "value": { "at": "/id", "from": "a", "to": "b" } }]),
+            "no values are listed at its place",
+        ),
+    ] {
+        let shim = json!({ "tools": { "list": { "input": steps } } });
+        let shim = VersionShim::read(&shim).expect("a shim");
+        let why = shim.fits(&old, &old).expect_err("it cannot be made");
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn what_is_no_shim_is_refused_with_its_place() {
+    for (shim, told) in [
+        (json!(3), "the shim at /: "),
+        (json!({ "tool": {} }), "unknown field `tool`"),
+        (
+            json!({ "tools": { "list": { "input": [{ "rename": { "at": "name", "to": "x" } }] } } }),
+            "the shim of 'list': the step at 'name': it does not begin with /",
+        ),
+        (
+            json!({ "tools": { "list": { "input": [
+                { "rename": { "at": "/a", "to": "x" } }, { "rename": { "at": "/b", "to": "x" } },
+            ] } } }),
+            "the step at '/b': another step says something else",
+        ),
+    ] {
+        let why = VersionShim::read(&shim).expect_err("no shim");
+        assert!(why.contains(told), "{why}");
+    }
+    let written = json!({ "tools": { "list": { "name": "l", "input": [
+        { "set": { "at": "/a", "value": [1] } }, { "value": { "at": "/b/*", "from": "x", "to": "y" } },
+    ] } } });
+    let read = VersionShim::read(&written).expect("a shim");
+    assert_eq!(serde_json::to_value(&read).expect("plain data"), written);
+}
+
+fn choices(file: &mut Value, choices: &[&str]) {
+    let field = &mut file["tools"][0]["fields"][1];
+    field["type"] = "dropdown".into();
+    field["choices"] = json!(choices);
+}
+
+fn contract(change: impl FnOnce(&mut Value, &mut Value)) -> Contract {
+    let mut file = json!({
+        "contract": "staff",
+        "collections": { "people": {
+            "adapter": "sql", "settings": { "connection": "db", "table": "people" },
+            "columns": ["id", "name"], "key": ["id"],
+        } },
+        "tools": [{ "tool": "list", "description": "Lists them.", "verb": "list", "collection": "people", "fields": [
+            { "name": "id", "type": "number" }, { "name": "name", "type": "text" },
+        ] }],
+    });
+    let mut shape = json!({ "name": "people", "key": ["id"], "fields": [
+        { "key": "id", "type": "integer" }, { "key": "name", "type": "string" },
+    ] });
+    change(&mut file, &mut shape);
+    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let source = form::read("-", &file.to_string()).unwrap_or_else(|why| panic!("{why:#?}"));
+    compile(&source, &BTreeMap::from([("people".to_owned(), shape)]))
+        .unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
