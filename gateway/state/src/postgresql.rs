@@ -15,11 +15,18 @@ use crate::{
 };
 
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(
-    15,
-    "first",
-    include_str!("../migrations/postgresql/0015_first.sql"),
-)];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (
+        15,
+        "first",
+        include_str!("../migrations/postgresql/0015_first.sql"),
+    ),
+    (
+        16,
+        "versions",
+        include_str!("../migrations/postgresql/0016_versions.sql"),
+    ),
+];
 
 impl State {
     /// Opens the state in a database, and brings it to this version's tables. `folder` has what is this machine's own.

@@ -371,3 +371,27 @@ impl NodeRow {
         self.lease_ms.saturating_add(self.stale_ms)
     }
 }
+
+/// A version that is served beside the live one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptRow {
+    pub contract: String,
+    pub major: i64,
+    pub version: String,
+    /// JSON; null: it goes on with its own binding.
+    pub shim: Option<String>,
+    /// Null: until an operator ends it.
+    pub sunset_ms: Option<i64>,
+    pub kept_ms: i64,
+    pub kept_by: String,
+}
+
+/// The major version of a contract that an agent goes on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentPin {
+    pub agent: String,
+    pub contract: String,
+    pub major: i64,
+    pub created_ms: i64,
+    pub created_by: String,
+}

@@ -14,6 +14,7 @@ mod replies;
 pub(crate) mod secrets;
 mod sessions;
 pub(crate) mod shapes;
+mod versions;
 
 use std::path::{Path, PathBuf};
 

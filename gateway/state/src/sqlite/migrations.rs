@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 14] = [
+const MIGRATIONS: [(i64, &str, &str); 15] = [
     (
         1,
         "first",
@@ -73,6 +73,11 @@ const MIGRATIONS: [(i64, &str, &str); 14] = [
         14,
         "accounts",
         include_str!("../../migrations/sqlite/0014_accounts.sql"),
+    ),
+    (
+        16,
+        "versions",
+        include_str!("../../migrations/sqlite/0016_versions.sql"),
     ),
 ];
 

@@ -48,7 +48,7 @@ from_row!(VersionHead {
 
 /// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
 /// ends; nothing has happened where it is dropped.
-pub struct LiveChange(StateChange);
+pub struct LiveChange(pub(super) StateChange);
 
 const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
 const LIVE_OF: &str = "SELECT name, origin, owner, version, revision, artifact, source \
