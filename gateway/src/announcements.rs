@@ -162,8 +162,8 @@ impl WatchedResources {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    pub fn uris(&self) -> BTreeSet<String> {
+        self.lock().keys().map(|uri| uri.to_string()).collect()
     }
 
     /// From now on.

@@ -146,6 +146,8 @@ impl App {
             metrics,
         );
         let gateway = Arc::new(serving.with_traces(traces));
+        let notes = gateway.session_notes().take_over(&state).await;
+        notes.map_err(anyhow::Error::from)?;
         let quotas = gateway.quotas().take_over(&state).await;
         quotas.map_err(anyhow::Error::from)?;
         gateway.readiness().set_state(state.clone());
@@ -261,6 +263,8 @@ impl App {
         tokio::spawn(count_refusals(gateway.clone()));
         tokio::spawn(write_uses(gateway.clone(), state.clone()));
         tokio::spawn(write_quotas(gateway.clone(), state.clone()));
+        tokio::spawn(write_session_notes(gateway.clone(), state.clone()));
+        tokio::spawn(take_over_session_notes(gateway.clone(), state.clone()));
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
@@ -425,6 +429,27 @@ async fn write_quotas(gateway: Arc<Serving>, state: Arc<State>) {
         gateway.quotas().used().await;
         tokio::time::sleep(QUOTAS_INTERVAL).await;
         gateway.quotas().write(&state).await;
+    }
+}
+
+/// The time after which what a client asked of its session is in the state.
+const NOTES_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Writes down what clients ask of their sessions; it waits where they ask for nothing.
+async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
+    loop {
+        gateway.session_notes().noted().await;
+        tokio::time::sleep(NOTES_INTERVAL).await;
+        gateway.session_notes().write(&state).await;
+    }
+}
+
+/// Takes over what clients asked of their sessions at other processes.
+async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
+    let mut changes = state.changes();
+    while changes.changed().await.is_ok() {
+        // A state that cannot be read is told by what keeps the feed moving.
+        let _ = gateway.session_notes().take_over(&state).await;
     }
 }
 

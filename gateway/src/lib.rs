@@ -29,6 +29,7 @@ pub mod plugin_files;
 pub mod readiness;
 pub mod scrape;
 pub mod serving;
+pub mod session_notes;
 pub mod snapshot;
 pub mod source_checks;
 pub mod tasks;

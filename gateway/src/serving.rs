@@ -20,6 +20,7 @@ use crate::{
     limits::{Buckets, InFlight, Quotas},
     live_resources::LiveResources,
     readiness::Readiness,
+    session_notes::SessionNotes,
     snapshot::Snapshot,
     source_checks::SourceChecks,
     tasks::Tasks,
@@ -46,6 +47,7 @@ pub struct Serving {
     live_resources: LiveResources,
     announcements: Arc<Announcements>,
     tasks: Tasks,
+    session_notes: Arc<SessionNotes>,
     accounts: OnceLock<Arc<Accounts>>,
     readiness: Readiness,
 }
@@ -79,6 +81,7 @@ impl Serving {
             source_checks: SourceChecks::default(),
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
+            session_notes: Arc::default(),
             accounts: OnceLock::new(),
             readiness: Readiness::default(),
         }
@@ -87,6 +90,11 @@ impl Serving {
     /// Returns whether the gateway is to be sent calls.
     pub fn readiness(&self) -> &Readiness {
         &self.readiness
+    }
+
+    /// Returns what is known of clients' sessions beyond their ids.
+    pub fn session_notes(&self) -> &Arc<SessionNotes> {
+        &self.session_notes
     }
 
     /// Sets what keeps the accounts of callers at other servers, before anything is served.

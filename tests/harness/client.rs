@@ -242,6 +242,14 @@ impl Legacy {
         }
     }
 
+    /// Returns the same session at another address.
+    pub fn at(&self, url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            ..self.clone()
+        }
+    }
+
     /// Makes a POST within the session.
     pub fn in_session(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         self.with_session(self.raw(body))

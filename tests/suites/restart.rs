@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, http};
+use weir_tests::{Admin, Gateway, House, Legacy, Modern, client, http};
 
 use crate::sample;
 
@@ -359,4 +359,40 @@ async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
             "{words:?}: {code}: {err}"
         );
     }
+}
+
+/// A session belongs to the gateway and to no process of it: its id says what the handshake agreed on, and the state what the
+/// client asked for since.
+#[tokio::test]
+async fn a_session_is_taken_up_by_any_process_until_its_client_ends_it() {
+    let house = sample::house();
+    let first = house.serve();
+    let [dana, eve] = ["dana", "eve"].map(|agent| house.key(&["--agent", agent]));
+    let open = || Legacy::open_as(first.url(), "2025-06-18", Some(&dana));
+    let (kept, ended) = (open().await, open().await);
+    let found = async |session: Legacy| {
+        let answer = session.ask("ping", json!({})).await;
+        answer.status.as_u16()
+    };
+    let second = house.serve();
+    assert_eq!(found(kept.at(second.url())).await, 200);
+    let elsewhere = kept.at(second.url()).in_hands_of(Some(&eve));
+    assert_eq!(found(elsewhere).await, 404);
+    assert_eq!(found(kept.at(second.contract_url("airports"))).await, 404);
+
+    assert_eq!(found(ended.at(second.url())).await, 200);
+    let deleted = client::send(ended.at(second.url()).delete()).await;
+    assert_eq!(deleted.status, 204);
+    let start = Instant::now();
+    while found(ended.clone()).await != 404 {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "it goes on where it began"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop((first, second));
+    let third = house.serve();
+    assert_eq!(found(kept.at(third.url())).await, 200);
+    assert_eq!(found(ended.at(third.url())).await, 404);
 }

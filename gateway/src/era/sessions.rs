@@ -5,7 +5,6 @@
 //! day, unless its client has ended it. The table is bounded, in all and for each agent. Over its share an agent's own session
 //! that was unused for longest makes room; where all are taken, one of the agent that has the most.
 
-mod ended;
 mod order;
 mod sealed;
 
@@ -22,16 +21,14 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 pub use self::sealed::NamedSession;
-use self::{ended::EndedSessions, order::SessionOrder, sealed::SessionTerms};
+use self::{order::SessionOrder, sealed::SessionTerms};
 use crate::{
     identity::Caller,
     methods::{Client, Endpoint, Stream},
     serving::Serving,
+    session_notes::SessionNote,
     wire::Version,
 };
-
-/// The time for which an id leads to its session, wherever it is taken up.
-const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The number of sessions looked at when room is needed, so that one request never walks through all of them.
 const LOOKED_AT_MAX: usize = 16;
@@ -59,7 +56,6 @@ pub struct Session {
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
     order: Mutex<SessionOrder>,
-    ended: EndedSessions,
     most: usize,
     idle: Duration,
     start: Instant,
@@ -125,7 +121,6 @@ impl Sessions {
         Self {
             table: DashMap::new(),
             order: Mutex::default(),
-            ended: EndedSessions::default(),
             most: most.max(1),
             idle,
             start: Instant::now(),
@@ -184,11 +179,16 @@ impl Sessions {
             return self.get(id, caller, endpoint);
         }
         let terms = named.terms(gateway.cursors(), caller, endpoint)?;
-        if self.ended.contains(id) {
+        let note = gateway
+            .session_notes()
+            .find(id.number())
+            .unwrap_or_default();
+        if note.ended {
             return None;
         }
         let announcements = gateway.announcements();
         let client = Client::with_abilities(id.number(), announcements, terms.abilities);
+        client.take_over(&note);
         let (caller, endpoint) = (caller.clone(), endpoint.clone());
         Some(self.open(id, Arc::new(client), caller, endpoint, terms.version))
     }
@@ -209,9 +209,23 @@ impl Sessions {
         session.used.store(self.now(), Ordering::Relaxed);
     }
 
-    /// Ends a session as its client asks for.
+    /// Takes over what another process has noted of a session that is in use here too.
+    pub fn take_over(&self, session: u128, note: &SessionNote) {
+        let Some(session) = self
+            .table
+            .get(&SessionId(session))
+            .map(|found| found.clone())
+        else {
+            return;
+        };
+        match note.ended {
+            true => self.end(&session),
+            false => session.client.take_over(note),
+        }
+    }
+
+    /// Ends a session.
     pub fn end(&self, session: &Session) {
-        self.ended.add(session.id);
         self.end_in(&mut self.order.lock(), session);
     }
 
@@ -282,10 +296,6 @@ impl Sessions {
 
     /// Takes a session out of the table.
     fn end_in(&self, order: &mut SessionOrder, session: &Session) {
-        // What its id does not say would be gone without a word if it were taken up again.
-        if session.client.has_wishes() {
-            self.ended.add(session.id);
-        }
         if self.table.remove(&session.id).is_some() {
             order.remove(&session.agent());
         }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::changes::LastSeen;
 use crate::{
     announcements::{Announcements, WatchedResources},
+    session_notes::SessionNote,
     wire::{Id, LogLevel, Response},
 };
 
@@ -130,9 +131,26 @@ impl Client {
         LogLevel::ALL.get(usize::from(level)).copied()
     }
 
-    /// Whether it asked for what its session's id does not say: log messages, or changes of resources.
-    pub fn has_wishes(&self) -> bool {
-        self.level.load(Ordering::Relaxed) != 0 || !self.watched.is_empty()
+    /// Returns what it asked for beyond the handshake.
+    pub fn note(&self) -> SessionNote {
+        SessionNote {
+            ended: false,
+            level: self.log_level().map(|level| level.name().to_owned()),
+            watched: self.watched.uris(),
+        }
+    }
+
+    /// Takes over what it asked for at another process.
+    pub fn take_over(&self, note: &SessionNote) {
+        if let Some(level) = note.level.as_deref().and_then(LogLevel::find) {
+            self.set_log_level(level);
+        }
+        for gone in self.watched.uris().difference(&note.watched) {
+            self.watched.remove(gone);
+        }
+        for uri in &note.watched {
+            let _ = self.watched.add(uri); // it may have listened for as many before
+        }
     }
 
     /// The resources that it subscribed to.

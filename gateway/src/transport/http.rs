@@ -89,6 +89,12 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         gateway: gateway.clone(),
     });
+    let listening = Arc::downgrade(&server);
+    gateway.session_notes().listen(move |session, note| {
+        if let Some(server) = listening.upgrade() {
+            server.sessions.take_over(session, note);
+        }
+    });
     let (sessions, streams) = (Arc::downgrade(&server), Arc::downgrade(&server));
     gateway.metrics().watch_http(
         move || sessions.upgrade().map_or(0, |server| server.sessions.len()),

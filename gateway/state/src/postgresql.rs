@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (
         15,
         "first",
@@ -25,6 +25,11 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
         16,
         "versions",
         include_str!("../migrations/postgresql/0016_versions.sql"),
+    ),
+    (
+        18,
+        "client sessions",
+        include_str!("../migrations/postgresql/0018_client_sessions.sql"),
     ),
 ];
 

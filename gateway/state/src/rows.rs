@@ -395,3 +395,14 @@ pub struct AgentPin {
     pub created_ms: i64,
     pub created_by: String,
 }
+
+/// What a client asked of its session, and whether it ended it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSessionRow {
+    pub id: String,
+    /// JSON.
+    pub note: String,
+    pub expires_ms: i64,
+    /// The number of the change that it was written with.
+    pub change: i64,
+}

@@ -4,6 +4,7 @@ mod accounts;
 mod agent_calls;
 pub(crate) mod builds;
 mod changes;
+mod client_sessions;
 mod contracts;
 mod drafts;
 mod key_uses;

@@ -5,11 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use super::{LIFE, SessionId};
+use super::SessionId;
 use crate::{
     cursor::{Bound, Cursors},
     identity::Caller,
     methods::Endpoint,
+    session_notes::SESSION_LIFE_MS,
     wire::Version,
 };
 
@@ -19,7 +20,7 @@ const FORM: u8 = 1;
 const NUMBER_BYTES: usize = size_of::<u128>();
 const TAG_BYTES: usize = 16;
 /// The characters of an id.
-pub const ID_CHARACTERS: usize = (NUMBER_BYTES + CONTENT_BYTES + TAG_BYTES).div_ceil(3) * 4;
+const ID_CHARACTERS: usize = (NUMBER_BYTES + CONTENT_BYTES + TAG_BYTES).div_ceil(3) * 4;
 
 /// An id as a request names it.
 pub struct NamedSession {
@@ -29,10 +30,10 @@ pub struct NamedSession {
 
 /// What an id says of its session.
 #[derive(Clone, Copy)]
-pub struct SessionTerms {
-    pub version: Version,
+pub(super) struct SessionTerms {
+    pub(super) version: Version,
     /// Bits, as the client keeps them.
-    pub abilities: u8,
+    pub(super) abilities: u8,
 }
 
 impl NamedSession {
@@ -59,7 +60,7 @@ impl NamedSession {
         let [form, version, abilities, opened @ ..]: [u8; CONTENT_BYTES] =
             content.try_into().ok()?;
         let age = unix_seconds().checked_sub(u64::from(u32::from_be_bytes(opened)))?;
-        if form != FORM || age > LIFE.as_secs() {
+        if form != FORM || age * 1000 > SESSION_LIFE_MS as u64 {
             return None;
         }
         let version = *Version::LEGACY.get(usize::from(version))?;

@@ -24,6 +24,7 @@ use crate::{
     methods::{
         self, CallChannel, Changes, Client, Endpoint, McpAnswer, McpCall, Reply, RequestScope,
     },
+    session_notes::SessionNote,
     transport::front_door::AdmittedCaller,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
@@ -52,7 +53,10 @@ pub(super) async fn request(
     let answered = legacy::admit(id.clone(), method, params, context.version, Some(headers))
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
-        Ok(Reply::Answer(body)) => reply::json(200, body),
+        Ok(Reply::Answer(body)) => {
+            context.note_wishes(server, method);
+            reply::json(200, body)
+        }
         Ok(Reply::Call(call)) => {
             let (channel, messages) = call
                 .channel(context.client(), server.subscriptions.ending())
@@ -249,6 +253,14 @@ pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap)
             ..
         }) => {
             server.sessions.end(&session);
+            let ended = SessionNote {
+                ended: true,
+                ..SessionNote::default()
+            };
+            server
+                .gateway
+                .session_notes()
+                .add(session.id.number(), ended);
             let mut response = reply::accepted();
             *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
             response
@@ -302,6 +314,18 @@ impl LegacyContext {
 
     fn client(&self) -> Option<&Arc<Client>> {
         self.session.as_ref().map(|session| &session.client)
+    }
+
+    /// Notes what the client asked of its session, if the method asks for something.
+    fn note_wishes(&self, server: &Server, method: &str) {
+        let asks = matches!(
+            method,
+            "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"
+        );
+        if let (Some(session), true) = (&self.session, asks) {
+            let notes = server.gateway.session_notes();
+            notes.add(session.id.number(), session.client.note());
+        }
     }
 
     fn notice(&self, server: &Server, method: &str, params: GivenParams<'_>) {
@@ -395,7 +419,10 @@ fn in_batch(
                     .boxed(),
             );
         }
-        Ok(Reply::Answer(body)) => batch.answer(body),
+        Ok(Reply::Answer(body)) => {
+            context.note_wishes(server, method);
+            batch.answer(body);
+        }
         Ok(Reply::Subscribe(_)) => batch.answer(error_answer(
             Some(&id),
             &RpcError::unknown_method(method, false),

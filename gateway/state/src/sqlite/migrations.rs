@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 15] = [
+const MIGRATIONS: [(i64, &str, &str); 16] = [
     (
         1,
         "first",
@@ -78,6 +78,11 @@ const MIGRATIONS: [(i64, &str, &str); 15] = [
         16,
         "versions",
         include_str!("../../migrations/sqlite/0016_versions.sql"),
+    ),
+    (
+        18,
+        "client sessions",
+        include_str!("../../migrations/sqlite/0018_client_sessions.sql"),
     ),
 ];
 

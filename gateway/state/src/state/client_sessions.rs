@@ -1,0 +1,63 @@
+//! Stores what is known of clients' sessions beyond their ids, for as long as an id is taken.
+
+use super::State;
+use crate::{ClientSessionRow, StateError, columns::from_row, engine::sql};
+
+from_row!(ClientSessionRow {
+    id,
+    note,
+    expires_ms,
+    change
+});
+
+impl State {
+    /// Writes notes, whose `change` is set here, and forgets those that have expired at `now_ms`.
+    pub async fn write_client_sessions(
+        &self,
+        rows: &[ClientSessionRow],
+        now_ms: i64,
+    ) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        sql("DELETE FROM client_sessions WHERE expires_ms <= $1")
+            .bind(now_ms)
+            .execute(&mut change)
+            .await?;
+        // The number of the change goes to the feed and to the rows alike.
+        sql("UPDATE generation SET n = n + 1")
+            .execute(&mut change)
+            .await?;
+        let number: i64 = sql("SELECT n FROM generation")
+            .fetch_value(&mut change)
+            .await?;
+        for row in rows {
+            let write = "INSERT INTO client_sessions (id, note, expires_ms, change) VALUES ($1, $2, $3, $4) \
+                         ON CONFLICT (id) DO UPDATE SET note = excluded.note, expires_ms = excluded.expires_ms, \
+                         change = excluded.change";
+            sql(write)
+                .bind(&row.id)
+                .bind(&row.note)
+                .bind(row.expires_ms)
+                .bind(number)
+                .execute(&mut change)
+                .await?;
+        }
+        change.commit().await
+    }
+
+    /// Returns the notes that were written after a change, in the order of the changes: at most `limit`, and what was
+    /// written with the last of them.
+    pub async fn client_sessions_after(
+        &self,
+        change: i64,
+        limit: u32,
+    ) -> Result<Vec<ClientSessionRow>, StateError> {
+        let query = "SELECT * FROM client_sessions WHERE change > $1 AND change <= coalesce((SELECT change FROM client_sessions \
+                     WHERE change > $1 ORDER BY change LIMIT 1 OFFSET $2), $3) ORDER BY change, id";
+        sql(query)
+            .bind(change)
+            .bind(limit)
+            .bind(i64::MAX)
+            .fetch_all(&self.engine)
+            .await
+    }
+}
