@@ -151,7 +151,7 @@ impl App {
         let quotas = gateway.quotas().take_over(&state).await;
         quotas.map_err(anyhow::Error::from)?;
         gateway.readiness().set_state(state.clone());
-        keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?);
+        keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?).await?;
         if setup.process.is_some() {
             gateway.upstreams().take(opened.upstreams);
         }
@@ -307,11 +307,17 @@ fn show_use(gateway: &Arc<Serving>, host: &Host) {
 }
 
 /// Lets calls of other servers use the accounts of their callers.
-fn keep_accounts(gateway: &Serving, state: &Arc<State>, key: &[u8; 32]) {
+async fn keep_accounts(
+    gateway: &Serving,
+    state: &Arc<State>,
+    key: &[u8; 32],
+) -> anyhow::Result<()> {
     let (audit, metrics) = (gateway.audit().clone(), gateway.metrics().clone());
     let accounts = Accounts::new(state.clone(), key, audit, metrics);
+    accounts.hide_addresses().await?;
     gateway.upstreams().set_keeper(accounts.clone());
     gateway.set_accounts(accounts);
+    Ok(())
 }
 
 fn start_traces(config: &Config) -> Result<Option<TraceSender>, Vec<Problem>> {

@@ -537,3 +537,25 @@ async fn a_server_that_wants_a_sign_in_is_added_at_once() {
     let accounts = house.json(&["upstream", "accounts", "notes"]);
     assert_eq!(accounts.as_array().map(Vec::len), Some(1), "{accounts}");
 }
+
+/// The address of a server may hold a secret. It is in the configuration, and not in the state.
+#[tokio::test]
+async fn an_address_with_a_secret_is_not_kept_with_an_account() {
+    const SECRET: &str = "planted-in-the-address-5c07";
+    let server = Protected::start("modern", 600);
+    let house = House::new().own_plugins(&[]).config(&format!(
+        "[upstreams.notes]\nurl = \"{}?key={SECRET}\"\nfirst = \"publish\"\n\
+         auth = {{ kind = \"oauth\", resource = \"{}\" }}",
+        server.url, server.url
+    ));
+    let gateway = serve(&house).await;
+    let url = gateway.url();
+    let ann = house.key(&["--agent", "ann"]);
+    Browser::of_user("ann")
+        .connect(&link(&whoami(&url, &ann).await))
+        .await;
+    assert!(text(&whoami(&url, &ann).await).contains("you are ann"));
+    let found = holders(&house.path().join("state"), SECRET);
+    assert!(found.is_empty(), "{found:?}");
+    assert!(!gateway.log().contains(SECRET));
+}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_oauth::{
     NetworkReach, RegisteredClient, SecretText, TokenEndpoint, TokenSet, renew_token, revoke_token,
 };
-use weir_state::AccountRow;
+use weir_state::{AccountRow, StateError};
 use weir_upstream::{
     AccountKeeper, AccountOwner, Failure, Granting, Kind, OauthServer, no_account, without_token,
 };
@@ -152,7 +152,7 @@ impl Accounts {
         let row = self.state.account(&server.name, owner).await;
         let row = row.map_err(|error| internal(&error.to_string()))?;
         let row = row.ok_or_else(|| no_account(&server.name, "none is connected"))?;
-        if row.server != server.url {
+        if row.server != self.seal.mark(&server.url) {
             let cause = "the one that is connected is for another address";
             return Err(no_account(&server.name, cause));
         }
@@ -163,6 +163,27 @@ impl Accounts {
             ));
         }
         Ok(row)
+    }
+
+    /// Takes the address of the server out of accounts that were kept with it: it may hold a secret.
+    pub async fn hide_addresses(&self) -> Result<(), StateError> {
+        for mut row in self.state.accounts(None).await? {
+            if !row.server.starts_with("http") {
+                continue;
+            }
+            let opened = self.opened(&row);
+            row.server = self.seal.mark(&row.server);
+            let place = [&*row.upstream, &*row.owner, &*row.server];
+            let closed = opened.map(|account| self.seal.close(&place, &account));
+            match closed {
+                Ok(Ok(sealed)) => {
+                    let row = AccountRow { sealed, ..row };
+                    self.state.keep_account(&row).await?;
+                }
+                _ => drop(self.state.remove_account(row.number, None).await?),
+            }
+        }
+        Ok(())
     }
 
     fn opened(&self, row: &AccountRow) -> Result<SealedAccount, Failure> {

@@ -312,6 +312,7 @@ impl Accounts {
         let tokens = redeemed?;
         let revocation = pending.revocation_url.as_deref();
         let sealed = SealedAccount::new(&tokens, &endpoint, revocation, resource);
+        let address = self.seal.mark(&server.url);
         let subject = format!("{} {label}", server.name);
         self.audit
             .admin(AdminAct::AccountConnect, &subject, None, label, None)
@@ -322,9 +323,9 @@ impl Accounts {
             upstream: server.name.to_string(),
             owner: owner.to_owned(),
             label: label.to_owned(),
-            server: server.url.clone(),
+            sealed: self.close(&[&server.name, owner, &address], &sealed)?,
+            server: address,
             issuer: pending.issuer.clone(),
-            sealed: self.close(&[&server.name, owner, &server.url], &sealed)?,
             version: 1,
             renewing_until_ms: 0,
             created_ms: now,
