@@ -13,6 +13,9 @@ const base = `http://127.0.0.1:${port}`;
 const issuer = `http://127.0.0.1:${issuerPort}`;
 const resource = `${base}/mcp`;
 const scope = 'notes';
+// All scopes there are; a call may need more than the first.
+const every = 'notes notes:write notes:share';
+let needs = scope;
 const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
 // What the issuer gave, what the server was sent, and what is to go wrong.
 const issued = { access: new Set(), refresh: new Set(), grants: new Map() };
@@ -23,7 +26,7 @@ let renewals = 0;
 
 const provider = new Provider(issuer, {
   jwks: { keys: [{ ...key, alg: 'RS256', use: 'sig', kid: 'one' }] },
-  scopes: ['openid', 'offline_access', scope],
+  scopes: ['openid', 'offline_access', ...every.split(' ')],
   features: {
     devInteractions: { enabled: false },
     registration: { enabled: true },
@@ -34,7 +37,7 @@ const provider = new Provider(issuer, {
       useGrantedResource: () => true,
       getResourceServerInfo: (_, name) => {
         if (name !== resource) throw new Error('unknown resource');
-        return { scope, audience: name, accessTokenTTL: Number(seconds), accessTokenFormat: 'opaque' };
+        return { scope: every, audience: name, accessTokenTTL: Number(seconds), accessTokenFormat: 'opaque' };
       },
     },
   },
@@ -74,8 +77,8 @@ provider.use(async (context, next) => {
   }
   const accountId = session.accountId;
   const grant = (grantId && await provider.Grant.find(grantId)) || new provider.Grant({ accountId, clientId: params.client_id });
-  grant.addOIDCScope(`openid offline_access ${scope}`);
-  grant.addResourceScope(resource, scope);
+  grant.addOIDCScope(`openid offline_access ${every}`);
+  grant.addResourceScope(resource, every);
   return provider.interactionFinished(context.req, context.res, { consent: { grantId: await grant.save() } });
 });
 provider.listen(Number(issuerPort), '127.0.0.1');
@@ -95,6 +98,7 @@ async function control(path, query, response) {
     for (const kind of ['AccessToken', 'RefreshToken']) await provider[kind].revokeByGrantId(grantId);
     await provider.Grant.adapter.destroy(grantId);
   }
+  if (path === '/control/needs') needs = query.get('scope');
   for (const name of Object.keys(trouble)) if (query.has(name)) trouble[name] = Number(query.get(name));
   return json(response, 200, {});
 }
@@ -131,7 +135,10 @@ createServer(async (request, response) => {
   if (id === undefined) return json(response, 202);
   if (method === 'tools/list') return answer({ resultType: 'complete', tools });
   if (method !== 'tools/call') return refuse(404, -32601);
-  calls.push({ user, session: session ?? null, tool: params.name, params: Object.keys(params) });
+  if (!token.scope?.split(' ').includes(needs)) {
+    return json(response, 403, {}, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needs}"` });
+  }
+  calls.push({ user, session: session ?? null, tool: params.name, params: Object.keys(params), scope: token.scope });
   // A server that repeats the token does not get it into an answer.
   return answer({ resultType: 'complete', content: [{ type: 'text', text: `you are ${user}, by ${bearer}` }] });
 }).listen(Number(port), '127.0.0.1');

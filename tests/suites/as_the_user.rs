@@ -538,6 +538,44 @@ async fn a_server_that_wants_a_sign_in_is_added_at_once() {
     assert_eq!(accounts.as_array().map(Vec::len), Some(1), "{accounts}");
 }
 
+/// A call that needs more than its account may is answered with a link, and what its caller allows there is added to what it
+/// allowed before.
+#[tokio::test]
+async fn a_call_that_needs_more_scopes_asks_for_all_of_them() {
+    for era in ["legacy", "modern"] {
+        let server = Protected::start(era, 600);
+        let house = server.house();
+        let gateway = serve(&house).await;
+        let url = gateway.url();
+        let ann = house.key(&["--agent", "ann"]);
+        let mut browser = Browser::of_user("ann");
+        browser.connect(&link(&whoami(&url, &ann).await)).await;
+        assert!(text(&whoami(&url, &ann).await).contains("you are ann"));
+        for needed in ["notes:write", "notes:share"] {
+            server.control(&format!("needs?scope={needed}")).await;
+            let refused = whoami(&url, &ann).await;
+            assert!(text(&refused).contains(needed), "{era}: {refused}");
+            assert_eq!(
+                refused["structuredContent"]["reason"], "account_needed",
+                "{refused}"
+            );
+            browser.connect(&link(&refused)).await;
+            let answer = whoami(&url, &ann).await;
+            assert!(text(&answer).contains("you are ann"), "{era}: {answer}");
+        }
+        let seen = server.control("calls").await;
+        let calls = seen["calls"].as_array().expect("calls");
+        let scope = calls.last().expect("a call")["scope"].as_str();
+        let scope = scope.expect("a scope");
+        for wanted in ["notes", "notes:write", "notes:share"] {
+            assert!(scope.split(' ').any(|it| it == wanted), "{era}: {scope}");
+        }
+        assert_eq!(calls.len(), 3, "what was refused did nothing: {calls:?}");
+        let shown = house.json(&["upstream", "list"]);
+        assert_eq!(shown["upstreams"][0]["auth"], "oauth", "{shown}");
+    }
+}
+
 /// The address of a server may hold a secret. It is in the configuration, and not in the state.
 #[tokio::test]
 async fn an_address_with_a_secret_is_not_kept_with_an_account() {

@@ -142,6 +142,7 @@ pub(super) async fn sign_in(started: &App, name: &str) -> anyhow::Result<()> {
         redirect: &redirect,
         document: None,
         is_kept: false,
+        scopes: &[],
     };
     let (begun, pending) = accounts.begin(server, plan).await?;
     println!("the server is called by those who sign in. Open this link on this machine:");

@@ -15,6 +15,15 @@ import { draftAddress, VersionStep } from "./drafts";
 import { ServerAccounts } from "./servers/accounts";
 import { Lines, ServerWizard } from "./servers/wizard";
 
+/** Whose tokens a server is asked with. */
+const AUTHORIZED: Record<string, string> = {
+  none: "bear no token",
+  header: "bear a header of the configuration",
+  client_credentials: "bear a token of the gateway's own",
+  oauth: "bear a token of the person who asks, who connects an account",
+  exchange: "bear a token that the caller's own is exchanged for",
+};
+
 const TONES: Record<string, Tone> = { up: "good", down: "bad" };
 
 export function ServersPage() {
@@ -163,6 +172,8 @@ function ServerDetail({ server }: { server: UpstreamView }) {
         )}
       </div>
       <dl className="facts">
+        <dt>Requests to it</dt>
+        <dd>{AUTHORIZED[server.auth ?? "none"]}</dd>
         <dt>Looked at</dt>
         <dd>
           <Time ms={server.looked_ms} />

@@ -10,6 +10,9 @@ use crate::{OauthFault, request::get};
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
+/// The scopes that are read from a refusal, and the length of one.
+const SCOPES_MAX: usize = 32;
+const SCOPE_MAX_BYTES: usize = 128;
 
 /// What a server says of itself as a resource.
 #[derive(Clone, Debug)]
@@ -186,6 +189,19 @@ fn at_root(url: &Url, path: &str) -> String {
     url.to_string()
 }
 
+/// Returns the scopes that a server wants beyond those of the token that it refused with 403.
+pub fn needed_scopes(challenge: &str) -> Option<Vec<String>> {
+    let error = parameter(challenge, "error")?;
+    let scopes = parameter(challenge, "scope").filter(|_| error == "insufficient_scope")?;
+    let is_scope = |word: &&str| {
+        let is_plain = |byte: u8| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~');
+        word.len() <= SCOPE_MAX_BYTES && word.bytes().all(is_plain)
+    };
+    let scopes: Vec<&str> = scopes.split_whitespace().take(SCOPES_MAX + 1).collect();
+    let is_good = (1..=SCOPES_MAX).contains(&scopes.len()) && scopes.iter().all(is_scope);
+    is_good.then(|| scopes.into_iter().map(str::to_owned).collect())
+}
+
 /// Returns a parameter of the challenge `Bearer`, which may be one of several.
 fn parameter(challenge: &str, wanted: &str) -> Option<String> {
     let lower = challenge.to_ascii_lowercase();
@@ -221,6 +237,28 @@ mod tests {
         for other in ["Basic realm=\"x\"", "Bearer", "Bearer scope=\"a", ""] {
             assert_eq!(parameter(other, "resource_metadata"), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_refusal_names_the_scopes_that_are_needed() {
+        let needed = |scope: &str| {
+            needed_scopes(&format!(
+                "Bearer error=\"insufficient_scope\", scope=\"{scope}\""
+            ))
+        };
+        assert_eq!(
+            needed("a b:c"),
+            Some(vec!["a".to_owned(), "b:c".to_owned()])
+        );
+        let long = "x".repeat(SCOPE_MAX_BYTES + 1);
+        let many = "s ".repeat(SCOPES_MAX + 1);
+        for bad in ["", "a\\b", "é", &long, &many] {
+            assert_eq!(needed(bad), None, "{bad}");
+        }
+        assert_eq!(
+            needed_scopes("Bearer error=\"invalid_token\", scope=\"a\""),
+            None
+        );
     }
 
     #[test]

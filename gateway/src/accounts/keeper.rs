@@ -38,6 +38,9 @@ pub(super) struct SealedAccount {
     is_secret_posted: bool,
     is_anywhere: bool,
     resource: Option<String>,
+    /// The scopes that it was asked for with.
+    #[serde(default)]
+    pub(super) scopes: Vec<String>,
 }
 
 impl SealedAccount {
@@ -60,6 +63,7 @@ impl SealedAccount {
             is_secret_posted: endpoint.is_secret_posted,
             is_anywhere: endpoint.reach == NetworkReach::Anywhere,
             resource: resource.map(str::to_owned),
+            scopes: Vec::new(),
         };
         account.take(tokens);
         account
@@ -163,6 +167,13 @@ impl Accounts {
             ));
         }
         Ok(row)
+    }
+
+    /// Returns the scopes that the account of an owner was asked for with.
+    pub(super) async fn scopes(&self, server: &OauthServer, owner: &str) -> Vec<String> {
+        let row = self.row(server, owner, None).await;
+        let account = row.and_then(|row| self.opened(&row));
+        account.map_or_else(|_| Vec::new(), |account| account.scopes)
     }
 
     /// Takes the address of the server out of accounts that were kept with it: it may hold a secret.

@@ -31,6 +31,8 @@ pub struct SignInPlan<'p> {
     pub document: Option<&'p str>,
     /// The client that is registered is kept for later sign-ins.
     pub is_kept: bool,
+    /// Scopes to ask for beside those of the server.
+    pub scopes: &'p [String],
 }
 
 /// A sign-in that has begun, with all that ends it. It is kept sealed.
@@ -48,6 +50,8 @@ pub struct PendingSignIn {
     is_anywhere: bool,
     revocation_url: Option<String>,
     server: String,
+    #[serde(default)]
+    scopes: Vec<String>,
     /// The hash of what the browser has to show that began it.
     browser: [u8; 32],
 }
@@ -61,22 +65,32 @@ pub struct BegunConnection {
 }
 
 impl Accounts {
-    /// Returns a link by which a person connects the account of an owner. It opens once.
+    /// Returns a link by which a person connects the account of an owner. It opens once. `scopes` are those that a call needs:
+    /// they are asked for beside those that the account has.
     pub async fn link(
         &self,
         base: &str,
         server: &OauthServer,
         owner: &AccountOwner,
         label: &str,
+        scopes: &[String],
     ) -> Result<String, ConnectFault> {
         let ticket = random()?;
+        let sealed = match scopes {
+            [] => Vec::new(),
+            needed => {
+                let mut all = self.scopes(server, &owner_name(owner)).await;
+                add_scopes(&mut all, needed);
+                self.close(&["ticket", &server.name, &owner_name(owner)], &all)?
+            }
+        };
         let row = ConnectRow {
             hash: digest(&["ticket", &ticket]).to_vec(),
             kind: ConnectKind::Ticket,
             upstream: server.name.to_string(),
             owner: owner_name(owner),
             label: label.to_owned(),
-            sealed: Vec::new(),
+            sealed,
             expires_ms: now_ms() + LINK_MS,
         };
         self.state.add_connect_link(&row, now_ms()).await?;
@@ -105,10 +119,17 @@ impl Accounts {
         let row = self.ticket(&server.name, ticket).await?;
         let redirect = format!("{base}{CONNECT}/{}/{CALLBACK}", server.name);
         let document = format!("{base}{CONNECT}/{}/{CLIENT_DOCUMENT}", server.name);
+        let scopes: Option<Vec<String>> = match row.sealed.is_empty() {
+            true => None,
+            false => self
+                .seal
+                .open(&["ticket", &row.upstream, &row.owner], &row.sealed),
+        };
         let plan = SignInPlan {
             redirect: &redirect,
             document: Some(&document),
             is_kept: true,
+            scopes: &scopes.unwrap_or_default(),
         };
         let (begun, mut pending) = self.begin(server, plan).await?;
         pending.browser = digest(&["browser", browser]);
@@ -187,6 +208,7 @@ impl Accounts {
             true => found.scopes.clone(),
             false => config.scopes.clone(),
         };
+        add_scopes(&mut scopes, plan.scopes);
         let offered = &found.metadata.scopes_supported;
         if offered.iter().any(|scope| scope == OFFLINE) && !scopes.iter().any(|it| it == OFFLINE) {
             scopes.push(OFFLINE.to_owned());
@@ -216,6 +238,7 @@ impl Accounts {
             is_anywhere: found.reach == NetworkReach::Anywhere,
             revocation_url: found.metadata.revocation_endpoint.clone(),
             server: server.url.clone(),
+            scopes,
             browser: [0; 32],
         };
         let begun = BegunConnection {
@@ -311,7 +334,8 @@ impl Accounts {
         }
         let tokens = redeemed?;
         let revocation = pending.revocation_url.as_deref();
-        let sealed = SealedAccount::new(&tokens, &endpoint, revocation, resource);
+        let mut sealed = SealedAccount::new(&tokens, &endpoint, revocation, resource);
+        sealed.scopes.clone_from(&pending.scopes);
         let address = self.seal.mark(&server.url);
         let subject = format!("{} {label}", server.name);
         self.audit
@@ -339,6 +363,15 @@ impl Accounts {
     fn close(&self, place: &[&str], value: &impl Serialize) -> Result<Vec<u8>, ConnectFault> {
         let closed = self.seal.close(place, value);
         closed.map_err(|error| ConnectFault::Internal(error.to_string()))
+    }
+}
+
+/// Adds the scopes that are not there yet.
+fn add_scopes(scopes: &mut Vec<String>, more: &[String]) {
+    for scope in more {
+        if !scopes.contains(scope) {
+            scopes.push(scope.clone());
+        }
     }
 }
 

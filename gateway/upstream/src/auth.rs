@@ -16,7 +16,7 @@ use std::{
 
 use parking_lot::Mutex;
 use weir_connections::mask::SecretMask;
-use weir_oauth::{OauthFault, SecretText, TokenSet};
+use weir_oauth::{OauthFault, SecretText, TokenSet, needed_scopes};
 
 pub use self::{
     config::{AssertionClient, AuthConfig, ExchangeConfig, MachineConfig, OauthConfig},
@@ -73,6 +73,11 @@ pub trait AccountKeeper: Send + Sync {
 pub(crate) trait BearerTokens: Send + Sync {
     /// Returns a token. `refused` is one that the server did not take.
     fn token<'t>(&'t self, refused: Option<&'t SecretText>) -> Granting<'t, SecretText>;
+
+    /// Returns the name of the server whose accounts a person can give more scopes.
+    fn server_of_person(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The tokens of one session, and the mask of the one that was sent last.
@@ -107,6 +112,17 @@ impl TokenSource {
         Ok(token)
     }
 
+    /// Returns the failure of a request that an account needs more scopes for, where a person can give them. A server refuses it
+    /// before it does anything.
+    pub(crate) fn without_scopes(&self, challenge: &str) -> Option<Failure> {
+        let server = self.tokens.server_of_person()?;
+        let scopes = needed_scopes(challenge)?;
+        let cause = format!("the request needs the scopes {}", scopes.join(" "));
+        let failure = no_account(server, &cause);
+        let scopes = scopes.into();
+        Some(Failure { scopes, ..failure })
+    }
+
     /// Masks the token in what the server says.
     pub(crate) fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mask = self.sent.lock().as_ref().map(|sent| sent.mask.clone());
@@ -132,6 +148,10 @@ impl BearerTokens for AccountTokens {
     fn token<'t>(&'t self, refused: Option<&'t SecretText>) -> Granting<'t, SecretText> {
         self.keeper
             .token(&self.server, &self.owner, self.account, refused)
+    }
+
+    fn server_of_person(&self) -> Option<&str> {
+        Some(&self.server.name)
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Failure {
     /// The last lines that a child wrote to stderr.
     pub stderr: Vec<String>,
     pub steps: Vec<String>,
+    /// The scopes that an account needs for the request, where the server said so.
+    pub scopes: Box<[String]>,
     /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
 }
@@ -97,6 +99,7 @@ impl Failure {
             cause,
             stderr: Vec::new(),
             steps: Vec::new(),
+            scopes: Box::default(),
             is_handed_over: true,
         }
     }

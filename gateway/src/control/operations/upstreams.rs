@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use weir_upstream::{Called, Upstream};
+use weir_upstream::{AuthConfig, Called, Upstream};
 
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::control::{
@@ -38,6 +38,9 @@ pub struct UpstreamView {
     /// Why it is down, or why nothing of it can be published.
     pub reason: Option<String>,
     pub looked_ms: Option<u64>,
+    /// How requests to it are authorized: `oauth` and `exchange` by tokens of those who ask, `client_credentials` by tokens of the
+    /// gateway's own, `header` by a fixed header; null: they bear no token.
+    pub auth: Option<&'static str>,
     /// What it says it is; null before it was looked at.
     #[schema(value_type = Option<Object>)]
     pub server: Value,
@@ -181,6 +184,7 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
         looked_ms: seen
             .at
             .map(|at| u64::try_from(since(at)).unwrap_or(u64::MAX)),
+        auth: upstream.config().auth.as_ref().map(AuthConfig::kind),
         server: serde_json::from_str(&seen.server).unwrap_or_default(),
         tools: seen.tools,
         left_out: seen.left_out,

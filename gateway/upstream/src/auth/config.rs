@@ -26,6 +26,18 @@ pub enum AuthConfig {
     Exchange(ExchangeConfig),
 }
 
+impl AuthConfig {
+    /// Returns the word of the configuration.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Header { .. } => "header",
+            Self::ClientCredentials(_) => "client_credentials",
+            Self::Oauth(_) => "oauth",
+            Self::Exchange(_) => "exchange",
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineConfig {

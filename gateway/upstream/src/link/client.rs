@@ -118,6 +118,13 @@ impl Client {
         self.send_once(authorized(request, &renewed)?).await
     }
 
+    /// Returns the failure of a request that was refused for want of scopes, where a person can give them.
+    pub(super) fn without_scopes(&self, response: &Response<Incoming>) -> Option<Failure> {
+        let tokens = self.tokens.as_ref();
+        let tokens = tokens.filter(|_| response.status() == StatusCode::FORBIDDEN)?;
+        tokens.without_scopes(&challenge(response))
+    }
+
     /// Masks every known secret in a text of the server, the token included.
     pub(super) fn masked(&self, text: String) -> String {
         let text = masked(text);
@@ -175,9 +182,13 @@ pub(crate) async fn ask_for_challenge(url: &str) -> Option<String> {
     if response.status() != StatusCode::UNAUTHORIZED {
         return None;
     }
+    Some(challenge(&response))
+}
+
+fn challenge(response: &Response<Incoming>) -> String {
     let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
     let challenges = challenges.filter_map(|value| value.to_str().ok());
-    Some(challenges.collect::<Vec<_>>().join(", "))
+    challenges.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the headers that the operator gave.

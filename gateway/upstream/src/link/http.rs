@@ -350,6 +350,9 @@ impl HttpLink {
         has_session: bool,
     ) -> RequestError {
         let expected = "the address to answer as an MCP server";
+        if let Some(failure) = self.client.without_scopes(&response) {
+            return failure.into();
+        }
         match status.as_u16() {
             401 | 403 => {
                 return Failure::new(

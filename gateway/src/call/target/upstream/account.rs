@@ -41,15 +41,24 @@ impl AccountQuestions {
     }
 
     /// Returns the question, as a modern server would ask it. The error has the link where the caller cannot be asked.
-    /// `capabilities`: JSON.
+    /// `capabilities`: JSON. `scopes`: those that the call needs and the account has not.
     pub(super) async fn ask(
         &self,
         upstream: &Upstream,
         caller: &CallOwner,
         capabilities: Option<&str>,
+        scopes: &[String],
     ) -> Result<Value, CallError> {
         let owner = upstream.account_owner(caller);
         let label = match &owner {
+            AccountOwner::Gateway if !scopes.is_empty() => {
+                let message = format!(
+                    "The gateway's own account at the server of this tool needs the scopes {}: its operator adds them to \
+                     `auth.scopes` and connects it again with `weir upstream connect`.",
+                    scopes.join(" ")
+                );
+                return Err(needed(message));
+            }
             AccountOwner::Gateway => {
                 let message = "The gateway's own account at the server of this tool is not connected: its operator does that \
                                with `weir upstream connect`.";
@@ -65,14 +74,21 @@ impl AccountQuestions {
                            browser could open.";
             return Err(needed(message));
         };
-        let link = accounts.link(base, server, &owner, &label).await;
+        let link = accounts.link(base, server, &owner, &label, scopes).await;
         let link = link.map_err(|fault| {
             CallError::new(Code::Internal, "The gateway failed.").log(fault.to_string())
         })?;
-        let message = format!(
-            "The tool's server `{}` wants to know who asks. Sign in there, and allow it to be called as you.",
-            upstream.name
-        );
+        let message = match scopes {
+            [] => format!(
+                "The tool's server `{}` wants to know who asks. Sign in there, and allow it to be called as you.",
+                upstream.name
+            ),
+            scopes => format!(
+                "The tool's server `{}` wants more for this call than you have allowed: {}. Sign in there again, and allow that too.",
+                upstream.name,
+                scopes.join(" ")
+            ),
+        };
         let id = link.rsplit('=').next().unwrap_or_default();
         let url = json!({ "mode": "url", "message": message, "url": link, "elicitationId": &id[..16.min(id.len())] });
         if can_answer(capabilities, ELICITATION, Some(&url)) {
@@ -84,10 +100,13 @@ impl AccountQuestions {
         if can_answer(capabilities, ELICITATION, Some(&form)) {
             return Ok(question(&form));
         }
-        let message = format!(
-            "The server of this tool is called as the person who asks, and nobody has signed in yet. Open this link within ten \
-             minutes, then call again: {link}"
-        );
+        let message = match scopes {
+            [] => format!(
+                "The server of this tool is called as the person who asks, and nobody has signed in yet. Open this link within ten \
+                 minutes, then call again: {link}"
+            ),
+            _ => format!("{message} Open this link within ten minutes, then call again: {link}"),
+        };
         Err(needed(message))
     }
 }

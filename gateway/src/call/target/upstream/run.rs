@@ -177,7 +177,7 @@ impl OutgoingCall {
                 }
                 Err(CallFailure::Failed(failure)) if failure.kind == Kind::NoAccount => {
                     if !opened {
-                        return self.ask_for_account(upstream).await;
+                        return self.ask_for_account(upstream, &failure.scopes).await;
                     }
                     Some(Value::Null)
                 }
@@ -205,12 +205,16 @@ impl OutgoingCall {
     }
 
     /// Asks the caller to connect an account, as it can be asked.
-    async fn ask_for_account(&self, upstream: &Upstream) -> Result<UpstreamAnswer, CallError> {
+    async fn ask_for_account(
+        &self,
+        upstream: &Upstream,
+        scopes: &[String],
+    ) -> Result<UpstreamAnswer, CallError> {
         let can_be_asked = !matches!(self.request.asked, Asked::Completion { .. });
         let capabilities = self.capabilities.as_deref().filter(|_| can_be_asked);
         let question = self
             .accounts
-            .ask(upstream, &self.owner, capabilities)
+            .ask(upstream, &self.owner, capabilities, scopes)
             .await?;
         Ok(UpstreamAnswer {
             result: raw(&question)?,
