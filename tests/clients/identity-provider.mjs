@@ -1,7 +1,7 @@
 // An identity provider on loopback, by oidc-provider. Arguments: the port, the algorithm of access tokens, and the address that
 // the client `console` comes back to, if there is one.
 //
-// Everyone who signs in is `ann` and consents to everything. Programs register themselves, or are `machine` with the secret
+// Everyone who signs in is `ann` and consents to everything. Programs register themselves, or are `machine` or `robot` with the secret
 // `machine-secret-of-the-tests`. Every URL of this machine is a resource.
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
@@ -20,14 +20,14 @@ const scope = 'tools tools:write';
 const provider = new Provider(`http://127.0.0.1:${port}`, {
   jwks: { keys },
   scopes: ['openid', 'offline_access', ...scope.split(' ')],
-  clients: [{
-    client_id: 'machine',
+  clients: [...['machine', 'robot'].map((client_id) => ({
+    client_id,
     client_secret: 'machine-secret-of-the-tests',
     grant_types: ['client_credentials'],
     response_types: [],
     redirect_uris: [],
     token_endpoint_auth_method: 'client_secret_post',
-  }, ...(back ? [{ client_id: 'console', client_secret: 'console-secret-of-the-tests', redirect_uris: [back] }] : [])],
+  })), ...(back ? [{ client_id: 'console', client_secret: 'console-secret-of-the-tests', redirect_uris: [back] }] : [])],
   claims: { openid: ['sub', 'groups'] },
   conformIdTokenClaims: false,
   enabledJWA: { dPoPSigningAlgValues: ['ES256', 'EdDSA', 'RS256', 'PS256'] },

@@ -1,5 +1,7 @@
 //! Tokens of a real issuer: how clients find it, what its tokens open at each door, and what they do not.
 
+mod access;
+
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -14,9 +16,8 @@ use weir_tests::{
 
 use crate::{as_the_user::Browser, sample, views::FIELDS};
 
-const MACHINE: [(&str, &str); 3] = [
+const MACHINE: [(&str, &str); 2] = [
     ("grant_type", "client_credentials"),
-    ("client_id", "machine"),
     ("client_secret", "machine-secret-of-the-tests"),
 ];
 const DISCOVERY: &str = "/.well-known/oauth-protected-resource";
@@ -51,7 +52,16 @@ impl Issuer {
 
     /// Returns a token of the machine for a resource.
     async fn token(&self, resource: &str, scope: &str) -> String {
-        let asked = [("resource", resource), ("scope", scope)];
+        self.token_of("machine", resource, scope).await
+    }
+
+    /// Returns a token of another program.
+    async fn token_of(&self, client: &str, resource: &str, scope: &str) -> String {
+        let asked = [
+            ("client_id", client),
+            ("resource", resource),
+            ("scope", scope),
+        ];
         let form = [&MACHINE[..], &asked].concat();
         let body = form.iter().map(|(name, value)| {
             let value = value.replace(':', "%3A").replace('/', "%2F");
