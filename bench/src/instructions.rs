@@ -38,7 +38,7 @@ const ARGUMENTS: &str = "tools/call, ten policies";
 /// not optimise Cedar. The goals of a release are 1 % and 25 %.
 const MORE_BY_NAMES: f64 = 0.04;
 const MORE_BY_ARGUMENTS: f64 = 0.60;
-/// An issuer whose key nobody has any more, and the one token that it gave out; it expires in 2100.
+/// An issuer with a private key that was thrown away, and the one token that it gave out. The token expires in 2100.
 const ISSUER: &str = r#"[[identity.issuers]]
 issuer = "https://issuer.example/"
 jwks = "file:issuer.json"

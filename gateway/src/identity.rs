@@ -63,7 +63,7 @@ pub enum Refused {
     Token(TokenFault),
 }
 
-/// A caller that is not let in, and whom its token is for, as far as that can be read.
+/// A caller that is refused, and the holder that its token names, as far as that can be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusedCaller {
     pub refused: Refused,

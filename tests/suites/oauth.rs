@@ -683,7 +683,7 @@ async fn a_bound_token_is_good_with_proofs_of_its_key_alone() {
     assert!(failures.contains("DPoP proof used before"), "{failures}");
 }
 
-/// Where tokens have to be bound, the metadata and each refusal say so, and one of whoever bears it opens nothing. Keys do.
+/// Where tokens have to be bound, the metadata and each refusal say so, and a bearer token opens nothing. Keys do.
 #[tokio::test]
 async fn an_operator_may_ask_for_bound_tokens() {
     let issuer = Issuer::start("ES256");

@@ -9,7 +9,7 @@ use weir_text::shorten;
 
 use super::now_ms;
 
-/// Kept refusals of callers whose credential was genuine, and as many of others: strangers crowd out strangers alone.
+/// The refusals of genuine credentials that are kept, and as many of others: strangers crowd out strangers alone.
 const KEPT_MAX: usize = 100;
 /// The bound on each text, which a stranger may have written.
 const TEXT_MAX_CHARS: usize = 200;
@@ -35,7 +35,7 @@ pub struct IdentityFailure {
     pub client: Option<String>,
 }
 
-/// Whom a refused token is for, as it says itself.
+/// The holder that a refused token names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimedHolder {
     pub issuer: Option<Box<str>>,

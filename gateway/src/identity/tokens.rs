@@ -221,7 +221,7 @@ impl TokenVerifier {
         Ok((header, issuer.ok_or(TokenFault::Issuer)?.clone()))
     }
 
-    /// Lets the holder of a good token in, if it is for this endpoint and comes from whom it is bound to.
+    /// Lets the holder of a good token in, if it is for this endpoint and proven where it is bound.
     fn admit(
         &self,
         cached: &CachedToken,
@@ -318,7 +318,7 @@ fn verify(token: &str, algorithm: Algorithm, key: &DecodingKey) -> Result<Claims
     Ok(data.claims)
 }
 
-/// Reads whom a refused token is for. Nothing of it is verified here.
+/// Reads the holder that a refused token names. Nothing of it is verified here.
 fn claimed_holder(token: &str) -> Option<ClaimedHolder> {
     if token.len() > TOKEN_MAX_BYTES {
         return None;

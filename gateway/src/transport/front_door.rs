@@ -241,8 +241,8 @@ impl FrontDoor {
         }
     }
 
-    /// Records that nobody known comes at an endpoint of admins: for the trail by the kind of credential, for operators by
-    /// the reason.
+    /// Records an unknown caller at an endpoint of admins: for the trail by the kind of credential, for operators by the
+    /// reason.
     pub(crate) fn record_unknown_admin(
         &self,
         place: &str,

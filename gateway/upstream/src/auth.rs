@@ -74,7 +74,7 @@ pub(crate) trait BearerTokens: Send + Sync {
     /// Returns a token. `refused` is one that the server did not take.
     fn token<'t>(&'t self, refused: Option<&'t SecretText>) -> Granting<'t, SecretText>;
 
-    /// Returns the name of the server whose accounts a person can give more scopes.
+    /// Returns the name of the server, where a person can give its account more scopes.
     fn server_of_person(&self) -> Option<&str> {
         None
     }

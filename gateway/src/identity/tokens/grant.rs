@@ -38,7 +38,7 @@ pub(super) struct TokenGrant {
     expires_ms: i64,
     withdrawn: CancellationToken,
     token: SecretText,
-    /// The key whose holder alone may use the token, if it is bound to one.
+    /// The key that the token is bound to, if any: its holder alone may use the token.
     pub bound: Option<KeyThumbprint>,
 }
 

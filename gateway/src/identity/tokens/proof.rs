@@ -1,4 +1,4 @@
-//! Proofs that a request comes from whom the key of its token belongs to (DPoP, RFC 9449). Nobody else can use the token.
+//! Proofs that a request comes from the holder of the key that its token is bound to (DPoP, RFC 9449). Others cannot use the token.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, Validation, decode, errors::ErrorKind};
@@ -61,7 +61,7 @@ impl<'a> PresentedToken<'a> {
     }
 }
 
-/// Reads which key a token is bound to; `None` for a token of whoever bears it. A binding of another kind is refused: its proof
+/// Reads which key a token is bound to; `None` for a bearer token. A binding of another kind is refused: its proof
 /// is not checked here.
 pub(super) fn bound_key(claims: &Map<String, Value>) -> Result<Option<KeyThumbprint>, TokenFault> {
     let Some(confirmation) = claims.get("cnf") else {

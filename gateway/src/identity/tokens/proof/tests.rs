@@ -340,7 +340,7 @@ async fn the_proofs_of_an_attacker_are_refused() {
     );
 }
 
-/// A binding that is not checked is no reason to take the token as one of whoever bears it, and neither scheme stands for the
+/// A binding that is not checked is no reason to take the token as a bearer token, and neither scheme stands for the
 /// other.
 #[tokio::test]
 async fn a_binding_is_never_left_out() {
