@@ -1,6 +1,8 @@
 //! `weir contracts`: what is served, what waits, and who agrees to it.
 
 mod apply;
+mod kept;
+mod list;
 mod lock;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -10,9 +12,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use weir::control::gate::{ChangeClass, DraftStatus};
 
+use self::{
+    kept::{KeepOptions, print_kept},
+    list::list,
+};
 use super::{
     Done, Failure,
-    admin::{Api, Head, Target, cell, path, table, time, told},
+    admin::{Api, Head, Target, cell, path, table, time},
     block_on, offered,
 };
 
@@ -43,6 +49,8 @@ pub(super) enum Command {
         /// The fingerprint of the difference you looked at; without it the report is printed and nothing happens
         #[arg(long)]
         fingerprint: Option<String>,
+        #[command(flatten)]
+        keep: KeepOptions,
     },
     /// Discard a draft that waits
     Discard {
@@ -64,6 +72,18 @@ pub(super) enum Command {
         /// The fingerprint of the retirement you looked at; without it the retirement is held as a draft
         #[arg(long)]
         fingerprint: Option<String>,
+    },
+    /// Move the last day of a version that is served beside the live one
+    Sunset {
+        /// The contract and the major version, such as support@1
+        #[arg(value_name = "CONTRACT@MAJOR", value_parser = super::keys::version)]
+        version: (String, u32),
+        /// The last day, in UTC, or a time in RFC 3339; a time that has passed ends it now
+        #[arg(long, value_name = "DATE", required_unless_present = "never")]
+        at: Option<String>,
+        /// Serve it until this is said again
+        #[arg(long, conflicts_with = "at")]
+        never: bool,
     },
     Lock(lock::Lock),
 }
@@ -97,11 +117,23 @@ impl Contracts {
             Command::Publish {
                 draft,
                 fingerprint: None,
+                ..
             } => show_draft(&target, &draft),
             Command::Publish {
                 draft,
                 fingerprint: Some(fingerprint),
-            } => publish(&target, &draft, &fingerprint),
+                keep,
+            } => publish(&target, &draft, &fingerprint, Some(&keep)),
+            Command::Sunset {
+                version: (contract, major),
+                at,
+                ..
+            } => {
+                let path = path(&["v1", "versions", &contract, &major.to_string()]);
+                let body = json!({ "sunset": at });
+                ask(&target, Method::PUT, &path, Some(&body))?;
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Discard { draft } => {
                 ask(
                     &target,
@@ -148,7 +180,9 @@ impl Contracts {
                 )?;
                 match fingerprint {
                     None => submitted(&target, &held),
-                    Some(fingerprint) => publish(&target, &cell(&held["draft"]), &fingerprint),
+                    Some(fingerprint) => {
+                        publish(&target, &cell(&held["draft"]), &fingerprint, None)
+                    }
                 }
             }
         }
@@ -176,8 +210,11 @@ fn difference(name: &str, to: &str) -> String {
     )
 }
 
-fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
-    let body = json!({ "fingerprint": fingerprint });
+fn publish(target: &Target, draft: &str, fingerprint: &str, keep: Option<&KeepOptions>) -> Done {
+    let mut body = json!({ "fingerprint": fingerprint });
+    if let Some(keep) = keep {
+        keep.add_to(&mut body)?;
+    }
     live(
         target,
         &ask(
@@ -187,83 +224,6 @@ fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
             Some(&body),
         )?,
     )
-}
-
-fn list(target: &Target) -> Done {
-    let all = ask(target, Method::GET, "/v1/contracts", None)?;
-    if target.json {
-        println!("{all}");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let row = |contract: &Value| {
-        let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
-        let pending = contract["pending"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(cell)
-            .collect::<Vec<_>>()
-            .join(",");
-        let without = if contract["revision"].is_null() {
-            "none yet"
-        } else {
-            "retired"
-        };
-        let version = contract["version"].as_str().unwrap_or(without).to_owned();
-        vec![
-            cell(&contract["name"]),
-            version,
-            cell(&contract["origin"]),
-            count,
-            pending,
-        ]
-    };
-    let rows: Vec<Vec<String>> = all["contracts"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(row)
-        .collect();
-    print!(
-        "{}",
-        table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows)
-    );
-    for contract in all["contracts"].as_array().into_iter().flatten() {
-        let maker = match contract["origin"].as_str() {
-            Some("file") => "file",
-            Some("upstream") => "server",
-            Some("code") => "plugin",
-            _ => continue,
-        };
-        if let Some(from) = contract["rolled_back"].as_str() {
-            let name = cell(&contract["name"]);
-            println!(
-                "\n{name} was taken back from {from}; its {maker} is taken over again once it says something else"
-            );
-        }
-    }
-    for refused in all["refused"].as_array().into_iter().flatten() {
-        let kind = refused["kind"].as_str().unwrap_or_default();
-        let meanwhile = match kind {
-            "contract" => "what was published before is served on",
-            "version" => "this contract alone is not taken over",
-            _ => "what does not need it is served",
-        };
-        println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));
-        refused["problems"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .for_each(|problem| println!("{}", told(problem)));
-    }
-    for waiting in all["waiting"].as_array().into_iter().flatten() {
-        println!(
-            "\nwaiting: {}: {}",
-            cell(&waiting["file"]),
-            cell(&waiting["reason"])
-        );
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn show(target: &Target, name: &str) -> Done {
@@ -302,6 +262,7 @@ fn show(target: &Target, name: &str) -> Done {
         "{}",
         table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows)
     );
+    print_kept(&contract["kept"]);
     let draft = |row: &Value| {
         vec![
             cell(&row["id"]),
@@ -455,6 +416,9 @@ fn live(target: &Target, answer: &Value) -> Done {
             cell(&answer["contract"]),
             answer["version"].as_str().unwrap_or("retired")
         ),
+    }
+    if !target.json {
+        print_kept(&answer["kept"]);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -58,6 +58,27 @@ pub(super) enum Command {
         /// The key's id, as listed
         id: String,
     },
+    /// Let an agent go on with one major version of a contract, whatever becomes live
+    Pin {
+        /// Who calls: the name that its keys and tokens have
+        agent: String,
+        /// The contract and the major version, such as support@1
+        #[arg(value_name = "CONTRACT@MAJOR", value_parser = version)]
+        version: (String, u32),
+    },
+    /// Let a pinned agent have the live version of a contract
+    Unpin { agent: String, contract: String },
+    /// List the agents that are pinned to a version
+    Pins,
+}
+
+/// Reads a contract with a major version.
+pub(super) fn version(text: &str) -> Result<(String, u32), String> {
+    let read = text.split_once('@').and_then(|(contract, major)| {
+        let major = major.parse().ok()?;
+        (!contract.is_empty()).then(|| (contract.to_owned(), major))
+    });
+    read.ok_or_else(|| "write CONTRACT@MAJOR, such as support@1".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -122,6 +143,33 @@ impl Keys {
                     print!("{}", table(&HEAD, &rows));
                 }
             }
+            Command::Pin {
+                agent,
+                version: (contract, major),
+            } => {
+                let path = path(&["v1", "pins", &agent, &contract]);
+                ask(&target, Method::PUT, &path, Some(json!({ "major": major })))?;
+                if !target.json {
+                    println!("{agent} goes on with version {major} of {contract}");
+                }
+            }
+            Command::Unpin { agent, contract } => {
+                let path = path(&["v1", "pins", &agent, &contract]);
+                ask(&target, Method::DELETE, &path, None)?;
+                if !target.json {
+                    println!("{agent} has the live version of {contract} from now on");
+                }
+            }
+            Command::Pins => {
+                let all = ask(&target, Method::GET, "/v1/versions", None)?;
+                if target.json {
+                    println!("{}", all["pins"]);
+                } else {
+                    let pins = all["pins"].as_array().into_iter().flatten();
+                    let rows: Vec<Vec<String>> = pins.map(pin_row).collect();
+                    print!("{}", table(&["AGENT", "VERSION", "SINCE", "BY"], &rows));
+                }
+            }
             Command::Revoke { id } => {
                 ask(&target, Method::DELETE, &path(&["v1", "keys", &id]), None)?;
                 if !target.json {
@@ -146,6 +194,15 @@ fn ask(
 const HEAD: [&str; 9] = [
     "ID", "AGENT", "TENANT", "ACCESS", "VIEW", "LIMITS", "CREATED", "EXPIRES", "REVOKED",
 ];
+
+fn pin_row(pin: &Value) -> Vec<String> {
+    vec![
+        cell(&pin["agent"]),
+        format!("{}@{}", cell(&pin["contract"]), cell(&pin["major"])),
+        time(&pin["created_ms"]),
+        cell(&pin["created_by"]),
+    ]
+}
 
 fn row(key: &Value) -> Vec<String> {
     let access = match &key["access"] {

@@ -23,6 +23,7 @@ mod snippets;
 mod staff;
 mod tools;
 mod upstreams;
+mod versions;
 
 use std::{future::Future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
@@ -142,6 +143,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(identity::failures))
+        .routes(routes!(versions::list))
+        .routes(routes!(versions::set_sunset))
+        .routes(routes!(versions::pin, versions::unpin))
         .routes(routes!(snippets::list))
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))

@@ -17,6 +17,7 @@ mod request;
 mod result;
 mod search;
 mod target;
+mod versions;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
@@ -98,7 +99,7 @@ async fn stages(
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallError> {
     limits::admit(gateway.buckets(), request.charge, caller, record.opened())?;
-    let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
+    let tool = lookup::visible(gateway.metrics(), caller, request, record)?; // hidden and unknown cannot differ
     headers::check(tool, request)?;
     lookup::may_run(tool, request)?;
     let slot = limits::acquire(
@@ -129,16 +130,15 @@ async fn stages(
     let call = ToolCall {
         gateway,
         caller,
-        tool,
+        tool: input.tool,
         request,
     };
     let target = &input.target;
     let shaped = match target.run(&call, slot, record).await {
-        Ok(answer) => {
-            answer
-                .shape(&call, target.writes(), record.asked_at())
-                .await
-        }
+        Ok(answer) => answer
+            .shape(&call, target.writes(), record.asked_at())
+            .await
+            .and_then(|outcome| versions::convert_outcome(tool, outcome, target.writes())),
         Err(error) => Err(error),
     };
     match shaped {

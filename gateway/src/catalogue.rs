@@ -3,12 +3,14 @@
 mod endpoint;
 mod input_checks;
 mod item;
+mod kept;
 mod listing;
 mod llms;
 mod policy;
 mod search;
 mod target;
 mod tool;
+mod versions;
 mod view;
 
 use std::{
@@ -24,6 +26,8 @@ use item::Items;
 pub use item::{
     CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, Lookup, write_entry,
 };
+pub use kept::{AgentPins, CallShim, KeptContract};
+use kept::{PinnedVersions, ServedVersion};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 pub use llms::arguments as arguments_in_words;
 pub use policy::{CatalogueViewer, ServedPolicies};
@@ -32,7 +36,7 @@ pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
 use target::Sources;
 pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
-pub use tool::{CatalogueTool, TaskSupport};
+pub use tool::{CatalogueTool, TaskSupport, shown_time};
 use view::ServedView;
 use weir_contracts::{Contract, mirror::Mirrored};
 
@@ -60,6 +64,9 @@ pub struct Catalogue {
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
     /// The policies over it, where there are any.
     policies: Option<Arc<ServedPolicies>>,
+    /// The versions beside the live ones, whose listings follow all others.
+    versions: Vec<ServedVersion>,
+    pins: Arc<AgentPins>,
     /// The checks of arguments, which outlive the catalogue: tools that did not change keep theirs.
     checks: KeptChecks,
 }
@@ -142,6 +149,8 @@ impl Catalogue {
             views: served,
             narrowed: narrowed(),
             policies: None,
+            versions: Vec::new(),
+            pins: Arc::default(),
             checks,
         }
     }
@@ -184,26 +193,36 @@ impl Catalogue {
         name: &str,
         viewer: CatalogueViewer<'_>,
     ) -> Option<&Arc<CatalogueTool>> {
-        let tool = match endpoint {
-            Endpoint::All => self.tools.get(name)?,
-            // Another contract may have one of the same name.
-            Endpoint::Contract(contract) => match self.tools.get(name)? {
-                tool if tool.contract == *contract => tool,
-                _ => self.listings[*self.by_contract.get(&**contract)?]
-                    .tools
-                    .find(name)?,
-            },
-            Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
+        let tool = match self.pinned(viewer) {
+            None => self.live_tool(endpoint, name)?,
+            Some(pinned) => self.pinned_tool(endpoint, name, pinned)?,
         };
         self.shows(tool, viewer).then_some(tool)
+    }
+
+    /// Returns the tool that an endpoint serves to those who are pinned to no version.
+    fn live_tool(&self, endpoint: &Endpoint, name: &str) -> Option<&Arc<CatalogueTool>> {
+        match endpoint {
+            Endpoint::All => self.tools.get(name),
+            // Another contract may have one of the same name.
+            Endpoint::Contract(contract) => match self.tools.get(name)? {
+                tool if tool.contract == *contract => Some(tool),
+                _ => self.listings[*self.by_contract.get(&**contract)?]
+                    .tools
+                    .find(name),
+            },
+            Endpoint::View(view) => self.views.get(&**view)?.tool(name),
+            Endpoint::Version(contract, major) => self.version_tool(contract, *major, name),
+        }
     }
 
     fn shows(&self, tool: &Arc<CatalogueTool>, viewer: CatalogueViewer<'_>) -> bool {
         viewer.access().allows(&tool.contract, &tool.name)
             && match (&self.policies, viewer) {
-                (Some(policies), CatalogueViewer::Caller(caller)) => {
-                    policies.shows(&policies.class(caller), tool)
-                }
+                (Some(policies), CatalogueViewer::Caller(caller)) => match tool.judged() {
+                    Some(judged) => policies.shows(&policies.class(caller), judged),
+                    None => policies.mode() == PolicyMode::Audit,
+                },
                 _ => true,
             }
     }
@@ -228,7 +247,7 @@ impl Catalogue {
     /// Returns the arguments of a tool that clients of an endpoint know to repeat in headers.
     pub fn mirrored<'t>(&self, endpoint: &Endpoint, tool: &'t CatalogueTool) -> &'t [Mirrored] {
         match endpoint {
-            Endpoint::All | Endpoint::Contract(_) => &tool.mirrored,
+            Endpoint::All | Endpoint::Contract(_) | Endpoint::Version(..) => &tool.mirrored,
             Endpoint::View(view) => self
                 .views
                 .get(&**view)
@@ -259,11 +278,24 @@ impl Catalogue {
             // A name that the caller made up is not kept.
             Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
             Endpoint::View(view) => self.views.get(&**view)?.place,
+            Endpoint::Version(contract, major) => self.version_place(contract, *major)?,
         };
-        let Some(digest) = self.view_digest(viewer) else {
-            return Some(self.listings[place].clone());
+        let pinned = match endpoint {
+            Endpoint::Version(..) => None,
+            _ => self.pinned(viewer),
         };
-        let prepare = || Ok::<Narrowed, Infallible>(self.narrow(place, viewer).map(Arc::new));
+        let digest = match (self.view_digest(viewer), pinned) {
+            (None, None) => return Some(self.listings[place].clone()),
+            (Some(digest), None) => digest,
+            (seen, Some(pinned)) => {
+                let both = Sha256::new_with_prefix(pinned.digest);
+                both.chain_update(seen.unwrap_or_default())
+                    .finalize()
+                    .into()
+            }
+        };
+        let prepare =
+            || Ok::<Narrowed, Infallible>(self.narrow(place, viewer, pinned).map(Arc::new));
         let Ok(narrowed) = self.narrowed.get_or_insert_with(&(place, digest), prepare);
         narrowed
     }
@@ -308,17 +340,23 @@ impl Catalogue {
 
     /// Narrows a listing. Nothing in the result says that there is more: versions and endpoints are those of what is
     /// seen.
-    fn narrow(&self, place: usize, viewer: CatalogueViewer<'_>) -> Option<Listing> {
+    fn narrow(
+        &self,
+        place: usize,
+        viewer: CatalogueViewer<'_>,
+        pinned: Option<&PinnedVersions>,
+    ) -> Option<Listing> {
         let (whole, access) = (&self.listings[place], viewer.access());
         let class = self.class(viewer);
-        let seen = whole
-            .tools
-            .entries()
-            .iter()
-            .filter(|tool| self.shows(tool, viewer));
-        let seen: Vec<_> = seen.cloned().collect();
-        let is_view = place > self.contracts.len();
-        let is_here = |index: usize| place == 0 || is_view || place == index + 1;
+        let mut seen = match pinned {
+            None => whole.tools.entries().to_vec(),
+            Some(pinned) => self.pinned_entries(place, pinned),
+        };
+        seen.retain(|tool| self.shows(tool, viewer));
+        let is_view = place > self.contracts.len() && !self.is_version(place);
+        let live_place = self.live_place(place);
+        let is_here = |index: usize| place == 0 || is_view || live_place == index + 1;
+        let contracts = self.contracts_for(pinned);
         let named = |index: usize| {
             let name = &self.contracts[index].name;
             access.allows_contract(name)
@@ -333,14 +371,14 @@ impl Catalogue {
             .filter(|(index, _)| is_here(*index) && named(*index));
         let items: Vec<&Items> = items.map(|(_, items)| items).collect();
         let server = match place {
-            0 => touched(&self.contracts, &seen, &items),
+            0 => touched(&contracts, &seen, &items),
             _ if seen.is_empty()
                 && (is_view || items.iter().all(|items| items.source.is_none())) =>
             {
                 return None;
             }
             _ if is_view => {
-                let version = touched(&self.contracts, &seen, &[]).version;
+                let version = touched(&contracts, &seen, &[]).version;
                 let server = ServerInfo {
                     version,
                     ..whole.server.clone()
@@ -354,7 +392,10 @@ impl Catalogue {
                     &self.contracts,
                 ));
             }
-            _ => whole.server.clone(),
+            _ => match contracts.get(live_place - 1) {
+                Some(contract) if pinned.is_some() => ServerInfo::of(contract),
+                _ => whole.server.clone(),
+            },
         };
         Some(Listing::new(server, seen, &items))
     }
@@ -367,8 +408,13 @@ impl Catalogue {
     /// Returns the meters that count calls of tools, and what is asked of items.
     pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
         let sources = self.items.iter().filter_map(|items| items.source.as_ref());
+        let kept = self
+            .versions
+            .iter()
+            .flat_map(|version| version.tools.values());
         self.tools
             .values()
+            .chain(kept)
             .map(|tool| &tool.meter)
             .chain(sources.flat_map(|source| &source.meters))
     }
@@ -386,6 +432,10 @@ impl Catalogue {
             of_views.update(name);
             of_views.update(self.listings[view.place].digests()[0]);
         }
+        for version in &self.versions {
+            of_views.update(self.listings[version.place].digests()[0]);
+        }
+        self.pins.add_to(&mut of_views);
         [of_views.finalize().into(), prompts, resources]
     }
 

@@ -238,6 +238,7 @@ impl Control {
                 () = pace.next_look() => {}
                 Ok(()) = live.changed() => {}
                 Ok(()) = background.changed() => {}
+                () = self.publisher.next_sunset() => {}
             }
             let report = self.load().await;
             self.log(&report);

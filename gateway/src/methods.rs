@@ -217,6 +217,9 @@ impl RequestScope {
             Endpoint::All => "/mcp".to_owned(),
             Endpoint::Contract(name) => format!("/mcp/{}", shorten(name, NAME_MAX_CHARS)),
             Endpoint::View(name) => format!("/mcp/view/{}", shorten(name, NAME_MAX_CHARS)),
+            Endpoint::Version(name, major) => {
+                format!("/mcp/{}@{major}", shorten(name, NAME_MAX_CHARS))
+            }
         }
     }
 
@@ -226,6 +229,12 @@ impl RequestScope {
             .refused_access(&self.place(), &self.caller.agent);
         let message = match &self.endpoint {
             Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
+            Endpoint::Version(name, major) => {
+                format!(
+                    "no contract `{}@{major}` is served here; /mcp serves all of them",
+                    shorten(name, NAME_MAX_CHARS)
+                )
+            }
             Endpoint::Contract(name) => {
                 format!(
                     "no contract `{}` is served here; /mcp serves all of them",

@@ -221,6 +221,19 @@ fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {
         )
     });
     families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
+    let sunsets: Vec<_> = snapshot
+        .catalogue
+        .kept()
+        .filter_map(|kept| {
+            let version = kept.contract.version.to_string();
+            Some((kept, version, kept.sunset_ms? as f64 / 1000.0))
+        })
+        .collect();
+    let sunsets = sunsets.iter().map(|(kept, version, at_s)| {
+        let labels = vec![kept.contract.name.as_str(), version.as_str()];
+        (labels, *at_s)
+    });
+    families.push(family(&table::SUNSETS, sunsets.collect()));
     let waiting = metrics.drafts();
     let count = |class: &str| {
         waiting

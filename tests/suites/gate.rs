@@ -545,6 +545,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
         ("GET", "/v1/identity/failures", None, "auditor"),
+        ("GET", "/v1/versions", None, "viewer"),
         ("GET", "/v1/form", None, "viewer"),
         ("GET", "/v1/form/schema", None, "viewer"),
         ("GET", "/v1/session", None, "auditor"),
@@ -629,6 +630,19 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ),
         ("POST", "/v1/keys", Some(json!({"agent": "?"})), "operator"),
         ("DELETE", "/v1/keys/none", None, "operator"),
+        (
+            "PUT",
+            "/v1/versions/none/1",
+            Some(json!({"sunset": null})),
+            "operator",
+        ),
+        (
+            "PUT",
+            "/v1/pins/none/none",
+            Some(json!({"major": 1})),
+            "operator",
+        ),
+        ("DELETE", "/v1/pins/none/none", None, "operator"),
         (
             "POST",
             "/v1/admins",

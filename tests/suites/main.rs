@@ -64,4 +64,5 @@ mod traces;
 mod trail;
 mod units;
 mod upstreams;
+mod versions;
 mod views;

@@ -54,6 +54,28 @@ fn alerts(rules: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Publishes a contract, and one that breaks it beside it.
+fn keep_version(house: &House) {
+    let first = sample::CONTRACT
+        .replace("contract: airports", "contract: kept")
+        .replace("_airport", "_kept")
+        .replace("lookup_kept", "kept_airport");
+    house.write("kept.yaml", &first);
+    let (code, _, err) = house.run(&["contracts", "submit", "kept.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    house.write(
+        "kept.yaml",
+        first.replace("max_length: 80", "max_length: 8"),
+    );
+    let held = house.json(&["contracts", "submit", "kept.yaml"]);
+    let [draft, fingerprint] = ["draft", "fingerprint"].map(|key| held[key].as_str());
+    let (draft, fingerprint) = (draft.expect("held"), fingerprint.expect("held"));
+    let words = ["contracts", "publish", draft, "--fingerprint", fingerprint];
+    let keep = ["--keep", "--sunset", "2099-12-31"];
+    let (code, _, err) = house.run(&[&words[..], &keep].concat());
+    assert_eq!(code, 0, "{err}");
+}
+
 /// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_alert_finds_its_metrics() {
@@ -69,6 +91,7 @@ async fn every_panel_and_alert_finds_its_metrics() {
     ));
     let gateway = serve(&house);
     let key = house.key(&["--agent", "ann"]);
+    keep_version(&house);
     let target = gateway.base.trim_start_matches("http://").to_owned();
     let prometheus = Prometheus::start(&target, SCRAPE, &dashboards().join("alerts.yml")).await;
     let panels = panels();
@@ -92,6 +115,8 @@ async fn every_panel_and_alert_finds_its_metrics() {
     let began = Instant::now();
     loop {
         load(&gateway, &key).await;
+        let kept = Modern::with_key(gateway.contract_url("kept@1"), &key);
+        kept.call("kept_airport", json!({"iata": "OSL"})).await;
         let mut still = Vec::new();
         for (place, query) in empty {
             if prometheus.query(&query).await.is_empty() {

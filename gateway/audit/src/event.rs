@@ -248,6 +248,11 @@ pub enum AdminAct {
     Retire,
     /// A draft was discarded.
     Reject,
+    /// A version goes on beside the one that took its place, or its last day is another one.
+    VersionKeep,
+    /// An agent goes on with one major version of a contract.
+    AgentPin,
+    AgentUnpin,
     KeyCreate,
     KeyRevoke,
     GrantChange,

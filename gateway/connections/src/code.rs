@@ -24,6 +24,7 @@ pub enum Code {
     PluginFailed,
     OutputMismatch,
     ToolError,
+    VersionGone,
     Internal,
 }
 
@@ -66,7 +67,7 @@ pub struct Row {
     pub advice: &'static str,
 }
 
-pub const TABLE: [Row; 19] = [
+pub const TABLE: [Row; 20] = [
     Row {
         code: Code::InvalidArguments,
         label: "invalid_arguments",
@@ -265,6 +266,17 @@ pub const TABLE: [Row; 19] = [
         nothing_changed: false,
         meaning: "The tool refused for a reason of its own, named in `reason`.",
         advice: "Read `reason`.",
+    },
+    Row {
+        code: Code::VersionGone,
+        label: "version_gone",
+        status: 410,
+        words: &[],
+        fault: Fault::Operator,
+        retry: Retry::Never,
+        nothing_changed: true,
+        meaning: "The version of the contract that the caller is pinned to, or that its endpoint names, is served no more.",
+        advice: "Do not repeat; an operator must move the pin (`weir keys pin`). Then list the tools again.",
     },
     Row {
         code: Code::Internal,

@@ -25,6 +25,7 @@ use crate::control::{
         },
         drafts::{self, DraftView},
         preview::{self, ContractPreview},
+        versions::KeepRequest,
     },
 };
 
@@ -58,6 +59,14 @@ pub(super) struct PreviewedText {
 pub(super) struct Agreed {
     /// Of the difference that was looked at; another one is refused.
     fingerprint: String,
+    /// True: the version whose place it takes stays served, for agents that are pinned to it and at `/mcp/<contract>@<major>`.
+    #[serde(default)]
+    keep: bool,
+    /// The last day of the version that is kept, or a time in RFC 3339. Left out: until an operator says so.
+    sunset: Option<String>,
+    /// What converts calls of the version that is kept: see docs/versions.md. Left out: what the difference suggests.
+    #[schema(value_type = Option<Object>)]
+    shim: Option<Value>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -344,7 +353,13 @@ pub(super) async fn publish(
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let by = staff.by();
-    let live = drafts::approve(&admin.control, &id, &agreed.fingerprint, staff.acting(&by));
+    let keep = KeepRequest {
+        keep: agreed.keep,
+        sunset: agreed.sunset,
+        shim: agreed.shim,
+    };
+    let (fingerprint, acting) = (&agreed.fingerprint, staff.acting(&by));
+    let live = drafts::approve(&admin.control, &id, fingerprint, keep, acting);
     Ok(Json(live.await?))
 }
 

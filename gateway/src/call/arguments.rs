@@ -8,11 +8,14 @@ use super::{
     asking::Asking,
     policy::{CallPolicies, PolicyDecision},
     target::TargetRequest,
+    versions,
 };
 use crate::{catalogue::CatalogueTool, codes::Code, cursor::Cursors, identity::Caller};
 
 /// A call whose arguments are valid. Only this stage makes one.
 pub(super) struct CheckedInput<'t> {
+    /// The tool that runs: of a kept version with a shim, that of the live version.
+    pub tool: &'t CatalogueTool,
     pub target: TargetRequest<'t>,
     /// The arguments that the contract lists to be recorded in clear.
     pub clear: Map<String, Value>,
@@ -41,14 +44,18 @@ pub(super) fn bind<'t>(
     let arguments = validator
         .validate(arguments.unwrap_or("{}"))
         .map_err(CallError::invalid)?;
+    // What calls of a kept version looked like says nothing about the live one.
+    let keep_profile = keep_profile && tool.kept.is_none();
+    let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
+    let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
+    let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
+    let (tool, arguments) = versions::convert_arguments(tool, arguments)?;
     let policy = match policies {
         Some(policies) => policies.decide(&arguments)?,
         None => None,
     };
-    let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
-    let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
-    let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     Ok(CheckedInput {
+        tool,
         target: TargetRequest::bind(cursors, caller, tool, arguments, asking)?,
         clear,
         profile,

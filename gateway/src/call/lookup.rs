@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use super::{
     CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord,
+    versions,
 };
 use crate::{
     catalogue::{CatalogueTool, CatalogueViewer, TaskSupport},
     codes::Code,
     identity::Caller,
+    telemetry::Metrics,
 };
 
 /// Finds a tool. Hidden and unknown ones get the same answer.
 pub(super) fn visible<'a>(
+    metrics: &Metrics,
     caller: &Caller,
     request: &CallRequest<'a>,
     record: &mut CallRecord,
@@ -24,8 +27,11 @@ pub(super) fn visible<'a>(
             request.tool,
             CatalogueViewer::Caller(caller),
         )
-        .ok_or_else(CallError::unknown_tool)?;
+        .ok_or_else(|| versions::not_there(caller, request))?;
     record.tool(tool);
+    if tool.kept.is_some() {
+        versions::admit(metrics, tool)?;
+    }
     may_write(caller, tool)?;
     Ok(tool)
 }

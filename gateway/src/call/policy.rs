@@ -12,10 +12,15 @@ use crate::{
     catalogue::CatalogueTool, codes::Code, config::PolicyMode, identity::Caller, snapshot::Snapshot,
 };
 
+const OTHER_ARGUMENTS: &str =
+    "Policies look at the arguments of this tool, and cannot read those of this version of it.";
+
 /// What policies say of one tool for one caller.
 pub(super) struct CallPolicies {
     verdict: Arc<ToolVerdict>,
     mode: PolicyMode,
+    /// Whether policies can read the arguments.
+    reads_arguments: bool,
 }
 
 /// A call that policies deny, or would.
@@ -54,11 +59,12 @@ impl CallPolicies {
         tool: &Arc<CatalogueTool>,
     ) -> Option<Self> {
         let served = snapshot.catalogue.policies()?;
-        let verdict = served.verdict(caller, tool);
+        let verdict = served.verdict(caller, tool.judged()?);
         let is_open = verdict.denial.is_none() && verdict.arguments.is_none();
         (!is_open).then(|| Self {
             verdict,
             mode: served.mode(),
+            reads_arguments: tool.has_judged_arguments(),
         })
     }
 
@@ -67,7 +73,16 @@ impl CallPolicies {
         &self,
         arguments: &Map<String, Value>,
     ) -> Result<Option<PolicyDecision>, CallError> {
-        let by_arguments = || self.verdict.arguments.as_ref()?.decide(arguments).err();
+        let by_arguments = || {
+            let rules = self.verdict.arguments.as_ref()?;
+            match self.reads_arguments {
+                true => rules.decide(arguments).err(),
+                false => Some(PolicyDenial {
+                    policies: Vec::new(),
+                    message: OTHER_ARGUMENTS.into(),
+                }),
+            }
+        };
         let Some(denial) = self.verdict.denial.clone().or_else(by_arguments) else {
             return Ok(None);
         };

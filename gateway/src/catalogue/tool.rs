@@ -24,10 +24,14 @@ use super::{
     Catalogue, ListShape,
     input_checks::{InputChecks, KeptChecks},
     item,
+    kept::{CallShim, KeptTool},
     listing::Clients,
     target::{Sources, ToolTarget},
 };
 use crate::telemetry::metrics::ToolMeter;
+
+/// The member of `_meta` that says when a version ends.
+const SUNSET: &str = "dev.weir/sunset";
 
 pub struct CatalogueTool {
     pub name: Arc<str>,
@@ -43,6 +47,8 @@ pub struct CatalogueTool {
     lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
     /// The meter that counts its calls.
     pub meter: ToolMeter,
+    /// What it has where its version is not the live one.
+    pub kept: Option<Box<KeptTool>>,
     digest: [u8; 32],
 }
 
@@ -120,8 +126,41 @@ impl CatalogueTool {
             mirrored: mirror::mirrored(&tool.input_schema).into(),
             checks: checks.clone(),
             lowered: Default::default(),
+            kept: None,
             digest,
         }))
+    }
+
+    /// Makes it a tool of a kept version.
+    pub(super) fn beside(mut self, kept: KeptTool) -> Self {
+        let digest = Sha256::new_with_prefix(self.digest)
+            .chain_update(kept.sunset_ms.unwrap_or_default().to_be_bytes());
+        self.digest = digest.finalize().into();
+        self.kept = Some(Box::new(kept));
+        self
+    }
+
+    /// Returns what converts its calls to those of a tool of the live version, and that tool.
+    pub fn shim(&self) -> Option<(&CallShim, &CatalogueTool)> {
+        let kept = self.kept.as_ref()?;
+        Some((kept.shim.as_ref()?, kept.current.as_ref()?))
+    }
+
+    /// Returns the tool that policies know it by. `None`: the live version has none of its name.
+    pub fn judged(self: &Arc<Self>) -> Option<&Arc<Self>> {
+        match &self.kept {
+            None => Some(self),
+            Some(kept) => kept.current.as_ref(),
+        }
+    }
+
+    /// Returns whether policies over arguments can read those of its calls.
+    pub fn has_judged_arguments(&self) -> bool {
+        let Some(kept) = &self.kept else {
+            return true;
+        };
+        let is_same = |current: &Arc<Self>| current.tool.input_schema == self.tool.input_schema;
+        kept.shim.is_some() || kept.current.as_ref().is_some_and(is_same)
     }
 
     /// Returns `contract@version`, as logs and `_meta` show it.
@@ -205,6 +244,9 @@ impl CatalogueTool {
             others: Map::new(),
             meta: is_structured.then(|| {
                 let mut meta = item::meta(self.contract_version(), theirs);
+                if let Some(sunset) = self.kept.as_ref().and_then(|kept| kept.sunset_ms) {
+                    meta.insert(SUNSET.to_owned(), shown_time(sunset).into());
+                }
                 for (name, value) in clients.meta(&self.name, tool.title.as_deref()) {
                     meta.entry(name).or_insert(value);
                 }
@@ -295,4 +337,9 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         )
         .finalize()
         .into()
+}
+
+/// Writes a time as RFC 3339, in UTC.
+pub fn shown_time(at_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(at_ms).map_or_else(|_| at_ms.to_string(), |at| at.to_string())
 }

@@ -5,6 +5,7 @@
 //! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
 
 mod drafts;
+mod kept;
 mod live;
 mod names;
 mod owner;
@@ -28,10 +29,11 @@ use weir_contracts::{
     listed,
     lock::Lock,
 };
-use weir_state::{LiveChange, Source, State, StateError, VersionRow};
+use weir_state::{KeptRow, LiveChange, Source, State, StateError, VersionRow};
 
 pub use self::{
     drafts::{Approval, Held},
+    kept::KeepVersion,
     live::LiveContract,
     preview::ForeseenVerdict,
 };
@@ -39,6 +41,7 @@ use self::{live::Unreadable, names::taken_names};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
 
 use crate::{
+    catalogue::AgentPins,
     control::policies::PolicySource,
     identity::now_ms,
     telemetry::{Audit, Unrecorded},
@@ -53,6 +56,7 @@ pub struct Gate {
     audit: Arc<Audit>,
     policies: Arc<PolicySource>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
+    pins: Mutex<Arc<AgentPins>>,
     /// Live versions that this program cannot read, by contract.
     unreadable: Mutex<BTreeMap<String, Unreadable>>,
     /// The number of drafts of each class that wait for someone.
@@ -105,6 +109,8 @@ pub enum GateError {
     Outdated { base: String, live: String },
     #[error("the contract `{0}` has changed since it was read: read it again")]
     Changed(String),
+    #[error("the version is not kept: {0}")]
+    NotKept(String),
     #[error("a stored version cannot be read: {0}")]
     Artifact(String),
     #[error(
@@ -126,6 +132,7 @@ impl Gate {
             audit,
             policies,
             live: Mutex::default(),
+            pins: Mutex::default(),
             unreadable: Mutex::default(),
             waiting: Mutex::default(),
             seen: AtomicI64::new(-1),
@@ -235,8 +242,14 @@ impl Gate {
             change_class(change.class),
             &change.fingerprint,
         );
-        self.make_live(&contract, base.as_deref(), submission.place(), &row, None)
-            .await?;
+        self.make_live(
+            &contract,
+            base.as_deref(),
+            submission.place(),
+            &row,
+            (None, None),
+        )
+        .await?;
         Ok(Verdict::Published {
             version,
             diff: Some(change),
@@ -313,7 +326,7 @@ impl Gate {
             ChangeClass::First,
             &first_fingerprint(contract),
         );
-        self.make_live(contract, None, submission.place(), &row, None)
+        self.make_live(contract, None, submission.place(), &row, (None, None))
             .await?;
         Ok(Verdict::Published {
             version: contract.version,
@@ -348,7 +361,8 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.make_live(contract, None, source, &row, None).await?;
+        self.make_live(contract, None, source, &row, (None, None))
+            .await?;
         self.refresh().await?;
         Ok(())
     }
@@ -400,7 +414,7 @@ impl Gate {
         }
         problems.extend(taken_names(
             contract,
-            live.values().map(|live| &*live.contract),
+            live.values().flat_map(|live| live.every_version()),
         ));
         problems.extend(self.broken_policies(contract, live));
         if problems.is_empty() {
@@ -445,10 +459,13 @@ impl Gate {
             let known = known.get(&head.name);
             if let Some(known) = known.filter(|known| known.revision == head.revision) {
                 others.push(known.contract.clone());
+                others.extend(known.kept.iter().map(|kept| kept.contract.clone()));
             } else if let Some(row) = change.live_of(&head.name).await? {
                 // If this program cannot read it, the version before it is served on here.
                 let read = artifact(&row.name, &row.artifact).ok().map(Arc::new);
                 others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
+                let kept = known.into_iter().flat_map(|known| &known.kept);
+                others.extend(kept.map(|kept| kept.contract.clone()));
             }
         }
         let mut problems = taken_names(contract, others.iter().map(Arc::as_ref));
@@ -467,13 +484,25 @@ impl Gate {
         base: Option<&str>,
         source: Source<'_>,
         row: &VersionRow,
-        draft: Option<&str>,
+        (draft, kept): (Option<&str>, Option<&KeptRow>),
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
-        let change = self
-            .begin(Some(contract))
-            .await?
-            .publish(base, source, row, draft);
+        let mut change = self.begin(Some(contract)).await?;
+        change
+            .forget_kept(&row.contract, contract.version.major.into())
+            .await?;
+        if let Some(kept) = kept {
+            kept::keep(&mut change, kept).await?;
+            let subject = format!("{}@{}", kept.contract, kept.version);
+            self.audit.admin(
+                AdminAct::VersionKeep,
+                &subject,
+                Some(&row.fingerprint),
+                &row.published_by,
+                None,
+            )?;
+        }
+        let change = change.publish(base, source, row, draft);
         self.recorded(
             AdminAct::Publish,
             &subject,

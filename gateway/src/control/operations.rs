@@ -27,6 +27,7 @@ pub mod tools;
 pub mod uploads;
 pub mod upstream_looks;
 pub mod upstreams;
+pub mod versions;
 
 pub use self::error::{FailureKind, OperationError, OperationResult};
 use super::gate::Role;

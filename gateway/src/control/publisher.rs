@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -14,11 +15,12 @@ use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
 use super::{
-    gate::{Approval, Gate, GateError, Submission, Verdict},
+    gate::{Approval, Gate, GateError, KeepVersion, Submission, Verdict},
     policies::apart,
 };
 use crate::{
-    catalogue::{Catalogue, ServedPolicies},
+    catalogue::{AgentPins, Catalogue, KeptContract, ServedPolicies},
+    identity::now_ms,
     serving::Serving,
     snapshot::Snapshot,
 };
@@ -62,9 +64,10 @@ impl SnapshotPublisher {
         &self,
         id: &str,
         approval: &Approval<'_>,
+        keep: Option<&KeepVersion>,
     ) -> Result<(DraftHead, Option<Version>), GateError> {
         self.refuse_alone()?;
-        let approved = self.gate.approve(id, approval).await?;
+        let approved = self.gate.approve(id, approval, keep).await?;
         self.serve_live();
         Ok(approved)
     }
@@ -83,10 +86,15 @@ impl SnapshotPublisher {
         Ok(diff)
     }
 
+    /// Serves what the gate knows by now: pins, and versions beside the live ones.
+    pub fn serve(&self) {
+        self.serve_live();
+    }
+
     /// Serves one contract that is in no file (`weir draft`), without a gate, and from then on no other.
     pub fn serve_alone(&self, contract: Contract) {
         self.is_alone.store(true, Ordering::Relaxed);
-        self.swap(vec![Arc::new(contract)], None);
+        self.swap(vec![Arc::new(contract)], &[], Arc::default(), None);
     }
 
     /// Returns `true` where one file is served.
@@ -113,6 +121,7 @@ impl SnapshotPublisher {
         }
         let _swapping = self.swapping.lock();
         let contracts = self.servable_contracts();
+        let (kept, pins) = (self.kept_contracts(), self.gate.pins());
         let policies = self.gate.policies().judge(&contracts);
         let mode = self.gateway.config().policy.mode;
         let served = &self.gateway.snapshot().contracts;
@@ -121,12 +130,10 @@ impl SnapshotPublisher {
                 .iter()
                 .zip(&contracts)
                 .all(|(a, b)| Arc::ptr_eq(a, b));
+        let snapshot = self.gateway.snapshot();
         let same = same
-            && self
-                .gateway
-                .snapshot()
-                .catalogue
-                .has_policies(policies.as_ref(), mode);
+            && snapshot.catalogue.is_beside(&kept, &pins)
+            && snapshot.catalogue.has_policies(policies.as_ref(), mode);
         if !same
             || !self
                 .gateway
@@ -135,7 +142,7 @@ impl SnapshotPublisher {
                 .has_views(&self.gateway.config().views)
         {
             let policies = policies.map(|judge| ServedPolicies::new(judge, mode));
-            self.swap(contracts, policies);
+            self.swap(contracts, &kept, pins, policies);
         }
     }
 
@@ -146,7 +153,31 @@ impl SnapshotPublisher {
         servable.collect()
     }
 
-    fn swap(&self, contracts: Vec<Arc<Contract>>, policies: Option<ServedPolicies>) {
+    /// Returns the versions that are served beside the live ones.
+    fn kept_contracts(&self) -> Vec<Arc<KeptContract>> {
+        let live = self.gate.live();
+        live.values()
+            .flat_map(|live| live.kept.iter().cloned())
+            .collect()
+    }
+
+    /// Waits until a version ends that is served beside the live one.
+    pub(super) async fn next_sunset(&self) {
+        let sunset = self.gateway.snapshot().catalogue.next_sunset_ms();
+        let Some(sunset) = sunset else {
+            return std::future::pending().await;
+        };
+        let left = u64::try_from(sunset - now_ms()).unwrap_or_default();
+        tokio::time::sleep(Duration::from_millis(left)).await;
+    }
+
+    fn swap(
+        &self,
+        contracts: Vec<Arc<Contract>>,
+        kept: &[Arc<KeptContract>],
+        pins: Arc<AgentPins>,
+        policies: Option<ServedPolicies>,
+    ) {
         let old = self.gateway.snapshot();
         for contract in contracts
             .iter()
@@ -163,6 +194,7 @@ impl SnapshotPublisher {
             &self.gateway.config().views,
             Some(&old.catalogue),
         )
+        .beside(kept, pins)
         .under(policies);
         catalogue
             .empty_views()
@@ -237,7 +269,14 @@ pub fn in_use(gateway: &Serving, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
     let mut needed = Vec::new();
-    for tool in snapshot.catalogue.tools() {
+    let live = snapshot.catalogue.tools().filter_map(|tool| {
+        let mut contracts = snapshot.contracts.iter();
+        Some((
+            tool,
+            &**contracts.find(|contract| *contract.name == *tool.contract)?,
+        ))
+    });
+    for (tool, contract) in live.chain(snapshot.catalogue.own_bindings()) {
         let Some(bound) = tool.target.collection() else {
             continue;
         };
@@ -248,9 +287,7 @@ pub fn in_use(gateway: &Serving, adapter: &str) -> Vec<NeededCollection> {
             if *source.adapter != *adapter || !seen.insert(source.key.clone()) {
                 continue;
             }
-            let mut contracts = snapshot.contracts.iter();
-            let contract = contracts.find(|contract| *contract.name == *tool.contract);
-            if let Some(published) = contract.and_then(|contract| contract.collection(name)) {
+            if let Some(published) = contract.collection(name) {
                 needed.push(NeededCollection {
                     source: source.clone(),
                     published: published.clone(),

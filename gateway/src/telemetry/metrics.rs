@@ -105,6 +105,7 @@ pub struct Metrics {
     reloads: [IntCounter; RELOADS.len()],
     connections_lost: IntCounterVec,
     policy_denials: IntCounterVec,
+    kept_calls: IntCounterVec,
     folded_contracts: IntCounter,
     tools_max: usize,
     sessions: OnceLock<Reading>,
@@ -212,6 +213,7 @@ impl Metrics {
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
             connections_lost,
             policy_denials,
+            kept_calls: counters(&registry, &table::KEPT_CALLS),
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
@@ -346,6 +348,13 @@ impl Metrics {
     /// Counts a call that policies denied, or would have.
     pub fn policy_denial(&self, decision: &str) {
         self.policy_denials.with_label_values(&[decision]).inc();
+    }
+
+    /// Counts a call of a version that is not the live one.
+    pub fn count_kept_call(&self, contract: &str, version: weir_contracts::Version) {
+        self.kept_calls
+            .with_label_values(&[contract, &version.to_string()])
+            .inc();
     }
 
     pub fn connections_lost(&self, listener: &str, lost: LossReason, count: usize) {

@@ -163,11 +163,17 @@ fn endpoint(path: &str) -> Option<Endpoint> {
         return Some(Endpoint::All);
     }
     let below = below.strip_prefix('/')?;
-    let (name, of): (_, fn(Arc<str>) -> Endpoint) = match below.strip_prefix("view/") {
-        Some(view) => (view, Endpoint::View),
-        None => (below, Endpoint::Contract),
+    let (name, endpoint) = match below.strip_prefix("view/") {
+        Some(view) => (view, Endpoint::View(view.into())),
+        None => match Endpoint::contract(below) {
+            Endpoint::Version(contract, major) => {
+                let is_name = check_contract(&contract).is_ok();
+                return is_name.then_some(Endpoint::Version(contract, major));
+            }
+            endpoint => (below, endpoint),
+        },
     };
-    check_contract(name).is_ok().then(|| of(name.into()))
+    check_contract(name).is_ok().then_some(endpoint)
 }
 
 fn router(server: Arc<Server>) -> Router {
@@ -329,7 +335,7 @@ async fn contract(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::Contract(contract.into()), request).await
+    answer(&server, Endpoint::contract(&contract), request).await
 }
 
 async fn view(

@@ -8,8 +8,8 @@ use weir_contracts::{Contract, Version, diff::Diff};
 use weir_state::{DraftHead, NewDraft, Source, StateError, VersionRow};
 
 use super::{
-    ChangeClass, DraftStatus, Gate, GateError, Role, Submission, artifact, change_class, digest,
-    still_on,
+    ChangeClass, DraftStatus, Gate, GateError, KeepVersion, Role, Submission, artifact,
+    change_class, digest, still_on,
 };
 use crate::identity::now_ms;
 
@@ -159,6 +159,7 @@ impl Gate {
         &self,
         id: &str,
         approval: &Approval<'_>,
+        keep: Option<&KeepVersion>,
     ) -> Result<(DraftHead, Option<Version>), GateError> {
         self.refresh().await?;
         let draft = self
@@ -186,11 +187,16 @@ impl Gate {
                     origin: head.origin,
                     owner: head.owner.as_deref(),
                 };
-                self.make_live(&contract, base, source, &row, Some(id))
+                let kept = keep.map(|keep| self.row_to_keep(keep, base, &contract, approval.by));
+                let kept = kept.transpose()?;
+                self.make_live(&contract, base, source, &row, (Some(id), kept.as_ref()))
                     .await?;
                 self.refresh().await?;
                 Ok((head, Some(contract.version)))
             }
+            None if keep.is_some() => Err(GateError::NotKept(
+                "the contract would be retired".to_owned(),
+            )),
             None => {
                 let change = self.begin(None).await?;
                 let change =

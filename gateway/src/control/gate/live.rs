@@ -9,6 +9,7 @@ use weir_contracts::Contract;
 use weir_state::Live;
 
 use super::{Gate, GateError, Origin, artifact};
+use crate::catalogue::KeptContract;
 
 /// A published version that is served.
 #[derive(Clone, Debug)]
@@ -21,6 +22,16 @@ pub struct LiveContract {
     pub source: String,
     /// Moves with every change of what is live, and of its text.
     pub revision: i64,
+    /// The versions that are served beside it.
+    pub kept: Vec<Arc<KeptContract>>,
+}
+
+impl LiveContract {
+    /// Returns the live version and those beside it.
+    pub(super) fn every_version(&self) -> impl Iterator<Item = &Contract> {
+        let kept = self.kept.iter().map(|kept| &*kept.contract);
+        std::iter::once(&*self.contract).chain(kept)
+    }
 }
 
 /// A live version that is skipped: a later version of Weir published it.
@@ -82,6 +93,19 @@ impl Gate {
                 }
             }
         }
+        let rows = self.state.kept().await?;
+        for (name, live) in &mut now.live {
+            let is_known = |known: &Arc<LiveContract>| known.revision == live.revision;
+            if known.get(name).is_some_and(is_known) {
+                continue;
+            }
+            let kept = self.read_kept(&rows, live).await?;
+            *live = Arc::new(LiveContract {
+                kept,
+                ..(**live).clone()
+            });
+        }
+        self.read_pins().await?;
         self.set(now.live);
         self.set_unreadable(now.unreadable);
         Ok(())
@@ -173,6 +197,7 @@ impl LiveVersions {
                     owner,
                     source,
                     revision,
+                    kept: Vec::new(),
                 };
                 self.live.insert(row.name, Arc::new(entry));
             }

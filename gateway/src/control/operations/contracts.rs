@@ -12,6 +12,7 @@ use weir_state::{DraftFilter, DraftHead, VersionHead, VersionRow};
 use super::{
     ActingAdmin, FailureKind, OperationError, OperationResult,
     drafts::{DRAFTS_MAX, DraftView},
+    versions::{KeptView, beside},
 };
 use crate::control::{
     Control, Uncompiled, UnservedFile,
@@ -89,6 +90,8 @@ pub struct ContractDetail {
     pub source: Option<String>,
     /// Oldest first.
     pub versions: Vec<VersionView>,
+    /// Those that are served beside the live one.
+    pub kept: Vec<KeptView>,
     /// Those that wait, then the newest 200 that no longer do.
     pub drafts: Vec<DraftView>,
 }
@@ -151,6 +154,8 @@ pub struct NowLive {
     pub contract: String,
     /// Null: retired.
     pub version: Option<String>,
+    /// The versions that are served beside it.
+    pub kept: Vec<KeptView>,
 }
 
 /// One contract, with the tag that a change of it may rest on.
@@ -253,6 +258,7 @@ pub async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRe
         name: name.to_owned(),
         version: live.as_ref().map(|live| live.contract.version.to_string()),
         document: live.as_ref().map(|live| compiled_document(&live.contract)),
+        kept: live.as_ref().map_or_else(Vec::new, |live| beside(live)),
         source: live.map(|live| live.source.clone()),
         versions: versions.into_iter().map(VersionView::from).collect(),
         drafts: drafts.into_iter().map(DraftView::from).collect(),
@@ -494,9 +500,11 @@ pub async fn roll_back(
         .publisher()
         .roll_back(name, to, &approval, on)
         .await?;
+    let live = control.gate().live().get(name).cloned();
     Ok(NowLive {
         contract: name.to_owned(),
         version: Some(to.to_owned()),
+        kept: live.map_or_else(Vec::new, |live| beside(&live)),
     })
 }
 

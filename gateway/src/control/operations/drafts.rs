@@ -9,6 +9,7 @@ use weir_state::{DraftFilter, DraftRow, ListedDraft};
 use super::{
     ActingAdmin, OperationError, OperationResult,
     contracts::{NowLive, read_contract, value},
+    versions::{KeepRequest, beside},
 };
 use crate::control::{
     Control,
@@ -99,17 +100,24 @@ pub async fn approve(
     control: &Control,
     id: &str,
     fingerprint: &str,
+    keep: KeepRequest,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<NowLive> {
+    let keep = keep.read()?;
     let approval = Approval {
         by: admin.by,
         role: admin.role,
         fingerprint,
     };
-    let approved = control.publisher().approve(id, &approval).await;
+    let approved = control
+        .publisher()
+        .approve(id, &approval, keep.as_ref())
+        .await;
     let (draft, version) =
         approved.map_err(|error| OperationError::at_the_gate(error, id, DRAFTS))?;
+    let live = control.gate().live().get(&draft.contract).cloned();
     Ok(NowLive {
+        kept: live.map_or_else(Vec::new, |live| beside(&live)),
         contract: draft.contract,
         version: version.map(|version| version.to_string()),
     })

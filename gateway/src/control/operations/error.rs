@@ -124,6 +124,7 @@ impl From<GateError> for OperationError {
             | GateError::Alone
             | GateError::Outdated { .. }
             | GateError::Owned { .. } => Self::new(FailureKind::Conflict, error.to_string()),
+            GateError::NotKept(_) => Self::invalid(error.to_string()),
             GateError::Changed(_) => Self::new(FailureKind::Outdated, error.to_string()),
             GateError::Artifact(_) => {
                 tracing::error!(%error, "an admin request failed");

@@ -222,7 +222,7 @@ impl PluginSource {
             role: Role::Operator,
             by,
         };
-        match self.gate().approve(&held.draft, &approval).await {
+        match self.gate().approve(&held.draft, &approval, None).await {
             Ok((_, Some(version))) => Ok(Verdict::Published {
                 version,
                 diff: held.diff,

@@ -35,6 +35,18 @@ pub const CALLS: Row = Row {
     help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` stands for calls \
            that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what plugins and other servers are asked beside their tools.",
 };
+pub const KEPT_CALLS: Row = Row {
+    name: "weir_kept_version_calls_total",
+    kind: Counter,
+    labels: &["contract", "version"],
+    help: "Calls of versions that are served beside the live one, those that are refused because the version has ended too.",
+};
+pub const SUNSETS: Row = Row {
+    name: "weir_kept_version_sunset_timestamp_seconds",
+    kind: Gauge,
+    labels: &["contract", "version"],
+    help: "When each version that is served beside the live one ends; a version that no date ends is left out.",
+};
 pub const OPERATIONS: Row = Row {
     name: "mcp_server_operation_duration_seconds",
     kind: Histogram(OPERATION),
@@ -383,6 +395,8 @@ pub const BUILD: Row = Row {
 
 pub const TABLE: &[&Row] = &[
     &CALLS,
+    &KEPT_CALLS,
+    &SUNSETS,
     &OPERATIONS,
     &OVERHEAD,
     &STAGES,

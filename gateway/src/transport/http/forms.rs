@@ -30,7 +30,7 @@ pub(super) async fn index(
 ) -> Response {
     let show = |caller: &Caller| {
         let snapshot = server.gateway.snapshot();
-        let endpoint = Endpoint::Contract(contract.as_str().into());
+        let endpoint = Endpoint::contract(&contract);
         let listing = snapshot
             .catalogue
             .listing(&endpoint, CatalogueViewer::Caller(caller))?;
@@ -63,7 +63,7 @@ pub(super) async fn tool(
             }
             let snapshot = server.gateway.snapshot();
             match snapshot.catalogue.tool(
-                &Endpoint::Contract(contract.as_str().into()),
+                &Endpoint::contract(&contract),
                 &tool,
                 CatalogueViewer::Caller(admitted.caller()),
             ) {

@@ -26,7 +26,7 @@ pub(super) async fn contract(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::Contract(contract.into()), request).await
+    answer(&server, Endpoint::contract(&contract), request).await
 }
 
 /// Answers for the contract `view`, which is a name that a contract may have.

@@ -112,7 +112,7 @@ impl DoorSurface for PlainContract<'_> {
     }
 
     fn endpoint(&self) -> Endpoint {
-        Endpoint::Contract(self.contract.into())
+        Endpoint::contract(self.contract)
     }
 
     fn closed(&self, gateway: &Serving) -> Option<Response> {

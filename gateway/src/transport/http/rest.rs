@@ -87,7 +87,7 @@ pub(super) async fn call(
     body: Body,
 ) -> Response {
     let snapshot = server.gateway.snapshot();
-    let endpoint = Endpoint::Contract(contract.into());
+    let endpoint = Endpoint::contract(&contract);
     let known =
         snapshot
             .catalogue
@@ -175,7 +175,7 @@ fn described(
 ) -> Option<String> {
     let snapshot = gateway.snapshot();
     let listing = snapshot.catalogue.listing(
-        &Endpoint::Contract(contract.into()),
+        &Endpoint::contract(contract),
         CatalogueViewer::Caller(caller),
     )?;
     let below = format!("/rest/{contract}");

@@ -1,0 +1,66 @@
+//! Versions that stay served beside the live one: what is said when a draft is published, and how they are shown.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    Failure,
+    admin::{cell, table, time},
+    compile,
+};
+
+/// What becomes of the version whose place a draft takes.
+#[derive(Args)]
+pub(crate) struct KeepOptions {
+    /// Serve the version whose place it takes on, for pinned agents and at /mcp/CONTRACT@MAJOR
+    #[arg(long, requires = "fingerprint")]
+    keep: bool,
+    /// The last day of the version that is kept, in UTC, or a time in RFC 3339
+    #[arg(long, value_name = "DATE", requires = "keep")]
+    sunset: Option<String>,
+    /// A JSON file that says how its calls are converted; without it, as the difference suggests
+    #[arg(long, value_name = "FILE", requires = "keep")]
+    shim: Option<PathBuf>,
+}
+
+impl KeepOptions {
+    /// Adds what is said to the body of a publication.
+    pub(super) fn add_to(&self, body: &mut Value) -> Result<(), Failure> {
+        if !self.keep {
+            return Ok(());
+        }
+        body["keep"] = true.into();
+        body["sunset"] = json!(self.sunset);
+        if let Some(file) = &self.shim {
+            let text = compile::read(file)?;
+            let read = serde_json::from_str(&text);
+            body["shim"] = read.map_err(|error| {
+                Failure::from(anyhow::anyhow!("{} is no JSON: {error}", file.display()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints the versions that are served beside a live one.
+pub(super) fn print_kept(kept: &Value) {
+    let row = |kept: &Value| {
+        let binding = match kept["shim"].is_null() {
+            true => "its own binding",
+            false => "a shim",
+        };
+        let until = match (kept["has_ended"] == true, kept["sunset_ms"].is_null()) {
+            (true, _) => "ended".to_owned(),
+            (false, true) => "-".to_owned(),
+            (false, false) => time(&kept["sunset_ms"]),
+        };
+        vec![cell(&kept["version"]), binding.to_owned(), until]
+    };
+    let rows: Vec<Vec<String>> = kept.as_array().into_iter().flatten().map(row).collect();
+    if !rows.is_empty() {
+        println!();
+        print!("{}", table(&["KEPT", "BY", "UNTIL"], &rows));
+    }
+}

@@ -1,0 +1,89 @@
+//! `weir contracts list`: what is live and what waits, then what is refused.
+
+use std::process::ExitCode;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::ask;
+use crate::{
+    Done,
+    admin::{Target, cell, table, told},
+};
+
+pub(super) fn list(target: &Target) -> Done {
+    let all = ask(target, Method::GET, "/v1/contracts", None)?;
+    if target.json {
+        println!("{all}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |contract: &Value| {
+        let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
+        let pending = contract["pending"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(cell)
+            .collect::<Vec<_>>()
+            .join(",");
+        let without = if contract["revision"].is_null() {
+            "none yet"
+        } else {
+            "retired"
+        };
+        let version = contract["version"].as_str().unwrap_or(without).to_owned();
+        vec![
+            cell(&contract["name"]),
+            version,
+            cell(&contract["origin"]),
+            count,
+            pending,
+        ]
+    };
+    let rows: Vec<Vec<String>> = all["contracts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(row)
+        .collect();
+    print!(
+        "{}",
+        table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows)
+    );
+    for contract in all["contracts"].as_array().into_iter().flatten() {
+        let maker = match contract["origin"].as_str() {
+            Some("file") => "file",
+            Some("upstream") => "server",
+            Some("code") => "plugin",
+            _ => continue,
+        };
+        if let Some(from) = contract["rolled_back"].as_str() {
+            let name = cell(&contract["name"]);
+            println!(
+                "\n{name} was taken back from {from}; its {maker} is taken over again once it says something else"
+            );
+        }
+    }
+    for refused in all["refused"].as_array().into_iter().flatten() {
+        let kind = refused["kind"].as_str().unwrap_or_default();
+        let meanwhile = match kind {
+            "contract" => "what was published before is served on",
+            "version" => "this contract alone is not taken over",
+            _ => "what does not need it is served",
+        };
+        println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));
+        refused["problems"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|problem| println!("{}", told(problem)));
+    }
+    for waiting in all["waiting"].as_array().into_iter().flatten() {
+        println!(
+            "\nwaiting: {}: {}",
+            cell(&waiting["file"]),
+            cell(&waiting["reason"])
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}

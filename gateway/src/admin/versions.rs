@@ -1,0 +1,92 @@
+//! Versions that are served beside the live ones, and the agents that are pinned to one.
+
+use axum::{Json, extract::State as Shared, http::StatusCode};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{
+    Answer, Ask, Refusal,
+    problem::{At, Body},
+    staff::Staff,
+};
+use crate::control::{
+    gate::Role,
+    operations::versions::{self, VersionsView},
+};
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LastDay {
+    /// A day, which ends with its end in UTC, or a time in RFC 3339. Null: until an operator says so.
+    sunset: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PinnedVersion {
+    /// The major version that the agent goes on with.
+    major: u32,
+}
+
+/// The versions that are served beside live ones, and the agents that are pinned. Role: viewer.
+#[utoipa::path(get, path = "/v1/versions", responses(
+    (status = 200, body = VersionsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<VersionsView>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(versions::list(&admin.control).await?))
+}
+
+/// Moves the last day of a version that is served beside the live one. Role: operator.
+#[utoipa::path(put, path = "/v1/versions/{contract}/{major}", request_body = LastDay,
+    params(("contract" = String, Path, description = "the contract's name"),
+        ("major" = u32, Path, description = "the major version")),
+    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
+        (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn set_sunset(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((contract, major)): At<(String, u32)>,
+    Body(last): Body<LastDay>,
+) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    let sunset = last.sunset.as_deref();
+    versions::set_sunset(&admin.control, &contract, major, sunset, &staff.by()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Pins an agent to a major version of a contract: it goes on with that one, whatever becomes live. Role: operator.
+#[utoipa::path(put, path = "/v1/pins/{agent}/{contract}", request_body = PinnedVersion,
+    params(("agent" = String, Path, description = "who calls"),
+        ("contract" = String, Path, description = "the contract's name")),
+    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
+        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
+        (status = 503, body = Refusal)))]
+pub(super) async fn pin(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((agent, contract)): At<(String, String)>,
+    Body(pinned): Body<PinnedVersion>,
+) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    let by = staff.by();
+    versions::pin(&admin.control, &agent, &contract, pinned.major, &by).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lets an agent have the live version of a contract. Role: operator.
+#[utoipa::path(delete, path = "/v1/pins/{agent}/{contract}",
+    params(("agent" = String, Path, description = "who calls"),
+        ("contract" = String, Path, description = "the contract's name")),
+    responses((status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn unpin(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((agent, contract)): At<(String, String)>,
+) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    versions::unpin(&admin.control, &agent, &contract, &staff.by()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,209 @@
+//! What those see of a catalogue who are pinned to a version, or name one.
+
+use std::sync::Arc;
+
+use weir_contracts::Contract;
+
+use super::{
+    AgentPins, Catalogue, CatalogueTool, CatalogueViewer, Endpoint, KeptContract, Listing,
+    PinnedVersions, ServedVersion, view,
+};
+use crate::identity::now_ms;
+
+impl Catalogue {
+    /// Returns the same catalogue with versions beside the live ones, and with the pins of agents.
+    pub fn beside(mut self, kept: &[Arc<KeptContract>], pins: Arc<AgentPins>) -> Self {
+        let now = now_ms();
+        for kept in kept {
+            let Some(live) = self.by_contract.get(kept.contract.name.as_str()) else {
+                continue;
+            };
+            // A version of the live one's own major version has no place beside it.
+            if self.contracts[live - 1].version.major == kept.contract.version.major {
+                continue;
+            }
+            let place = self.listings.len();
+            let version = ServedVersion::new(kept, &self.listings[*live], place, &self.checks, now);
+            let (server, tools) = version.listed();
+            let items = [&self.items[live - 1]];
+            self.listings
+                .push(Arc::new(Listing::new(server, tools, &items)));
+            self.versions.push(version);
+        }
+        self.pins = pins;
+        self
+    }
+
+    /// Returns `true` if these are the versions beside the live ones, and the pins, at this time.
+    pub fn is_beside(&self, kept: &[Arc<KeptContract>], pins: &Arc<AgentPins>) -> bool {
+        let now = now_ms();
+        let own = |kept: &&Arc<KeptContract>| {
+            let live = self.by_contract.get(kept.contract.name.as_str());
+            let live = live.map(|live| self.contracts[live - 1].version.major);
+            live.is_some_and(|live| live != kept.contract.version.major)
+        };
+        let kept: Vec<_> = kept.iter().filter(own).collect();
+        let is_same = |(own, kept): (&ServedVersion, &Arc<KeptContract>)| {
+            Arc::ptr_eq(&own.kept, kept) && own.has_ended == kept.has_ended(now)
+        };
+        Arc::ptr_eq(&self.pins, pins)
+            && self.versions.len() == kept.len()
+            && self.versions.iter().zip(kept).all(is_same)
+    }
+
+    /// Returns when the next of its versions ends.
+    pub fn next_sunset_ms(&self) -> Option<i64> {
+        let going_on = self.versions.iter().filter(|version| !version.has_ended);
+        going_on.filter_map(|version| version.kept.sunset_ms).min()
+    }
+
+    /// Returns the versions beside the live ones that have not ended.
+    pub fn kept(&self) -> impl Iterator<Item = &KeptContract> {
+        let going_on = self.versions.iter().filter(|version| !version.has_ended);
+        going_on.map(|version| &*version.kept)
+    }
+
+    /// Returns the tools beside the live ones that have their own binding, each with its version.
+    pub fn own_bindings(&self) -> impl Iterator<Item = (&Arc<CatalogueTool>, &Contract)> {
+        let going_on = self.versions.iter().filter(|version| !version.has_ended);
+        let own = going_on.filter(|version| version.kept.shim.is_none());
+        own.flat_map(|version| {
+            let tools = version.tools.values();
+            tools.map(|tool| (tool, &*version.kept.contract))
+        })
+    }
+
+    /// Returns the version that a caller is pinned to and that is served no more, where it asks for a tool of that contract.
+    pub fn gone_version(
+        &self,
+        endpoint: &Endpoint,
+        name: &str,
+        viewer: CatalogueViewer<'_>,
+    ) -> Option<(&str, u32)> {
+        let live = self.live_tool(endpoint, name)?;
+        let pinned = self.pinned(viewer)?;
+        let (contract, major) = pinned.all().find(|(name, _)| **name == *live.contract)?;
+        let is_gone = self.version_place(contract, major).is_none();
+        (is_gone && self.shows(live, viewer)).then_some((contract, major))
+    }
+
+    pub(super) fn pinned(&self, viewer: CatalogueViewer<'_>) -> Option<&PinnedVersions> {
+        match viewer {
+            CatalogueViewer::Caller(caller) => self.pins.find(caller),
+            CatalogueViewer::Operator(_) => None,
+        }
+    }
+
+    pub(super) fn pinned_tool(
+        &self,
+        endpoint: &Endpoint,
+        name: &str,
+        pinned: &PinnedVersions,
+    ) -> Option<&Arc<CatalogueTool>> {
+        if let Endpoint::Version(..) = endpoint {
+            return self.live_tool(endpoint, name);
+        }
+        let of_pins = pinned.all().filter_map(|(contract, major)| {
+            let version = self.version(contract, major)?;
+            version.tools.get(name)
+        });
+        let mut of_pins = of_pins.filter(|tool| match endpoint {
+            Endpoint::All | Endpoint::Version(..) => true,
+            Endpoint::Contract(contract) => *tool.contract == **contract,
+            Endpoint::View(name) => self
+                .views
+                .get(&**name)
+                .is_some_and(|served| view::selects(&served.settings, tool)),
+        });
+        of_pins.next().or_else(|| {
+            let live = self.live_tool(endpoint, name)?;
+            let major = pinned.major(&live.contract);
+            major
+                .is_none_or(|major| major == live.version.major)
+                .then_some(live)
+        })
+    }
+
+    /// Returns what a listing is for those who are pinned.
+    pub(super) fn pinned_entries(
+        &self,
+        place: usize,
+        pinned: &PinnedVersions,
+    ) -> Vec<Arc<CatalogueTool>> {
+        let served = self.views.values().find(|served| served.place == place);
+        let is_here = |index: usize| place == 0 || served.is_some() || place == index + 1;
+        let mut entries = Vec::new();
+        for (index, contract) in self.contracts.iter().enumerate() {
+            if !is_here(index) {
+                continue;
+            }
+            let place = match pinned.major(&contract.name) {
+                None => Some(index + 1),
+                Some(major) => self.version_place(&contract.name, major),
+            };
+            let of_version = place.map(|place| self.listings[place].tools.entries());
+            entries.extend(of_version.into_iter().flatten().cloned());
+        }
+        if let Some(served) = served {
+            entries.retain(|tool| view::selects(&served.settings, tool));
+        }
+        entries
+    }
+
+    /// Returns the contracts, each in the version that is pinned.
+    pub(super) fn contracts_for(&self, pinned: Option<&PinnedVersions>) -> Vec<Arc<Contract>> {
+        let chosen = |contract: &Arc<Contract>| {
+            let major = pinned?.major(&contract.name)?;
+            let version = self.version(&contract.name, major)?;
+            Some(version.kept.contract.clone())
+        };
+        let contracts = self.contracts.iter();
+        contracts
+            .map(|contract| chosen(contract).unwrap_or_else(|| contract.clone()))
+            .collect()
+    }
+
+    fn version(&self, contract: &str, major: u32) -> Option<&ServedVersion> {
+        self.versions.iter().find(|version| {
+            let own = &version.kept.contract;
+            own.version.major == major && own.name == contract
+        })
+    }
+
+    /// Returns the place of the listing of a version, the live one too.
+    pub(super) fn version_place(&self, contract: &str, major: u32) -> Option<usize> {
+        let live = *self.by_contract.get(contract)?;
+        if self.contracts[live - 1].version.major == major {
+            return Some(live);
+        }
+        self.version(contract, major).map(|version| version.place)
+    }
+
+    pub(super) fn version_tool(
+        &self,
+        contract: &str,
+        major: u32,
+        name: &str,
+    ) -> Option<&Arc<CatalogueTool>> {
+        let live = *self.by_contract.get(contract)?;
+        if self.contracts[live - 1].version.major == major {
+            return self.listings[live].tools.find(name);
+        }
+        self.version(contract, major)?.tools.get(name)
+    }
+
+    pub(super) fn is_version(&self, place: usize) -> bool {
+        self.versions.iter().any(|version| version.place == place)
+    }
+
+    /// Returns the place of the live version of the contract whose listing is there; other places as they are.
+    pub(super) fn live_place(&self, place: usize) -> usize {
+        let version = self.versions.iter().find(|version| version.place == place);
+        let live = version.and_then(|version| {
+            self.by_contract
+                .get(version.kept.contract.name.as_str())
+                .copied()
+        });
+        live.unwrap_or(place)
+    }
+}

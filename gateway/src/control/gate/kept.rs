@@ -1,0 +1,230 @@
+//! Versions that stay served when a breaking change takes their place, and the agents that are pinned to one.
+
+use std::sync::Arc;
+
+use weir_audit::AdminAct;
+use weir_contracts::{
+    Contract,
+    shim::{VersionShim, derive},
+};
+use weir_state::{AgentPin, KeptRow, LiveChange, StateError};
+
+use super::{Gate, GateError, LiveContract, artifact};
+use crate::{
+    catalogue::{AgentPins, KeptContract},
+    identity::now_ms,
+};
+
+/// Versions of one contract that are served beside the live one.
+const KEPT_MAX: usize = 4;
+
+/// What becomes of the version whose place a breaking change takes.
+#[derive(Clone, Debug, Default)]
+pub struct KeepVersion {
+    /// When it ends; `None`: when an operator says so.
+    pub sunset_ms: Option<i64>,
+    /// An operator's own shim; `None`: what the difference of the versions suggests.
+    pub shim: Option<VersionShim>,
+}
+
+impl Gate {
+    /// Returns the row of a version that stays beside `new`.
+    pub(super) fn row_to_keep(
+        &self,
+        keep: &KeepVersion,
+        base: Option<&str>,
+        new: &Contract,
+        by: &str,
+    ) -> Result<KeptRow, GateError> {
+        let live = self.live();
+        let old = live.get(&new.name).map(|live| &*live.contract);
+        let old = old.filter(|old| Some(old.version.to_string().as_str()) == base);
+        let Some(old) = old else {
+            let why = "there is no live version that could be kept";
+            return Err(GateError::NotKept(why.to_owned()));
+        };
+        if old.version.major == new.version.major {
+            let why = "the change breaks nothing: whoever calls the live version goes on with the new one";
+            return Err(GateError::NotKept(why.to_owned()));
+        }
+        let now = now_ms();
+        check_sunset(keep.sunset_ms, now)?;
+        let shim = match &keep.shim {
+            Some(shim) => {
+                shim.fits(old, new).map_err(|why| {
+                    GateError::NotKept(format!("the shim does not convert every call: {why}"))
+                })?;
+                Some(shim.clone())
+            }
+            None => suggested_shim(old, new)?,
+        };
+        Ok(KeptRow {
+            contract: old.name.clone(),
+            major: old.version.major.into(),
+            version: old.version.to_string(),
+            shim: shim.map(|shim| serde_json::to_string(&shim).expect("plain data")),
+            sunset_ms: keep.sunset_ms,
+            kept_ms: now,
+            kept_by: by.to_owned(),
+        })
+    }
+
+    /// Moves the end of a kept version.
+    pub async fn set_sunset(
+        &self,
+        name: &str,
+        major: u32,
+        sunset_ms: Option<i64>,
+        by: &str,
+    ) -> Result<(), GateError> {
+        let mut change = self.state.change_live().await?;
+        let rows = change.kept_of(name).await?;
+        let row = rows.into_iter().find(|row| row.major == i64::from(major));
+        let row = row.ok_or(StateError::Unknown("kept version"))?;
+        let subject = format!("{name}@{}", row.version);
+        change.keep(&KeptRow { sunset_ms, ..row }).await?;
+        let done = change.end_kept(name);
+        self.recorded(AdminAct::VersionKeep, &subject, "", by, done)
+            .await?;
+        self.refresh().await
+    }
+
+    /// Pins an agent to a major version of a contract; `None` lets it have the live one.
+    pub async fn pin(
+        &self,
+        agent: &str,
+        contract: &str,
+        major: Option<u32>,
+        by: &str,
+    ) -> Result<(), GateError> {
+        match major {
+            Some(major) => {
+                let subject = format!("{agent} {contract}@{major}");
+                let pin = AgentPin {
+                    agent: agent.to_owned(),
+                    contract: contract.to_owned(),
+                    major: major.into(),
+                    created_ms: now_ms(),
+                    created_by: by.to_owned(),
+                };
+                let pinned = self.state.pin(&pin);
+                self.recorded(AdminAct::AgentPin, &subject, "", by, pinned)
+                    .await?;
+            }
+            None => {
+                let subject = format!("{agent} {contract}");
+                let unpinned = self.state.unpin(agent, contract);
+                self.recorded(AdminAct::AgentUnpin, &subject, "", by, unpinned)
+                    .await?;
+            }
+        }
+        self.refresh().await
+    }
+
+    /// Returns which agents are pinned to which versions.
+    pub fn pins(&self) -> Arc<AgentPins> {
+        self.pins.lock().clone()
+    }
+
+    /// Takes over which agents are pinned.
+    pub(super) async fn read_pins(&self) -> Result<(), GateError> {
+        let rows = self.state.pins().await?;
+        let rows = rows.iter().filter_map(|pin| {
+            let major = u32::try_from(pin.major).ok()?;
+            Some((pin.agent.as_str(), pin.contract.as_str(), major))
+        });
+        let now = AgentPins::new(rows);
+        let mut pins = self.pins.lock();
+        if **pins != now {
+            *pins = Arc::new(now);
+        }
+        Ok(())
+    }
+
+    /// Reads the versions that are served beside a live one.
+    pub(super) async fn read_kept(
+        &self,
+        rows: &[KeptRow],
+        live: &LiveContract,
+    ) -> Result<Vec<Arc<KeptContract>>, GateError> {
+        let mut kept = Vec::new();
+        for row in rows.iter().filter(|row| row.contract == live.contract.name) {
+            let Some(version) = self.state.version(&row.contract, &row.version).await? else {
+                continue;
+            };
+            match artifact(&row.contract, &version.artifact) {
+                Ok(contract) => {
+                    let shim = fitting_shim(row, &contract, &live.contract);
+                    kept.push(Arc::new(KeptContract {
+                        contract: Arc::new(contract),
+                        shim,
+                        sunset_ms: row.sunset_ms,
+                    }));
+                }
+                Err(error) => {
+                    tracing::error!(contract = row.contract, version = row.version, %error, "a kept version is not served");
+                }
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// Writes down that a version is kept, in the change that takes its place.
+pub(super) async fn keep(change: &mut LiveChange, row: &KeptRow) -> Result<(), GateError> {
+    let now = now_ms();
+    let mut others = change.kept_of(&row.contract).await?;
+    others.retain(|other| other.major != row.major);
+    let has_ended = |other: &&KeptRow| other.sunset_ms.is_some_and(|sunset| sunset <= now);
+    if others.len() >= KEPT_MAX {
+        let Some(ended) = others.iter().find(has_ended) else {
+            let why = format!(
+                "{KEPT_MAX} versions of it are kept already: end one of them first (`weir contracts sunset`)"
+            );
+            return Err(GateError::NotKept(why));
+        };
+        change.forget_kept(&row.contract, ended.major).await?;
+    }
+    Ok(change.keep(row).await?)
+}
+
+fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
+    match sunset_ms {
+        Some(sunset) if sunset <= now_ms => Err(GateError::NotKept(
+            "its last day has passed already".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the shim that the difference suggests, if it converts every call. Without one, a version goes on with its own
+/// binding, which one of a plugin does not have: one build of a plugin answers.
+fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>, GateError> {
+    let shim = derive(old, new);
+    match shim.fits(old, new) {
+        Ok(()) => Ok(Some(shim)),
+        Err(why) if old.plugin().is_some() => Err(GateError::NotKept(format!(
+            "its calls go to a plugin, which has one build: a shim is needed, and what the change suggests does not \
+             convert every call: {why}"
+        ))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Returns the shim that converts calls of a kept version to those of what is live now: that of the operator as long as it
+/// does, and what the difference suggests afterwards.
+fn fitting_shim(row: &KeptRow, old: &Contract, live: &Contract) -> Option<VersionShim> {
+    let shim = serde_json::from_str(row.shim.as_deref()?).ok();
+    let shim = shim.filter(|shim: &VersionShim| shim.fits(old, live).is_ok());
+    let shim = shim.or_else(|| suggested_shim(old, live).ok().flatten());
+    if shim.is_none() && old.version.major != live.version.major {
+        let (contract, version) = (&row.contract, &row.version);
+        tracing::warn!(
+            contract,
+            version,
+            live = %live.version,
+            "no shim converts the calls of a kept version any more: it goes on with its own binding"
+        );
+    }
+    shim
+}
