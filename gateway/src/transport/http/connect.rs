@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
+    RequestPartsExt as _, Router,
     body::Body,
-    extract::{Path, Request, State},
+    extract::{FromRequest, Path, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use weir_oauth::{ClientMetadata, SignInAnswer};
@@ -32,53 +32,54 @@ pub(super) fn router() -> Router<Arc<Server>> {
         .route(&below(&format!("/{CLIENT_DOCUMENT}")), get(describe))
 }
 
-/// What a request for a link needs: the server that it is for, and the accounts.
-struct Connecting {
+/// A request for a link: its Host and Origin are checked, and its server has accounts.
+struct LinkRequest {
+    head: Parts,
+    /// The server's name.
+    name: String,
     accounts: Arc<Accounts>,
     server: Arc<OauthServer>,
     base: String,
 }
 
-/// Checks Host and Origin, and finds the server. A name that is not there and one without accounts look alike.
-fn connecting(server: &Server, head: &Parts, name: &str) -> Result<Connecting, Box<Response>> {
-    let place = || format!("{CONNECT}/{name}");
-    if let Err(error) = server.door.visit(head, place) {
-        return Err(Box::new(reply::refusal(&error)));
-    }
-    let gateway = &server.gateway;
-    let upstream = gateway.upstreams().get(name);
-    let oauth = upstream.and_then(|upstream| upstream.oauth().cloned());
-    let accounts = gateway.accounts().cloned();
-    let base = accounts
-        .as_ref()
-        .and_then(|accounts| accounts.link_base(&gateway.config()));
-    match (oauth, accounts, base) {
-        (Some(server), Some(accounts), Some(base)) => Ok(Connecting {
-            accounts,
-            server,
-            base,
-        }),
-        _ => Err(Box::new(over())),
+impl FromRequest<Arc<Server>> for LinkRequest {
+    type Rejection = Response;
+
+    /// A name that is not there and one without accounts look alike.
+    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, Response> {
+        let (mut head, _) = request.into_parts();
+        let name = head.extract::<Path<String>>().await;
+        let Path(name) = name.map_err(IntoResponse::into_response)?;
+        let visit = server.door.visit(&head, || format!("{CONNECT}/{name}"));
+        visit.map_err(|error| reply::refusal(&error))?;
+        let gateway = &server.gateway;
+        let upstream = gateway.upstreams().get(&name);
+        let oauth = upstream.and_then(|upstream| upstream.oauth().cloned());
+        let accounts = gateway.accounts().cloned();
+        let base = accounts
+            .as_ref()
+            .and_then(|accounts| accounts.link_base(&gateway.config()));
+        match (oauth, accounts, base) {
+            (Some(server), Some(accounts), Some(base)) => Ok(Self {
+                head,
+                name,
+                accounts,
+                server,
+                base,
+            }),
+            _ => Err(over()),
+        }
     }
 }
 
 /// Shows what the link is for. It is not used up: programs that look at links in advance change nothing.
-async fn show(
-    State(server): State<Arc<Server>>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    let (head, _) = request.into_parts();
-    let connecting = match connecting(&server, &head, &name) {
-        Ok(connecting) => connecting,
-        Err(response) => return *response,
-    };
-    let ticket = parameter(&head, "ticket").unwrap_or_default();
-    match connecting.accounts.ticket(&name, &ticket).await {
-        Ok(link) => {
-            let place = place(&connecting.server);
+async fn show(link: LinkRequest) -> Response {
+    let ticket = parameter(&link.head, "ticket").unwrap_or_default();
+    match link.accounts.ticket(&link.name, &ticket).await {
+        Ok(known) => {
+            let place = place(&link.server);
             let lines = [
-                format!("You are about to connect your account at {place} for {}.", link.label),
+                format!("You are about to connect your account at {place} for {}.", known.label),
                 "What this agent calls there acts as you from then on. Go on only if you asked for this yourself: \
                  a link that someone else sent you would give them your account."
                     .to_owned(),
@@ -90,27 +91,20 @@ async fn show(
                 Some("Sign in"),
             )
         }
-        Err(fault) => failed(&name, &fault),
+        Err(fault) => failed(&link.name, &fault),
     }
 }
 
 /// Uses the link up, and sends the browser to the issuer.
-async fn begin(
-    State(server): State<Arc<Server>>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    let (head, _) = request.into_parts();
-    let connecting = match connecting(&server, &head, &name) {
-        Ok(connecting) => connecting,
-        Err(response) => return *response,
-    };
-    let ticket = parameter(&head, "ticket").unwrap_or_default();
-    let Connecting {
+async fn begin(link: LinkRequest) -> Response {
+    let LinkRequest {
+        head,
+        name,
         accounts,
         server,
         base,
-    } = connecting;
+    } = link;
+    let ticket = parameter(&head, "ticket").unwrap_or_default();
     let browser = hex::encode(fresh());
     let begun = match accounts.open_link(&base, &server, &ticket, &browser).await {
         Ok(begun) => begun,
@@ -129,23 +123,18 @@ async fn begin(
 }
 
 /// Ends the sign-in that the browser comes back from.
-async fn end(
-    State(server): State<Arc<Server>>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    let (head, _) = request.into_parts();
-    let connecting = match connecting(&server, &head, &name) {
-        Ok(connecting) => connecting,
-        Err(response) => return *response,
-    };
+async fn end(link: LinkRequest) -> Response {
+    let LinkRequest {
+        head,
+        name,
+        accounts,
+        server,
+        ..
+    } = link;
     let answer = SignInAnswer::read(head.uri.query().unwrap_or_default());
     let (Some(answer), Some(browser)) = (answer, cookie(&head.headers)) else {
         return over();
     };
-    let Connecting {
-        accounts, server, ..
-    } = connecting;
     let place = place(&server);
     // The code is good once: what it gives is kept though the browser leaves.
     let closed = tokio::spawn(async move { accounts.close_link(&server, answer, &browser).await });
@@ -163,16 +152,8 @@ async fn end(
 }
 
 /// Describes the gateway as a client, for issuers that know clients by such a document.
-async fn describe(
-    State(server): State<Arc<Server>>,
-    Path(name): Path<String>,
-    request: Request,
-) -> Response {
-    let (head, _) = request.into_parts();
-    let Connecting { base, .. } = match connecting(&server, &head, &name) {
-        Ok(connecting) => connecting,
-        Err(response) => return *response,
-    };
+async fn describe(link: LinkRequest) -> Response {
+    let LinkRequest { name, base, .. } = link;
     let id = format!("{base}{CONNECT}/{name}/{CLIENT_DOCUMENT}");
     let redirect = format!("{base}{CONNECT}/{name}/{CALLBACK}");
     let document = ClientMetadata::new(Some(&id), "Weir", &redirect);
