@@ -67,7 +67,7 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
     }
 }
 
-/// Behind a load balancer a process that is to end first says that it is not ready, and serves on until nobody sends it calls.
+/// Behind a load balancer a process that is to end first says that it is not ready, and serves on until calls go elsewhere.
 #[tokio::test]
 async fn serve_is_not_ready_for_a_while_before_it_leaves() {
     let house = calls::house("http://127.0.0.1:1").config("[http]\ndrain_s = 5");

@@ -67,7 +67,7 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
 #[test]
 fn a_fault_in_javascript_has_its_file_and_line() {
     const HEAD: &str = "import { plugin, text, tool } from \"./sdk/weir.js\";\nimport { greeting } from \"./words.js\";\n\n";
-    const TOOL: &str = "/** A comment\n * of lines. */\nconst greet = tool({ name: \"greet\", description: \"Greets whoever is named here.\", run() {\n\n    throw new Error(greeting());\n} });\n";
+    const TOOL: &str = "/** A comment\n * of lines. */\nconst greet = tool({ name: \"greet\", description: \"Greets the people who are named.\", run() {\n\n    throw new Error(greeting());\n} });\n";
     const EXPORT: &str = "export const { about, tools } = plugin({ name: \"lines\", version: \"0.1.0\", tools: [greet] });\n";
     let desk = Desk::new("lines");
     let folder = desk.begin("lines", "js", "tools");
@@ -81,7 +81,7 @@ fn a_fault_in_javascript_has_its_file_and_line() {
     let (code, _, err) = desk.run("lines", &["call", "greet"]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("(/plugin.js:8:"), "{err}");
-    for (plugin, words, told) in [
+    for (plugin, words, expected) in [
         (
             format!("{HEAD}{TOOL}const x = ;\n{EXPORT}"),
             words,
@@ -123,8 +123,8 @@ fn a_fault_in_javascript_has_its_file_and_line() {
     ] {
         write(&plugin, words);
         let (code, _, err) = desk.run("lines", &["plugin", "build"]);
-        assert_eq!(code, 1, "{told}: {err}");
-        assert!(err.contains(told), "{told}: {err}");
+        assert_eq!(code, 1, "{expected}: {err}");
+        assert!(err.contains(expected), "{expected}: {err}");
         let (code, out, err) = desk.run("lines", &["plugin", "check", "--once"]);
         assert_eq!(code, 1, "{out}\n{err}");
         assert!(
@@ -182,8 +182,8 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
     let shared = cache.join("weir/rust-plugins");
     for name in ["one", "two"] {
         let err = build(name, None);
-        let told = format!("$ CARGO_TARGET_DIR={} cargo build", shared.display());
-        assert!(err.contains(&told), "{err}");
+        let command = format!("$ CARGO_TARGET_DIR={} cargo build", shared.display());
+        assert!(err.contains(&command), "{err}");
         assert!(!desk.path().join(name).join("target").exists());
     }
     let own = desk.path().join("own").display().to_string();
