@@ -1,6 +1,7 @@
 //! `weir state`: what a gateway keeps: contract versions, keys, recorded shapes, the audit trail.
 
 mod backup;
+mod migrate;
 
 use clap::{Args, Subcommand};
 
@@ -16,11 +17,14 @@ pub(super) struct StateFolder {
 #[derive(Subcommand)]
 enum Command {
     Backup(backup::Backup),
+    Migrate(migrate::Migrate),
 }
 
 impl StateFolder {
     pub(super) fn run(self) -> Done {
-        let Command::Backup(command) = self.command;
-        command.run()
+        match self.command {
+            Command::Backup(command) => command.run(),
+            Command::Migrate(command) => command.run(),
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! are those that both know. A row comes back by the names of its columns.
 
 use sqlx::{
-    FromRow, PgPool, Postgres, Sqlite, SqlitePool, Transaction, postgres::PgRow, sqlite::SqliteRow,
+    AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr as _, SqlStr, Sqlite, SqlitePool,
+    Transaction, postgres::PgRow, sqlite::SqliteRow,
 };
 
 use crate::{StateError, server};
@@ -27,7 +28,7 @@ pub(crate) enum QueryTarget<'t> {
 
 /// A statement with its parameters.
 pub(crate) struct StateQuery<'q> {
-    text: &'static str,
+    text: SqlStr,
     values: Vec<SqlValue<'q>>,
 }
 
@@ -71,7 +72,15 @@ impl StateChange {
 
 pub(crate) fn sql<'q>(text: &'static str) -> StateQuery<'q> {
     StateQuery {
-        text,
+        text: SqlStr::from_static(text),
+        values: Vec::new(),
+    }
+}
+
+/// The same for a text that is made of names of this program's own.
+pub(crate) fn sql_made<'q>(text: String) -> StateQuery<'q> {
+    StateQuery {
+        text: AssertSqlSafe(text).into_sql_str(),
         values: Vec::new(),
     }
 }

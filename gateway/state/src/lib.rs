@@ -11,6 +11,7 @@
 //! `postgresql`, and the server of the latter is in `server`.
 
 mod columns;
+mod copy;
 mod engine;
 mod legacy;
 mod postgresql;
@@ -22,6 +23,7 @@ mod words;
 
 use std::path::PathBuf;
 
+pub use copy::CopiedTable;
 pub use rows::*;
 pub use server::ServerAddress;
 pub use sqlite::FILE;

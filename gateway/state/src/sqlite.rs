@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions,
+    SqliteSynchronous,
+};
 
 use crate::{State, StateError, engine::StateEngine};
 
@@ -18,6 +21,8 @@ use crate::{State, StateError, engine::StateEngine};
 pub const FILE: &str = "weir.db";
 /// The file that is locked while the database is made and its tables are brought to this version.
 const LOCK: &str = "weir.db.lock";
+/// The time that who wants the file alone waits for others.
+const ALONE: Duration = Duration::from_secs(1);
 /// The time a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -83,6 +88,33 @@ impl State {
             return Err(failed(why.into()));
         }
         Ok(Self::new(StateEngine::Sqlite(pool), folder))
+    }
+
+    /// Opens a state that is there for this process alone: it is refused while a gateway has it open, and nobody opens it
+    /// meanwhile.
+    pub async fn open_alone(folder: &Path) -> Result<Self, StateError> {
+        drop(Self::open_to_read(folder).await?);
+        let path = folder.join(FILE);
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .locking_mode(SqliteLockingMode::Exclusive)
+            .busy_timeout(ALONE);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await;
+        let opened = match pool {
+            Ok(pool) => {
+                let state = Self::new(StateEngine::Sqlite(pool), folder);
+                state.generation().await.map(|_| state)
+            }
+            Err(error) => Err(error.into()),
+        };
+        opened.map_err(|error| StateError::Open {
+            path,
+            error: format!("a gateway or a command uses it: stop the gateway first ({error})")
+                .into(),
+        })
     }
 
     /// Returns the file of a state that is in one.

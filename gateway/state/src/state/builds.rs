@@ -19,6 +19,9 @@ const ACCEPTED_MAX: u32 = 32;
 const KEPT_MAX: u32 = 8;
 /// The folder of the content of kept builds.
 const CONTENT: &str = "builds";
+/// The content that nodes share.
+const CONTENT_OF: &str =
+    "SELECT bytes, signature FROM build_contents WHERE digest = $1 AND kind = $2";
 /// What follows the name of a build in the name of its signature, as minisign has it.
 const SIGNATURE: &str = ".minisig";
 
@@ -150,8 +153,7 @@ impl State {
         if matches!(self.engine, StateEngine::Sqlite(_)) || path.exists() {
             return Ok(path);
         }
-        let query = "SELECT bytes, signature FROM build_contents WHERE digest = $1 AND kind = $2";
-        let query = sql(query).bind(&build.digest).bind(build.kind);
+        let query = sql(CONTENT_OF).bind(&build.digest).bind(build.kind);
         let content: Option<(Vec<u8>, Option<String>)> = query.fetch_optional(&self.engine).await?;
         if let Some((bytes, signature)) = content {
             let build = NewBuild {
@@ -172,6 +174,50 @@ impl State {
     pub fn content(&self, digest: &str, kind: BuildKind) -> PathBuf {
         let folder = self.folder.join(CONTENT);
         folder.join(format!("{digest}.{kind}"))
+    }
+
+    /// Returns the content of a kept build and its signature, from wherever this state has it.
+    pub(crate) async fn read_content(
+        &self,
+        change: &mut StateChange,
+        digest: &str,
+        kind: BuildKind,
+    ) -> Result<Option<(Vec<u8>, Option<String>)>, StateError> {
+        if let StateChange::Postgresql(_) = change {
+            return sql(CONTENT_OF)
+                .bind(digest)
+                .bind(kind)
+                .fetch_optional(change)
+                .await;
+        }
+        let path = self.content(digest, kind);
+        let signature = fs::read_to_string(signature(&path)).ok();
+        Ok(fs::read(&path).ok().map(|bytes| (bytes, signature)))
+    }
+
+    /// Puts the content of a kept build to where this state has it.
+    pub(crate) async fn put_content(
+        &self,
+        change: &mut StateChange,
+        digest: &str,
+        kind: BuildKind,
+        bytes: Vec<u8>,
+        signature: Option<String>,
+    ) -> Result<(), StateError> {
+        let build = NewBuild {
+            plugin: String::new(),
+            definitions: String::new(),
+            digest: digest.to_owned(),
+            kind,
+            bytes,
+            signature,
+            at_ms: 0,
+        };
+        if let StateChange::Postgresql(_) = change {
+            return share_content(change, &build).await;
+        }
+        write_content(self.content(digest, kind), build).await?;
+        Ok(())
     }
 
     /// Drops the builds of a plugin that were used longest ago, but not the one that is new. A file goes where no row names it; the lock of writers is

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, OnceCell},
     time::{Instant, sleep},
@@ -58,6 +59,7 @@ pub enum FeedPart {
 pub(super) struct OwnNode {
     row: OnceCell<NewNode>,
     taken: [AtomicI64; 2],
+    looked: Mutex<Instant>,
     /// Wakes the look that reports what was taken over.
     pub(super) moved: Notify,
 }
@@ -67,6 +69,7 @@ impl Default for OwnNode {
         Self {
             row: OnceCell::new(),
             taken: [AtomicI64::new(NOTHING), AtomicI64::new(NOTHING)],
+            looked: Mutex::new(Instant::now()),
             moved: Notify::new(),
         }
     }
@@ -120,6 +123,18 @@ impl State {
 
     /// Reads the number of the last change. A node renews its lease with the same statement.
     pub(super) async fn look(&self) -> Result<i64, StateError> {
+        let begun = Instant::now();
+        let number = self.renew().await?;
+        *self.node.looked.lock() = begun;
+        Ok(number)
+    }
+
+    /// Returns the time since the last look that succeeded was begun.
+    pub fn since_look(&self) -> Duration {
+        self.node.looked.lock().elapsed()
+    }
+
+    async fn renew(&self) -> Result<i64, StateError> {
         let Some(node) = self.node.row.get() else {
             return self.generation().await;
         };

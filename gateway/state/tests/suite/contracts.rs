@@ -20,7 +20,7 @@ const API: Source<'_> = Source {
     owner: None,
 };
 
-fn key(id: &str) -> KeyRow {
+pub(crate) fn key(id: &str) -> KeyRow {
     KeyRow {
         id: id.into(),
         secret_hash: vec![1; 32],

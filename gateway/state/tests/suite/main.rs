@@ -1,6 +1,7 @@
 //! Tests the state on real files and on a real server, with several handles as several processes have them.
 
 mod contracts;
+mod database;
 mod file;
 mod place;
 #[path = "../../../connections/tests/server/mod.rs"]

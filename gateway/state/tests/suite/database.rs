@@ -1,0 +1,250 @@
+//! What only a state in a database has: errors at a start, one number for each change, nodes, and the way there and back.
+
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
+
+use weir_state::{
+    BuildKind, FILE, FeedPart, NewBuild, NewNode, RecordedShape, SecretPurpose, ServerAddress,
+    State, StateError,
+};
+use weir_watch::Watcher;
+
+use crate::{
+    contracts::{FILE as FROM_FILE, key, publish, version},
+    place::Place,
+    server::Server,
+};
+
+fn node(id: &str) -> NewNode {
+    NewNode {
+        id: id.into(),
+        name: "machine".into(),
+        version: "1".into(),
+        formats: "1,2".into(),
+        configuration: "c".into(),
+        stale_ms: 1_000,
+    }
+}
+
+/// Fills a state with a row of most kinds.
+async fn fill(state: &State) {
+    publish(state, None, FROM_FILE, &version("1.0.0"), None)
+        .await
+        .expect("published");
+    for id in ["a", "b"] {
+        state.add_key(&key(id)).await.expect("added");
+    }
+    state.revoke_key("a", 5).await.expect("revoked");
+    state
+        .secret(SecretPurpose::Cursors)
+        .await
+        .expect("a secret");
+    state
+        .accept_build("sql", "one", Some("ann"), 1)
+        .await
+        .expect("accepted");
+    let build = NewBuild {
+        plugin: "p".into(),
+        definitions: "d".into(),
+        digest: "abc".into(),
+        kind: BuildKind::Component,
+        bytes: b"content".to_vec(),
+        signature: Some("signature".into()),
+        at_ms: 1,
+    };
+    state.keep_build(build).await.expect("kept");
+    let shape = RecordedShape {
+        contract: "desk".into(),
+        collection: "rooms".into(),
+        adapter: "sheet".into(),
+        settings: "{}".into(),
+        shape: "{\"é\":\"ß\"}".into(),
+    };
+    state.record_shape(&shape).await.expect("recorded");
+}
+
+async fn refused(url: &str, folder: &Path) -> String {
+    let address = ServerAddress::parse(url).expect("an address");
+    let opened = State::connect(&address, folder).await;
+    opened.expect_err("refused").to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_in_a_database_is_shared_moved_and_refused_for_what_is_wrong_with_it() {
+    let server = Server::started();
+    wrong_starts(&server).await;
+    numbers(&Place::database(&server)).await;
+    builds_of_other_machines(&Place::database(&server)).await;
+    leases(&Place::database(&server)).await;
+    there_and_back(&Place::database(&server)).await;
+    away(&server, &Place::database(&server)).await;
+}
+
+async fn wrong_starts(server: &Server) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = server.url().replace("/postgres?", "/missing?");
+    let error = refused(&missing, folder.path()).await;
+    assert!(error.contains("does not exist: create it"), "{error}");
+    server.script("CREATE ROLE poor LOGIN");
+    server.script("CREATE DATABASE rich");
+    let poor = server
+        .url()
+        .replace("weir@", "poor@")
+        .replace("/postgres?", "/rich?");
+    let error = refused(&poor, folder.path()).await;
+    assert!(
+        error.contains("the role lacks rights") && error.contains("owner"),
+        "{error}"
+    );
+    let place = Place::database(server);
+    drop(place.open().await);
+    place
+        .run("INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (999, 'later', true, '', 0)")
+        .await;
+    let address = place.address().expect("an address");
+    let error = State::connect(&address, folder.path())
+        .await
+        .expect_err("newer")
+        .to_string();
+    assert!(
+        error.contains("another version of weir") && error.contains("999"),
+        "{error}"
+    );
+}
+
+/// Many writers at once: each change has a number of its own, and none is left out.
+async fn numbers(place: &Place) {
+    let states = [Arc::new(place.open().await), Arc::new(place.open().await)];
+    let writers = (0..8).map(|writer| {
+        let state = states[writer % 2].clone();
+        tokio::spawn(async move {
+            for number in 0..20 {
+                let id = format!("k{writer}-{number}");
+                state.add_key(&key(&id)).await.expect("added");
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("no panic");
+    }
+    let keys = states[0].keys().await.expect("read");
+    let numbers: BTreeSet<i64> = keys.iter().map(|key| key.change).collect();
+    assert_eq!(
+        numbers.into_iter().collect::<Vec<_>>(),
+        (1..=160).collect::<Vec<_>>()
+    );
+    assert_eq!(states[1].generation().await.expect("read"), 160);
+}
+
+async fn builds_of_other_machines(place: &Place) {
+    let here = place.open().await;
+    fill(&here).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = place.address().expect("an address");
+    let there = State::connect(&address, folder.path())
+        .await
+        .expect("opened");
+    let build = there.kept_builds("p", "d").await.expect("read").remove(0);
+    assert!(!there.content("abc", BuildKind::Component).exists());
+    let path = there.fetch_content(&build).await.expect("fetched");
+    assert_eq!(fs::read(&path).expect("a file"), b"content");
+    let signature = fs::read_to_string(path.with_extension("wasm.minisig"));
+    assert_eq!(signature.expect("beside it"), "signature");
+}
+
+/// A change holds everywhere once each node has taken it over; one that does not answer is named.
+async fn leases(place: &Place) {
+    let one = place.open().await;
+    let two = Arc::new(place.open().await);
+    one.join(node("one")).await.expect("joined");
+    two.join(node("two")).await.expect("joined");
+    let following = two.clone();
+    let follow = tokio::spawn(async move { following.follow(&Watcher::default()).await });
+    let taking = two.clone();
+    let take = tokio::spawn(async move {
+        let mut changes = taking.changes();
+        while changes.changed().await.is_ok() {
+            let number = *changes.borrow_and_update();
+            taking.note_taken(FeedPart::Keys, number);
+            taking.note_taken(FeedPart::Contracts, number);
+        }
+    });
+    one.add_key(&key("a")).await.expect("added");
+    // The first one does not follow: its lease ends, and it is missing.
+    let missing = one.await_everywhere().await.expect("asked");
+    let ids: Vec<&str> = missing.iter().map(|node| node.id.as_str()).collect();
+    assert_eq!(ids, ["one"]);
+    assert!(missing[0].stops_ms() > missing[0].now_ms);
+    one.leave().await.expect("left");
+    one.add_key(&key("b")).await.expect("added");
+    assert!(one.await_everywhere().await.expect("asked").is_empty());
+    let nodes = one.nodes().await.expect("read");
+    assert_eq!(
+        (nodes.len(), nodes[0].is_live(), nodes[0].seen),
+        (1, true, one.generation().await.expect("read"))
+    );
+    follow.abort();
+    take.abort();
+}
+
+async fn there_and_back(place: &Place) {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let here = State::open(folders[0].path()).await.expect("opened");
+    fill(&here).await;
+    assert!(
+        State::open_alone(folders[0].path()).await.is_err(),
+        "it is open elsewhere"
+    );
+    drop(here);
+    let here = loop {
+        // The pool closes its connections a moment after.
+        if let Ok(alone) = State::open_alone(folders[0].path()).await {
+            break alone;
+        }
+    };
+    let there = place.open().await;
+    let copied = here.copy_to(&there).await.expect("copied");
+    assert!(
+        copied
+            .iter()
+            .any(|table| (table.name, table.rows) == ("keys", 2))
+    );
+    assert!(here.copy_to(&there).await.is_err(), "it is not empty");
+    there.join(node("runs")).await.expect("joined");
+    let back = State::open(folders[1].path()).await.expect("made");
+    let error = there.copy_to(&back).await.expect_err("it runs").to_string();
+    assert!(error.contains("stop it first"), "{error}");
+    there.leave().await.expect("left");
+    let returned = there.copy_to(&back).await.expect("copied");
+    assert_eq!(
+        (&copied, &back.sums().await.expect("summed")),
+        (&returned, &copied)
+    );
+    assert_eq!(
+        back.generation().await.expect("read"),
+        here.generation().await.expect("read")
+    );
+    let content = folders[1].path().join("builds/abc.wasm");
+    assert_eq!(fs::read(content).expect("a file"), b"content");
+    assert!(folders[1].path().join(FILE).exists());
+    back.add_key(&key("c")).await.expect("added");
+    let newest = back.keys_after(3, 9).await.expect("read");
+    assert_eq!(newest.iter().map(|key| key.change).collect::<Vec<_>>(), [4]);
+}
+
+async fn away(server: &Server, place: &Place) {
+    let state = place.open().await;
+    server.stop();
+    for failed in [
+        state.generation().await.map(drop),
+        state.add_key(&key("a")).await,
+    ] {
+        let Err(StateError::Unreachable(_)) = failed else {
+            panic!("{failed:?}");
+        };
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let error = refused(&server.url(), folder.path()).await;
+    assert!(error.contains("the server cannot be reached"), "{error}");
+    server.start();
+    state.add_key(&key("a")).await.expect("it is back");
+}
