@@ -111,7 +111,9 @@ impl Api {
                 .header("content-type", "application/json")
                 .body(body.to_string());
         }
-        self.answer(request).await
+        let answer = self.answer(request).await?;
+        warn_of_missing(&answer);
+        Ok(answer)
     }
 
     /// Puts a body that is no JSON, and returns the JSON of the answer.
@@ -241,6 +243,23 @@ pub(super) fn cell(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// Names the nodes that may still serve without a change, in an answer to one.
+fn warn_of_missing(answer: &Value) {
+    if answer["everywhere"] != Value::Bool(false) {
+        return;
+    }
+    for node in answer["missing"].as_array().into_iter().flatten() {
+        let (name, id, stops) = (
+            cell(&node["name"]),
+            cell(&node["id"]),
+            time(&node["stops_ms"]),
+        );
+        eprintln!(
+            "note: the node {name} ({id}) has not taken this over; it stops by {stops} at the latest"
+        );
     }
 }
 

@@ -208,15 +208,25 @@ const GROUPS: [CommandGroup; 4] = [
                 ],
             ),
             (
+                "nodes",
+                &[("weir nodes", "see the gateways that share the state")],
+            ),
+            (
                 "reload",
                 &[("weir reload", "take over an edited weir.toml")],
             ),
             (
                 "state",
-                &[(
-                    "weir state backup /var/backups/weir",
-                    "copy the state while the gateway runs",
-                )],
+                &[
+                    (
+                        "weir state backup /var/backups/weir",
+                        "copy the state while the gateway runs",
+                    ),
+                    (
+                        "weir state migrate --to 'postgresql://weir:${env:STATE_PASSWORD}@db/weir'",
+                        "move it to a database",
+                    ),
+                ],
             ),
         ],
     },

@@ -43,6 +43,7 @@ mod keys;
 mod lint;
 mod moved;
 mod native_host;
+mod nodes;
 mod offered;
 mod plugins;
 mod policy;
@@ -129,6 +130,7 @@ enum Command {
     /// What was called, by whom, and whether anybody changed the record of it
     Audit(audit::Audit),
     /// Have a running gateway read its configuration again
+    Nodes(nodes::Nodes),
     Reload(reload::Reload),
     /// What a gateway keeps, in its state folder: back it up
     State(state::StateFolder),
@@ -216,6 +218,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Identity(command) => command.run(),
         Command::Admins(command) => command.run(),
         Command::Audit(command) => command.run(),
+        Command::Nodes(command) => command.run(),
         Command::Reload(command) => command.run(),
         Command::State(command) => command.run(),
         Command::Upstream(command) => command.run(),

@@ -152,6 +152,8 @@ impl Serve {
                     .await;
                 started.gateway.quotas().write(&started.state).await;
                 started.gateway.upstreams().close().await;
+                // Where it cannot be said now, the lease says so.
+                let _ = started.state.leave().await;
                 Ok(ExitCode::SUCCESS)
             })?,
             None => {
@@ -277,6 +279,9 @@ async fn start(
     // A reload that is asked for during the start is done at its end; unheard, the signal would end the process.
     let hangups = start::hangups();
     let started = start::open(config, Some(process)).await?;
+    if process == "serve" {
+        started.join().await?;
+    }
     let report = match served {
         Some((file, part)) => Some(serve_source(&started, file, part).await?),
         None => {

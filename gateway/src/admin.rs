@@ -13,6 +13,7 @@ mod form;
 mod identity;
 mod keys;
 mod live;
+mod nodes;
 mod plugins;
 mod policy;
 mod problem;
@@ -202,6 +203,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(audit::verify, audit::verify_receipts))
         .routes(routes!(audit::export))
         .routes(routes!(audit::show_call))
+        .routes(routes!(nodes::list))
         .routes(routes!(settings::show))
         .routes(routes!(settings::reload))
         .split_for_parts();
@@ -296,6 +298,7 @@ pub async fn serve(
         })
         .method_not_allowed_fallback(async || Refusal::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
+        .layer(from_fn_with_state(admin.clone(), nodes::await_nodes))
         .layer(from_fn_with_state(admin.clone(), visit))
         .with_state(admin)
         .merge(scrape);

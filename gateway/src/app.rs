@@ -1,5 +1,7 @@
 //! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
 
+mod node;
+
 use std::{ffi::OsString, io::ErrorKind, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
@@ -9,7 +11,7 @@ use weir_audit::ArgumentsKey;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{BuiltIn, HeldBuilds, Host, HostConfig, Libraries};
-use weir_state::{SecretPurpose, State};
+use weir_state::{FeedPart, SecretPurpose, State};
 use weir_upstream::Upstreams;
 use weir_watch::Watcher;
 
@@ -255,10 +257,21 @@ impl App {
         }))
     }
 
+    /// Makes this process one of the nodes that share a state, before it serves anything: from then on, others wait for it to
+    /// take changes over.
+    pub async fn join(&self) -> Result<(), Failure> {
+        let node = node::describe(&self.gateway.config())?;
+        let joined = self.state.join(node).await;
+        joined.map_err(|error| anyhow::Error::from(error).into())
+    }
+
     /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
     pub fn watch(&self, files: bool) {
         let (gateway, state) = (&self.gateway, &self.state);
         tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
+        if state.is_shared() {
+            tokio::spawn(node::refuse_when_stale(gateway.clone(), state.clone()));
+        }
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
         tokio::spawn(write_uses(gateway.clone(), state.clone()));
@@ -394,10 +407,14 @@ const KEYS_RETRY: Duration = Duration::from_millis(250);
 async fn take_over_keys(gateway: Arc<Serving>, state: Arc<State>) {
     let mut changes = state.changes();
     loop {
+        let number = *changes.borrow_and_update();
         if let Err(error) = gateway.identities().take_over(&state).await {
             tracing::error!(%error, "the state cannot be read: keys stay as they were");
             tokio::time::sleep(KEYS_RETRY).await;
-        } else if changes.changed().await.is_err() {
+            continue;
+        }
+        state.note_taken(FeedPart::Keys, number);
+        if changes.changed().await.is_err() {
             return;
         }
     }

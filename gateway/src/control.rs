@@ -216,6 +216,7 @@ impl Control {
             self.files.submit_folder(folder, &mut report).await;
         }
         self.publisher.serve_live();
+        self.gate().note_taken();
         report.problems.extend(self.policies().problems());
         report
     }

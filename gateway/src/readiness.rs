@@ -1,4 +1,5 @@
-//! Whether the gateway is to be sent calls: its state can be read, and the process is not about to end.
+//! Whether the gateway is to be sent calls: its state can be read, and the process is not about to end. A state that several
+//! machines share may be away for a while: what is known of it is served meanwhile.
 
 use std::{
     sync::{
@@ -19,6 +20,7 @@ pub struct Readiness {
     state: OnceLock<Arc<State>>,
     looked: Mutex<Option<(Instant, bool)>>,
     is_ending: AtomicBool,
+    is_stale: AtomicBool,
 }
 
 impl Readiness {
@@ -35,12 +37,25 @@ impl Readiness {
         self.is_ending.load(Ordering::Relaxed)
     }
 
+    /// Returns `true` while the state was not reached for too long: nothing is served to agents then.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the state was not reached for too long; returns what was set before.
+    pub(crate) fn set_stale(&self, is_stale: bool) -> bool {
+        self.is_stale.swap(is_stale, Ordering::Relaxed)
+    }
+
     /// Returns why no calls are to be sent.
     pub async fn fault(&self) -> Option<&'static str> {
         if self.is_ending() {
             return Some("the gateway is about to end");
         }
-        let state = self.state.get()?;
+        if self.is_stale() {
+            return Some("the state was not reached for too long");
+        }
+        let state = self.state.get().filter(|state| !state.is_shared())?;
         let mut looked = self.looked.lock().await;
         let known = looked.filter(|(at, _)| at.elapsed() < LOOK_MAX_AGE);
         let is_healthy = match known {

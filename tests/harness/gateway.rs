@@ -197,8 +197,13 @@ impl House {
 
     fn write_config(&self) -> PathBuf {
         let plugins = self.plugins.display();
+        // A gateway that shares its state reads no contract files.
+        let contracts = match self.config.contains("[state]") {
+            true => "",
+            false => "contracts = \"contracts\"\n",
+        };
         let text = format!(
-            "[folders]\ncontracts = \"contracts\"\nplugins = \"{plugins}\"\nstate = \"state\"\ncache = \"{}\"\n\n{}",
+            "[folders]\n{contracts}plugins = \"{plugins}\"\nstate = \"state\"\ncache = \"{}\"\n\n{}",
             place::cache().join("compiled").display(),
             self.config
         );

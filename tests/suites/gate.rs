@@ -580,6 +580,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             "auditor",
         ),
         ("GET", "/v1/config", None, "viewer"),
+        ("GET", "/v1/nodes", None, "viewer"),
         (
             "POST",
             "/v1/contracts",

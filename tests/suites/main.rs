@@ -38,6 +38,7 @@ mod live;
 mod llms;
 mod metrics;
 mod native;
+mod nodes;
 mod oauth;
 mod operations;
 mod packages;

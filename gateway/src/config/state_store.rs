@@ -1,18 +1,37 @@
 //! Where the state is kept: in a file of the state folder, or in a PostgreSQL database that several gateways share.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use weir_state::{ServerAddress, State, StateError};
 
 use super::Config;
 
 /// The section `[state]`.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StateStore {
     /// The database: `postgresql://…`, whose password may be a reference (`${env:NAME}`, `${file:path}`). Without it the state
     /// is a file in the state folder.
     #[serde(skip_serializing)]
     pub url: Option<String>,
+    /// The time for which agents are served with what was read last, where the database is not reached.
+    pub stale_max_s: u32,
+}
+
+impl Default for StateStore {
+    fn default() -> Self {
+        Self {
+            url: None,
+            stale_max_s: 300,
+        }
+    }
+}
+
+impl StateStore {
+    pub fn stale_max(&self) -> Duration {
+        Duration::from_secs(self.stale_max_s.into())
+    }
 }
 
 /// Leaves out the URL, which may hold a password.
@@ -20,6 +39,7 @@ impl std::fmt::Debug for StateStore {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut out = out.debug_struct("StateStore");
         out.field("is_shared", &self.url.is_some())
+            .field("stale_max_s", &self.stale_max_s)
             .finish_non_exhaustive()
     }
 }

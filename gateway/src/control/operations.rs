@@ -15,6 +15,7 @@ mod error;
 pub mod form;
 pub mod identity;
 pub mod keys;
+pub mod nodes;
 pub mod plugins;
 pub mod policies;
 pub mod preview;

@@ -338,7 +338,7 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("upstreams", &old.upstreams, &new.upstreams));
     places.extend(named("trust", &old.trust, &new.trust));
     places.extend(named("views", &old.views, &new.views));
-    if old.state != new.state {
+    if old.state.url != new.state.url {
         places.push("/state/url".to_owned());
     }
     if old.metrics.token != new.metrics.token {

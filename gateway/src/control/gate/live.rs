@@ -6,7 +6,7 @@ use std::{
 };
 
 use weir_contracts::Contract;
-use weir_state::Live;
+use weir_state::{FeedPart, Live};
 
 use super::{Gate, GateError, Origin, artifact};
 use crate::catalogue::KeptContract;
@@ -62,6 +62,12 @@ impl Gate {
             true => Ok(()),
             false => self.refresh().await,
         }
+    }
+
+    /// Notes that what was read is served.
+    pub fn note_taken(&self) {
+        let seen = self.seen.load(Ordering::Relaxed);
+        self.state.note_taken(FeedPart::Contracts, seen);
     }
 
     async fn read(&self) -> Result<(), GateError> {

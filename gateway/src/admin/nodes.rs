@@ -1,0 +1,93 @@
+//! The nodes that share a state. An answer to a change waits for them.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State as Shared},
+    http::{Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use http_body_util::BodyExt as _;
+use serde_json::{Map, Value, json};
+
+use super::{Admin, Answer, Ask, Refusal, staff::Staff};
+use crate::control::{
+    gate::Role,
+    operations::nodes::{self, NodeList},
+};
+
+/// What the routes whose changes are waited for begin with.
+const CHANGING: [&str; 5] = [
+    "/v1/keys",
+    "/v1/admins",
+    "/v1/contracts",
+    "/v1/drafts",
+    "/v1/plugins",
+];
+
+/// The ends of those that change nothing.
+const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
+
+/// The processes that share the state, with the last change that each has taken over; none where the state is a file. Role:
+/// viewer.
+#[utoipa::path(get, path = "/v1/nodes", responses(
+    (status = 200, body = NodeList), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<NodeList>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(nodes::list(&admin.control).await?))
+}
+
+/// Lets an answer to a change wait until all nodes have taken it over, where several share the state. The answer says whether
+/// they have: `everywhere`, and in `missing` which have not.
+pub(super) async fn await_nodes(
+    Shared(admin): Shared<Arc<Admin>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    let changes = *request.method() != Method::GET
+        && *request.method() != Method::HEAD
+        && CHANGING.iter().any(|route| path.starts_with(route))
+        && !UNCHANGING.iter().any(|route| path.ends_with(route));
+    let response = next.run(request).await;
+    if !changes || !admin.state.is_shared() || !response.status().is_success() {
+        return response;
+    }
+    // The change is made. Where the nodes cannot be asked about it, the answer does not say that it holds everywhere.
+    let reach = match nodes::await_everywhere(&admin.control).await {
+        Ok(Some(missing)) if missing.is_empty() => json!({ "everywhere": true }),
+        Ok(Some(missing)) => json!({ "everywhere": false, "missing": missing }),
+        Ok(None) => return response,
+        Err(_) => json!({ "everywhere": false }),
+    };
+    add_members(response, reach).await
+}
+
+/// Adds members to an answer that is an object, or that has no body.
+async fn add_members(response: Response, members: Value) -> Response {
+    let (mut head, body) = response.into_parts();
+    let Ok(collected) = body.collect().await else {
+        return Refusal::unavailable("the answer was lost").into_response();
+    };
+    let body = collected.to_bytes();
+    let object = match body.is_empty() {
+        true => Ok(Map::new()),
+        false => serde_json::from_slice::<Map<String, Value>>(&body),
+    };
+    let (Ok(mut object), Value::Object(members)) = (object, members) else {
+        return Response::from_parts(head, Body::from(body));
+    };
+    object.extend(members);
+    if head.status == StatusCode::NO_CONTENT {
+        head.status = StatusCode::OK;
+    }
+    head.headers.remove(header::CONTENT_LENGTH);
+    head.headers.remove(header::CONTENT_TYPE);
+    let mut answer = (head.status, Json(object)).into_response();
+    answer.headers_mut().extend(head.headers);
+    answer
+}

@@ -1,0 +1,49 @@
+//! This process as one of the nodes that share a state.
+
+use std::{sync::Arc, time::Duration};
+
+use sha2::{Digest, Sha256};
+use weir_contracts::contract::Format;
+use weir_state::{NewNode, State};
+
+use crate::{config::Config, serving::Serving};
+
+/// The time for which a lease lasts, less a margin for the clocks of two machines.
+const LEASE: Duration = Duration::from_millis(4_500);
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Returns what others see of this process.
+pub(super) fn describe(config: &Config) -> anyhow::Result<NewNode> {
+    let mut id = [0; 8];
+    getrandom::fill(&mut id)?;
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let settings = serde_json::to_vec(&config.sections())?;
+    let newest = serde_json::to_value(Format::NEWEST)?;
+    let formats = (1..=newest.as_u64().unwrap_or_default()).map(|format| format.to_string());
+    Ok(NewNode {
+        id: hex::encode(id),
+        name: name.trim().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        formats: formats.collect::<Vec<_>>().join(","),
+        configuration: hex::encode(&Sha256::digest(settings)[..8]),
+        stale_ms: i64::try_from(config.state.stale_max().as_millis())?,
+    })
+}
+
+/// Refuses agents while the database was not reached for longer than is allowed: it cannot be known then which keys were
+/// revoked.
+pub(super) async fn refuse_when_stale(gateway: Arc<Serving>, state: Arc<State>) {
+    loop {
+        let longest = LEASE + gateway.config().state.stale_max();
+        let is_stale = state.since_look() > longest;
+        if gateway.readiness().set_stale(is_stale) != is_stale {
+            match is_stale {
+                true => {
+                    tracing::error!("the state was not reached for too long: agents are refused");
+                }
+                false => tracing::info!("the state is reached again: agents are served"),
+            }
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}

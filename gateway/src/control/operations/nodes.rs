@@ -1,0 +1,89 @@
+//! The nodes that share a state, and whether they all have taken over a change.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use weir_state::NodeRow;
+
+use super::OperationResult;
+use crate::control::Control;
+
+/// A process that shares the state with others. Times are the database's, in milliseconds since 1970.
+#[derive(Serialize, ToSchema)]
+pub struct NodeView {
+    /// It is another one with each start.
+    pub id: String,
+    /// The name of the machine.
+    pub name: String,
+    pub version: String,
+    /// The formats of published contracts that it can read.
+    pub formats: Vec<u32>,
+    /// The digest of its configuration: nodes with the same one have the same settings.
+    pub configuration: String,
+    pub started_ms: i64,
+    /// The end of its lease, which it renews each second.
+    pub lease_ms: i64,
+    /// Whether the lease lasts.
+    pub live: bool,
+    /// The number of the last change that it has taken over.
+    pub seen: i64,
+    /// Whether it is the one that answers.
+    pub own: bool,
+}
+
+/// The nodes that share the state; of a state in a file there are none.
+#[derive(Serialize, ToSchema)]
+pub struct NodeList {
+    /// The number of the last change.
+    pub generation: i64,
+    pub nodes: Vec<NodeView>,
+}
+
+/// A node that may still serve without a change.
+#[derive(Serialize, ToSchema)]
+pub struct MissingNode {
+    pub id: String,
+    pub name: String,
+    /// The time by which it serves nothing any more, if it does not reach the database until then.
+    pub stops_ms: i64,
+}
+
+/// Lists the nodes.
+pub async fn list(control: &Control) -> OperationResult<NodeList> {
+    let state = control.state();
+    let generation = state.generation().await?;
+    let own = state.node_id();
+    let view = |row: NodeRow| NodeView {
+        live: row.is_live(),
+        own: own == Some(row.id.as_str()),
+        formats: row
+            .formats
+            .split(',')
+            .filter_map(|it| it.parse().ok())
+            .collect(),
+        id: row.id,
+        name: row.name,
+        version: row.version,
+        configuration: row.configuration,
+        started_ms: row.started_ms,
+        lease_ms: row.lease_ms,
+        seen: row.seen,
+    };
+    let nodes = state.nodes().await?.into_iter().map(view).collect();
+    Ok(NodeList { generation, nodes })
+}
+
+/// Waits until all nodes have taken over the last change, and returns those that may still serve without it; `None` where the
+/// state is in a file.
+pub async fn await_everywhere(control: &Control) -> OperationResult<Option<Vec<MissingNode>>> {
+    let state = control.state();
+    if !state.is_shared() {
+        return Ok(None);
+    }
+    let missing = state.await_everywhere().await?.into_iter();
+    let view = |row: NodeRow| MissingNode {
+        stops_ms: row.stops_ms(),
+        id: row.id,
+        name: row.name,
+    };
+    Ok(Some(missing.map(view).collect()))
+}
