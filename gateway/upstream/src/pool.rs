@@ -124,7 +124,7 @@ pub(crate) enum Unready {
     Starting,
     /// The server did not start, and is tried again after a while.
     Failed {
-        failure: Option<Failure>,
+        failure: Option<Box<Failure>>,
         retry_after: Duration,
     },
     /// All sessions that there may be are in use.
@@ -193,7 +193,7 @@ impl Pool {
         match opened {
             Opening::Ready(session) => Ok(Lease { slot, session }),
             Opening::Failed(failure) => Err(Unready::Failed {
-                failure: Some(failure),
+                failure: Some(Box::new(failure)),
                 retry_after: self.trouble.lock().wait(),
             }),
             Opening::Starting => Err(Unready::Starting),
@@ -350,7 +350,7 @@ impl Pool {
             let retry_after = trouble.wait();
             if !retry_after.is_zero() {
                 return Err(Unready::Failed {
-                    failure: trouble.last.clone(),
+                    failure: trouble.last.clone().map(Box::new),
                     retry_after,
                 });
             }

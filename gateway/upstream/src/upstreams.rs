@@ -458,7 +458,7 @@ impl Upstream {
         } = &unready
             && failure.kind == Kind::NoAccount
         {
-            return CallFailure::Failed(failure.clone().before_sending());
+            return CallFailure::Failed(Failure::clone(failure).before_sending());
         }
         let retry_after = match &unready {
             Unready::Failed { retry_after, .. } => *retry_after,
