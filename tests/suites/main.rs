@@ -47,6 +47,7 @@ mod plugins;
 mod policy;
 mod preview;
 mod protocol;
+mod public_files;
 mod questions;
 mod quotas;
 mod related;

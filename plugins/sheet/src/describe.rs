@@ -1,5 +1,7 @@
 //! The shape of a file: names from its header, types, nulls and the key from all its rows.
 
+use std::collections::BTreeSet;
+
 use weir_plugin_sdk::files::Info;
 use weir_plugin_sdk::shape::{Capabilities, Summaries};
 use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type, serde_json};
@@ -63,14 +65,39 @@ const TOTALS: &[&str] = &[
     "итого",
 ];
 
-/// Says what becomes of the cells of a column that are not what most are.
-fn note_of(column: &str, mostly: &Mostly) -> String {
+/// Says that cells have blanks around them, if any have.
+fn note_padding(name: &str, column: &Column) -> Option<String> {
+    let cells = match column.padded {
+        0 => return None,
+        padded => counted(padded, "cell has", "cells have"),
+    };
+    Some(match column.is_padded_only() {
+        true => format!(
+            "The column {name:?}: {cells} blanks around a number or a date, and so it stays text: without them it can be compared and added."
+        ),
+        false => format!(
+            "The column {name:?}: {cells} blanks around the text, which are part of it when it is compared."
+        ),
+    })
+}
+
+/// Says what becomes of the cells of a column that are not what most are. Words that are texts in other columns stay texts
+/// everywhere, since the words of a contract count in all columns.
+fn note_of(column: &str, mut mostly: Mostly, texts: &BTreeSet<String>) -> String {
+    let words = std::mem::take(&mut mostly.reading.null_words).into_iter();
+    let (words, other_words): (Vec<_>, Vec<_>) = words.partition(|word| !texts.contains(word));
     let kind = serde_json::to_value(mostly.reading.kind).expect("a word");
     let kind = kind.as_str().unwrap_or_default();
-    let words = mostly.reading.null_words.join("`, `");
+    let words = words.join("`, `");
     let mut note = format!("The column {column:?} is read as {kind}");
     if !words.is_empty() {
         note.push_str(&format!(", with `{words}` for an empty cell"));
+    }
+    if !other_words.is_empty() {
+        let words = other_words.join("`, `");
+        note.push_str(&format!(
+            "; `{words}` is null here, and a text in other columns, so that it is no word for an empty cell"
+        ));
     }
     if mostly.others > 0 {
         let cells = counted(mostly.others, "cell is", "cells are");
@@ -144,7 +171,8 @@ impl Survey {
         let mut positions = Vec::new();
         // The notes on columns that are read as what most cells are, and the words of columns that are texts.
         let mut likely: Vec<(usize, String)> = Vec::new();
-        let mut texts = std::collections::BTreeSet::new();
+        let mut mostly_read: Vec<(usize, String, Mostly)> = Vec::new();
+        let mut texts = BTreeSet::new();
         let decimal_comma = self.decimal_comma();
         let groups_by_points = self.columns.iter().any(|column| {
             column.cells() > 0
@@ -185,8 +213,8 @@ impl Survey {
                     if readings.is_empty()
                         && let Some(mostly) = column.mostly(decimal_comma)
                     {
-                        likely.push((shape.fields.len(), note_of(&name, &mostly)));
-                        readings.push(mostly.reading);
+                        readings.push(mostly.reading.clone());
+                        mostly_read.push((shape.fields.len(), name.clone(), mostly));
                     }
                     readings
                 }
@@ -200,16 +228,17 @@ impl Survey {
                 shape.notes.extend(column.hints.describe(&name));
                 texts.extend(column.null_words.iter().cloned());
             }
-            if column.padded > 0 {
-                let cells = counted(column.padded, "cell has", "cells have");
-                shape.notes.push(format!(
-                    "The column {name:?}: {cells} blanks around the text, which are part of it when it is compared."
-                ));
-            }
+            shape.notes.extend(note_padding(&name, column));
             shape.fields.push(field);
             positions.push(index);
         }
         let key = self.key(&shape.fields, &positions);
+        likely.extend(
+            mostly_read
+                .into_iter()
+                .map(|(of, name, mostly)| (of, note_of(&name, mostly, &texts))),
+        );
+        likely.sort();
         for (of, note) in likely {
             match Some(of) == key {
                 // A record is known by its key: no cell of it becomes null.
@@ -217,7 +246,6 @@ impl Survey {
                 false => shape.notes.push(note),
             }
         }
-        // These words count in all columns of a contract: where one is a text, it stays one.
         for reading in shape
             .fields
             .iter_mut()
@@ -232,12 +260,17 @@ impl Survey {
             shape.key = vec![field.key.clone()];
         }
         shape.capabilities = capabilities(settings, &shape.fields);
-        shape.notes.extend(self.total.as_ref().map(|total| {
-            format!("The last row looks like a total ({total:?}). It is a record like the others.")
-        }));
+        shape.notes.extend(self.note_total());
         shape.notes.extend(self.preamble());
         shape.notes.append(&mut self.notes);
         shape
+    }
+
+    fn note_total(&self) -> Option<String> {
+        let total = self.total.as_ref()?;
+        Some(format!(
+            "The last row looks like a total ({total:?}). It is a record like the others."
+        ))
     }
 
     /// Says that the row taken for the header is rather a title, where the rows below have more cells.

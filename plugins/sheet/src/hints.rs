@@ -27,7 +27,14 @@ impl Hints {
 
 /// Returns `true` for three numbers with one mark between them, whatever their order, and a time behind them or none.
 fn is_like_date(cell: &str) -> bool {
-    let day = cell.trim().split([' ', 'T']).next().unwrap_or_default();
+    let (day, time) = cell
+        .trim()
+        .split_once([' ', 'T'])
+        .unwrap_or((cell.trim(), "0:00"));
+    let is_clock = time.starts_with(|first: char| first.is_ascii_digit()) && time.contains(':');
+    if !is_clock {
+        return false;
+    }
     ['.', '/', '-'].into_iter().any(|mark| {
         let parts: Vec<&str> = day.split(mark).collect();
         let is_part = |part: &&str| {
@@ -49,6 +56,10 @@ mod tests {
             (&["2026-01-05", "soon"], false),
             (&["soon", "2026-01-05"], false),
             (&["12", "13"], false),
+            (
+                &["1887.05.12 - 1893.10.30", "1896.01.07 - 1899.01.01"],
+                false,
+            ),
             (&[], false),
         ] {
             let mut hints = Hints::default();

@@ -31,8 +31,9 @@ pub(crate) struct Column {
     /// The other cells that are text, and some of them for a note.
     text_cells: u64,
     texts: Vec<String>,
-    /// The cells with blanks around them.
+    /// The cells with blanks around them, and those of them that are numbers or dates without the blanks.
     pub(crate) padded: u64,
+    bare_values: u64,
     pub(crate) hints: Hints,
     /// What the cells are as numbers with a unit, from the first that has one.
     amounts: Option<Box<Amounts>>,
@@ -92,6 +93,7 @@ impl Column {
             text_cells: 0,
             texts: Vec::new(),
             padded: 0,
+            bare_values: 0,
             hints: Hints::default(),
             amounts: None,
         }
@@ -109,7 +111,12 @@ impl Column {
         self.cells += 1;
         self.unique.note(cell);
         self.readings.note(cell);
-        self.padded += u64::from(cell.trim().len() < cell.len());
+        let bare = cell.trim();
+        self.padded += u64::from(bare.len() < cell.len());
+        if bare.len() < cell.len() {
+            let is_value = classify_number(bare).is_some() || is_date(bare);
+            self.bare_values += u64::from(is_value);
+        }
         if cell.len() <= 10 && is_null_word(cell) {
             self.null_cells += 1;
             self.counts[Class::Text as usize] += 1;
@@ -279,6 +286,19 @@ impl Column {
     /// Returns `true` if a number has a point in it.
     pub(crate) fn has_fractions(&self) -> bool {
         self.count(Class::Number) + self.count(Class::LongNumber) > 0
+    }
+
+    /// Returns `true` for a column that is text for the blanks around its numbers or dates alone.
+    pub(crate) fn is_padded_only(&self) -> bool {
+        let values = [
+            Class::Integer,
+            Class::LongInteger,
+            Class::Number,
+            Class::LongNumber,
+            Class::Date,
+        ];
+        let plain: u64 = values.iter().map(|class| self.count(*class)).sum();
+        self.bare_values > 0 && self.bare_values + plain == self.cells - self.null_cells
     }
 
     fn count(&self, class: Class) -> u64 {

@@ -1311,6 +1311,18 @@ fn what_a_person_should_look_at_is_noted() {
             "id,day\n1,2026-01-05\n2,05.01.2026\n",
             Some("The column \"day\" has dates in several spellings"),
         ),
+        (
+            "id,dose\n1, 800\n2,   0.5\n",
+            Some(
+                "The column \"dose\": 2 cells have blanks around a number or a date, and so it stays text",
+            ),
+        ),
+        (
+            "id,length,note\n1,5,NA\n2,NA,good\n",
+            Some(
+                "The column \"length\" is read as integer; `na` is null here, and a text in other columns",
+            ),
+        ),
         ("id,total\n1,5\n", None),
     ] {
         let (_, shape) = open(text);
