@@ -151,6 +151,8 @@ fn foreign_keys_become_relations() {
         "      parent: { collection: orders, columns: [parent_no] }",
         "      line_item: { collection: line_items, columns: [item_order, item_line] }",
         "    include: [order]",
+        // How many orders there are of each is a question too; the key of two columns alone names nothing.
+        "    group_by: [parent_no, customer, note_id]",
         "      - { name: customer_id, type: number, help: Customer id is this. }",
     ] {
         has_line(&draft.contract, line);

@@ -168,13 +168,15 @@ impl<'a> Drafter<'a> {
         columns.take(ORDERS_MAX).collect()
     }
 
-    /// Returns the columns that records are put together by: those of few values first, then times, then texts.
+    /// Returns the columns that records are put together by: those of few values first, then times and keys of other
+    /// tables, then texts.
     fn groups(&self) -> Vec<&'a Field> {
         let rank = |field: &Field| match field.kind {
             _ if self.shape.key.contains(&field.key) => None,
             Type::Boolean => Some(0),
             Type::String if self.choices(field).is_some() => Some(0),
             Type::Date | Type::Datetime => Some(1),
+            _ if self.names_record(&field.key) => Some(1),
             Type::String => Some(2),
             _ => None,
         };

@@ -126,6 +126,12 @@ impl<'a> Drafter<'a> {
         format!("    include: [{}]\n", names.collect::<Vec<_>>().join(", "))
     }
 
+    /// Returns `true` for a column that alone names a record of another table.
+    pub(super) fn names_record(&self, column: &str) -> bool {
+        let mut relations = self.relations.iter();
+        relations.any(|relation| relation.columns == [column])
+    }
+
     /// Returns `true` for a column that holds keys: of another table, or by its name.
     pub(super) fn holds_keys(&self, column: &str) -> bool {
         let last = name::words(column).pop().unwrap_or_default();
