@@ -1,9 +1,11 @@
 //! Drafts: changes that wait for approval.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use weir_contracts::{compiled_document, lint};
+use weir_contracts::{Contract, compiled_document, lint};
 use weir_state::{DraftFilter, DraftRow, ListedDraft};
 
 use super::{
@@ -52,6 +54,29 @@ pub struct DraftView {
     /// The findings of lint that the live version does not have; null in lists.
     #[schema(value_type = Option<Vec<Object>>)]
     pub findings: Option<Value>,
+    /// The server whose offer it is; null in lists, and for drafts of anything else.
+    pub upstream: Option<DraftUpstream>,
+}
+
+/// The server that a draft comes from.
+#[derive(Serialize, ToSchema)]
+pub struct DraftUpstream {
+    pub name: String,
+    /// The name at the server of each tool, by which an overlay names it, by its published name.
+    pub tools: BTreeMap<String, String>,
+}
+
+impl DraftUpstream {
+    fn new(contract: &Contract) -> Option<Self> {
+        let offers = contract.tools.iter().filter_map(|tool| {
+            let offer = tool.offer()?;
+            Some((tool.name.to_string(), offer.name.clone()))
+        });
+        Some(Self {
+            name: contract.upstream()?.to_owned(),
+            tools: offers.collect(),
+        })
+    }
 }
 
 /// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
@@ -91,6 +116,7 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
         impact,
         document: new.as_ref().map(compiled_document),
         findings: Some(value(&findings)),
+        upstream: new.as_ref().and_then(DraftUpstream::new),
         ..ListedDraft { head, report }.into()
     })
 }
@@ -137,6 +163,7 @@ impl From<ListedDraft> for DraftView {
             impact: None,
             document: None,
             findings: None,
+            upstream: None,
             id: head.id,
             contract: head.contract,
             base: head.base,

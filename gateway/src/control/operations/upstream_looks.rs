@@ -58,6 +58,12 @@ pub(crate) struct UpstreamOffer {
     pub document: Value,
     /// Each of its tools, in the order of the names that agents would see.
     pub tools: Vec<OfferedTool>,
+    /// Its prompts and resource templates.
+    pub items: Vec<OfferedItem>,
+    /// Resources that it lists now. They are asked for each time, and are no part of what an operator agrees to.
+    pub resources: usize,
+    /// What it says to models about itself as a whole.
+    pub instructions: Option<String>,
     /// Items that cannot be published, and why.
     pub left_out: Vec<String>,
     /// What would be published otherwise than it wrote it.
@@ -84,6 +90,36 @@ pub(crate) struct OfferedTool {
     pub bytes: usize,
     /// An estimate of what a model reads of it.
     pub tokens: usize,
+}
+
+/// A prompt or a resource template that a server offers.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OfferedItem {
+    /// `prompt` or `template`.
+    pub kind: &'static str,
+    /// Its name at the server, by which an overlay names it.
+    pub from: String,
+    /// The name or URI template that agents would see.
+    pub name: String,
+    pub description: Option<String>,
+}
+
+impl OfferedItem {
+    fn list(contract: &Contract) -> Vec<Self> {
+        let prompts = contract.prompts.iter().map(|prompt| Self {
+            kind: "prompt",
+            from: prompt.own_name.clone(),
+            name: prompt.name.clone(),
+            description: prompt.description.clone(),
+        });
+        let templates = contract.templates.iter().map(|template| Self {
+            kind: "template",
+            from: template.name.clone(),
+            name: template.uri_template.clone(),
+            description: template.description.clone(),
+        });
+        prompts.chain(templates).collect()
+    }
 }
 
 /// Looks at a server. Nothing is added.
@@ -129,6 +165,7 @@ pub(crate) async fn look_at(
             OperationError::unavailable(format!("the server did not answer within {seconds} s"))
         })?
         .map_err(|failure| OperationError::unavailable(failure.in_one_line()))?;
+    let resources = listed.resources.as_ref().map_or(0, Vec::len);
     let taken = control.gate().names_taken_from(&name).await?;
     let offer = offer::compile_with(&name, &settings, overlay, listed, &about, &taken)
         .map_err(|problems| OperationError::problems("nothing of it can be published", problems))?;
@@ -139,6 +176,8 @@ pub(crate) async fn look_at(
         .map(ToString::to_string)
         .collect();
     let fingerprint = first_fingerprint(&offer.compiled.contract);
+    let items = OfferedItem::list(&offer.compiled.contract);
+    let instructions = offer.compiled.contract.instructions.clone();
     let tools = measure(offer.compiled.contract.clone()).await?;
     let described = describe(offer.compiled.contract).await?;
     Ok(UpstreamOffer {
@@ -146,6 +185,9 @@ pub(crate) async fn look_at(
         server: serde_json::from_str(&offer.server).unwrap_or_default(),
         document: described.document.unwrap_or_default(),
         tools,
+        items,
+        resources,
+        instructions,
         left_out: left_out.into_iter().collect(),
         notes: offer.notes,
         lint: described.lint,

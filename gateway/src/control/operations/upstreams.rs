@@ -3,14 +3,16 @@
 
 use std::{
     collections::BTreeMap,
+    path::Path,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::Serialize;
 use serde_json::Value;
+use url::Url;
 use utoipa::ToSchema;
-use weir_upstream::{AuthConfig, Called, Upstream};
+use weir_upstream::{AuthConfig, Called, Upstream, UpstreamConfig};
 
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::control::{
@@ -23,12 +25,21 @@ use crate::control::{
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamsView {
     pub upstreams: Vec<UpstreamView>,
+    /// The folder of the configuration on the gateway's machine, from which its relative paths begin.
+    pub folder: String,
 }
 
 /// A server, as the last look found it.
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamView {
     pub name: String,
+    /// The URL without credentials, query and fragment, or the program that is started.
+    pub address: String,
+    /// How requests are authorized beside fixed headers: `header`, `client_credentials`, `oauth` or `exchange`; null where
+    /// the configuration has no `auth`.
+    pub auth: Option<&'static str>,
+    /// The overlay file of the configuration.
+    pub overlay: Option<String>,
     /// The contract that its tools are published as.
     pub contract: String,
     /// The live version of that; null where nothing of it is published.
@@ -68,6 +79,7 @@ pub fn list(control: &Control) -> UpstreamsView {
     let all = control.gateway().upstreams().all();
     UpstreamsView {
         upstreams: all.iter().map(|upstream| view(control, upstream)).collect(),
+        folder: absolute_folder(&control.gateway().config().base),
     }
 }
 
@@ -159,6 +171,38 @@ fn find(control: &Control, name: &str) -> OperationResult<Arc<Upstream>> {
         .ok_or_else(|| unknown(name))
 }
 
+fn absolute_folder(base: &Path) -> String {
+    let folder = base.canonicalize();
+    folder.as_deref().unwrap_or(base).display().to_string()
+}
+
+/// Returns where the server is, without what may be secret in its URL or its arguments.
+fn address(config: &UpstreamConfig) -> String {
+    let Some(written) = &config.url else {
+        return config.command.first().cloned().unwrap_or_default();
+    };
+    match Url::parse(written) {
+        Ok(mut url) => {
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+            url.set_query(None);
+            url.set_fragment(None);
+            url.into()
+        }
+        // A reference may be the whole of it.
+        Err(_) => String::new(),
+    }
+}
+
+fn auth_word(auth: &AuthConfig) -> &'static str {
+    match auth {
+        AuthConfig::Header { .. } => "header",
+        AuthConfig::ClientCredentials(_) => "client_credentials",
+        AuthConfig::Oauth(_) => "oauth",
+        AuthConfig::Exchange(_) => "exchange",
+    }
+}
+
 fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
     let seen = upstream.seen();
     let contract = if seen.contract.is_empty() {
@@ -173,8 +217,15 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
             .map_or(0, |since| since.as_millis())
     };
     let count = |called: &Called| upstream.calls(*called);
+    let config = upstream.config();
     UpstreamView {
         name: upstream.name.to_string(),
+        address: address(config),
+        auth: config.auth.as_ref().map(auth_word),
+        overlay: config
+            .overlay
+            .as_ref()
+            .map(|file| file.display().to_string()),
         version: live
             .get(&contract)
             .map(|live| live.contract.version.to_string()),
@@ -200,5 +251,31 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
             .sum(),
         backing_off: upstream.backing_off(),
         stderr: upstream.stderr(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(url: &str) -> String {
+        address(&UpstreamConfig {
+            url: Some(url.to_owned()),
+            ..UpstreamConfig::default()
+        })
+    }
+
+    #[test]
+    fn an_address_has_nothing_that_may_be_secret() {
+        assert_eq!(
+            shown("https://ann:pass@mcp.example.org/mcp?key=secret#part"),
+            "https://mcp.example.org/mcp"
+        );
+        assert_eq!(shown("env:SERVER_URL"), "");
+        let command = UpstreamConfig {
+            command: vec!["uvx".into(), "--token=secret".into()],
+            ..UpstreamConfig::default()
+        };
+        assert_eq!(address(&command), "uvx");
     }
 }
