@@ -12,7 +12,7 @@ export interface Place {
 const PLACES: Place[] = [
   { href: "/", title: "Overview" },
   { href: "/drafts", title: "Waiting for review" },
-  { href: "/contracts", title: "Contracts", group: "Tools" },
+  { href: "/contracts", title: "Contracts", group: "Build" },
   { href: "/tools", title: "Tools" },
   { href: "/builder", title: "Builder" },
   { href: "/try", title: "Try it" },

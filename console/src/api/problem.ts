@@ -37,6 +37,24 @@ export function toProblem(body: unknown, status: number, statusText: string): Pr
   };
 }
 
+/** What a status of HTTP says to a person. */
+const TITLES: Record<number, string> = {
+  400: "The gateway cannot read this",
+  401: "You are not signed in",
+  403: "You may not do this",
+  404: "It is not there",
+  409: "It changed meanwhile",
+  412: "It changed meanwhile",
+  413: "It is too large",
+  422: "It cannot be taken as it is",
+  429: "Too many requests at once",
+  500: "The gateway failed",
+  503: "It is not available now",
+};
+
+/** The title of a problem, without the words of HTTP. */
+export const plainTitle = ({ status, title }: Problem): string => TITLES[status] ?? title;
+
 export async function readProblem(response: Response): Promise<Problem> {
   const text = await response.text();
   let body: unknown = text;

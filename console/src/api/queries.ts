@@ -11,7 +11,7 @@ export const LIST_MS = 5_000;
 export const useContracts = () =>
   useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });
 
-const contractQuery = (name: string) => ({
+export const contractQuery = (name: string) => ({
   queryKey: ["contract", name],
   queryFn: async () => {
     const { data, response } = await exchange(api.GET("/v1/contracts/{name}", { params: { path: { name } } }));
@@ -19,7 +19,7 @@ const contractQuery = (name: string) => ({
   },
 });
 
-export const useContract = (name: string) => useQuery({ ...contractQuery(name), refetchInterval: LIST_MS });
+export const useContract = (name: string) => useQuery({ ...contractQuery(name), refetchInterval: LIST_MS, enabled: name !== "" });
 
 export const useVersion = (name: string, version: string) =>
   useQuery({
@@ -100,7 +100,7 @@ export function useTools(agent = "") {
   return { tools: query.data ?? [], isPending: query.isPending, error: query.error, refetch: () => void query.refetch() };
 }
 
-export const useKeys = () => useQuery({ queryKey: ["keys"], queryFn: () => unwrap(api.GET("/v1/keys")) });
+export const useKeys = (enabled = true) => useQuery({ queryKey: ["keys"], queryFn: () => unwrap(api.GET("/v1/keys")), enabled });
 
 /** Why recent requests were answered with 401. */
 export const useIdentityFailures = () =>
@@ -151,7 +151,7 @@ export async function readSamples(): Promise<Sample[]> {
 export interface Configuration {
   http: { listen: string; public_url: string | null };
   identity: { required: boolean };
-  contracts: { impact_days: number };
+  contracts: { impact_days: number; drift_interval_s: number };
   connections: string[];
   plugins: Record<string, { grants: Record<string, string> }>;
   views: Record<string, unknown>;

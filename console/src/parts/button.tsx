@@ -19,7 +19,9 @@ export function Action({ children, onPress, kind = "", isDisabled, isPending, ty
     <Button
       className={`button ${kind}`}
       onPress={onPress}
-      isDisabled={isDisabled || isPending}
+      isDisabled={isDisabled}
+      // It keeps the focus while it works, and takes no press.
+      isPending={isPending}
       type={type}
       aria-label={label}
       aria-describedby={describedBy}

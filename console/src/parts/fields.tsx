@@ -40,9 +40,10 @@ interface TextProps {
   help?: ReactNode;
   fault?: ReactNode;
   placeholder?: string;
-  type?: "text" | "search" | "password" | "number";
+  type?: "text" | "search" | "password" | "number" | "date";
   list?: string[];
   required?: boolean;
+  autoFocus?: boolean;
 }
 
 export function TextField({ label, value, onChange, help, fault, list, ...input }: TextProps) {

@@ -1,6 +1,6 @@
 // What a page shows while it waits, when it fails, and when there is nothing.
 import type { ReactNode } from "react";
-import { asProblem, type Fault } from "../api/problem";
+import { asProblem, plainTitle, type Fault } from "../api/problem";
 import { Action } from "./action";
 
 export function Skeleton({ lines = 5 }: { lines?: number }) {
@@ -51,8 +51,7 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: () => vo
   return (
     <div className="note bad stack tight" role="alert">
       <strong>
-        {problem.title}
-        {problem.status > 0 && <span className="soft"> · {problem.status}</span>}
+        {plainTitle(problem)}
       </strong>
       {problem.detail && <p>{problem.detail}</p>}
       {problem.problems.length > 0 && <FaultList faults={problem.problems} />}

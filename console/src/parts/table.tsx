@@ -16,12 +16,19 @@ interface DataTableProps<T> {
   rows: T[];
   rowKey: (row: T) => string;
   current?: string;
+  /** A press anywhere in a row. Its lead cell has the button for keyboards. */
+  onRow?: (row: T) => void;
   /** Few short columns fit a narrow page as they are. */
   staysTable?: boolean;
 }
 
+/** Links and buttons in a row do their own work, and a text that is marked is not pressed. */
+function isOfRow({ target }: React.MouseEvent): boolean {
+  return !(target as Element).closest("a, button, input, label, select") && (getSelection()?.isCollapsed ?? true);
+}
+
 // The roles are written down because a browser forgets them where CSS changes the display of a table.
-export function DataTable<T>({ label, columns, rows, rowKey, current, staysTable }: DataTableProps<T>) {
+export function DataTable<T>({ label, columns, rows, rowKey, current, onRow, staysTable }: DataTableProps<T>) {
   return (
     <div className={`table-box ${staysTable ? "" : "stacks"}`}>
       <table className="table" role="table" aria-label={label}>
@@ -36,7 +43,13 @@ export function DataTable<T>({ label, columns, rows, rowKey, current, staysTable
         </thead>
         <tbody role="rowgroup">
           {rows.map((row) => (
-            <tr key={rowKey(row)} role="row" aria-current={rowKey(row) === current || undefined}>
+            <tr
+              key={rowKey(row)}
+              role="row"
+              aria-current={rowKey(row) === current || undefined}
+              className={onRow && "pressed"}
+              onClick={onRow && ((event) => isOfRow(event) && onRow(row))}
+            >
               {columns.map((column) => {
                 const content = column.cell(row);
                 const names = [column.number && "number", column.lead && "lead", content == null && "blank"];

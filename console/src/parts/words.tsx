@@ -29,7 +29,8 @@ const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
   [60_000, "second"],
   [3_600_000, "minute"],
   [86_400_000, "hour"],
-  [2_592_000_000, "day"],
+  // Keys expire in 90 days, which no month says.
+  [120 * 86_400_000, "day"],
   [31_536_000_000, "month"],
   [Infinity, "year"],
 ];
@@ -41,14 +42,19 @@ const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 export function relativeTime(ms: number, now: number): string {
   const distance = ms - now;
   const unit = STEPS.find(([below]) => Math.abs(distance) < below)?.[1] ?? "year";
-  return relative.format(Math.trunc(distance / (SIZES[unit] ?? 1)), unit);
+  const amount = distance / (SIZES[unit] ?? 1);
+  // A key that was made a moment ago expires in 90 days, and not in 89.
+  return relative.format(amount > 1 ? Math.round(amount) : Math.trunc(amount), unit);
 }
+
+/** `2026-11-28 02:32:50 UTC`, as it is everywhere. */
+export const utcTime = (ms: number) => (Number.isFinite(ms) ? `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC` : "");
 
 export function Time({ ms }: { ms: number | null | undefined }) {
   if (ms == null) return <span className="soft">never</span>;
   const date = new Date(ms);
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()}>
+    <time dateTime={date.toISOString()} title={utcTime(ms)}>
       {relativeTime(ms, Date.now())}
     </time>
   );
