@@ -14,9 +14,13 @@ test("a breaking draft shows what breaks, a witness and the callers, and an oper
   await page.getByRole("button", { name: "Approve the breaking change" }).click();
   const publish = page.getByRole("dialog").getByRole("button", { name: "Publish" });
   await expect(publish).toBeDisabled();
-  await page.getByRole("dialog").getByRole("textbox").fill("gatea");
-  await publish.click();
+  await expect(page.getByRole("dialog").getByRole("textbox")).toBeFocused();
+  await page.keyboard.type("gatea");
+  await expect(publish).toBeEnabled();
+  await page.keyboard.press("Enter");
   await expect(page.getByRole("group", { name: "Decision" })).toBeHidden();
+  await expect(page.getByRole("status", { name: "What became of it" })).toContainText(/^Published by .*Agents are served 2\.0\.0\.$/);
+  await expect(page.getByText("until someone agrees")).toHaveCount(0);
   const { body } = await ask(request, "GET", "/v1/contracts/gatea");
   expect(body.version).toBe("2.0.0");
 });
@@ -30,6 +34,7 @@ test("an editor sees who may publish what breaks, and may reject it", async ({ p
   await page.getByRole("button", { name: "Reject" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
   await expect(page.getByRole("group", { name: "Decision" })).toBeHidden();
+  await expect(page.getByRole("status", { name: "What became of it" })).toContainText(/^Rejected by .*Agents are served 1\.0\.0\.$/);
   const { body } = await ask(request, "GET", `/v1/drafts/${draft}`);
   expect(body.status).toBe("discarded");
 });
@@ -51,7 +56,7 @@ test("what was decided meanwhile is said, and nothing is published", async ({ pa
   await ask(request, "POST", `/v1/drafts/${draft}/discard`);
   await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
   await expect(page.getByText("Nothing was published")).toBeVisible();
-  await expect(page.getByRole("alert")).toContainText("409");
+  await expect(page.getByRole("alert")).toContainText("It changed meanwhile");
   const { body } = await ask(request, "GET", "/v1/contracts/gated");
   expect(body.version).toBe("1.0.0");
 });
@@ -80,8 +85,8 @@ test("work rests on what it began with, and on each submission after it", async 
   await page.reload();
   await expect(editor).toContainText("Lists mine.");
   await page.getByRole("button", { name: "Submit" }).click();
-  await expect(page.getByRole("alert")).toContainText("412");
-  await page.getByRole("button", { name: "Drop all changes" }).click();
+  await expect(page.getByRole("alert")).toContainText("It changed meanwhile");
+  await page.getByRole("button", { name: "Discard changes" }).click();
   await expect(editor).toContainText("Lists a colleague's.");
 });
 
@@ -111,13 +116,13 @@ test("the builder says which line is wrong, and submits what is right with its c
   await page.reload();
   await expect(editor).toContainText("verb: lst");
   await writeContract(page, desk("gatef"));
-  await live.getByRole("tab", { name: "Compared" }).click();
+  await live.getByRole("tab", { name: "Changes" }).click();
   await expect(live.getByText("Live as soon as it is submitted.")).toBeVisible();
   await page.getByRole("button", { name: "Submit" }).click();
   await expect(page.getByRole("link", { name: "gatef@1.0.0" })).toBeVisible();
   await live.getByRole("tab", { name: "YAML" }).click();
   await writeContract(page, desk("gatef", "open, pending"));
-  await live.getByRole("tab", { name: "Compared" }).click();
+  await live.getByRole("tab", { name: "Changes" }).click();
   await expect(live.getByText("Held as a draft until an operator publishes it.")).toBeVisible();
   const { body } = await ask(request, "GET", "/v1/contracts/gatef");
   expect(body.source).toContain("# The desk of one test.");
@@ -131,7 +136,7 @@ test("a draft and a text of the builder are compared line by line too", async ({
   await expect(page.getByRole("group", { name: "Compiled document" }).locator(".removed").filter({ hasText: "closed" }).first()).toBeVisible();
   await signIn(page, "editor", "/builder?contract=gateh&pane=yaml");
   await writeContract(page, desk("gateh").replace("Support desk", "Help desk"));
-  await page.getByRole("tab", { name: "Compared" }).click();
+  await page.getByRole("tab", { name: "Changes" }).click();
   const lines = page.getByRole("group", { name: "Text that is served, and this one" });
   await expect(lines.locator(".removed")).toHaveText(/title: Support desk/);
   await expect(lines.locator(".added")).toHaveText(/title: Help desk/);

@@ -64,9 +64,10 @@ export function ContractPage({ name }: { name: string }) {
 function Head({ detail }: { detail: TaggedContract }) {
   const contracts = useContracts();
   const listed = contracts.data?.contracts.find(({ name }) => name === detail.name);
+  const isBuilt = listed?.origin === "api" || listed?.origin === "file";
   return (
     <>
-      <PageHead title={detail.name}>
+      <PageHead title={detail.name} actions={isBuilt && <Link className="button" href={`/builder?contract=${encodeURIComponent(detail.name)}`}>Change it in the builder</Link>}>
         {detail.version ? (
           <>
             <span className="mono">{detail.version}</span> is live
@@ -76,7 +77,7 @@ function Head({ detail }: { detail: TaggedContract }) {
         )}
         {listed?.owner && (
           <>
-            {" · "}changed in the folder <code>{listed.owner}</code>
+            {" · "}comes from the configuration in <code>{listed.owner}</code>
           </>
         )}
         {listed?.rolled_back && ` · went back from ${listed.rolled_back}`}

@@ -1,38 +1,52 @@
 // A difference of two versions, by tool: what changed, how bad it is, why, and a value that shows it.
-import type { AgentImpact, DiffItem, DiffReport, Finding, Impact, Json } from "../../api/shapes";
+import type { ReactNode } from "react";
+import type { AgentImpact, DiffItem, DiffReport, Finding, Impact, Json, ToolDocument } from "../../api/shapes";
 import { Empty } from "../../parts/states";
 import { DataTable } from "../../parts/table";
 import { Badge, ClassBadge, CodeBlock, count, pretty, toneOfClass } from "../../parts/words";
+import { isModelText, orderByTool, shownItems } from "./items";
+import { NewTool } from "./new-tool";
 
-const ORDER = ["breaking", "undecided", "review", "compatible", "first", "cosmetic", "identical"];
 /** A value of more lines is folded. */
 const LINES_MAX = 12;
 
-export function byTool(items: DiffItem[]): [string, DiffItem[]][] {
-  const groups = new Map<string, DiffItem[]>();
-  for (const item of items) {
-    const group = groups.get(item.tool ?? "") ?? [];
-    group.push(item);
-    groups.set(item.tool ?? "", group);
-  }
-  // What a server writes beside a tool is read last: no model is shown it.
-  const isBeside = (item: DiffItem) => Number(item.path.startsWith("/_meta"));
-  for (const group of groups.values()) group.sort((a, b) => ORDER.indexOf(a.class) - ORDER.indexOf(b.class) || isBeside(a) - isBeside(b));
-  return [...groups].sort(([, a], [, b]) => ORDER.indexOf(a[0]?.class ?? "") - ORDER.indexOf(b[0]?.class ?? ""));
+interface DifferenceProps {
+  report: DiffReport;
+  /** The change comes from another server, whose words an operator has to read. */
+  isForeign?: boolean;
+  /** The tools of the new document, for those that were added. */
+  tools?: ToolDocument[];
+  /** What can be done about a tool that was added. */
+  aboutNewTool?: (name: string) => ReactNode;
 }
 
-export function Difference({ report }: { report: DiffReport }) {
-  if (report.items.length === 0) return <Empty title="The two are the same" />;
+export function Difference({ report, isForeign = false, tools = [], aboutNewTool }: DifferenceProps) {
+  const items = shownItems(report.items);
+  if (items.length === 0) return <Empty title={report.items.length === 0 ? "The two are the same" : "No change that a client sees"} />;
   return (
     <div className="stack">
-      {byTool(report.items).map(([tool, items]) => (
+      {isForeign && items.some(isModelText) && (
+        <p className="note warn">
+          <strong>The server changed words that models read: check them.</strong>
+        </p>
+      )}
+      {orderByTool(items, isForeign).map(([tool, group]) => (
         <section key={tool} className="stack tight" aria-label={tool || "The contract"}>
           <h3 className="row">
             {tool ? <code>{tool}</code> : "The contract as a whole"}
-            <span className="soft small">{count(items.length, "change")}</span>
+            <span className="soft small">{count(group.length, "change")}</span>
           </h3>
-          {items.map((item, index) => (
-            <Change key={index} item={item} />
+          {group.map((item, index) => (
+            <Change key={index} item={item} isText={isForeign && isModelText(item)}>
+              {isNewTool(item) ? (
+                <>
+                  <NewTool item={item} tools={tools} />
+                  {aboutNewTool?.(tool)}
+                </>
+              ) : (
+                <Values item={item} />
+              )}
+            </Change>
           ))}
         </section>
       ))}
@@ -40,19 +54,23 @@ export function Difference({ report }: { report: DiffReport }) {
   );
 }
 
+/** Each tool of a first version is new too. */
+const isNewTool = ({ rule, tool }: DiffItem) => tool !== undefined && (rule === "tool-added" || rule === "first");
+
 const SIDES = { input: "arguments", output: "result" };
 
-function Change({ item }: { item: DiffItem }) {
+/** `children` are the values, or say more than these do. */
+function Change({ item, isText, children }: { item: DiffItem; isText: boolean; children: ReactNode }) {
   return (
-    <article className={`change ${toneOfClass(item.class)}`}>
+    <article className={`change ${isText ? "warn" : toneOfClass(item.class)}`}>
       <div className="row">
-        <ClassBadge name={item.class} />
+        {isText ? <Badge tone="warn">text for the model</Badge> : <ClassBadge name={item.class} />}
         {item.side && <span className="soft small">{SIDES[item.side]}</span>}
         <code className="small">{item.path || "/"}</code>
       </div>
       {/* The reason quotes the words of whoever wrote the change; long ones are in the values below. */}
       <p className="reason">{item.reason}</p>
-      <Values item={item} />
+      {children}
       {item.witness !== undefined && (
         <div className="stack tight">
           <span className="small">

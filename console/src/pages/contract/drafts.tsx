@@ -1,6 +1,6 @@
 // The gate: a queue of drafts, the chosen one with what it does to callers, and the decision.
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../../api/client";
 import { ProblemError } from "../../api/problem";
@@ -12,10 +12,12 @@ import { TextField } from "../../parts/fields";
 import { Overlay } from "../../parts/overlay";
 import { Empty, Loaded, ProblemNote } from "../../parts/states";
 import { Badge, ClassBadge, CodeBlock, CopyAction, Digest, Time, count, pretty } from "../../parts/words";
-import type { Role } from "../../session";
+import { mayDo, type Role } from "../../session";
 import type { TaggedContract } from "../contract";
 import { draftAddress, VersionStep } from "../drafts";
 import { Callers, Difference, Findings } from "./difference";
+import { isModelText, shownItems } from "./items";
+import { LeaveOut } from "./leave-out";
 import { TextLines } from "./text-lines";
 
 export function DraftsTab({ detail }: { detail: TaggedContract }) {
@@ -45,30 +47,35 @@ export function DraftsTab({ detail }: { detail: TaggedContract }) {
           </Link>
         ))}
       </nav>
-      <Draft key={id} id={id} />
+      <Draft key={id} id={id} live={detail.version ?? null} />
     </div>
   );
 }
 
-function Draft({ id }: { id: string }) {
+function Draft({ id, live }: { id: string; live: string | null }) {
   const draft = useDraft(id);
-  return <Loaded query={draft}>{(view) => <DraftDetail draft={view} />}</Loaded>;
+  return <Loaded query={draft}>{(view) => <DraftDetail draft={view} live={live} />}</Loaded>;
 }
 
-function DraftDetail({ draft }: { draft: DraftView }) {
+/** `live` is the version that agents are served now. */
+function DraftDetail({ draft, live }: { draft: DraftView; live: string | null }) {
   // It outlives the decision: a draft that someone else decided meanwhile has none any more.
   const [error, setError] = useState<unknown>(null);
   const report = draft.report as unknown as DiffReport;
   const document = draft.document as unknown as ContractDocument | null;
-  const worst = report.items.filter((item) => item.class === "breaking" || item.class === "undecided").length;
+  const [wasPending] = useState(draft.status === "pending");
+  const items = shownItems(report.items);
+  const worst = items.filter((item) => item.class === "breaking" || item.class === "undecided").length;
+  const { upstream } = draft;
   return (
     <div className="stack wide">
       <section className="stack tight">
         <h2 className="row">
           <VersionStep draft={draft} />
           <ClassBadge name={draft.class} />
+          {upstream != null && items.some(isModelText) && <Badge tone="warn">text for the model</Badge>}
         </h2>
-        <p>{summary(draft, worst, report.items.length)}</p>
+        {draft.status === "pending" && <p>{summary(draft, worst, items.length)}</p>}
         <dl className="facts small">
           <dt>Submitted</dt>
           <dd>
@@ -81,7 +88,7 @@ function DraftDetail({ draft }: { draft: DraftView }) {
           </dd>
           {draft.decided_ms != null && (
             <>
-              <dt>{draft.status}</dt>
+              <dt>{draft.status === "discarded" ? "Rejected" : draft.status === "published" ? "Published" : "Replaced"}</dt>
               <dd>
                 <Time ms={draft.decided_ms} /> by <code>{draft.decided_by}</code>
               </dd>
@@ -95,7 +102,12 @@ function DraftDetail({ draft }: { draft: DraftView }) {
       </section>
       <section className="stack tight">
         <h2>What changes</h2>
-        <Difference report={report} />
+        <Difference
+          report={report}
+          isForeign={upstream != null}
+          tools={document?.tools}
+          aboutNewTool={upstream == null ? undefined : ((tool) => <LeaveOut upstream={upstream} contract={draft.contract} tool={tool} />)}
+        />
       </section>
       <section className="stack tight">
         <h2>What a model may misread</h2>
@@ -105,7 +117,10 @@ function DraftDetail({ draft }: { draft: DraftView }) {
       {draft.status === "pending" ? (
         <Decision draft={draft} error={error} setError={setError} />
       ) : (
-        error != null && <Moved error={error} draft={draft} />
+        <>
+          {error != null && <Moved error={error} draft={draft} />}
+          <DecidedNote draft={draft} live={live} isFresh={wasPending} />
+        </>
       )}
     </div>
   );
@@ -132,6 +147,36 @@ function summary(draft: DraftView, worst: number, all: number): string {
   if (draft.class === "first") return "Nothing of it was published before. Read what its tools say before agents do.";
   if (worst > 0) return `${count(worst, "change")} of ${all} may break callers. Agents are served ${draft.base} until someone agrees.`;
   return `${count(all, "change")}, none of which breaks a call that was valid.`;
+}
+
+/** In the place of the buttons: what became of the draft, and what agents are served. */
+function DecidedNote({ draft, live, isFresh }: { draft: DraftView; live: string | null; isFresh: boolean }) {
+  const note = useRef<HTMLDivElement>(null);
+  const served = `Agents are served ${live ?? "nothing of it"}.`;
+  // The button that was pressed is gone.
+  useEffect(() => {
+    if (isFresh) note.current?.focus();
+  }, [isFresh]);
+  const words = draft.status === "published" ? "Published" : draft.status === "discarded" ? "Rejected" : "Replaced by a later draft";
+  return (
+    <div className="decision" role="status" aria-label="What became of it" tabIndex={-1} ref={note}>
+      <p>
+        <strong>{words}</strong>
+        {draft.status !== "superseded" && draft.decided_by && (
+          <>
+            {" "}
+            by {draft.decided_by}
+            {draft.decided_ms != null && (
+              <>
+                , <Time ms={draft.decided_ms} />
+              </>
+            )}
+          </>
+        )}
+        . {served}
+      </p>
+    </div>
+  );
 }
 
 function Decision({ draft, error, setError }: { draft: DraftView; error: unknown; setError: (error: unknown) => void }) {
@@ -175,13 +220,21 @@ function Decision({ draft, error, setError }: { draft: DraftView; error: unknown
         <p>
           <VersionStep draft={draft} /> goes live at once. Calls that were valid will be refused.
         </p>
-        <TextField label={<>Type <code>{draft.contract}</code> to confirm</>} value={typed} onChange={setTyped} />
-        <div className="row">
-          <GuardedAction needs={needs} kind="danger" isDisabled={typed !== draft.contract} isPending={isPending} onPress={() => void decide(true)}>
-            Publish
-          </GuardedAction>
-          <Action onPress={() => setAsking(null)}>Keep the draft</Action>
-        </div>
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (typed === draft.contract && !isPending && mayDo(needs)) void decide(true);
+          }}
+        >
+          <TextField label={<>Type <code>{draft.contract}</code> to confirm</>} value={typed} onChange={setTyped} autoFocus />
+          <div className="row">
+            <GuardedAction needs={needs} kind="danger" type="submit" isDisabled={typed !== draft.contract} isPending={isPending}>
+              Publish
+            </GuardedAction>
+            <Action onPress={() => setAsking(null)}>Keep the draft</Action>
+          </div>
+        </form>
       </Overlay>
       <Overlay title="Reject this draft?" kind="dialog" isOpen={asking === "reject"} onClose={() => setAsking(null)}>
         <p>Agents are served {draft.base ?? "nothing of it"}, as now. The draft is kept in the history.</p>

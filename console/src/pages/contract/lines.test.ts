@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { DiffItem } from "../../api/shapes";
-import { byTool } from "./difference";
+import { orderByTool } from "./items";
 import { textDifference } from "./lines";
 
 const text = (lines: number) => Array.from({ length: lines }, (_, at) => `line ${at + 1}\n`).join("");
@@ -20,7 +20,7 @@ test("equal texts have no line to show", () => {
 
 test("the worst change comes first, and so does the tool that has it", () => {
   const item = (tool: string, name: DiffItem["class"]) => ({ tool, class: name }) as DiffItem;
-  const groups = byTool([item("a", "cosmetic"), item("b", "compatible"), item("b", "breaking")]);
+  const groups = orderByTool([item("a", "cosmetic"), item("b", "compatible"), item("b", "breaking")]);
   expect(groups.map(([tool]) => tool)).toEqual(["b", "a"]);
   expect(groups[0]?.[1].map((change) => change.class)).toEqual(["breaking", "compatible"]);
 });
