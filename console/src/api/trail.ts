@@ -9,6 +9,7 @@ import type { AuditRecord, AuditReport } from "./shapes";
 
 export interface AuditFilter {
   since?: string;
+  until?: string;
   /** `TIME,RECEIPT` of a record: those before it. */
   before?: string;
   kind?: string;

@@ -1,15 +1,20 @@
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 import { exportRecords, placeOfRecord, useAudit, useRecord, useTrailFailure, type AuditFilter } from "../api/trail";
+import { useKeys } from "../api/queries";
 import type { AuditRecord } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action } from "../parts/action";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
+import { useNarrow } from "../parts/narrow";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Time } from "../parts/words";
-import { openRecord, RecordDetail, RecordOutcome, subjectOf, textOf, workOf } from "./audit/record";
+import { mayDo } from "../session";
+import { dayAfter, dayOf } from "./audit/days";
+import { openRecord, RecordDetail, RecordOutcome } from "./audit/record";
+import { subjectOf, textOf, workOf } from "./audit/record-words";
 import { VerifyForm } from "./audit/verify";
 
 const PAGE = 100;
@@ -51,6 +56,7 @@ export function AuditPage() {
   const [callId] = useAddressValue("call");
   const [text] = useAddressValue("text");
   const [since] = useAddressValue("since");
+  const [to] = useAddressValue("to");
   const [before] = useAddressValue("before");
   const [follow, setFollow] = useAddressValue("follow");
   const [open, setOpen] = useAddressValue("record");
@@ -65,6 +71,7 @@ export function AuditPage() {
     call_id: callId || undefined,
     text: text || undefined,
     since: since || undefined,
+    until: dayAfter(to),
     before: before || undefined,
     limit: PAGE,
   };
@@ -72,6 +79,8 @@ export function AuditPage() {
   const listed = records.data?.find(({ hash }) => hash === open);
   const found = useRecord(open, listed?.time);
   const opened = listed ?? found.data?.record;
+  const keys = useKeys(mayDo("viewer"));
+  const agents = [...new Set([...(keys.data ?? []).map((key) => key.agent), ...(records.data ?? []).map((record) => textOf(record.agent))])].filter(Boolean).sort();
   const set = (name: string) => (value: string) => setAddressValues({ [name]: value, before: "" });
   return (
     <>
@@ -93,17 +102,18 @@ export function AuditPage() {
             <p>Look at the disk of the state folder: whether it is full, and whether the gateway may write there. Calls go on as soon as it can.</p>
           </div>
         )}
-        <div className="filters">
+        <Filters count={[kind, agent, tool, contract, outcome, callId, text, since, to].filter(Boolean).length}>
           <ChoiceField label="Kind" value={kind} onChange={set("kind")} none="All" options={["call", "intent", "refused", "admin", "chain"]} />
           <ChoiceField label="Outcome" value={outcome} onChange={set("outcome")} none="All" options={["ok", "refused", "failed", "cancelled", "unknown"]} />
-          <TextField label="Agent" value={agent} onChange={set("agent")} />
+          <TextField label="Agent" value={agent} onChange={set("agent")} list={agents} />
           <TextField label="Tool" value={tool} onChange={set("tool")} />
           <TextField label="Contract" value={contract} onChange={set("contract")} />
           <TextField label="Call id" value={callId} onChange={set("call")} placeholder="c_…" />
           <TextField label="Contains" value={text} onChange={set("text")} placeholder="a digest, a name" />
-          <TextField label="Since" value={since} onChange={set("since")} placeholder="2h, 7d or a date" />
+          <TextField type="date" label="From" value={dayOf(since)} onChange={set("since")} help={since && dayOf(since) === "" ? `Now: ${since} ago` : "Days are UTC."} />
+          <TextField type="date" label="To" value={to} onChange={set("to")} help="That day is in it." />
           <CheckField label="Follow" value={follow !== ""} onChange={(yes) => setFollow(yes ? "yes" : "")} />
-        </div>
+        </Filters>
         <Loaded query={records} lines={8}>
           {(page) => {
             const last = page.at(-1);
@@ -111,12 +121,12 @@ export function AuditPage() {
               <>
                 {last === undefined ? (
                   <Empty title="No record fits the filters">
-                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", text: "", since: "", before: "" })}>
+                    <Action onPress={() => setAddressValues({ kind: "", agent: "", tool: "", contract: "", outcome: "", call: "", text: "", since: "", to: "", before: "" })}>
                       Show all
                     </Action>
                   </Empty>
                 ) : (
-                  <DataTable label="Records" columns={COLUMNS} rows={page} rowKey={({ hash }) => hash} current={open} />
+                  <DataTable label="Records" columns={COLUMNS} rows={page} rowKey={({ hash }) => hash} current={open} onRow={({ hash }) => openRecord(hash)} />
                 )}
                 <div className="row">
                   {before && <Action onPress={() => setAddressValues({ before: "" })}>Back to the newest</Action>}
@@ -134,6 +144,18 @@ export function AuditPage() {
         {verify && <VerifyForm key={verify} begun={verify === "yes" ? "" : verify} />}
       </Overlay>
     </>
+  );
+}
+
+/** On a narrow page the filters are folded, so that records are seen. */
+function Filters({ count, children }: { count: number; children: ReactNode }) {
+  const isNarrow = useNarrow();
+  if (!isNarrow) return <div className="filters">{children}</div>;
+  return (
+    <details>
+      <summary>Filters{count > 0 && ` (${count})`}</summary>
+      <div className="filters folded">{children}</div>
+    </details>
   );
 }
 

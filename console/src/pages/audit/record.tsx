@@ -1,25 +1,16 @@
 // One record: what it says, its receipt, the records of the same call, and those beside it in its chain.
 import { useCallRecords, type useRecord } from "../../api/trail";
-import type { AuditRecord, Json, WrittenRecord } from "../../api/shapes";
+import type { AuditRecord, Json } from "../../api/shapes";
 import { setAddressValues } from "../../location";
 import { Action } from "../../parts/action";
 import { DecisionNote } from "../../parts/decision";
 import { Loaded } from "../../parts/states";
 import { DataTable } from "../../parts/table";
-import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, type Tone } from "../../parts/words";
+import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, utcTime, type Tone } from "../../parts/words";
 import { recordedDecision } from "../../policy";
+import { recordSentence, subjectOf, textOf, workOf } from "./record-words";
 
 const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad", unknown: "bad", cancelled: "" };
-
-export const textOf = (value: Json | undefined) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
-
-/** What was done: the act of an admin, or the kind. */
-export const workOf = (record: WrittenRecord) => (typeof record.act === "string" ? record.act.replaceAll("_", " ") : record.kind);
-
-/** To what. */
-export function subjectOf(record: WrittenRecord): string {
-  return textOf(record.tool ?? record.subject ?? record.path ?? record.chain ?? "");
-}
 
 export function RecordOutcome({ record }: { record: AuditRecord }) {
   const outcome = textOf(record.outcome);
@@ -51,9 +42,12 @@ export function RecordDetail({ record, found }: DetailProps) {
   const decision = recordedDecision(record.policy);
   return (
     <div className="stack wide">
+      <p className="sentence">{recordSentence(record)}</p>
       <dl className="facts">
         <dt>Time</dt>
-        <dd>{new Date(record.time).toLocaleString()}</dd>
+        <dd>
+          {utcTime(Date.parse(record.time))} <span className="soft">(<Time ms={Date.parse(record.time)} />)</span>
+        </dd>
         <dt>Receipt</dt>
         <dd className="row">
           <code title={record.receipt}>{record.receipt.split(":").slice(0, 2).join(":")}:…</code>

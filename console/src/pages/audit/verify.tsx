@@ -1,5 +1,5 @@
 // Whether the trail is whole, and whether the records of receipts that callers kept are in it.
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { verifyTrail } from "../../api/trail";
 import type { AuditReport, ReceiptCheck } from "../../api/shapes";
 import { setAddressValues } from "../../location";
@@ -8,9 +8,9 @@ import { FieldFrame } from "../../parts/fields";
 import { ProblemNote } from "../../parts/states";
 import { Badge, CodeBlock, count, Digest, pretty, Time, type Tone } from "../../parts/words";
 import { findReceipts, receiptFault } from "./receipts";
-import { subjectOf, textOf } from "./record";
+import { subjectOf, textOf } from "./record-words";
 
-/** `begun` is a receipt to begin with. */
+/** It verifies as soon as it is opened. `begun` is a receipt to begin with. */
 export function VerifyForm({ begun }: { begun: string }) {
   const [text, setText] = useState(begun);
   const [report, setReport] = useState<AuditReport | null>(null);
@@ -29,8 +29,10 @@ export function VerifyForm({ begun }: { begun: string }) {
     }
     setPending(false);
   };
+  useEffect(() => void verify(), []);
   return (
     <div className="stack">
+      {isPending && report === null && <p role="status">The trail is verified…</p>}
       <FieldFrame
         label="Receipts that callers kept"
         help={receipts.length > 0 ? `${count(receipts.length, "receipt")}, looked for in the trail.` : "Optional: paste them as they are, also in the middle of a log or JSON."}
@@ -40,7 +42,7 @@ export function VerifyForm({ begun }: { begun: string }) {
       </FieldFrame>
       <div>
         <Action kind="main" onPress={() => void verify()} isPending={isPending} isDisabled={fault !== undefined}>
-          {receipts.length > 0 ? "Verify the trail and the receipts" : "Verify all of it"}
+          {receipts.length > 0 ? "Verify the trail and the receipts" : "Verify it again"}
         </Action>
       </div>
       {error != null && <ProblemNote error={error} retry={() => void verify()} />}
