@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
-import { useDrafts, useUpstreams } from "../api/queries";
+import { documentOf, useConfiguration, useContract, useDrafts, useUpstreams } from "../api/queries";
 import type { UpstreamView } from "../api/shapes";
 import { useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
@@ -10,7 +10,7 @@ import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge, ClassBadge, CodeBlock, count, pretty, Time, type Tone } from "../parts/words";
+import { Badge, ClassBadge, CodeBlock, count, pretty, relativeTime, Time, type Tone } from "../parts/words";
 import { draftAddress, VersionStep } from "./drafts";
 import { ServerAccounts } from "./servers/accounts";
 import { Lines, ServerWizard } from "./servers/wizard";
@@ -83,7 +83,7 @@ export function ServersPage() {
         Other MCP servers behind this gateway. Agents see the lists that someone agreed to.
       </PageHead>
       <Loaded query={upstreams}>
-        {({ upstreams: all }) => {
+        {({ upstreams: all, folder }) => {
           const chosen = all.find((server) => server.name === open);
           return (
             <>
@@ -99,7 +99,7 @@ export function ServersPage() {
                 </div>
               )}
               <Overlay title="Add a server" isOpen={adding !== ""} onClose={() => setAdding("")}>
-                <ServerWizard all={all} />
+                <ServerWizard all={all} folder={folder} />
               </Overlay>
               <Overlay title={open} isOpen={chosen !== undefined} onClose={() => setOpen("")} aside={chosen && <Badge tone={TONES[chosen.state] ?? ""}>{chosen.state}</Badge>}>
                 {chosen && <ServerDetail server={chosen} />}
@@ -138,6 +138,30 @@ function WaitingChanges({ servers }: { servers: UpstreamView[] }) {
   );
 }
 
+/** What agents are served of it, first of all. */
+function Serves({ server }: { server: UpstreamView }) {
+  const contract = useContract(server.version ? server.contract : "");
+  if (!server.version) return <p>Serves nothing yet{server.draft && ": its tools wait for a review"}.</p>;
+  const { tools = [], prompts = [], resourceTemplates = [] } = (contract.data && documentOf(contract.data)) ?? {};
+  const parts = [count(tools.length, "tool"), prompts.length > 0 && count(prompts.length, "prompt"), resourceTemplates.length > 0 && count(resourceTemplates.length, "template")];
+  return (
+    <p>
+      Serves {contract.data ? parts.filter(Boolean).join(", ") : "…"}:{" "}
+      <Link href={`/contracts/${encodeURIComponent(server.contract)}`}>
+        {server.contract}@{server.version}
+      </Link>
+    </p>
+  );
+}
+
+/** A server that answers is looked at at a pace; one that does not, again and again. */
+function NextLook({ server }: { server: UpstreamView }) {
+  const pace = useConfiguration().data?.contracts.drift_interval_s ?? 0;
+  if (server.looked_ms == null || server.state !== "up" || pace === 0) return null;
+  const next = server.looked_ms + pace * 1000;
+  return <>, {next > Date.now() ? `again ${relativeTime(next, Date.now())}` : "again soon"}</>;
+}
+
 function ServerDetail({ server }: { server: UpstreamView }) {
   const client = useQueryClient();
   const [error, setError] = useState<unknown>(null);
@@ -161,6 +185,7 @@ function ServerDetail({ server }: { server: UpstreamView }) {
         </div>
       )}
       {error != null && <ProblemNote error={error} retry={() => void look()} />}
+      <Serves server={server} />
       <div className="row">
         <GuardedAction needs="editor" onPress={() => void look()} isPending={isPending}>
           Look at its lists now
@@ -174,9 +199,14 @@ function ServerDetail({ server }: { server: UpstreamView }) {
       <dl className="facts">
         <dt>Requests to it</dt>
         <dd>{AUTHORIZED[server.auth ?? "none"]}</dd>
+        <dt>{server.address === "" || server.address.includes("://") ? "Address" : "Started by"}</dt>
+        <dd>
+          <code>{server.address || "of a reference in the configuration"}</code>
+        </dd>
         <dt>Looked at</dt>
         <dd>
           <Time ms={server.looked_ms} />
+          <NextLook server={server} />
         </dd>
         <dt>Sessions</dt>
         <dd>
@@ -187,7 +217,7 @@ function ServerDetail({ server }: { server: UpstreamView }) {
           {server.calls.toLocaleString("en")}, of them {server.failures.toLocaleString("en")} not answered
         </dd>
       </dl>
-      <ServerAccounts server={server.name} />
+      {server.auth === "oauth" && <ServerAccounts server={server.name} />}
       <Lines title="Left out" lines={server.left_out} />
       <Lines title="Published otherwise than it wrote it" lines={server.notes} />
       {server.stderr && (

@@ -58,6 +58,14 @@ export function addLine(server: PastedServer, overlay = ""): string {
   return words.map(shellWord).join(" ");
 }
 
+/** One block for a shell: it writes the overlay, where there is one, and adds the server. */
+export function addBlock(server: PastedServer, folder: string, file: string, overlay: string | null): string {
+  const lines = folder === "" ? [] : [`cd ${shellWord(folder)}`];
+  // The text ends with a line break, and has none of these words as a line of its own.
+  if (overlay !== null) lines.push(`cat > ${shellWord(file)} <<'EOF'\n${overlay.trimEnd()}\nEOF`);
+  return [...lines, addLine(server, overlay === null ? "" : file)].join("\n");
+}
+
 /** A basic string of TOML has the escapes of JSON. */
 const tomlText = (text: string) => JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 const tomlKey = (text: string) => (/^[\w-]+$/.test(text) ? text : tomlText(text));

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { doubleNames, EVERYTHING, isToolName, overlayText } from "./choice";
+import { addBlock } from "./added";
+import { doubleNames, EVERYTHING, isToolName, overlayStart, overlayText, tickItem } from "./choice";
 
 test("everything as it is needs no overlay", () => {
   expect(overlayText("files", EVERYTHING)).toBeNull();
@@ -28,4 +29,21 @@ test.each([
   ["", false],
 ])("whether %s is a name: %s", (name, isName) => {
   expect(isToolName(name)).toBe(isName);
+});
+
+test("one block writes the choice and adds the server", () => {
+  const server = { name: "every", url: "http://x/mcp", isSse: false, headers: [], words: [], environment: [] };
+  const overlay = overlayText("every", tickItem(EVERYTHING, "shout", false));
+  expect(addBlock(server, "/srv/my weir", "every.yaml", overlay)).toBe(
+    "cd '/srv/my weir'\ncat > every.yaml <<'EOF'\n# Which tools of the server `every` agents see, and under which names.\ncontract: every\nupstream: every\nleave:\n  - shout\nEOF\n" +
+      "weir upstream add every http://x/mcp --overlay every.yaml",
+  );
+  expect(addBlock(server, "/srv", "", null)).toBe("cd /srv\nweir upstream add every http://x/mcp");
+  expect(parse(overlayStart("every"))).toEqual({ contract: "every", upstream: "every", take: ["*"], leave: [] });
+});
+
+test("what is ticked again is no longer left out", () => {
+  const left = tickItem(tickItem(EVERYTHING, "greet", false), "echo", false);
+  expect(left.left).toEqual(["greet", "echo"]);
+  expect(tickItem(left, "greet", true).left).toEqual(["echo"]);
 });

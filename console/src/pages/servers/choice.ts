@@ -2,7 +2,7 @@
 import { stringify } from "yaml";
 
 export interface ToolChoice {
-  /** The names at the server of the tools that are left out. */
+  /** The names at the server of the tools, prompts and templates that are left out. */
   left: string[];
   /** Other names for tools, by their name at the server, without what is in front of every name. */
   names: Record<string, string>;
@@ -31,7 +31,19 @@ export function overlayText(server: string, choice: ToolChoice): string | null {
     ...(choice.left.length > 0 && { leave: choice.left }),
     ...(renamed.length > 0 && { tools: renamed.map(([from, tool]) => ({ from, tool })) }),
   };
-  return `# Which tools of ${server} agents see, and under which names.\n${stringify(overlay, { lineWidth: 0 })}`;
+  return `${head(server)}${stringify(overlay, { lineWidth: 0 })}`;
+}
+
+const head = (server: string) => `# Which tools of the server \`${server}\` agents see, and under which names.\n`;
+
+/** An overlay to begin with, where nobody has seen the names yet. */
+export const overlayStart = (server: string) =>
+  `${head(server)}contract: ${server}\nupstream: ${server}\n# Names of its tools, prompts and templates: * stands for any characters.\ntake: ["*"]\nleave: []\n`;
+
+/** What takes one of its items, or leaves it out. */
+export function tickItem(choice: ToolChoice, from: string, isTicked: boolean): ToolChoice {
+  const others = choice.left.filter((other) => other !== from);
+  return { ...choice, left: isTicked ? others : [...others, from] };
 }
 
 export const overlayFile = (server: string) => `${server}.yaml`;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addLine, addSection, isSecretUrl, neededVariables } from "./added";
-import { readServers, type PastedServer } from "./pasted";
+import { readServers, suggestName, type PastedServer } from "./pasted";
 
 const read = (text: string) => readServers(text) as PastedServer[];
 const only = (text: string) => read(text)[0] as PastedServer;
@@ -71,4 +71,14 @@ test.each([
   ["https://a.example/mcp?team=abc", false],
 ])("whether %s holds a secret: %s", (url, isSecret) => {
   expect(isSecretUrl(url)).toBe(isSecret);
+});
+
+test.each([
+  ["mcp-servers/everything", "servers-everything"],
+  ["example-servers/everything", "example-servers-everything"],
+  ["GitHub MCP Server", "github"],
+  ["", null],
+  ["123", null],
+])("a server that calls itself %s is suggested as %s", (own, name) => {
+  expect(suggestName(own)).toBe(name);
 });

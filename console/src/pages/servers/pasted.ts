@@ -10,6 +10,8 @@ export interface NamedValue {
 export interface PastedServer {
   /** What it would be called. */
   name: string;
+  /** A configuration of a client names it so. */
+  isNamed?: boolean;
   /** Empty where it is a command. */
   url: string;
   isSse: boolean;
@@ -70,7 +72,7 @@ function readEntry(name: string, entry: Json): PastedServer | null {
     environment: readPairs(entry.env),
   };
   const usual = url === undefined ? nameOfCommand(words) : nameOfHost(parseUrl(url)?.hostname ?? "");
-  return { ...server, name: name === "" ? usual : serverName(name) };
+  return { ...server, name: name === "" ? usual : serverName(name), isNamed: name !== "" };
 }
 
 function readPairs(value: Json | undefined): NamedValue[] {
@@ -122,6 +124,12 @@ function serverName(text: string): string {
   const short = plain.replace(/^-?(mcp-)?(server-)?(mcp-)?/, "").replace(/(-mcp)?(-server)?(-mcp)?-?$/, "");
   const name = (short || plain).replace(/^[^a-z]+/, "").slice(0, NAME_MAX).replace(/-+$/, "");
   return name || "server";
+}
+
+/** The name that a server gives itself, as it can be called here; null where nothing of it is left. */
+export function suggestName(own: string): string | null {
+  const name = /[a-z]/i.test(own) ? serverName(own) : "server";
+  return name === "server" ? null : name;
 }
 
 export const isServerName = (name: string) => /^[a-z][a-z0-9-]{0,31}$/.test(name);

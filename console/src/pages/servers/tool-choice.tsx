@@ -4,7 +4,7 @@ import { Action, GuardedAction } from "../../parts/action";
 import { DataTable } from "../../parts/table";
 import { count, Digest } from "../../parts/words";
 import { ReachBadge } from "../tools";
-import { doubleNames, isPattern, isToolName, otherNames, type ToolChoice } from "./choice";
+import { doubleNames, isPattern, isToolName, otherNames, tickItem, type ToolChoice } from "./choice";
 
 interface ChoiceProps {
   /** Everything that the server offers, under its own names. */
@@ -27,7 +27,9 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
   const tokens = taken.reduce((sum, tool) => sum + tool.tokens, 0);
   const all = rows.reduce((sum, tool) => sum + tool.tokens, 0);
   const doubles = doubleNames(rows.map(({ from }) => from), choice);
-  const tick = (from: string, isTicked: boolean) => onChange({ ...choice, left: rows.map((row) => row.from).filter((other) => (other === from ? !isTicked : !isTaken(other))) });
+  const tools = rows.map(({ from }) => from);
+  const otherLeft = choice.left.filter((from) => !tools.includes(from));
+  const tick = (from: string, isTicked: boolean) => onChange(tickItem(choice, from, isTicked));
   const name = (from: string, next: string) => onChange({ ...choice, names: { ...choice.names, [from]: next.trim() } });
   const isChanged = choice.left.length > 0 || otherNames(choice).length > 0;
   return (
@@ -50,7 +52,7 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
                   <input type="checkbox" checked={isTaken(from)} disabled={isPattern(from)} onChange={(event) => tick(from, event.target.checked)} />
                   <code>{from}</code>
                 </label>
-                <div className="soft">{documents.find((document) => document.name === name)?.description}</div>
+                <div className="soft model-text">{documents.find((document) => document.name === name)?.description}</div>
               </>
             ),
           },
@@ -64,10 +66,10 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
           <strong>{taken.length}</strong> of {count(rows.length, "tool")}, about <strong>{(checked?.tokens ?? tokens).toLocaleString("en")}</strong> of {all.toLocaleString("en")} tokens
         </p>
         <div className="row">
-          <Action kind="compact" isDisabled={choice.left.length === 0} onPress={() => onChange({ ...choice, left: [] })}>
+          <Action kind="compact" isDisabled={taken.length === rows.length} onPress={() => onChange({ ...choice, left: otherLeft })}>
             Take all
           </Action>
-          <Action kind="compact" isDisabled={taken.length === 0} onPress={() => onChange({ ...choice, left: rows.map(({ from }) => from).filter((from) => !isPattern(from)) })}>
+          <Action kind="compact" isDisabled={taken.length === 0} onPress={() => onChange({ ...choice, left: [...otherLeft, ...tools.filter((from) => !isPattern(from))] })}>
             Take none
           </Action>
           <GuardedAction needs="operator" kind="compact" isDisabled={!isChanged || taken.length === 0 || doubles.length > 0} isPending={isPending} onPress={onCheck}>
@@ -75,6 +77,7 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
           </GuardedAction>
         </div>
       </div>
+      <ItemChoice offer={offer} choice={choice} onChange={onChange} />
       {taken.length === 0 && <p className="note warn">Nothing is chosen: there would be nothing to publish.</p>}
       {checked && (
         <p className="note good" role="status">
@@ -83,6 +86,42 @@ export function ToolChoiceStep({ offer, prefix, choice, onChange, onCheck, isPen
         </p>
       )}
     </section>
+  );
+}
+
+/** Its prompts and templates, each with a tick and its text. */
+function ItemChoice({ offer, choice, onChange }: { offer: UpstreamOffer; choice: ToolChoice; onChange: (choice: ToolChoice) => void }) {
+  const row = ({ from, name, description }: UpstreamOffer["items"][number]) => (
+    <li key={name} className="change">
+      <label className="check">
+        <input type="checkbox" checked={!choice.left.includes(from)} disabled={isPattern(from)} onChange={(event) => onChange(tickItem(choice, from, event.target.checked))} />
+        <code>{from}</code>
+      </label>
+      <p className="small model-text">{description || <span className="soft">It says nothing of itself.</span>}</p>
+    </li>
+  );
+  const prompts = offer.items.filter(({ kind }) => kind === "prompt");
+  const templates = offer.items.filter(({ kind }) => kind === "template");
+  return (
+    <>
+      {prompts.length > 0 && (
+        <section className="stack tight" aria-label="Prompts">
+          <h3>Prompts</h3>
+          <ul className="stack tight">{prompts.map(row)}</ul>
+        </section>
+      )}
+      {(templates.length > 0 || offer.resources > 0) && (
+        <section className="stack tight" aria-label="Resources">
+          <h3>Resources</h3>
+          {offer.resources > 0 && (
+            <p className="soft small">
+              {count(offer.resources, "resource")} now. Agents are listed those that the server has at that moment; they are no part of what you agree to.
+            </p>
+          )}
+          <ul className="stack tight">{templates.map(row)}</ul>
+        </section>
+      )}
+    </>
   );
 }
 

@@ -10,12 +10,13 @@ import { ChoiceField, FieldFrame, TextField } from "../../parts/fields";
 import { ProblemNote } from "../../parts/states";
 import { CodeBlock, CopyAction, count, Digest } from "../../parts/words";
 import { Findings } from "../contract/difference";
-import { addLine, addSection, hasReference, isSecretUrl, neededVariables, writtenHeader } from "./added";
-import { EVERYTHING, overlayFile, overlayText, type ToolChoice } from "./choice";
-import { isServerName, readServers, type NamedValue, type PastedServer } from "./pasted";
+import { addBlock, addSection, hasReference, isSecretUrl, neededVariables, writtenHeader } from "./added";
+import { EVERYTHING, overlayFile, overlayStart, overlayText, type ToolChoice } from "./choice";
+import { isServerName, readServers, suggestName, type NamedValue, type PastedServer } from "./pasted";
 import { ToolChoiceStep } from "./tool-choice";
 
-export function ServerWizard({ all }: { all: UpstreamView[] }) {
+/** `folder` is that of `weir.toml` on the gateway's machine. */
+export function ServerWizard({ all, folder }: { all: UpstreamView[]; folder: string }) {
   const [taken] = useState(() => all.map(({ name }) => name));
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState("");
@@ -34,13 +35,15 @@ export function ServerWizard({ all }: { all: UpstreamView[] }) {
         </FieldFrame>
         {servers.length > 1 && server && <ChoiceField label="Which of them" value={server.name} onChange={setChosen} options={servers.map(({ name }) => name)} />}
       </section>
-      {server && <ServerSteps key={`${server.name} ${text}`} pasted={server} all={all} taken={taken} />}
+      {server && <ServerSteps key={`${server.name} ${text}`} pasted={server} all={all} taken={taken} folder={folder} />}
     </div>
   );
 }
 
-function ServerSteps({ pasted, all, taken }: { pasted: PastedServer; all: UpstreamView[]; taken: string[] }) {
-  const [name, setName] = useState(pasted.name);
+function ServerSteps({ pasted, all, taken, folder }: { pasted: PastedServer; all: UpstreamView[]; taken: string[]; folder: string }) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const [suggested, setSuggested] = useState(pasted.name);
+  const name = typed ?? suggested;
   const [headers, setHeaders] = useState(pasted.headers);
   const [choice, setChoice] = useState(EVERYTHING);
   const server = { ...pasted, name, headers: headers.filter((header) => header.name.trim() !== "") };
@@ -50,19 +53,27 @@ function ServerSteps({ pasted, all, taken }: { pasted: PastedServer; all: Upstre
   return (
     <>
       <section className="stack" aria-label="Its name and credentials">
-        <TextField label="What it is called here" value={name} onChange={setName} fault={fault} help={isReady ? `The names of its tools begin with ${name}_ then.` : undefined} />
+        <TextField label="What it is called here" value={name} onChange={setTyped} fault={fault} help={isReady ? `The names of its tools begin with ${name}_ then.` : undefined} />
         {server.url && <HeaderFields server={name} headers={headers} onChange={setHeaders} />}
       </section>
       {server.url ? (
-        <ServerLook server={server} isReady={isReady} choice={choice} onChoice={setChoice} />
+        <ServerLook server={server} isReady={isReady} choice={choice} onChoice={setChoice} suggest={typed === null && !pasted.isNamed ? (own) => freeSuggestion(own, taken, setSuggested) : undefined} />
       ) : (
         <p className="note">
           It is started by a command. A page starts no program on the gateway's machine, so what it offers is shown by the line below, before you agree to it.
         </p>
       )}
-      {isReady && <AddTexts server={server} choice={choice} added={all.find((one) => one.name === name)} />}
+      {isReady && <AddTexts server={server} choice={choice} folder={folder} added={all.find((one) => one.name === name)} />}
     </>
   );
+}
+
+/** Returns the name that a server gives itself, where it can be taken, and suggests it. */
+function freeSuggestion(own: string, taken: string[], suggest: (name: string) => void): string | null {
+  const name = suggestName(own);
+  if (name === null || taken.includes(name)) return null;
+  suggest(name);
+  return name;
 }
 
 function HeaderFields({ server, headers, onChange }: { server: string; headers: NamedValue[]; onChange: (headers: NamedValue[]) => void }) {
@@ -98,8 +109,17 @@ function HeaderFields({ server, headers, onChange }: { server: string; headers: 
   );
 }
 
+interface LookProps {
+  server: PastedServer;
+  isReady: boolean;
+  choice: ToolChoice;
+  onChoice: (choice: ToolChoice) => void;
+  /** Takes the name that the server gives itself, and returns the one that is to be used; undefined where a person named it. */
+  suggest?: (own: string) => string | null;
+}
+
 /** Asks a server what it offers, and what of it would be published of a choice. Nothing is added. */
-function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServer; isReady: boolean; choice: ToolChoice; onChoice: (choice: ToolChoice) => void }) {
+function ServerLook({ server, isReady, choice, onChoice, suggest }: LookProps) {
   const [offer, setOffer] = useState<UpstreamOffer | null>(null);
   const [checked, setChecked] = useState<UpstreamOffer | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -113,8 +133,12 @@ function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServe
     try {
       const sent = server.headers.filter(({ value }) => value !== "" && !hasReference(value));
       const headers = Object.fromEntries(sent.map((header) => [header.name.trim(), header.value]));
-      const found = await unwrap(api.POST("/v1/upstreams/look", { body: { name, url, headers, ...(overlay !== null && { overlay }) } }));
+      const ask = (as: string) => unwrap(api.POST("/v1/upstreams/look", { body: { name: as, url, headers, ...(overlay !== null && { overlay }) } }));
+      let found = await ask(name);
       if (overlay === null) {
+        const own = suggest?.(ownName(found)) ?? name;
+        // The names of its tools begin with it, and lint knows which of them are taken.
+        if (own !== name) found = await ask(own);
         setOffer(found);
         onChoice(EVERYTHING);
       } else setChecked(found);
@@ -123,6 +147,7 @@ function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServe
     }
     setPending(null);
   };
+  const isOld = offer !== null && offer.name !== name;
   const choose = (next: ToolChoice) => {
     setChecked(null);
     onChoice(next);
@@ -144,7 +169,8 @@ function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServe
             {!offer && <p className="soft">Where it wants a credential, add the header above. It can be added without a look too: it is looked at again before you agree.</p>}
           </>
         )}
-        {offer && <Offer offer={offer} />}
+        {isOld && <p className="note">It was looked at as {offer.name}. Look again: names, lint and the fingerprint depend on what it is called.</p>}
+        {offer && <Offer offer={offer} checked={checked} choice={choice} />}
       </section>
       {offer && offer.tools.length > 0 && (
         <ToolChoiceStep offer={offer} prefix={`${name}_`} choice={choice} onChange={choose} onCheck={() => void check()} isPending={pending === "choice"} checked={checked} />
@@ -153,12 +179,25 @@ function ServerLook({ server, isReady, choice, onChoice }: { server: PastedServe
   );
 }
 
-function Offer({ offer }: { offer: UpstreamOffer }) {
+const ownName = ({ server }: UpstreamOffer) => {
+  const { name, title } = (server ?? {}) as { name?: string; title?: string };
+  return name ?? title ?? "";
+};
+
+/** Lint of what is taken: of the choice that was checked, or of all without the tools that are left out. */
+function lintOfChoice(offer: UpstreamOffer, checked: UpstreamOffer | null, { left }: ToolChoice): Finding[] {
+  if (checked) return checked.lint as unknown as Finding[];
+  const out = offer.tools.filter(({ from }) => left.includes(from)).map(({ name }) => name);
+  return (offer.lint as unknown as Finding[]).filter(({ tool }) => tool === undefined || !out.includes(tool));
+}
+
+function Offer({ offer, checked, choice }: { offer: UpstreamOffer; checked: UpstreamOffer | null; choice: ToolChoice }) {
+  const lint = lintOfChoice(offer, checked, choice);
   const { tools, prompts = [], resources = [], resourceTemplates = [] } = offer.document as unknown as ContractDocument;
   const about = offer.server as { name?: string; title?: string; version?: string };
   const others = [
     prompts.length > 0 && count(prompts.length, "prompt"),
-    resources.length > 0 && count(resources.length, "resource"),
+    (resources.length || offer.resources) > 0 && count(resources.length || offer.resources, "resource"),
     resourceTemplates.length > 0 && count(resourceTemplates.length, "template"),
   ].filter(Boolean);
   return (
@@ -180,15 +219,24 @@ function Offer({ offer }: { offer: UpstreamOffer }) {
       </dl>
       <Lines title="Left out" lines={offer.left_out} />
       <Lines title="Published otherwise than it wrote it" lines={offer.notes} />
+      {offer.instructions && (
+        <section className="stack tight" aria-label="Instructions to the model">
+          <h3>Instructions to the model</h3>
+          <p className="change model-text">{offer.instructions}</p>
+          <p className="soft small">
+            Agents read this with the list of tools. <code>instructions:</code> in the overlay says something else in its place.
+          </p>
+        </section>
+      )}
       <section className="stack tight" aria-label="Lint">
         <h3>What a model may misread</h3>
-        {offer.lint.length > 0 ? <Findings findings={offer.lint as unknown as Finding[]} /> : <p className="soft">Lint finds nothing.</p>}
+        {lint.length > 0 ? <Findings findings={lint} /> : <p className="soft">Lint finds nothing.</p>}
       </section>
     </div>
   );
 }
 
-function AddTexts({ server, choice, added }: { server: PastedServer; choice: ToolChoice; added: UpstreamView | undefined }) {
+function AddTexts({ server, choice, folder, added }: { server: PastedServer; choice: ToolChoice; folder: string; added: UpstreamView | undefined }) {
   const overlay = overlayText(server.name, choice);
   const file = overlay === null ? "" : overlayFile(server.name);
   const variables = neededVariables(server);
@@ -208,19 +256,17 @@ function AddTexts({ server, choice, added }: { server: PastedServer; choice: Too
     <section className="stack" aria-label="Adding it">
       <h3>Add it</h3>
       <p>
-        Run this on the gateway's machine, in the folder of <code>weir.toml</code>. It shows what the server offers and asks; what you agree to is published,
-        and a running gateway takes it over. This page shows when it is there.
+        Run this on the gateway's machine, in <code>{folder}</code>, the folder of its <code>weir.toml</code>. It shows what the server offers and asks; what you
+        agree to is published, and a running gateway takes it over. This page shows when it is there.
+        {overlay !== null && (
+          <>
+            {" "}
+            It first saves your choice as <code>{file}</code>.
+          </>
+        )}
       </p>
-      {overlay !== null && (
-        <>
-          <p>
-            First save your choice there as <code>{file}</code>:
-          </p>
-          <CodeBlock text={overlay} wraps label="Overlay" />
-          <p>Then run:</p>
-        </>
-      )}
-      <CodeBlock text={addLine(server, file)} wraps label="Command line" />
+      <CodeBlock text={addBlock(server, folder, file, overlay)} wraps label="Command line" />
+      {!server.url && <SomeTools server={server} folder={folder} />}
       {variables.length > 0 && (
         <p className="note warn">
           The gateway needs <code>{variables.join(", ")}</code> in its environment; the line names the variable and not its value.
@@ -234,6 +280,7 @@ function AddTexts({ server, choice, added }: { server: PastedServer; choice: Too
       <details className="stack tight">
         <summary>Or write it into weir.toml</summary>
         <div className="stack tight">
+          {overlay !== null && <CodeBlock text={overlay} wraps label="Overlay" />}
           <CodeBlock text={addSection(server, file)} wraps label="Section of weir.toml" />
           <p className="soft small">
             Then <Link href="/settings">reload the configuration</Link>. Its tools wait as a draft until someone publishes it.
@@ -241,6 +288,23 @@ function AddTexts({ server, choice, added }: { server: PastedServer; choice: Too
         </div>
       </details>
     </section>
+  );
+}
+
+/** A command is not started by a page, so its tools are named by hand. */
+function SomeTools({ server, folder }: { server: PastedServer; folder: string }) {
+  const file = overlayFile(server.name);
+  return (
+    <details className="stack tight">
+      <summary>Take only some of its tools</summary>
+      <div className="stack tight">
+        <p>
+          Name them in <code>{file}</code>: under <code>take</code> those that agents see, under <code>leave</code> those that they do not. The command shows what is
+          chosen before it asks; answer no, change the file and run it again until it is right.
+        </p>
+        <CodeBlock text={addBlock(server, folder, file, overlayStart(server.name))} wraps label="Command line with a choice" />
+      </div>
+    </details>
   );
 }
 
