@@ -41,6 +41,8 @@ export const currentToken = () => session?.token ?? null;
 /** The name of the admin key of this session. */
 export const currentAdmin = () => session?.name ?? "";
 
+export const currentRole = () => session?.role ?? "viewer";
+
 /** Returns whether the role of this session may do what needs `role`. */
 export function mayDo(role: Role): boolean {
   return session !== null && ROLES.indexOf(session.role) >= ROLES.indexOf(role);

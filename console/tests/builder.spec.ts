@@ -1,6 +1,6 @@
 // The builder's main acts: a form by keyboard alone, fields that move with their comments, problems at their field.
 import type { Locator, Page } from "@playwright/test";
-import { ask, desk, expect, publishDesk, signIn, test, writeContract } from "./gateway";
+import { ask, desk, expect, keyOf, publishDesk, signIn, test, writeContract } from "./gateway";
 
 /** The schema of the form that Weir begins with, without the name of its dialect. */
 const CREATE_TICKET =
@@ -57,7 +57,7 @@ test("the form create_ticket is built by keyboard alone", async ({ page, request
   await tabTo(page, dialog.getByLabel("File or path"));
   await keyboard.type("desk.csv");
   await press(dialog.getByLabel("Tools may write to it"), "Space");
-  await press(dialog.getByRole("button", { name: "Add the source" }));
+  await press(dialog.getByRole("button", { name: "Add the source only" }));
   await expect(inspector(page).getByRole("region", { name: "Columns" })).toContainText("notify");
 
   await tabTo(page, page.getByRole("button", { name: "Add a tool" }), "Shift+Tab");
@@ -99,7 +99,10 @@ test("the form create_ticket is built by keyboard alone", async ({ page, request
   await expect.poll(() => names(page)).toEqual(["subject", "priority", "status", "notify"]);
   await expect.poll(() => schemaOf(page).catch(String)).toBe(CREATE_TICKET);
   await press(page.getByRole("button", { name: "Submit" }), "Enter");
-  await expect(page.getByRole("link", { name: "seed@1.0.0" })).toBeVisible();
+  const outcome = page.getByRole("region", { name: "Outcome" });
+  await expect(outcome).toContainText("seed@1.0.0 is live. Next: Try it, Connect a client");
+  await expect(outcome.getByRole("link", { name: "Try it" })).toHaveAttribute("href", /tool=create_ticket/);
+  await expect(page.getByLabel("Contract", { exact: true })).toHaveValue("seed");
   const { body } = await ask(request, "GET", "/v1/tools?q=create_ticket");
   const { $schema: _, ...served } = body.tools[0].tool.inputSchema;
   expect(JSON.stringify(served)).toBe(CREATE_TICKET);
@@ -164,7 +167,7 @@ test("work that was not submitted survives a reload, in its place", async ({ pag
   await page.reload();
   await expect(inspector(page).getByLabel("help", { exact: true })).toHaveValue("What it is about.");
   await expect(page).toHaveURL(/at=%2Ftools%2F1%2Ffields%2F0/);
-  await page.getByRole("button", { name: "Drop all changes" }).click();
+  await page.getByRole("button", { name: "Discard changes" }).click();
   await expect(inspector(page).getByLabel("help", { exact: true })).toHaveValue("One line.");
 });
 
@@ -203,4 +206,49 @@ test("the text offers keys and words by keyboard, and explains a key", async ({ 
   await page.keyboard.press("Escape");
   await editor.getByText("collections", { exact: true }).first().hover();
   await expect(page.getByText(/^collections: object/)).toBeVisible();
+});
+
+test("a dropdown takes the values of its column, and the bar says that the change breaks callers", async ({ page, request }) => {
+  await publishDesk(request, "builderv");
+  await signIn(page, "operator", "/builder?contract=builderv&at=/tools/0/fields/0");
+  await inspector(page).getByRole("button", { name: "Take the values of the column instead" }).click();
+  await expect(inspector(page).getByLabel("Choice 1", { exact: true })).toHaveValue("open");
+  await expect(inspector(page).getByLabel("Choice 2", { exact: true })).toHaveValue("closed");
+  await expect(inspector(page).getByLabel("Choice 3", { exact: true })).toHaveCount(0);
+  await expect(inspector(page).getByLabel("match", { exact: true }).getByRole("option", { name: "contains, any case" })).toHaveAttribute("value", "contains-ci");
+  await expect(page.locator(".work-bar").getByText("breaking", { exact: true })).toBeVisible();
+  await page.setViewportSize({ width: 1280, height: 800 });
+  const tabs = page.getByRole("tablist", { name: "What it becomes" });
+  expect(await tabs.evaluate((list) => list.scrollWidth - list.clientWidth)).toBeLessThanOrEqual(0);
+  const submit = page.getByRole("button", { name: "Submit" });
+  await submit.press("Enter");
+  await expect(page.getByRole("region", { name: "Outcome" })).toContainText("It breaks callers, so it was not published. You are an operator: look at it and publish it.");
+  await expect(submit).toBeFocused();
+});
+
+test("a file that is dropped on an empty builder becomes a draft", async ({ page }) => {
+  await signIn(page, "editor", "/builder");
+  await expect(page.getByText(/\d problem/)).toHaveCount(0);
+  const box = page.getByRole("region", { name: "Drop a CSV or spreadsheet here, or choose one" });
+  const dropped = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["lane,length\nNorth,12\nSouth,8\n"], "lanes.csv", { type: "text/csv" }));
+    return data;
+  });
+  await box.dispatchEvent("drop", { dataTransfer: dropped });
+  await expect(page.getByRole("navigation", { name: "Parts of the contract" })).toContainText("list_lanes");
+  await expect(box).toHaveCount(0);
+});
+
+test("on a narrow page the form of a chosen part comes into sight, and leads back", async ({ page, request }) => {
+  await publishDesk(request, "buildern");
+  await page.setViewportSize({ width: 400, height: 800 });
+  await page.goto(`/#token=${keyOf("editor")}`);
+  await expect(page.getByRole("button", { name: "Menu" })).toBeVisible();
+  await page.goto("/#/builder?contract=buildern");
+  const parts = page.getByRole("navigation", { name: "Parts of the contract" });
+  await parts.getByRole("button", { name: /buildern_create/ }).click();
+  await expect(inspector(page).getByRole("heading", { name: /Tool/ })).toBeInViewport();
+  await inspector(page).getByRole("button", { name: "Back to the parts" }).click();
+  await expect(parts.getByRole("heading", { name: "Sources" })).toBeInViewport();
 });

@@ -26,16 +26,22 @@ test("an empty folder becomes a tool, and a client is given what connects it", a
   await expect(outcome).toContainText("published");
 
   await outcome.getByRole("link", { name: "Try it" }).click();
+  await expect(page.getByLabel("Tool", { exact: true })).not.toHaveValue("");
   await page.getByLabel("Tool", { exact: true }).selectOption("list_rooms");
   await page.getByRole("button", { name: "Call", exact: true }).click();
   await expect(page.getByRole("region", { name: "Result" })).toContainText("Borealis");
 
   await page.goto("/#/keys?make=yes");
   const making = page.getByRole("dialog", { name: "Make a key" });
+  await expect(making.getByText("This is the first key. From now on every client needs one, those on this machine too.")).toBeVisible();
   await making.getByLabel("Agent").fill("first");
   await making.getByLabel("rooms").check();
   await making.getByRole("button", { name: "Make the key" }).click();
+  await making.getByLabel("Client").selectOption("Claude Desktop");
+  await expect(making.getByText("claude_desktop_config.json")).toBeVisible();
+  await expect(making.getByText('"mcp-remote"')).toBeVisible();
   await making.getByLabel("Client").selectOption("Cursor");
+  await expect(making.getByText(/\.cursor\/mcp\.json of your project/)).toBeVisible();
   const connection = making.getByText('"mcpServers"');
   await expect(connection).toBeVisible();
   writeFileSync(GIVEN, (await connection.textContent()) ?? "");

@@ -11,6 +11,8 @@ import { putFile } from "./upload";
 
 /** Rows that are shown of a source. */
 const ROWS_SHOWN = 10;
+/** The most rows that the gateway shows at once. */
+export const ROWS_MAX = 20;
 
 /** What a collection calls its source in its settings. */
 export const sourceSetting = (adapter: string) => (adapter === "sql" ? "table" : "path");
@@ -41,8 +43,8 @@ export function useSources(connection: ConnectionView | undefined, text: string)
 }
 
 /** The first rows of a source, without values of columns that are named like secrets. */
-export const readRows = async (connection: string, source: string) =>
-  (await unwrap(api.POST("/v1/sources/rows", { body: { connection, source, limit: ROWS_SHOWN } }))) as unknown as SourceRows;
+export const readRows = async (connection: string, source: string, limit = ROWS_SHOWN) =>
+  (await unwrap(api.POST("/v1/sources/rows", { body: { connection, source, limit } }))) as unknown as SourceRows;
 
 export const useRows = (connection: string, source: string) =>
   useQuery({

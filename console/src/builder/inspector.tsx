@@ -4,6 +4,7 @@ import type { FormKey } from "../api/form";
 import type { Json } from "../api/shapes";
 import { Action } from "../parts/action";
 import { ChoiceField } from "../parts/fields";
+import { useNarrow } from "../parts/narrow";
 import { FaultList } from "../parts/states";
 import { isRecord } from "../schema/exact";
 import { useBuilder } from "./context";
@@ -27,7 +28,7 @@ export function Inspector({ focusCount }: { focusCount: number }) {
   const found = valueAt(root, part.at);
   if (!isRecord(found)) {
     return (
-      <section className="card stack inspector" aria-label="Inspector" ref={box}>
+      <section className="card stack inspector" aria-label="Inspector" id="inspector" ref={box}>
         <p className="soft">Choose a part of the contract to see what it may say.</p>
       </section>
     );
@@ -39,7 +40,8 @@ export function Inspector({ focusCount }: { focusCount: number }) {
   const own = faultsOfPart(faults, part.at, keys, root).filter(({ place }) => !isEmpty || (place !== "" && place !== "/tools"));
   const isMoreNeeded = more.some(({ name }) => name in found);
   return (
-    <section className="card stack inspector" aria-label="Inspector" ref={box} key={pointerOf(part.at)}>
+    <section className="card stack inspector" aria-label="Inspector" id="inspector" ref={box} key={pointerOf(part.at)}>
+      <BackToParts />
       <Crumbs part={part} value={found} />
       {own.length > 0 && (
         <div className="note bad" role="status">
@@ -64,6 +66,23 @@ export function Inspector({ focusCount }: { focusCount: number }) {
       {part.kind === "field" && <FillerChoice at={part.at} value={found} />}
       <PartActions part={part} />
     </section>
+  );
+}
+
+/** On a narrow page the list of parts is above, out of sight. */
+function BackToParts() {
+  if (!useNarrow()) return null;
+  const back = () => {
+    const parts = document.getElementById("parts");
+    parts?.scrollIntoView({ block: "start" });
+    parts?.focus({ preventScroll: true });
+  };
+  return (
+    <div>
+      <Action kind="plain compact" onPress={back}>
+        ↑ Back to the parts
+      </Action>
+    </div>
   );
 }
 

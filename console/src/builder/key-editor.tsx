@@ -1,13 +1,17 @@
 // One key of a part, by what it holds.
 import { useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import type { FormKey } from "../api/form";
+import { asProblem } from "../api/problem";
 import type { Json } from "../api/shapes";
+import { readRows, ROWS_MAX } from "../api/sources";
+import { mayDo } from "../session";
 import { Action } from "../parts/action";
 import { CheckField, ChoiceField, FieldFrame } from "../parts/fields";
 import { isNumber, isRecord, parseExact } from "../schema/exact";
 import { typedNumber } from "../schema/model";
 import { useBuilder } from "./context";
 import type { Place } from "./edit";
+import { columnAt, distinctValues } from "./column-values";
 import { changesBetween, removeName, setChoiceTitle, setChoiceValue } from "./key-changes";
 import { faultsWithin, pointerOf } from "./place";
 
@@ -91,10 +95,14 @@ function ValueEditor(props: EditorProps): ReactNode {
 }
 
 /** A word that the text has and nobody knows is offered too, so that it is seen. */
-function wordOptions(formKey: FormKey, value: Json | undefined): string[] {
-  const words = formKey.words ?? [];
-  return typeof value === "string" && value !== "" && !words.includes(value) ? [value, ...words] : words;
+function wordOptions(formKey: FormKey, value: Json | undefined): { value: string; text: string }[] {
+  const known = formKey.words ?? [];
+  const words = typeof value === "string" && value !== "" && !known.includes(value) ? [value, ...known] : known;
+  return words.map((word) => ({ value: word, text: WORDS[word] ?? word }));
 }
+
+/** Words that a person reads otherwise than the text has them. */
+const WORDS: Record<string, string> = { "contains-ci": "contains, any case" };
 
 function TextKey({ formKey, at, value, set, label, fault }: EditorProps) {
   const { columns, root } = useBuilder();
@@ -306,6 +314,43 @@ function InnerKey({ outer, formKey, inner }: { outer: Place; formKey: FormKey; i
   return <ValueEditor formKey={formKey} at={at} value={inner[formKey.name]} label={<span className="mono">{formKey.name}</span>} fault={fault} set={set} />;
 }
 
+/** Takes the values that the first rows have in the column of the field. */
+function ColumnValues({ at, choices, onTake }: { at: Place; choices: Json[]; onTake: (values: string[]) => void }) {
+  const { root } = useBuilder();
+  const [note, setNote] = useState("");
+  const [isPending, setPending] = useState(false);
+  const origin = columnAt(root, at);
+  if (!origin) return null;
+  const take = async () => {
+    setPending(true);
+    setNote("");
+    try {
+      const { rows, more, masked } = await readRows(origin.connection, origin.source, ROWS_MAX);
+      const values = distinctValues(rows, origin.column);
+      if (values.length > 0) onTake(values);
+      const hidden = masked.includes(origin.column) ? "Its values are those of a secret, and are not shown." : "The first rows have no value in this column.";
+      setNote(values.length === 0 ? hidden : more ? `Those of the first ${rows.length} rows: add what others have.` : "");
+    } catch (caught) {
+      setNote(asProblem(caught).detail);
+    }
+    setPending(false);
+  };
+  return (
+    <>
+      {mayDo("editor") && (
+        <Action kind="compact" isPending={isPending} onPress={() => void take()}>
+          {choices.length > 0 ? "Take the values of the column instead" : "Take the values of the column"}
+        </Action>
+      )}
+      {note && (
+        <span className="soft small" role="status">
+          {note}
+        </span>
+      )}
+    </>
+  );
+}
+
 /** The values of a dropdown, each with the title that people see. */
 function ChoicesKey({ formKey, at, value, label, fault }: EditorProps) {
   const { change } = useBuilder();
@@ -351,10 +396,11 @@ function ChoicesKey({ formKey, at, value, label, fault }: EditorProps) {
           </Action>
         </div>
       ))}
-      <div>
+      <div className="row">
         <Action kind="compact" onPress={add}>
           Add a choice
         </Action>
+        <ColumnValues at={at} choices={choices} onTake={(values) => change(changesBetween(at, value, values))} />
       </div>
       <div className="help">{formKey.help} Enter adds the next one, Alt + ↑ ↓ moves one.</div>
       {fault && <div className="fault">{fault}</div>}

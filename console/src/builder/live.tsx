@@ -44,12 +44,12 @@ export function LivePane({ query, isBehind, text, onText, compared }: LiveProps)
     <section className="live" aria-label="What it becomes" aria-busy={isBehind}>
       <Tabs selectedKey={shown} onSelectionChange={(key) => setPane(key === "agent" ? "" : String(key))} keyboardActivation="manual">
         <TabList aria-label="What it becomes" className="tabs">
-          <Tab id="agent">Agent sees</Tab>
-          <Tab id="people">Human form</Tab>
+          <Tab id="agent">Agent</Tab>
+          <Tab id="people">Form</Tab>
           <Tab id="yaml">
             YAML {problems.length > 0 && <Badge tone="bad">{count(problems.length, "problem")}</Badge>}
           </Tab>
-          <Tab id="compared">Compared</Tab>
+          <Tab id="compared">Changes</Tab>
         </TabList>
         <TabPanel id="agent">
           <Previewed query={query}>{(preview) => <AgentSees preview={preview} />}</Previewed>

@@ -1,8 +1,9 @@
 // The parts of a contract: its sources, its tools, and the fields of the tool that is selected.
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Menu, MenuItem, MenuTrigger, Popover, Text } from "react-aria-components";
 import type { Json } from "../api/shapes";
 import { Action } from "../parts/action";
+import { useNarrow } from "../parts/narrow";
 import { Badge } from "../parts/words";
 import { isRecord } from "../schema/exact";
 import { useBuilder } from "./context";
@@ -15,16 +16,28 @@ import { SourceDialog } from "./source-dialog";
 
 export function Outline() {
   const { root, part } = useBuilder();
+  useInspectorShown(pointerOf(part.at));
   const tool = toolOf(part, root);
   const isContract = isRecord(root) && ("contract" in root || "collections" in root || "tools" in root);
   return (
-    <nav className="stack outline" aria-label="Parts of the contract">
+    <nav className="stack outline" aria-label="Parts of the contract" id="parts" tabIndex={-1}>
       {isContract && <PartLink at={[]} text={String((root as { contract?: Json }).contract || "contract")} note="contract" />}
       {isContract && <Sources />}
       <Tools canAdd={isContract || Array.isArray(root)} />
       {tool && <FieldList list={[...tool, "fields"]} label="Fields" />}
     </nav>
   );
+}
+
+/** On a narrow page the form of a part is below the list: it is brought into sight when another part is chosen. */
+function useInspectorShown(pointer: string) {
+  const isNarrow = useNarrow();
+  const before = useRef(pointer);
+  useEffect(() => {
+    if (before.current === pointer) return;
+    before.current = pointer;
+    if (isNarrow) document.getElementById("inspector")?.scrollIntoView({ block: "start" });
+  }, [pointer, isNarrow]);
 }
 
 /** `isLoose` leaves the part out of the list of faults that others show. */

@@ -26,7 +26,7 @@ files = "read"
 export function SourceDialog({ onClose }: { onClose: () => void }) {
   const connections = useConnections();
   return (
-    <Overlay title="Add a source" isOpen onClose={onClose} aside={<p className="soft">A table or a file behind a connection of the configuration.</p>}>
+    <Overlay title="Add a source" isOpen onClose={onClose} aside={<p className="soft">A file that you have, or a table or file that the gateway reaches.</p>}>
       <Loaded query={connections}>
         {(all) =>
           all.length > 0 ? (
@@ -47,7 +47,10 @@ export function SourceDialog({ onClose }: { onClose: () => void }) {
 }
 
 function SourceForm({ connections, onClose }: { connections: ConnectionView[]; onClose: () => void }) {
-  const { root, change, select } = useBuilder();
+  const { root, change, select, replaceText } = useBuilder();
+  // A draft takes the place of the whole text, so it is offered where there is nothing yet.
+  const isEmpty = isRecord(root) && (!Array.isArray(root.tools) || root.tools.length === 0);
+  const [isDrafting, setDrafting] = useState(false);
   const [connectionName, setConnection] = useState(connections[0]?.name ?? "");
   const [source, setSource] = useState("");
   const [typedName, setName] = useState<string | null>(null);
@@ -60,14 +63,31 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
   const taken = isRecord(root) && isRecord(root.collections) ? Object.keys(root.collections) : [];
   const isReady = source.trim() !== "" && /^[A-Za-z0-9_-]{1,64}$/.test(name) && !taken.includes(name);
   const setting = sourceSetting(connection?.adapter ?? "");
-  const show = async () => {
+  const show = async (wanted = source.trim()) => {
     setError(null);
     try {
-      setRows(await readRows(connectionName, source.trim()));
+      setRows(await readRows(connectionName, wanted));
     } catch (caught) {
       setRows(null);
       setError(caught);
     }
+  };
+  const draft = async () => {
+    setDrafting(true);
+    setError(null);
+    try {
+      const drafted = await draftSource(connectionName, source.trim());
+      replaceText(drafted.source, drafted.notes);
+      onClose();
+    } catch (caught) {
+      setError(caught);
+      setDrafting(false);
+    }
+  };
+  /** A file that was just put in is seen at once. */
+  const takeFile = (name: string) => {
+    setSource(name);
+    void show(name);
   };
   const add = () => {
     if (!connection || !isReady) return;
@@ -95,6 +115,7 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
         options={connections.map(({ name: one, adapter }) => ({ value: one, text: `${one} (${adapter})` }))}
         fault={connection?.refused}
       />
+      {connection?.uploads && <ConnectionUpload connection={connectionName} onPut={takeFile} />}
       <TextField
         label={setting === "table" ? "Table" : "File or path"}
         value={source}
@@ -106,7 +127,6 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
         help={listed.data ? undefined : "As the connection calls it, such as tickets.csv"}
       />
       {listed.error != null && <ProblemNote error={listed.error} />}
-      {connection?.uploads && <ConnectionUpload connection={connectionName} onPut={setSource} />}
       <TextField
         label="Name in the contract"
         value={name}
@@ -115,46 +135,22 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
       />
       {connection?.write && <CheckField label="Tools may write to it" value={isWritten} onChange={setWritten} />}
       {error != null && <ProblemNote error={error} />}
-      {rows && <FirstRows rows={rows} />}
       <div className="row">
-        <Action kind="main" type="submit" isDisabled={!isReady}>
-          Add the source
+        {isEmpty && (
+          <Action kind="main" isDisabled={!connection || source.trim() === ""} isPending={isDrafting} onPress={() => void draft()}>
+            Draft the tools
+          </Action>
+        )}
+        <Action kind={isEmpty ? "" : "main"} type="submit" isDisabled={!isReady}>
+          {isEmpty ? "Add the source only" : "Add the source"}
         </Action>
-        <Action isDisabled={source.trim() === ""} onPress={() => void show()}>
+        <Action kind={isEmpty ? "plain" : ""} isDisabled={source.trim() === ""} onPress={() => void show()}>
           Show rows
         </Action>
       </div>
-      {connection && source.trim() !== "" && <DraftAction connection={connectionName} source={source.trim()} onClose={onClose} />}
+      {isEmpty && <p className="soft small">Drafted are a lookup, a list, and a create where it can be written; you change them before anything is published.</p>}
+      {rows && <FirstRows rows={rows} />}
     </form>
-  );
-}
-
-/** Takes the place of the whole text, so it is offered where there is nothing yet. */
-function DraftAction({ connection, source, onClose }: { connection: string; source: string; onClose: () => void }) {
-  const { root, replaceText } = useBuilder();
-  const [error, setError] = useState<unknown>(null);
-  const isEmpty = isRecord(root) && (!Array.isArray(root.tools) || root.tools.length === 0);
-  if (!isEmpty) return null;
-  const draft = async () => {
-    setError(null);
-    try {
-      const drafted = await draftSource(connection, source);
-      replaceText(drafted.source, drafted.notes);
-      onClose();
-    } catch (caught) {
-      setError(caught);
-    }
-  };
-  return (
-    <div className="note stack tight">
-      <p>Or begin with tools that are drafted from it: a lookup, a list, and a create where it can be written.</p>
-      {error != null && <ProblemNote error={error} />}
-      <div>
-        <Action kind="compact" onPress={() => void draft()}>
-          Draft the tools
-        </Action>
-      </div>
-    </div>
   );
 }
 

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { useFormView, type FormView } from "../api/form";
 import { asProblem, ProblemError, type Fault } from "../api/problem";
-import { useContract, useContracts, usePreview } from "../api/queries";
+import { contractQuery, documentOf, useContract, useContracts, usePreview, type PreviewedContract } from "../api/queries";
 import { SETTLE_MS } from "../api/settle";
 import { useColumns } from "../api/sources";
 import type { DiffReport, Json, Submitted } from "../api/shapes";
@@ -14,6 +14,7 @@ import { valueAt, type Place } from "../builder/edit";
 import { Inspector } from "../builder/inspector";
 import { LivePane } from "../builder/live";
 import { Outline } from "../builder/outline";
+import { FileStart } from "../builder/file-start";
 import { SourceDraft } from "../builder/source-draft";
 import { partAt, placeOf, pointerOf, toolOf } from "../builder/place";
 import { useWork, valueOfText, type TextWork } from "../builder/work";
@@ -24,7 +25,7 @@ import { PageHead } from "../parts/page";
 import { FaultList, Loaded, ProblemNote } from "../parts/states";
 import { Badge, ClassBadge, CopyAction } from "../parts/words";
 import { isRecord } from "../schema/exact";
-import { mayDo } from "../session";
+import { currentRole, mayDo } from "../session";
 import "../styles/builder.css";
 import { Difference } from "./contract/difference";
 import { draftAddress } from "./drafts";
@@ -38,10 +39,20 @@ export function BuilderPage() {
   const contracts = useContracts();
   const form = useFormView();
   const [name] = useAddressValue("contract");
-  const choose = (contract: string) => setAddressValues({ contract, at: "" }, { push: true });
+  const [done, setDone] = useState<Submission | null>(null);
+  const choose = (contract: string) => {
+    setDone(null);
+    setAddressValues({ contract, at: "" }, { push: true });
+  };
+  // What was new is a contract now, and the next change is one of it.
+  const show = (submission: Submission | null) => {
+    setDone(submission);
+    const { verdict, contract } = submission?.submitted ?? {};
+    if (name === "" && verdict === "published" && contract) setAddressValues({ contract });
+  };
   return (
     <>
-      <PageHead title="Builder">Put tools together and see what agents get. What breaks callers waits as a draft; nothing is published behind anyone's back.</PageHead>
+      <PageHead title="Builder">Put tools together and see what agents get. A change that breaks callers waits until an operator publishes it.</PageHead>
       <Loaded query={form}>
         {(view) => (
           <Loaded query={contracts}>
@@ -53,7 +64,12 @@ export function BuilderPage() {
                   <div className="filters">
                     <ChoiceField label="Contract" value={name} onChange={choose} none="A new one" options={all.filter(({ origin }) => origin === "api" || origin === "file").map((contract) => contract.name)} />
                   </div>
-                  {name === "" ? <Work key="new" name="" text={START} etag="" file={null} form={view} /> : <OfContract key={name} name={name} file={file} form={view} />}
+                  <Outcome done={done} />
+                  {name === "" ? (
+                    <Work key="new" name="" text={START} etag="" file={null} form={view} onDone={show} />
+                  ) : (
+                    <OfContract key={name} name={name} file={file} form={view} onDone={show} />
+                  )}
                 </div>
               );
             }}
@@ -64,9 +80,17 @@ export function BuilderPage() {
   );
 }
 
-function OfContract({ name, file, form }: { name: string; file: string | null; form: FormView }) {
-  const contract = useContract(name);
-  return <Loaded query={contract}>{({ source, etag }) => <Work name={name} text={source ?? ""} etag={etag} file={file} form={form} />}</Loaded>;
+/** What was submitted, and the first of its tools. */
+interface Submission {
+  submitted: Submitted;
+  tool: string;
+}
+
+type ContractWork = Pick<WorkProps, "name" | "file" | "form" | "onDone">;
+
+function OfContract(work: ContractWork) {
+  const contract = useContract(work.name);
+  return <Loaded query={contract}>{({ source, etag }) => <Work {...work} text={source ?? ""} etag={etag} />}</Loaded>;
 }
 
 /** Returns the tag of the contract if it is as this submission left it. Where another followed, the next one has to be refused. */
@@ -83,16 +107,20 @@ interface WorkProps {
   /** The file that the contract comes from. */
   file: string | null;
   form: FormView;
+  onDone: (done: Submission | null) => void;
 }
 
-function Work({ name, text: newest, etag, file, form }: WorkProps) {
+function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
   const work = useWork(name, { text: newest, etag });
   const { text } = work;
   const [notes, setNotes] = useState<string[]>([]);
   const settled = useSettled(text, SETTLE_MS);
   const preview = usePreview(settled, mayDo("editor"));
   const isBehind = settled !== text || preview.isFetching;
-  const problems = useMemo(() => ownProblems(preview.data?.problems ?? NONE, file), [preview.data, file]);
+  const isUntouched = name === "" && text === START;
+  // That nothing is there yet is no problem of a person who begins.
+  const shown = isUntouched && preview.data ? { ...preview, data: { ...preview.data, problems: NONE } } : preview;
+  const problems = useMemo(() => (isUntouched ? NONE : ownProblems(preview.data?.problems ?? NONE, file)), [preview.data, file, isUntouched]);
   const { state, focusCount, isYaml } = useBuilderState(work, form, problems, setNotes);
   const onKey = (event: React.KeyboardEvent) => {
     if (!(event.ctrlKey || event.metaKey) || event.altKey || !event.currentTarget.contains(event.target as Node)) return;
@@ -106,8 +134,9 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
   return (
     <BuilderContext.Provider value={state}>
       <div className="stack" onKeyDown={onKey}>
-        <WorkBar name={name} work={work} file={file} newest={{ text: newest, etag }} />
+        <WorkBar name={name} work={work} file={file} newest={{ text: newest, etag }} preview={isBehind ? undefined : preview.data} onDone={onDone} />
         {name === "" && <SourceDraft isUntouched={text === START} />}
+        {isUntouched && <FileStart />}
         {notes.length > 0 && (
           <div className="note warn stack tight" role="status">
             <strong>The draft leaves out or guesses:</strong>
@@ -132,7 +161,7 @@ function Work({ name, text: newest, etag, file, form }: WorkProps) {
         <div className="builder">
           <Outline />
           <Inspector focusCount={focusCount} />
-          <LivePane query={preview} isBehind={isBehind} text={text} onText={(next) => work.setText(next, "text")} compared={<Compared query={preview} isBehind={isBehind} served={name === "" ? "" : newest} text={settled} />} />
+          <LivePane query={shown} isBehind={isBehind} text={text} onText={(next) => work.setText(next, "text")} compared={<Compared query={shown} isBehind={isBehind} served={name === "" ? "" : newest} text={settled} />} />
         </div>
       </div>
     </BuilderContext.Provider>
@@ -188,23 +217,36 @@ function useBuilderState(work: TextWork, form: FormView, faults: Fault[], setNot
 }
 
 /** Undoing, submitting, and what became of it. */
-function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; file: string | null; newest: { text: string; etag: string } }) {
+interface BarProps {
+  name: string;
+  work: TextWork;
+  file: string | null;
+  newest: { text: string; etag: string };
+  /** What the gate says of the text; undefined until it is known. */
+  preview: PreviewedContract | undefined;
+  onDone: (done: Submission | null) => void;
+}
+
+function WorkBar({ name, work, file, newest, preview, onDone }: BarProps) {
   const client = useQueryClient();
   const { text, base, history } = work;
   const [hold, setHold] = useState(false);
-  const [submitted, setSubmitted] = useState<Submitted | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
   const submit = async () => {
     setPending(true);
     setError(null);
-    setSubmitted(null);
+    onDone(null);
     try {
       const header = base.etag ? { "If-Match": base.etag } : {};
       const outcome = await unwrap(api.POST("/v1/contracts", { params: { header }, body: { source: text, hold } }));
-      setSubmitted(outcome);
       await client.invalidateQueries();
       work.setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
+      // A new contract is no work in hand any more: the next one begins with nothing.
+      if (name === "" && outcome.verdict === "published") work.restart(newest);
+      // The way to a trial leads to its first tool. Without it, the tool is chosen there.
+      const live = outcome.draft ? null : await client.fetchQuery(contractQuery(outcome.contract)).catch(() => null);
+      onDone({ submitted: outcome, tool: (live && documentOf(live)?.tools[0]?.name) ?? "" });
     } catch (caught) {
       setError(caught);
       void client.invalidateQueries({ queryKey: ["contract", name] });
@@ -236,7 +278,7 @@ function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; f
           {work.isChanged && (
             <>
               <Action kind="plain" onPress={() => work.restart(newest)}>
-                Drop all changes
+                Discard changes
               </Action>
               <span className="soft small">Not submitted yet; this browser keeps it.</span>
             </>
@@ -244,6 +286,7 @@ function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; f
         </div>
         {file === null && (
           <div className="row">
+            {work.isChanged && preview?.class && preview.class !== "identical" && <ClassBadge name={preview.class} />}
             <CheckField label="Hold it for review in any case" value={hold} onChange={setHold} />
             <GuardedAction needs="editor" kind="main" onPress={() => void submit()} isPending={isPending}>
               Submit
@@ -251,7 +294,7 @@ function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; f
           </div>
         )}
       </div>
-      <section className="stack" aria-label="Outcome" aria-live="polite">
+      <section className="stack" aria-label="Refusal" aria-live="polite">
         {error != null && faults.length === 0 && <ProblemNote error={error} />}
         {faults.length > 0 && (
           <div className="note bad stack tight" role="alert">
@@ -259,7 +302,6 @@ function WorkBar({ name, work, file, newest }: { name: string; work: TextWork; f
             <FaultList faults={faults} />
           </div>
         )}
-        {submitted && <Outcome submitted={submitted} />}
       </section>
     </div>
   );
@@ -275,29 +317,63 @@ function useSettled<T>(value: T, ms: number): T {
   return settled;
 }
 
-function Outcome({ submitted }: { submitted: Submitted }) {
+function Outcome({ done }: { done: Submission | null }) {
+  const box = useRef<HTMLElement>(null);
+  // The button that submitted a new contract is that of another work now.
+  useEffect(() => {
+    if (done && document.activeElement === document.body) box.current?.focus();
+  }, [done]);
+  return (
+    <section className="stack" aria-label="Outcome" aria-live="polite" tabIndex={-1} ref={box}>
+      {done && <OutcomeNote {...done} />}
+    </section>
+  );
+}
+
+function OutcomeNote({ submitted, tool }: Submission) {
   const report = submitted.report as unknown as DiffReport | null;
+  const isHeld = submitted.verdict === "held";
   return (
     <div className="stack">
-      <div className={`note ${submitted.verdict === "held" ? "warn" : "good"} stack tight`}>
+      <div className={`note ${isHeld ? "warn" : "good"} stack tight`}>
         <div className="row">
-          <Badge tone={submitted.verdict === "held" ? "warn" : "good"}>{submitted.verdict}</Badge>
+          <Badge tone={isHeld ? "warn" : "good"}>{submitted.verdict}</Badge>
           {report && <ClassBadge name={report.class} />}
         </div>
-        {submitted.draft ? (
-          <p>
-            It waits for an {submitted.needs}: <Link href={draftAddress({ contract: submitted.contract, id: submitted.draft })}>look at the draft</Link>.
-          </p>
-        ) : (
-          <p>
-            <Link href={`/contracts/${encodeURIComponent(submitted.contract)}`}>
-              {submitted.contract}@{submitted.version}
-            </Link>{" "}
-            is live. <Link href="/try">Try it</Link>, or <Link href="/keys?make=yes">make a key</Link> for an agent.
-          </p>
-        )}
+        {submitted.draft ? <HeldWords submitted={submitted} draft={submitted.draft} isBreaking={report?.breaking === true} /> : <LiveWords submitted={submitted} tool={tool} />}
       </div>
-      {report && <Difference report={report} />}
+      {report && report.class !== "first" && <Difference report={report} />}
     </div>
+  );
+}
+
+function HeldWords({ submitted, draft, isBreaking }: { submitted: Submitted; draft: string; isBreaking: boolean }) {
+  const { contract, needs } = submitted;
+  const why = isBreaking ? "It breaks callers, so it was not published." : "It was not published yet.";
+  const address = draftAddress({ contract, id: draft });
+  if (needs && mayDo(needs)) {
+    return (
+      <p>
+        {why} You are an {currentRole()}: <Link href={address}>look at it and publish it</Link>.
+      </p>
+    );
+  }
+  return (
+    <p>
+      {why} An {needs} publishes it: <Link href={address}>look at the draft</Link>.
+    </p>
+  );
+}
+
+function LiveWords({ submitted: { contract, version }, tool }: { submitted: Submitted; tool: string }) {
+  const of = tool === "" ? "" : `?tool=${encodeURIComponent(tool)}`;
+  return (
+    <p>
+      <Link href={`/contracts/${encodeURIComponent(contract)}`}>
+        {contract}@{version}
+      </Link>{" "}
+      is live. Next: <Link href={`/try${of}`}>Try it</Link>, <Link href={`/tools${of}`}>Connect a client</Link>, or{" "}
+      <Link href={`/keys?make=yes&contract=${encodeURIComponent(contract)}`}>make a key</Link> for an agent.
+    </p>
   );
 }

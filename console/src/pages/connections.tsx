@@ -208,7 +208,7 @@ function Browser({ connection }: { connection: ConnectionView }) {
                 <>
                   {all.length === 0 ? (
                     <Empty title={text ? "None contains that" : "It holds nothing yet"}>
-                      {text ? <Action onPress={() => setText("")}>Show all</Action> : connection.uploads && <p>Put in a file, or drop it on the button.</p>}
+                      {text ? <Action onPress={() => setText("")}>Show all</Action> : connection.uploads && <p>Put in a file: it is a source at once.</p>}
                     </Empty>
                   ) : (
                     <DataTable label="Sources" columns={columns} rows={all} rowKey={({ name }) => name} current={source} staysTable />

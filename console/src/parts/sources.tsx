@@ -5,6 +5,9 @@ import type { SourceRows } from "../api/shapes";
 import { RecordTable } from "../schema/records";
 import { FileUpload } from "./upload";
 
+/** The endings of files that may be put into a connection. */
+export const SHEET_FILES = ".csv,.txt,.tsv,.tab,.xlsx,.xlsm,.ods";
+
 export function FirstRows({ rows }: { rows: SourceRows }) {
   return (
     <div className="stack tight">
@@ -26,9 +29,11 @@ export function ConnectionUpload({ connection, onPut }: { connection: string; on
   const client = useQueryClient();
   return (
     <FileUpload
-      label="Put in a file"
+      label="Choose a file…"
+      title="Drop a CSV or spreadsheet here, or choose one"
+      isBox
       needs="editor"
-      accept=".csv,.txt,.tsv,.tab,.xlsx,.xlsm,.ods"
+      accept={SHEET_FILES}
       send={(file, progress) => uploadFile(connection, file, progress)}
       words={{ waiting: "is being stored…", done: "is in it." }}
       onDone={async ({ name }) => {

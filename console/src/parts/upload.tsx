@@ -6,6 +6,11 @@ import { ProblemNote } from "./states";
 
 interface UploadProps {
   label: string;
+  /** What the box says, and what becomes of the file. */
+  title?: string;
+  help?: string;
+  /** A box on which files are dropped, in the place of a button alone. */
+  isBox?: boolean;
   needs: Role;
   /** The endings of files that may be chosen, such as `.wasm`. */
   accept: string;
@@ -17,10 +22,11 @@ interface UploadProps {
   kind?: "main" | "";
 }
 
-export function FileUpload({ label, needs, accept, send, words, onDone, kind = "" }: UploadProps) {
+export function FileUpload({ label, title, help, isBox = false, needs, accept, send, words, onDone, kind = "" }: UploadProps) {
   const input = useRef<HTMLInputElement>(null);
   const [state, setState] = useState<{ file: string; part: number; isDone: boolean } | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [isOver, setOver] = useState(false);
   const isRunning = state !== null && !state.isDone;
   const put = async (file: File | undefined) => {
     if (!file || isRunning || !mayDo(needs)) return;
@@ -37,16 +43,23 @@ export function FileUpload({ label, needs, accept, send, words, onDone, kind = "
   };
   return (
     <section
-      className="stack tight"
-      aria-label={label}
-      onDragOver={(event) => event.preventDefault()}
+      className={isBox ? `file-start ${isOver ? "over" : ""}` : "stack tight"}
+      aria-label={title ?? label}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
       onDrop={(event) => {
         event.preventDefault();
+        setOver(false);
         void put(event.dataTransfer.files[0]);
       }}
     >
+      {title && <strong>{title}</strong>}
+      {help && <p className="soft small">{help}</p>}
       <div className="row">
-        <GuardedAction needs={needs} kind={kind} isDisabled={isRunning} onPress={() => input.current?.click()}>
+        <GuardedAction needs={needs} kind={kind} isPending={isRunning} onPress={() => input.current?.click()}>
           {label}
         </GuardedAction>
         <input
