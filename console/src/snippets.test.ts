@@ -16,9 +16,25 @@ test("a key is in every snippet, and in none without one", () => {
   for (const { text } of snippets("http://x/mcp", null)) expect(text).not.toContain("Bearer");
 });
 
+test("Claude Desktop starts a bridge, which is sent the key by a variable", () => {
+  const desktop = (url: string, key: string | null) => JSON.parse(snippets(url, key).find(({ client }) => client === "Claude Desktop")?.text ?? "").mcpServers.weir;
+  expect(desktop("http://127.0.0.1:8484/mcp", "weir_a_b")).toEqual({
+    command: "npx",
+    args: ["-y", "mcp-remote", "http://127.0.0.1:8484/mcp", "--header", "Authorization:${WEIR_AUTHORIZATION}"],
+    env: { WEIR_AUTHORIZATION: "Bearer weir_a_b" },
+  });
+  expect(desktop("http://10.0.0.1:8484/mcp", null)).toEqual({ command: "npx", args: ["-y", "mcp-remote", "http://10.0.0.1:8484/mcp", "--allow-http"] });
+});
+
+test("each snippet says where it goes and what to do then", () => {
+  for (const { place, after } of snippets("http://x/mcp", null)) expect([place, after].every((text) => text.endsWith("."))).toBe(true);
+});
+
 test("times are said from now", () => {
   expect(relativeTime(0, 90_000)).toBe("1 minute ago");
   expect(relativeTime(3 * 86_400_000, 0)).toBe("in 3 days");
+  expect(relativeTime(90 * 86_400_000 - 40, 0)).toBe("in 90 days");
+  expect(relativeTime(-89.9 * 86_400_000, 0)).toBe("89 days ago");
 });
 
 test("a key that was revoked is not merely expired", () => {

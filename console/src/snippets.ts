@@ -3,6 +3,10 @@ import type { Configuration } from "./api/queries";
 
 export interface Snippet {
   client: string;
+  /** The file that the text goes into, or where it is run. */
+  place: string;
+  /** What to do after that. */
+  after: string;
   text: string;
 }
 
@@ -13,17 +17,35 @@ export function mcpAddress(configuration: Pick<Configuration, "http">, contract?
   return `${base}/mcp${contract ? `/${contract}` : ""}`;
 }
 
+const DESKTOP = {
+  place:
+    "Put it into claude_desktop_config.json: Settings, Developer, Edit Config opens it. It is in ~/Library/Application Support/Claude on macOS, and in %APPDATA%\\Claude on Windows.",
+  after: "Then quit Claude Desktop and start it again. It starts mcp-remote for this, which needs Node.js.",
+};
+
+/** Claude Desktop starts servers itself: mcp-remote is one that passes everything on to a URL. */
+function bridge(url: string, key: string | null) {
+  // A space within an argument is lost on Windows, and a variable keeps it.
+  const header = key ? ["--header", "Authorization:${WEIR_AUTHORIZATION}"] : [];
+  const isPlain = url.startsWith("http:") && !/^http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]/.test(url);
+  const args = ["-y", "mcp-remote", url, ...header, ...(isPlain ? ["--allow-http"] : [])];
+  return { command: "npx", args, ...(key && { env: { WEIR_AUTHORIZATION: `Bearer ${key}` } }) };
+}
+
 export function snippets(url: string, key: string | null): Snippet[] {
   const header = key && `Authorization: Bearer ${key}`;
   const headers = key ? { headers: { Authorization: `Bearer ${key}` } } : {};
   const json = (value: unknown) => JSON.stringify(value, null, 2);
   const request = { jsonrpc: "2.0", id: 1, method: "tools/list" };
   return [
-    { client: "Claude Code", text: `claude mcp add --transport http weir ${url}${header ? ` \\\n  --header "${header}"` : ""}` },
-    { client: "Cursor", text: json({ mcpServers: { weir: { url, ...headers } } }) },
-    { client: "VS Code", text: json({ servers: { weir: { type: "http", url, ...headers } } }) },
+    { client: "Claude Code", place: "Run it in a terminal, in the folder of your project.", after: "Start Claude Code there; /mcp shows whether it is connected.", text: `claude mcp add --transport http weir ${url}${header ? ` \\\n  --header "${header}"` : ""}` },
+    { client: "Claude Desktop", ...DESKTOP, text: json({ mcpServers: { weir: bridge(url, key) } }) },
+    { client: "Cursor", place: "Put it into .cursor/mcp.json of your project, or ~/.cursor/mcp.json for all of them.", after: "Then restart Cursor.", text: json({ mcpServers: { weir: { url, ...headers } } }) },
+    { client: "VS Code", place: "Put it into .vscode/mcp.json of your project.", after: "Then press Start above the entry in that file.", text: json({ servers: { weir: { type: "http", url, ...headers } } }) },
     {
       client: "curl",
+      place: "Run it in a terminal.",
+      after: "It answers with the list of tools.",
       text: `curl ${url} \\\n  --header "Content-Type: application/json" \\\n  --header "Accept: application/json, text/event-stream" \\\n${
         header ? `  --header "${header}" \\\n` : ""
       }  --data '${JSON.stringify(request)}'`,

@@ -237,11 +237,29 @@ test("the figures of the page are those that Prometheus reads", async ({ page, r
     expect(status).toBe(200);
   }
   const metrics = await request.get("/metrics", { headers: { Authorization: `Bearer ${keyOf("operator")}` } });
-  const line = (await metrics.text()).split("\n").find((line) => line.startsWith("weir_calls_total{") && line.includes('tool="figures_list"'));
+  const line = (await metrics.text()).split("\n").find((line) => line.startsWith("weir_calls_total{") && line.includes('tool="figures_list"') && line.includes('outcome="ok"'));
   expect(line).toMatch(/ 30$/);
   await signIn(page, "viewer");
   const tools = page.getByRole("table", { name: "Tools" });
   await expect(tools.getByRole("row", { name: /figures_list/ })).toContainText("30");
   await ask(request, "POST", "/v1/calls", { tool: "figures_list", agent: "caller", arguments: {} });
   await expect(tools.getByRole("row", { name: /figures_list/ })).toContainText("31");
+});
+
+test("a viewer reads that a trial is for editors, and revokes no key", async ({ page, request }) => {
+  await publishDesk(request, "workv");
+  await signIn(page, "viewer", "/try?tool=workv_list&agent=caller");
+  const [sentence, form] = [page.getByText(/A trial is a real call/), page.getByRole("region", { name: "Arguments" })];
+  expect((await sentence.boundingBox())?.y ?? Infinity).toBeLessThan((await form.boundingBox())?.y ?? 0);
+  await page.goto("/#/keys");
+  await expect(page.getByRole("button", { name: /^Revoke the key of caller/ }).first()).toBeDisabled();
+});
+
+test("signing out and the button that calls stay in sight on a low page", async ({ page, request }) => {
+  await publishDesk(request, "workl");
+  await page.setViewportSize({ width: 1280, height: 500 });
+  await signIn(page, "operator", "/try?tool=workl_create&agent=caller");
+  await expect(page.getByRole("button", { name: "Sign out" })).toBeInViewport({ ratio: 1 });
+  await expect(page.getByRole("button", { name: "Call: it writes to workl" })).toBeInViewport({ ratio: 1 });
+  await expect(page.getByText("Build", { exact: true })).toBeVisible();
 });

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
 import { useConfiguration, useContracts, useKeys } from "../api/queries";
 import type { KeyView, MadeKey } from "../api/shapes";
-import { useAddressValue } from "../location";
+import { setAddressValues, useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
@@ -13,6 +13,7 @@ import { Snippets } from "../parts/snippets";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Badge, CodeBlock, count, Time } from "../parts/words";
+import { mayDo } from "../session";
 import { statusOf } from "./key-status";
 import { quotaWords, readQuota } from "./key-quota";
 import { RefusedCallers } from "./refused-callers";
@@ -64,7 +65,7 @@ export function KeysPage() {
             <Link className="button compact" href={`/try?agent=${encodeURIComponent(key.agent)}`}>
               Try as
             </Link>
-            <Action kind="compact" label={`Revoke the key of ${key.agent}`} onPress={() => setRevoking(key)}>
+            <Action kind="compact" label={`Revoke the key of ${key.agent}`} isDisabled={!mayDo("operator")} onPress={() => setRevoking(key)}>
               Revoke
             </Action>
           </div>
@@ -119,7 +120,7 @@ export function KeysPage() {
         }}
       </Loaded>
       <RefusedCallers />
-      <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setMaking("")}>
+      <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setAddressValues({ make: "", contract: "" })}>
         <KeyForm />
       </Overlay>
       {revoking && <Revoke view={revoking} onClose={() => setRevoking(null)} />}
@@ -188,6 +189,8 @@ const DAYS: { value: string; text: string }[] = [
 
 function KeyForm() {
   const client = useQueryClient();
+  const keys = useKeys();
+  const [wanted] = useAddressValue("contract");
   const contracts = useContracts();
   const [agent, setAgent] = useState("");
   const [tenant, setTenant] = useState("");
@@ -196,7 +199,7 @@ function KeyForm() {
   const [quotaMonth, setQuotaMonth] = useState("");
   const [days, setDays] = useState("90");
   const [isNarrow, setNarrow] = useState(true);
-  const [chosen, setChosen] = useState<string[]>([]);
+  const [chosen, setChosen] = useState<string[]>(wanted === "" ? [] : [wanted]);
   const [made, setMade] = useState<MadeKey | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isPending, setPending] = useState(false);
@@ -227,6 +230,9 @@ function KeyForm() {
   if (made) return <Made made={made} />;
   return (
     <form className="stack" onSubmit={(event) => void make(event)}>
+      {keys.data?.length === 0 && (
+        <p className="note warn">This is the first key. From now on every client needs one, those on this machine too.</p>
+      )}
       <TextField label="Agent" value={agent} onChange={setAgent} required help="Who holds it; it stands in the trail. Letters, digits and - _ . @ :" />
       <TextField label="Tenant" value={tenant} onChange={setTenant} placeholder={agent || "the agent itself"} help="Whom the agent belongs to. Left empty: the agent itself." />
       <fieldset className="stack tight">

@@ -5,7 +5,7 @@ import { api, unwrap } from "../api/client";
 import { useConfiguration, useKeys, usePolicies, useTools, type ServedTool } from "../api/queries";
 import type { Json, Tried } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
-import { Action, GuardedAction } from "../parts/action";
+import { Action, GuardedAction, RoleNote } from "../parts/action";
 import { DecisionNote } from "../parts/decision";
 import { ChoiceField, FieldFrame } from "../parts/fields";
 import { PageHead } from "../parts/page";
@@ -48,6 +48,11 @@ export function TryPage() {
         </Empty>
       ) : (
         <div className="stack">
+          {!mayDo("editor") && (
+            <p className="note">
+              A trial is a real call: <RoleNote needs="editor" />.
+            </p>
+          )}
           <div className="filters">
             <ChoiceField
               label="Tool"
@@ -139,11 +144,11 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
             {(ids) => <textarea {...ids} rows={14} value={raw} spellCheck={false} onChange={(event) => setRaw(event.target.value)} />}
           </FieldFrame>
         )}
-        <div className="row">
-          <GuardedAction needs={needs} kind={writes(tool) ? "danger" : "main"} isPending={running === "call"} isDisabled={running !== null} onPress={() => void run(false)}>
+        <div className="row trial-acts">
+          <GuardedAction needs={needs} kind={writes(tool) ? "danger" : "main"} isPending={running === "call"} isDisabled={running === "check"} onPress={() => void run(false)}>
             {writes(tool) ? `Call: it writes to ${served.contract}` : "Call"}
           </GuardedAction>
-          <GuardedAction needs="editor" isPending={running === "check"} isDisabled={running !== null} onPress={() => void run(true)}>
+          <GuardedAction needs="editor" isPending={running === "check"} isDisabled={running === "call"} onPress={() => void run(true)}>
             Check
           </GuardedAction>
           {configuration.data && <CopyAction label="Copy as curl" text={asCommand(mcpAddress(configuration.data), tool.name, text)} />}

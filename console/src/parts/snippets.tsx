@@ -12,7 +12,13 @@ export function Snippets({ configuration, contract, apiKey = null }: { configura
   return (
     <div className="stack tight">
       <ChoiceField label="Client" value={client} onChange={setClient} options={all.map((snippet) => snippet.client)} />
-      {chosen && <CodeBlock text={chosen.text} label={`For ${chosen.client}`} />}
+      {chosen && (
+        <>
+          <p className="small">{chosen.place}</p>
+          <CodeBlock text={chosen.text} label={`For ${chosen.client}`} />
+          <p className="small">{chosen.after}</p>
+        </>
+      )}
     </div>
   );
 }
