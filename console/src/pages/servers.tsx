@@ -199,9 +199,9 @@ function ServerDetail({ server }: { server: UpstreamView }) {
       <dl className="facts">
         <dt>Requests to it</dt>
         <dd>{AUTHORIZED[server.auth ?? "none"]}</dd>
-        <dt>{server.address === "" || server.address.includes("://") ? "Address" : "Started by"}</dt>
+        <dt>{server.address === "" || /^(https?|env|file):/.test(server.address) ? "Address" : "Started by"}</dt>
         <dd>
-          <code>{server.address || "of a reference in the configuration"}</code>
+          <code>{server.address || "not shown"}</code>
         </dd>
         <dt>Looked at</dt>
         <dd>

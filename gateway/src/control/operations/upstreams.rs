@@ -33,7 +33,7 @@ pub struct UpstreamsView {
 #[derive(Serialize, ToSchema)]
 pub struct UpstreamView {
     pub name: String,
-    /// The URL without credentials, query and fragment, or the program that is started.
+    /// The URL without credentials, query and fragment, or the reference to it, or the program that is started.
     pub address: String,
     /// How requests are authorized beside fixed headers: `header`, `client_credentials`, `oauth` or `exchange`; null where
     /// the configuration has no `auth`.
@@ -181,6 +181,10 @@ fn address(config: &UpstreamConfig) -> String {
     let Some(written) = &config.url else {
         return config.command.first().cloned().unwrap_or_default();
     };
+    // A reference to the whole URL names a variable or a file, and no value.
+    if written.starts_with("env:") || written.starts_with("file:") {
+        return written.clone();
+    }
     match Url::parse(written) {
         Ok(mut url) => {
             let _ = url.set_username("");
@@ -189,7 +193,6 @@ fn address(config: &UpstreamConfig) -> String {
             url.set_fragment(None);
             url.into()
         }
-        // A reference may be the whole of it.
         Err(_) => String::new(),
     }
 }
@@ -271,7 +274,8 @@ mod tests {
             shown("https://ann:pass@mcp.example.org/mcp?key=secret#part"),
             "https://mcp.example.org/mcp"
         );
-        assert_eq!(shown("env:SERVER_URL"), "");
+        assert_eq!(shown("env:SERVER_URL"), "env:SERVER_URL");
+        assert_eq!(shown("no URL?key=secret"), "");
         let command = UpstreamConfig {
             command: vec!["uvx".into(), "--token=secret".into()],
             ..UpstreamConfig::default()
