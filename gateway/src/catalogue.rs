@@ -14,7 +14,7 @@ mod versions;
 mod view;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     convert::Infallible,
     sync::Arc,
 };
@@ -37,6 +37,7 @@ use sha2::{Digest as _, Sha256};
 use target::Sources;
 pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
 pub use tool::{CatalogueTool, TaskSupport, shown_time};
+use versions::touched;
 use view::ServedView;
 use weir_contracts::{Contract, mirror::Mirrored};
 
@@ -469,27 +470,6 @@ impl Default for Catalogue {
     }
 }
 
-/// Returns a server of the contracts that have one of these tools or items.
-fn touched(
-    contracts: &[Arc<Contract>],
-    tools: &[Arc<CatalogueTool>],
-    items: &[&Items],
-) -> ServerInfo {
-    let have_items = items
-        .iter()
-        .filter_map(|items| items.source.as_ref())
-        .map(|source| &*source.contract);
-    let touched: HashSet<&str> = tools
-        .iter()
-        .map(|tool| &*tool.contract)
-        .chain(have_items)
-        .collect();
-    let touched = contracts
-        .iter()
-        .filter(|contract| touched.contains(contract.name.as_str()));
-    ServerInfo::catalogue(touched.map(Arc::as_ref))
-}
-
 fn narrowed() -> Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState> {
     let (most, hasher) = (NARROWED_MAX, RandomState::new());
     Cache::with(
@@ -502,49 +482,4 @@ fn narrowed() -> Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomS
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing;
-
-    /// Two contracts may have a tool of one name for a while: where the build of a plugin is not there, the version before is
-    /// served.
-    #[tokio::test]
-    async fn a_view_runs_the_tool_that_it_was_made_from() {
-        let of = |contract: &str| View {
-            contracts: vec![contract.to_owned()],
-            ..View::default()
-        };
-        let views = ["depot", "desk"].map(|name| (name.to_owned(), of(name)));
-        let gateway = testing::gateway(|config| config.views = views.into()).await;
-        testing::publish(
-            &gateway,
-            &[("depot", &["find_part"]), ("desk", &["find_part"])],
-        );
-        let snapshot = gateway.snapshot();
-        let found = |endpoint: Endpoint| {
-            let tool = snapshot
-                .catalogue
-                .tool(&endpoint, "find_part", CatalogueViewer::EVERYTHING);
-            tool.map(|tool| tool.contract.clone())
-        };
-        for contract in ["depot", "desk"] {
-            assert_eq!(
-                found(Endpoint::View(contract.into())).as_deref(),
-                Some(contract)
-            );
-            assert_eq!(
-                found(Endpoint::Contract(contract.into())).as_deref(),
-                Some(contract)
-            );
-        }
-        let listing = snapshot
-            .catalogue
-            .listing(&Endpoint::All, CatalogueViewer::EVERYTHING)
-            .expect("everything is listed");
-        let listed = listing
-            .tools
-            .find("find_part")
-            .map(|tool| tool.contract.clone());
-        assert_eq!(found(Endpoint::All), listed, "what is listed is what runs");
-    }
-}
+mod tests;

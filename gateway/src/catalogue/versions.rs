@@ -1,12 +1,12 @@
 //! What those see of a catalogue who are pinned to a version, or name one.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use weir_contracts::Contract;
 
 use super::{
     AgentPins, Catalogue, CatalogueTool, CatalogueViewer, Endpoint, KeptContract, Listing,
-    PinnedVersions, ServedVersion, view,
+    PinnedVersions, ServedVersion, ServerInfo, item::Items, view,
 };
 use crate::identity::now_ms;
 
@@ -206,4 +206,25 @@ impl Catalogue {
         });
         live.unwrap_or(place)
     }
+}
+
+/// Returns a server of the contracts that have one of these tools or items.
+pub(super) fn touched(
+    contracts: &[Arc<Contract>],
+    tools: &[Arc<CatalogueTool>],
+    items: &[&Items],
+) -> ServerInfo {
+    let have_items = items
+        .iter()
+        .filter_map(|items| items.source.as_ref())
+        .map(|source| &*source.contract);
+    let touched: HashSet<&str> = tools
+        .iter()
+        .map(|tool| &*tool.contract)
+        .chain(have_items)
+        .collect();
+    let touched = contracts
+        .iter()
+        .filter(|contract| touched.contains(contract.name.as_str()));
+    ServerInfo::catalogue(touched.map(Arc::as_ref))
 }

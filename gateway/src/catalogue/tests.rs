@@ -1,0 +1,46 @@
+//! Tests which tool of one name runs.
+
+use super::*;
+use crate::testing;
+
+/// Two contracts may have a tool of one name for a while: where the build of a plugin is not there, the version before is
+/// served.
+#[tokio::test]
+async fn a_view_runs_the_tool_that_it_was_made_from() {
+    let of = |contract: &str| View {
+        contracts: vec![contract.to_owned()],
+        ..View::default()
+    };
+    let views = ["depot", "desk"].map(|name| (name.to_owned(), of(name)));
+    let gateway = testing::gateway(|config| config.views = views.into()).await;
+    testing::publish(
+        &gateway,
+        &[("depot", &["find_part"]), ("desk", &["find_part"])],
+    );
+    let snapshot = gateway.snapshot();
+    let found = |endpoint: Endpoint| {
+        let tool = snapshot
+            .catalogue
+            .tool(&endpoint, "find_part", CatalogueViewer::EVERYTHING);
+        tool.map(|tool| tool.contract.clone())
+    };
+    for contract in ["depot", "desk"] {
+        assert_eq!(
+            found(Endpoint::View(contract.into())).as_deref(),
+            Some(contract)
+        );
+        assert_eq!(
+            found(Endpoint::Contract(contract.into())).as_deref(),
+            Some(contract)
+        );
+    }
+    let listing = snapshot
+        .catalogue
+        .listing(&Endpoint::All, CatalogueViewer::EVERYTHING)
+        .expect("everything is listed");
+    let listed = listing
+        .tools
+        .find("find_part")
+        .map(|tool| tool.contract.clone());
+    assert_eq!(found(Endpoint::All), listed, "what is listed is what runs");
+}
