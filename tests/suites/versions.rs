@@ -230,6 +230,33 @@ async fn a_version_ends_on_its_last_day() {
 }
 
 #[tokio::test]
+async fn an_operator_moves_the_last_day() {
+    let house = house();
+    let (gateway, ann, _) = begin(&house);
+    rename(&house, &["--keep"]);
+    let ann = Modern::with_key(gateway.url(), &ann);
+    let words = ["contracts", "sunset", "airports@1"];
+    for (more, sunset) in [
+        (&["--at", "2099-12-31"][..], json!("2100-01-01T00:00:00Z")),
+        (&["--never"][..], Value::Null),
+    ] {
+        run(&house, &[&words[..], more].concat());
+        let (tools, _) = ann.list().await;
+        assert_eq!(tools.len(), 3);
+        assert_eq!(tools[0]["_meta"]["dev.weir/sunset"], sunset);
+    }
+    run(&house, &[&words[..], &["--at", "2020-01-01"]].concat());
+    let gone = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(code(&gone), "version_gone", "{gone}");
+    assert_eq!(version(&ann).await, "");
+    let (code, _, err) = house.run(&["contracts", "sunset", "airports@5", "--never"]);
+    assert!(
+        code != 0 && err.contains("there is no kept version `airports@5`"),
+        "{err}"
+    );
+}
+
+#[tokio::test]
 async fn a_version_that_is_not_kept_is_gone_for_those_pinned_to_it() {
     let house = house();
     let (gateway, ann, bob) = begin(&house);
