@@ -250,6 +250,8 @@ struct Forgetful {
     known: Mutex<Option<String>>,
     refused: AtomicUsize,
     calls: AtomicUsize,
+    /// What it says of a session that it forgot, with the status 400; `None`: 404, as the protocol has it.
+    complaint: Option<&'static str>,
 }
 
 async fn forgetful(
@@ -284,10 +286,14 @@ async fn forgetful(
         }
         _ if session.is_none() || session != *server.known.lock() => {
             server.refused.fetch_add(1, Ordering::SeqCst);
-            if session.is_some() {
-                StatusCode::NOT_FOUND.into_response()
-            } else {
-                no_session()
+            match server.complaint {
+                Some(message) if session.is_some() => {
+                    let error = json!({ "code": -32000, "message": message });
+                    let refusal = json!({ "jsonrpc": "2.0", "error": error, "id": null });
+                    (StatusCode::BAD_REQUEST, Json(refusal)).into_response()
+                }
+                None if session.is_some() => StatusCode::NOT_FOUND.into_response(),
+                _ => no_session(),
             }
         }
         "tools/call" => {
@@ -300,12 +306,17 @@ async fn forgetful(
 
 /// Returns a session that the server has forgotten since.
 async fn forgotten() -> (Arc<Forgetful>, Session) {
+    forgotten_with(None).await
+}
+
+async fn forgotten_with(complaint: Option<&'static str>) -> (Arc<Forgetful>, Session) {
     let server = Arc::new(Forgetful {
         may_open: Semaphore::new(1),
         opening: AtomicUsize::new(0),
         known: Mutex::default(),
         refused: AtomicUsize::new(0),
         calls: AtomicUsize::new(0),
+        complaint,
     });
     let url = serve(
         Router::new()
@@ -316,6 +327,30 @@ async fn forgotten() -> (Arc<Forgetful>, Session) {
     let session = open(format!("{url}/mcp")).await.expect("a session");
     *server.known.lock() = None;
     (server, session)
+}
+
+/// The official TypeScript server says 400 after a restart, not 404. Its two ways to keep sessions have two messages.
+#[tokio::test]
+async fn a_session_that_a_restarted_server_complains_of_is_opened_anew() {
+    for complaint in [
+        "Bad Request: No valid session ID provided",
+        "Bad Request: Server not initialized",
+    ] {
+        let (server, session) = forgotten_with(Some(complaint)).await;
+        server.may_open.add_permits(1);
+        call(&session, "t").await.expect("an answer");
+        assert_eq!(server.calls.load(Ordering::SeqCst), 1, "{complaint}");
+    }
+    // What is not about the session is not asked again.
+    let (server, session) = forgotten_with(Some("Bad Request: no such day")).await;
+    server.may_open.add_permits(1);
+    let refused = call(&session, "t").await;
+    assert!(
+        matches!(refused, Err(RequestError::Refused(_))),
+        "{refused:?}"
+    );
+    let refusals = server.refused.load(Ordering::SeqCst);
+    assert_eq!((refusals, server.opening.load(Ordering::SeqCst)), (1, 1));
 }
 
 #[tokio::test]

@@ -364,12 +364,7 @@ impl HttpLink {
                 .into();
             }
             404 if has_session => {
-                let failure = Failure::new(
-                    Kind::SessionOver,
-                    "the session to be known",
-                    "the server ended it",
-                );
-                return failure.before_sending().into();
+                return session_over("the server ended it").into();
             }
             300..=399 => {
                 return Failure::new(
@@ -400,7 +395,14 @@ impl HttpLink {
             .as_ref()
             .is_some_and(|error| error.code == UNSUPPORTED_VERSION);
         let is_of_session = error.is_some() && !is_about_request;
-        let is_unknown = status == StatusCode::BAD_REQUEST && (is_wrong_era || is_of_session);
+        let is_bad = status == StatusCode::BAD_REQUEST;
+        let is_unknown = is_bad && (is_wrong_era || is_of_session);
+        let names_session = error
+            .as_ref()
+            .is_some_and(|error| names_session(&error.message));
+        if is_bad && has_session && is_of_session && !is_wrong_era && names_session {
+            return session_over("the server does not know it any more").into();
+        }
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
@@ -441,6 +443,17 @@ impl HttpLink {
         }
         request
     }
+}
+
+/// Returns the failure of a request that was refused for its session, before anything of it was done.
+fn session_over(cause: &str) -> Failure {
+    Failure::new(Kind::SessionOver, "the session to be known", cause).before_sending()
+}
+
+/// Returns `true` for what servers say of a session of before their restart where they do not answer 404.
+fn names_session(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    message.contains("session") || message.contains("not initialized")
 }
 
 fn protocol(cause: &str) -> Failure {
