@@ -13,6 +13,7 @@ mod lookup;
 mod policy;
 mod record;
 mod records;
+mod refusal;
 mod request;
 mod result;
 mod search;

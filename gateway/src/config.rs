@@ -412,15 +412,17 @@ pub struct AgentRate(pub Option<(u32, u32)>);
 
 impl From<AgentRate> for String {
     fn from(rate: AgentRate) -> Self {
-        rate.0.map_or_else(
-            || "off".to_owned(),
-            |(calls, seconds)| match seconds {
-                1 => format!("{calls}/s"),
-                60 => format!("{calls}/min"),
-                3600 => format!("{calls}/hour"),
-                _ => format!("{calls}/day"),
-            },
-        )
+        rate.0.map_or_else(|| "off".to_owned(), rate_words)
+    }
+}
+
+/// Returns a rate as configurations and contracts have it.
+pub fn rate_words((calls, seconds): (u32, u32)) -> String {
+    match seconds {
+        1 => format!("{calls}/s"),
+        60 => format!("{calls}/min"),
+        3600 => format!("{calls}/hour"),
+        _ => format!("{calls}/day"),
     }
 }
 

@@ -226,7 +226,8 @@ impl Buckets {
         }
     }
 
-    fn rate(&self, caller: &Caller) -> Option<Rate> {
+    /// Returns the rate over everything that the caller does.
+    pub fn rate(&self, caller: &Caller) -> Option<Rate> {
         let usual = || self.agent_rate.load().as_deref().copied();
         let grant = caller.grant.as_ref()?;
         grant.rate().or_else(usual)

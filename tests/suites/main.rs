@@ -50,6 +50,7 @@ mod protocol;
 mod public_files;
 mod questions;
 mod quotas;
+mod refusals;
 mod related;
 mod rest;
 mod restart;

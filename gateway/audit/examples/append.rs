@@ -72,6 +72,8 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         protocol: Some("2025-11-25"),
         upstream: None,
         item: None,
+        asked: None,
+        hidden: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
         policy: None,
     };
@@ -79,6 +81,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         about,
         outcome: Outcome::Ok,
         code: None,
+        reason: None,
         ms: 1.234,
     });
     let one = |_| {

@@ -46,6 +46,15 @@ pub struct About<'a> {
         serialize_with = "name_if_any"
     )]
     pub tool: Option<&'a str>,
+    /// The name that was asked for, where there is no such tool or prompt for this caller. It is the caller's text.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "name_if_any"
+    )]
+    pub asked: Option<&'a str>,
+    /// Whether what was asked for is served, and not to this caller. It is there with `asked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<bool>,
     /// The kind of item that was asked for, if it is no tool: `prompt` or `resource`, and then `tool` is its name.
     #[serde(rename = "item", skip_serializing_if = "Option::is_none")]
     pub item: Option<&'static str>,
@@ -134,6 +143,12 @@ pub struct Call<'a> {
         serialize_with = "name_if_any"
     )]
     pub code: Option<&'a str>,
+    /// Which fields of the arguments were refused and why, or which limit was reached. No value of an argument is in it.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "text_if_any"
+    )]
+    pub reason: Option<&'a str>,
     /// The time from the opening of the record to its end, to the microsecond.
     pub ms: f64,
 }

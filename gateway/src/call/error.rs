@@ -32,6 +32,8 @@ pub struct CallError {
     pub retry_after_ms: Option<u32>,
     pub outcome: Option<WriteOutcome>,
     pub log: Option<Box<str>>,
+    /// The limit that was reached, for the audit trail and the log.
+    pub limit: Option<Box<str>>,
     pub form: ErrorForm,
 }
 
@@ -127,6 +129,7 @@ impl CallError {
             retry_after_ms: None,
             outcome: None,
             log: None,
+            limit: None,
             form: ErrorForm::Plain,
         }
     }
@@ -216,6 +219,11 @@ impl CallError {
 
     pub fn log(mut self, log: impl Into<Box<str>>) -> Self {
         self.log = Some(log.into());
+        self
+    }
+
+    pub fn limit(mut self, limit: impl Into<Box<str>>) -> Self {
+        self.limit = Some(limit.into());
         self
     }
 

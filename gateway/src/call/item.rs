@@ -12,6 +12,7 @@ use super::{
     CallError, CallRequest, InputRequired, asking, blocks, limits,
     record::{CallRecord, Proof},
     records,
+    refusal::AbsentName,
     target::{item::ItemCall, plugin, upstream},
 };
 use crate::{
@@ -177,10 +178,15 @@ async fn visible(
         .listing(request.endpoint, CatalogueViewer::Caller(caller));
     let listing = listing.ok_or_else(CallError::unknown)?;
     if kind == ItemKind::Prompt {
-        let prompt = listing
-            .prompts
-            .find(request.tool)
-            .ok_or_else(CallError::unknown)?;
+        let Some(prompt) = listing.prompts.find(request.tool) else {
+            let everything = request
+                .snapshot
+                .catalogue
+                .listing(request.endpoint, CatalogueViewer::EVERYTHING);
+            let is_hidden = everything.is_some_and(|all| all.prompts.find(request.tool).is_some());
+            record.absent(AbsentName::new(request.tool, is_hidden));
+            return Err(CallError::unknown());
+        };
         record.item(&prompt.source, kind, &prompt.key);
         return Ok(Found {
             source: prompt.source.clone(),

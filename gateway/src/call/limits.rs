@@ -9,6 +9,7 @@ use super::CallError;
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
+    config::rate_words,
     identity::Caller,
     limits::{Buckets, InFlight, QuotaSpent, Quotas, RateCharge},
     telemetry::metrics::ToolMeter,
@@ -26,7 +27,7 @@ pub(super) fn admit(
 ) -> Result<(), CallError> {
     buckets
         .settle(charge, caller, now)
-        .map_err(|wait| limited("You are asking too often.", wait))
+        .map_err(|wait| over_agent_rate(buckets, caller, wait))
 }
 
 pub(super) fn acquire(
@@ -38,7 +39,7 @@ pub(super) fn acquire(
 ) -> Result<Slot, CallError> {
     buckets
         .call(caller, &tool.name, tool.tool.limits.rate, now)
-        .map_err(|wait| limited("This tool was called too often.", wait))?;
+        .map_err(|wait| over_tool_rate(caller, tool, wait))?;
     within_quota(quotas, caller, enter(in_flight)?)
 }
 
@@ -52,14 +53,17 @@ pub(super) fn acquire_item(
 ) -> Result<Slot, CallError> {
     buckets
         .call(caller, &meter.tool, None, now)
-        .map_err(|wait| limited("You are asking too often.", wait))?;
+        .map_err(|wait| over_agent_rate(buckets, caller, wait))?;
     within_quota(quotas, caller, enter(in_flight)?)
 }
 
 /// Counts a call that has room.
 fn within_quota(quotas: &Quotas, caller: &Caller, slot: Slot) -> Result<Slot, CallError> {
     let spent = |spent: QuotaSpent| {
-        CallError::new(Code::RateLimited, spent.message()).retry_after_ms(spent.wait_ms)
+        let limit = format!("the quota of {} calls a {}", spent.calls, spent.period);
+        CallError::new(Code::RateLimited, spent.message())
+            .retry_after_ms(spent.wait_ms)
+            .limit(limit)
     };
     quotas.call(caller).map(|()| slot).map_err(spent)
 }
@@ -74,6 +78,27 @@ pub(super) fn enter(in_flight: &InFlight) -> Result<Slot, CallError> {
     }
 }
 
-fn limited(message: &'static str, wait_ms: u32) -> CallError {
-    CallError::new(Code::RateLimited, message).retry_after_ms(wait_ms)
+fn over_agent_rate(buckets: &Buckets, caller: &Caller, wait_ms: u32) -> CallError {
+    let own = caller.grant.as_ref().and_then(|grant| grant.rate());
+    let limit = match (own, buckets.rate(caller)) {
+        (Some(rate), _) => format!("all requests {} of this key", rate_words(rate)),
+        (None, Some(rate)) => format!("all requests {} of `[limits] agent_rate`", rate_words(rate)),
+        // The rate was taken away meanwhile.
+        (None, None) => "all requests".to_owned(),
+    };
+    CallError::new(Code::RateLimited, "You are asking too often.")
+        .retry_after_ms(wait_ms)
+        .limit(limit)
+}
+
+fn over_tool_rate(caller: &Caller, tool: &CatalogueTool, wait_ms: u32) -> CallError {
+    let (own, name) = (caller.tool_rate(&tool.name), &tool.name);
+    let limit = match (own, tool.tool.limits.rate) {
+        (Some(rate), _) => format!("{name} {} of this key", rate_words(rate)),
+        (None, Some(rate)) => format!("{name} {} of its contract", rate_words(rate)),
+        (None, None) => name.to_string(),
+    };
+    CallError::new(Code::RateLimited, "This tool was called too often.")
+        .retry_after_ms(wait_ms)
+        .limit(format!("{limit}; calls with wrong arguments count as well"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord,
-    versions,
+    refusal::AbsentName, versions,
 };
 use crate::{
     catalogue::{CatalogueTool, CatalogueViewer, TaskSupport},
@@ -21,13 +21,13 @@ pub(super) fn visible<'a>(
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
     let catalogue = &request.snapshot.catalogue;
-    let tool = catalogue
-        .tool(
-            request.endpoint,
-            request.tool,
-            CatalogueViewer::Caller(caller),
-        )
-        .ok_or_else(|| versions::not_there(caller, request))?;
+    let find = |viewer| catalogue.tool(request.endpoint, request.tool, viewer);
+    let Some(tool) = find(CatalogueViewer::Caller(caller)) else {
+        // Unknown names are looked for as well, so that hidden ones take no longer.
+        let is_hidden = find(CatalogueViewer::EVERYTHING).is_some();
+        record.absent(AbsentName::new(request.tool, is_hidden));
+        return Err(versions::not_there(caller, request));
+    };
     record.tool(tool);
     if tool.kept.is_some() {
         versions::admit(metrics, tool)?;

@@ -23,6 +23,7 @@ use super::{
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     item::ItemOutcome,
+    refusal::{AbsentName, recorded_reason},
 };
 use crate::{
     catalogue::{CatalogueTool, FIND_TOOLS, ItemKind, ItemSource},
@@ -76,6 +77,8 @@ struct Line {
 #[derive(Default)]
 struct Known {
     asked: Option<Asked>,
+    /// The name of what is not there for the caller.
+    absent: Option<AbsentName>,
     /// The arguments that the contract lists to be recorded in clear.
     clear: Map<String, Value>,
     /// What policies denied, or would have.
@@ -216,6 +219,11 @@ impl CallRecord {
     /// Notes one of the two tools of a view with search.
     pub(super) fn search(&mut self, tool: &'static str) {
         self.found(Asked::Search(tool));
+    }
+
+    /// Notes the name of what is not there for the caller.
+    pub(super) fn absent(&mut self, name: AbsentName) {
+        self.line.known.lock().absent = Some(name);
     }
 
     fn found(&mut self, asked: Asked) {
@@ -514,6 +522,8 @@ impl Line {
             self.known.lock().policy = Some(denial.clone());
         }
         let outcome = self.outcome(error);
+        let reason = error.and_then(recorded_reason);
+        let reason = reason.as_deref();
         let entry = self.with_about(|about| {
             telemetry::call(&telemetry::Call {
                 call_id: about.call_id,
@@ -522,6 +532,7 @@ impl Line {
                 contract: about.contract,
                 outcome: outcome.word(),
                 code: label,
+                reason,
                 milliseconds,
                 trace: about.trace,
                 detail: error.and_then(|error| error.log.as_deref()),
@@ -530,6 +541,7 @@ impl Line {
                 about,
                 outcome,
                 code: label,
+                reason,
                 ms: milliseconds,
             }))
         });
@@ -620,6 +632,8 @@ impl Line {
                 client: holder.client.as_deref(),
             }),
             tool: asked.map(Asked::name),
+            asked: known.absent.as_ref().map(|absent| &*absent.name),
+            hidden: known.absent.as_ref().map(|absent| absent.is_hidden),
             item: asked.and_then(Asked::item),
             contract: asked
                 .and_then(Asked::meter)

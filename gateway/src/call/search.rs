@@ -67,8 +67,7 @@ pub async fn searched<'a>(
     ))
 }
 
-/// Returns the answer to a name that a caller made up, or may not know. The record of that call does not say which name it
-/// was.
+/// Returns the answer to a name that a caller made up, or may not know.
 pub fn unknown(name: &str, call_id: &str) -> ToolResult {
     let shown = shorten(name, 64);
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");

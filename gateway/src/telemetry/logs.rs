@@ -29,6 +29,8 @@ pub struct Call<'a> {
     pub outcome: &'static str,
     /// The code of the error.
     pub code: Option<&'a str>,
+    /// The fields that were refused and why, or the limit that was reached, as in the audit trail.
+    pub reason: Option<&'a str>,
     pub milliseconds: f64,
     pub trace: Option<&'a str>,
     pub detail: Option<&'a str>,
@@ -69,6 +71,7 @@ fn traced(call: &Call<'_>) {
         contract = call.contract,
         outcome = call.outcome,
         code = call.code,
+        reason = call.reason,
         ms = call.milliseconds,
         traceparent = call.trace,
         detail = call.detail,
@@ -96,6 +99,8 @@ impl Call<'_> {
             outcome: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             code: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'a str>,
             ms: f64,
             #[serde(skip_serializing_if = "Option::is_none")]
             traceparent: Option<&'a str>,
@@ -113,6 +118,7 @@ impl Call<'_> {
             contract: self.contract,
             outcome: self.outcome,
             code: self.code,
+            reason: self.reason,
             ms: self.milliseconds,
             traceparent: self.trace,
             detail: self.detail,
@@ -131,6 +137,7 @@ impl Call<'_> {
             .inspect(|contract| field(line, "contract", contract));
         field(line, "outcome", self.outcome);
         self.code.inspect(|code| field(line, "code", code));
+        self.reason.inspect(|reason| field(line, "reason", reason));
         write!(line, " ms={}", self.milliseconds).expect("memory can be written");
         self.trace
             .inspect(|trace| field(line, "traceparent", trace));

@@ -22,6 +22,7 @@ fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: Outcome) -> Event
         about,
         outcome,
         code: None,
+        reason: None,
         ms: 1.0,
     })
 }
@@ -299,6 +300,7 @@ fn what_is_shown_is_plain() {
             about,
             outcome: Outcome::Ok,
             code: None,
+            reason: None,
             ms: 1.5,
         }))
         .unwrap();

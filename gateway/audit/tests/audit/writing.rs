@@ -185,6 +185,7 @@ fn records_say_what_they_are_told() {
         },
         outcome: Outcome::Unknown,
         code: Some("timeout"),
+        reason: None,
         ms: 0.5,
     };
     for event in [

@@ -36,6 +36,7 @@ pub(crate) fn call(id: &str) -> Event<'_> {
         about,
         outcome: Outcome::Ok,
         code: None,
+        reason: None,
         ms: 1.234,
     })
 }

@@ -8,11 +8,13 @@ use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 
-use super::{ActingAdmin, OperationError, OperationResult};
+use super::{ActingAdmin, FailureKind, OperationError, OperationResult};
 use crate::{
     call::{self, CallRequest, Endpoint, PolicyDecision, TRIAL, Unasked},
     catalogue::CatalogueViewer,
     control::{Control, gate::Role},
+    identity::Caller,
+    snapshot::Snapshot,
     telemetry::metrics::STAGES,
 };
 
@@ -61,7 +63,7 @@ const ASKS: &str = "the tool asks its caller before it goes on, and a trial cann
 /// the role operator.
 pub async fn try_call(
     control: &Control,
-    trial: TrialCall,
+    mut trial: TrialCall,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<Tried> {
     let caller = control
@@ -77,7 +79,7 @@ pub async fn try_call(
             &trial.tool,
             CatalogueViewer::Caller(&caller),
         )
-        .ok_or_else(|| OperationError::not_found("tool", &trial.tool))?;
+        .ok_or_else(|| absent_tool(&snapshot, &trial, &caller))?;
     let contract = tool.contract_version().to_owned();
     if tool.tool.writes() && !trial.dry_run {
         admin.needs(Role::Operator)?;
@@ -93,7 +95,7 @@ pub async fn try_call(
             Some(&detail),
         )?;
     }
-    let arguments = Value::Object(trial.arguments).to_string();
+    let arguments = Value::Object(std::mem::take(&mut trial.arguments)).to_string();
     let started = Instant::now();
     let result = if trial.dry_run {
         call::check(control.gateway(), &snapshot, &caller, tool, &arguments).await
@@ -109,7 +111,7 @@ pub async fn try_call(
         {
             Ok(result) => result,
             Err(Unasked::Asks) => return Err(OperationError::invalid(ASKS)),
-            Err(Unasked::NotThere) => return Err(OperationError::not_found("tool", &trial.tool)),
+            Err(Unasked::NotThere) => return Err(absent_tool(&snapshot, &trial, &caller)),
         }
     };
     Ok(Tried {
@@ -135,4 +137,24 @@ pub async fn try_call(
         call_id: result.made.as_deref().map(str::to_owned),
         contract,
     })
+}
+
+/// Returns why the agent has no such tool. Admins see what is served, so that a tool that is hidden is named as such.
+fn absent_tool(snapshot: &Snapshot, trial: &TrialCall, caller: &Caller) -> OperationError {
+    let everything = CatalogueViewer::EVERYTHING;
+    let served = snapshot
+        .catalogue
+        .tool(&Endpoint::All, &trial.tool, everything);
+    let Some(tool) = served else {
+        return OperationError::not_found("tool", &trial.tool);
+    };
+    let (name, agent) = (&tool.name, &trial.agent);
+    let detail = match caller.access().allows(&tool.contract, name) {
+        false => format!(
+            "`{name}` is served, but the agent `{agent}` may not use it: its access does not hold the tool or its contract `{}`",
+            tool.contract
+        ),
+        true => format!("`{name}` is served, but a policy hides it from the agent `{agent}`"),
+    };
+    OperationError::new(FailureKind::NotFound, detail)
 }

@@ -1,0 +1,80 @@
+//! What the audit trail and the log say of a call that was refused: which fields and why, or which name. No value of an
+//! argument is among it.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use weir_connections::mask::mask;
+use weir_schema::validate::ArgumentError;
+use weir_text::shorten;
+
+use super::CallError;
+
+/// Faults of one call that are recorded; those beyond are counted.
+const FAULTS_MAX: usize = 8;
+/// Characters of the place of a fault, and of a name that was asked for. Both may be the caller's text.
+const PLACE_MAX_CHARS: usize = 96;
+const NAME_MAX_CHARS: usize = 128;
+
+/// The name of a tool or prompt that is not there for its caller, whose text it is.
+pub(super) struct AbsentName {
+    pub name: Box<str>,
+    /// It is served, and not to this caller.
+    pub is_hidden: bool,
+}
+
+impl AbsentName {
+    pub(super) fn new(name: &str, is_hidden: bool) -> Self {
+        Self {
+            name: plain_text(name, NAME_MAX_CHARS).into(),
+            is_hidden,
+        }
+    }
+}
+
+/// Returns the faults of the arguments, or the limit that was reached, if the error is about these.
+pub(super) fn recorded_reason(error: &CallError) -> Option<Cow<'_, str>> {
+    if let Some(limit) = &error.limit {
+        return Some(Cow::Borrowed(limit));
+    }
+    if let Some(invalid) = error.invalid_arguments() {
+        return Some(fault_list(&invalid.errors).into());
+    }
+    // What a source calls a field is its own text, and could be a value.
+    error.reason.as_deref().map(Cow::Borrowed)
+}
+
+/// Returns the faults as `status: not_in_enum; state: unknown_argument (did you mean status?)`.
+fn fault_list(faults: &[ArgumentError]) -> String {
+    let mut list = String::new();
+    for fault in faults.iter().take(FAULTS_MAX) {
+        if !list.is_empty() {
+            list.push_str("; ");
+        }
+        let place = match fault.path.strip_prefix('/') {
+            Some(place) => plain_text(place, PLACE_MAX_CHARS),
+            None => "arguments".to_owned(),
+        };
+        let _ = write!(list, "{place}: {}", fault.reason);
+        // The suggestion for a value would say what was sent.
+        if fault.reason == "unknown_argument"
+            && let Some(near) = &fault.suggestion
+        {
+            let _ = write!(list, " (did you mean {near}?)");
+        }
+    }
+    if faults.len() > FAULTS_MAX {
+        let _ = write!(list, "; and {} more", faults.len() - FAULTS_MAX);
+    }
+    list
+}
+
+/// Returns a text of the caller without control characters and without secrets of the configuration, shortened.
+fn plain_text(text: &str, chars_max: usize) -> String {
+    // What is cut off is not looked at, however long it is.
+    let head: String = text
+        .chars()
+        .take(4 * chars_max)
+        .filter(|c| !c.is_control())
+        .collect();
+    shorten(&mask(&head), chars_max).into_owned()
+}
