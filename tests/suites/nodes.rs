@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, read_output};
 
 use crate::sample;
 
@@ -222,4 +222,88 @@ async fn a_gateway_that_hangs_is_named_with_the_time_by_which_it_stops() {
         "{made} {list}"
     );
     assert!(missing["stops_ms"].as_i64() > made["created_ms"].as_i64());
+}
+
+/// Returns the lines of a copy that say how many rows a table has, and what they are.
+fn copied(output: &str, tables: &[&str]) -> Vec<String> {
+    let of_tables = output.lines().filter(|line| {
+        tables
+            .iter()
+            .any(|table| line.starts_with(&format!("{table} ")))
+    });
+    of_tables.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_state_is_moved_to_a_database_and_back() {
+    let server = Postgres::start();
+    let before = sample::house();
+    let mut gateway = before.serve();
+    let key = before.key(&["--agent", "ann"]);
+    let url = server.url();
+    let to_database = ["state", "migrate", "--to", url.as_str()];
+    let (code, _, err) = before.run(&to_database);
+    assert!(
+        code == 1 && err.contains("stop the gateway first"),
+        "{code}: {err}"
+    );
+    gateway.signal("TERM");
+    gateway.left();
+    let (code, there, err) = before.run(&to_database);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = before.run(&to_database);
+    assert!(code == 1 && err.contains("not empty"), "{code}: {err}");
+
+    let after = house(&url);
+    let mut gateway = after.serve();
+    let client = Modern::with_key(gateway.url(), &key);
+    let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(found["structuredContent"]["country"], "NO");
+    let (code, _, err) = after.run(&["state", "migrate", "--to", "back"]);
+    assert!(code == 1 && err.contains("stop it first"), "{code}: {err}");
+    gateway.signal("TERM");
+    gateway.left();
+    let folder = after.path().join("moved");
+    let (code, back, err) = after.run(&["state", "migrate", "--to", &folder.display().to_string()]);
+    assert_eq!(code, 0, "{err}");
+    let tables = [
+        "contracts",
+        "versions",
+        "drafts",
+        "keys",
+        "admins",
+        "secrets",
+        "shapes",
+    ];
+    assert_eq!(copied(&there, &tables), copied(&back, &tables));
+    assert_eq!(copied(&there, &tables).len(), tables.len(), "{there}");
+
+    // What came from a file may be changed by the admin API now, and by a folder of files that are submitted.
+    let node = {
+        let gateway = after.serve();
+        let token = std::fs::read_to_string(before.path().join("state/admin.token"));
+        let address = std::fs::read_to_string(after.path().join("state/admin.url"));
+        Node {
+            gateway,
+            admin: Admin {
+                url: address.expect("written"),
+                key: token.expect("written"),
+            },
+            house: after,
+        }
+    };
+    let other = sample::CONTRACT.replace("A few airports.", "Some airports.");
+    node.house.write("files/airports.yaml", other);
+    let mut apply = node.house.weir(&["contracts", "apply", "files"]);
+    let output = apply.env("WEIR_ADMIN_KEY", &node.admin.key).output();
+    let (code, said, err) = read_output(output.expect("weir starts"));
+    assert!(
+        code == 0 && said.contains("airports: published 1.0.1"),
+        "{code}: {said}{err}"
+    );
+    let (code, _, err) = node.house.run(&["serve", "--contracts", "files"]);
+    assert!(
+        code != 0 && err.contains("weir contracts apply DIR"),
+        "{code}: {err}"
+    );
 }

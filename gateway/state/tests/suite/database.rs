@@ -248,3 +248,19 @@ async fn away(server: &Server, place: &Place) {
     server.start();
     state.add_key(&key("a")).await.expect("it is back");
 }
+
+/// A table that `copy.rs` does not name would be lost where a state is moved.
+pub(crate) async fn every_table_is_copied(place: &Place) {
+    let state = place.open().await;
+    let (query, not_copied) = match place.address() {
+        // The numbers of changes, the migrations, and the counter of accounts.
+        None => ("SELECT count(*) FROM sqlite_master WHERE type = 'table'", 4),
+        // Those numbers and the migrations, the nodes, and the content of builds, which is copied apart.
+        Some(_) => (
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
+            5,
+        ),
+    };
+    let copied = state.sums().await.expect("summed").len() as i64;
+    assert_eq!(place.run(query).await, Some(copied + not_copied));
+}

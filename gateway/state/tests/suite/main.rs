@@ -51,4 +51,5 @@ suite![
     store::the_last_accepted_builds_are_remembered_in_order,
     store::the_last_used_builds_are_kept_and_a_shared_content_stays,
     store::sessions_move_the_feed_and_are_taken_away_once,
+    database::every_table_is_copied,
 ];
