@@ -1,8 +1,8 @@
 //! The PostgreSQL server with the state: where it is, how long it may take, and when it has news.
 //!
 //! Every change locks the row with the number of the last change first: as in SQLite there is one writer at a time, and the
-//! number of a change is in the order of the commits. A statement that takes too long fails, so that a server that has stopped
-//! holds nobody up.
+//! number of a change is in the order of the commits. A statement that takes too long fails, so that no request
+//! waits for a server that has stopped.
 
 mod address;
 pub(crate) mod failure;

@@ -90,8 +90,8 @@ impl State {
         Ok(Self::new(StateEngine::Sqlite(pool), folder))
     }
 
-    /// Opens a state that is there for this process alone: it is refused while a gateway has it open, and nobody opens it
-    /// meanwhile.
+    /// Opens a state that is there for this process alone: it is refused while a gateway has it open, and no other
+    /// process can open it meanwhile.
     pub async fn open_alone(folder: &Path) -> Result<Self, StateError> {
         drop(Self::open_to_read(folder).await?);
         let path = folder.join(FILE);
