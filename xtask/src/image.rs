@@ -8,7 +8,7 @@ use crate::{
     workshop::Workshop,
 };
 
-/// The release of Debian that the image stands on: `debian:bookworm-slim` in the Dockerfile.
+/// The release of Debian that the image is built on: `debian:bookworm-slim` in the Dockerfile.
 const RELEASE: &str = "bookworm";
 
 /// Installs the engine, and makes `image/base.tar` in the cache from Debian's packages, since no registry of images is asked.
