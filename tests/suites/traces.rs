@@ -37,6 +37,8 @@ struct TraceCollector {
 struct CollectedSpans {
     folder: TempDir,
     requests: AtomicUsize,
+    /// Held while a request is written: two gateways may send at once.
+    writing: Mutex<()>,
     refused: AtomicUsize,
     carried: Mutex<Vec<String>>,
     states: Mutex<Vec<String>>,
@@ -47,6 +49,7 @@ impl TraceCollector {
         let got = Arc::new(CollectedSpans {
             folder: tempfile::tempdir().expect("a temporary folder"),
             requests: AtomicUsize::new(0),
+            writing: Mutex::default(),
             refused: AtomicUsize::new(0),
             carried: Mutex::default(),
             states: Mutex::default(),
@@ -100,6 +103,7 @@ async fn take(
         got.refused.fetch_add(1, Ordering::SeqCst);
         return StatusCode::UNAUTHORIZED;
     }
+    let _writing = got.writing.lock();
     let number = got.requests.load(Ordering::SeqCst);
     fs::write(got.folder.path().join(number.to_string()), body).expect("a file");
     got.requests.store(number + 1, Ordering::SeqCst);
