@@ -11,7 +11,7 @@ use crate::{
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to.
-const TABLES: [CopyTable; 17] = [
+const TABLES: [CopyTable; 20] = [
     CopyTable::new(
         "keys",
         1,
@@ -37,6 +37,13 @@ const TABLES: [CopyTable; 17] = [
         2,
         "contract, version, artifact, source, class, fingerprint, published_ms, published_by",
     ),
+    CopyTable::new(
+        "served",
+        2,
+        "contract, major, version, shim, sunset_ms, kept_ms, kept_by",
+    ),
+    CopyTable::new("pins", 2, "agent, contract, major, created_ms, created_by"),
+    CopyTable::new("client_sessions", 1, "id, note, expires_ms, change"),
     CopyTable::new(
         "drafts",
         1,
