@@ -35,9 +35,6 @@ pub struct UpstreamView {
     pub name: String,
     /// The URL without credentials, query and fragment, or the reference to it, or the program that is started.
     pub address: String,
-    /// How requests are authorized beside fixed headers: `header`, `client_credentials`, `oauth` or `exchange`; null where
-    /// the configuration has no `auth`.
-    pub auth: Option<&'static str>,
     /// The overlay file of the configuration.
     pub overlay: Option<String>,
     /// The contract that its tools are published as.
@@ -197,15 +194,6 @@ fn address(config: &UpstreamConfig) -> String {
     }
 }
 
-fn auth_word(auth: &AuthConfig) -> &'static str {
-    match auth {
-        AuthConfig::Header { .. } => "header",
-        AuthConfig::ClientCredentials(_) => "client_credentials",
-        AuthConfig::Oauth(_) => "oauth",
-        AuthConfig::Exchange(_) => "exchange",
-    }
-}
-
 fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
     let seen = upstream.seen();
     let contract = if seen.contract.is_empty() {
@@ -224,7 +212,6 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
     UpstreamView {
         name: upstream.name.to_string(),
         address: address(config),
-        auth: config.auth.as_ref().map(auth_word),
         overlay: config
             .overlay
             .as_ref()
@@ -238,7 +225,7 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
         looked_ms: seen
             .at
             .map(|at| u64::try_from(since(at)).unwrap_or(u64::MAX)),
-        auth: upstream.config().auth.as_ref().map(AuthConfig::kind),
+        auth: config.auth.as_ref().map(AuthConfig::kind),
         server: serde_json::from_str(&seen.server).unwrap_or_default(),
         tools: seen.tools,
         left_out: seen.left_out,
