@@ -66,10 +66,11 @@ impl Cluster {
     }
 
     /// Serves a house on one of the machines.
-    pub fn serve(&self, node: &str, house: &House) -> Gateway {
+    pub fn serve(&self, node: &str, house: &House, environment: &[(&str, String)]) -> Gateway {
         let listen = at(&self.network, node);
         let words = ["serve", "--listen", &listen, "--log-format", "json"];
-        let command = house.weir_as_it_is(&words);
+        let mut command = house.weir_as_it_is(&words);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         Gateway::start(self.network.on(node, &command))
     }
 

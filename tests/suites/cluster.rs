@@ -1,71 +1,19 @@
-//! A fleet behind HAProxy with the configuration of `deploy/`, each node on a machine of its own: calls go to the nodes in turn,
-//! and one of them may be lost.
+//! A fleet over one PostgreSQL and behind HAProxy, with the configuration of `deploy/`, each node on a machine of its own: calls go
+//! to the nodes in turn, what an admin changes at one of them holds at all, and a node or the database may be lost.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+mod fleet;
+mod load;
+
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Cluster, Gateway, House, Modern, cluster::NODES, foreign, http};
+use weir_tests::{Modern, cluster::NODES, foreign};
 
+use self::{
+    fleet::{Fleet, SPREAD, within},
+    load::{CALLERS, Load},
+};
 use crate::sample;
-
-const SCRAPE: &str = "scrape-2c81d0e5";
-/// Clients that call at once.
-const CALLERS: usize = 8;
-
-/// The time after which a caller repeats a call. HAProxy knows by then that connections to a lost node are closed.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A fleet with one contract and a key, and what it serves from.
-struct Fleet {
-    cluster: Cluster,
-    nodes: Vec<Gateway>,
-    _house: House,
-    key: String,
-}
-
-impl Fleet {
-    async fn start() -> Self {
-        let cluster = Cluster::new();
-        let house = sample::house().config(&format!(
-            "[http]\nhosts = [\"{}\"]\n[identity]\nrequired = true\n[metrics]\ntoken = \"{SCRAPE}\"\n[limits]\nagent_rate = \"off\"",
-            cluster.host()
-        ));
-        let nodes: Vec<_> = NODES.map(|node| cluster.serve(node, &house)).into();
-        cluster.wait_for_nodes(NODES.len()).await;
-        let key = cluster.run(NODES[0], &house, &["keys", "create", "--agent", "ann"]);
-        Self {
-            cluster,
-            nodes,
-            _house: house,
-            key,
-        }
-    }
-
-    /// Returns how many calls each node has answered.
-    async fn calls(&self) -> Vec<f64> {
-        let mut counts = Vec::new();
-        for node in &self.nodes {
-            let url = format!("{}/metrics", node.base);
-            let answer = http().get(url).bearer_auth(SCRAPE).send().await;
-            let text = answer.expect("an answer").text().await.expect("text");
-            let series = text
-                .lines()
-                .filter(|line| line.starts_with("weir_calls_total{"));
-            counts.push(
-                series
-                    .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-                    .sum(),
-            );
-        }
-        counts
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_official_client_is_served_by_every_node_in_turn() {
@@ -73,30 +21,33 @@ async fn an_official_client_is_served_by_every_node_in_turn() {
     let calls: Vec<Value> = (0..12)
         .map(|_| json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}}))
         .collect();
-    let plan = json!({
-        "url": fleet.cluster.url(),
-        "mode": "modern",
-        "key": fleet.key,
-        "calls": calls,
-    });
-    let report = foreign::report(foreign::node_script("typescript2.mjs"), &plan);
-    let answers = report["calls"].as_array().expect("a report has calls");
-    for answer in answers {
-        let name = &answer["structured"]["name"];
-        assert_eq!(name, "Oslo Gardermoen Airport", "{answer}");
-    }
+    let call = |mode: &str| {
+        let plan =
+            json!({"url": fleet.cluster.url(), "mode": mode, "key": fleet.key, "calls": calls});
+        let report = foreign::report(foreign::node_script("typescript2.mjs"), &plan);
+        for answer in report["calls"].as_array().expect("a report has calls") {
+            let name = &answer["structured"]["name"];
+            assert_eq!(name, "Oslo Gardermoen Airport", "{mode}: {answer}");
+        }
+    };
+    call("modern");
     let counts = fleet.calls().await;
     assert!(counts.iter().all(|count| *count >= 2.0), "{counts:?}");
     assert_eq!(counts.iter().sum::<f64>(), 12.0, "{counts:?}");
+    // A session of the older protocol stays at its node.
+    call("legacy");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
     let mut fleet = Fleet::start().await;
-    let load = Load::start(&fleet);
+    let load = Load::start(&fleet.cluster.url(), &fleet.key);
     load.wait_for(300).await;
-    fleet.nodes[1].kill();
+    fleet.nodes[1].gateway.kill();
     load.wait_for(600).await;
+    fleet.restart(1);
+    fleet.cluster.wait_for_nodes(NODES.len()).await;
+    load.wait_for(300).await;
     let (answered, repeated, failed) = load.end().await;
     assert!(failed.is_empty(), "{failed:#?}");
     // HAProxy keeps connections to each node, a few for each caller, and finds each of them closed once.
@@ -104,85 +55,101 @@ async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
         repeated <= 4 * CALLERS,
         "{repeated} of {answered} calls were repeated"
     );
+    for (node, name) in fleet.nodes.iter().zip(NODES) {
+        fleet.cluster.run(name, &node.house, &["audit", "verify"]);
+    }
 }
 
-/// Clients that look airports up, and repeat a call whose answer was lost.
-struct Load {
-    callers: Vec<tokio::task::JoinHandle<Vec<String>>>,
-    ending: Arc<AtomicBool>,
-    answered: Arc<AtomicUsize>,
-    repeated: Arc<AtomicUsize>,
+/// A node that is asked to end says so first: nothing that is sent to it is lost, and no call is repeated.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_end_one_after_the_other_cost_no_call() {
+    let mut fleet = Fleet::start().await;
+    let load = Load::start(&fleet.cluster.url(), &fleet.key);
+    load.wait_for(100).await;
+    for node in 0..NODES.len() {
+        fleet.nodes[node].gateway.signal("TERM");
+        let status = fleet.nodes[node].gateway.left();
+        assert_eq!(status.code(), Some(0), "{status}");
+        fleet.restart(node);
+        fleet.cluster.wait_for_nodes(NODES.len()).await;
+        load.wait_for(100).await;
+    }
+    let (answered, repeated, failed) = load.end().await;
+    assert_eq!((failed, repeated), (vec![], 0), "of {answered}");
 }
 
-impl Load {
-    fn start(fleet: &Fleet) -> Self {
-        let (ending, answered, repeated) = (Arc::default(), Arc::default(), Arc::default());
-        let mut load = Self {
-            callers: Vec::new(),
-            ending,
-            answered,
-            repeated,
-        };
-        for _ in 0..CALLERS {
-            let client = Modern::with_key(fleet.cluster.url(), &fleet.key);
-            let (ending, answered, repeated) = (
-                load.ending.clone(),
-                load.answered.clone(),
-                load.repeated.clone(),
-            );
-            load.callers.push(tokio::spawn(async move {
-                let mut failed = Vec::new();
-                while !ending.load(Ordering::Relaxed) {
-                    let mut result = look_up(&client).await;
-                    if result.is_err() {
-                        repeated.fetch_add(1, Ordering::Relaxed);
-                        tokio::time::sleep(PAUSE).await;
-                        result = look_up(&client).await;
-                    }
-                    answered.fetch_add(1, Ordering::Relaxed);
-                    failed.extend(result.err());
-                }
-                failed
-            }));
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_published_and_revoked_at_one_node_holds_at_all() {
+    let fleet = Fleet::start().await;
+    let load = Load::start(&fleet.cluster.url(), &fleet.key);
+    for round in 0..20 {
+        let described = format!("Returns the airport of round {round}.");
+        let contract =
+            sample::CONTRACT.replace("Returns the airport with an IATA code.", &described);
+        fleet.publish(round % NODES.len(), &contract).await;
+        for node in 0..NODES.len() {
+            let listed = async || {
+                let (tools, _) = fleet.client(node).list().await;
+                tools
+                    .iter()
+                    .any(|tool| tool["description"] == described.as_str())
+            };
+            within(SPREAD, &described, listed).await;
         }
-        load
     }
+    let (_, repeated, failed) = load.end().await;
+    assert_eq!((failed, repeated), (vec![], 0), "calls go on meanwhile");
 
-    /// Waits until so many more calls are answered.
-    async fn wait_for(&self, more: usize) {
-        let wanted = self.answered.load(Ordering::Relaxed) + more;
-        let reached = async {
-            while self.answered.load(Ordering::Relaxed) < wanted {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+    let id = fleet.key.split('_').nth(1).expect("a key names its id");
+    let path = format!("/v1/keys/{id}");
+    let (status, answer) = fleet.admin(0).ask("DELETE", &path, "").await;
+    assert!(matches!(status, 200 | 204), "{status}: {answer}");
+    for node in 0..NODES.len() {
+        let refused = async || {
+            let answer = fleet.client(node).ask("tools/list", json!({})).await;
+            answer.status == 401
         };
-        let limit = Duration::from_secs(60);
-        tokio::time::timeout(limit, reached)
-            .await
-            .expect("calls are answered");
+        within(SPREAD, "the key is refused", refused).await;
     }
-
-    /// Returns how many calls were answered and repeated, and what failed twice.
-    async fn end(self) -> (usize, usize, Vec<String>) {
-        self.ending.store(true, Ordering::Relaxed);
-        let mut failed = Vec::new();
-        for caller in self.callers {
-            failed.extend(caller.await.expect("a caller ends"));
-        }
-        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
-        (count(&self.answered), count(&self.repeated), failed)
+    let client = Modern::with_key(fleet.cluster.url(), &fleet.key);
+    for _ in 0..300 {
+        let answer = client.ask("tools/list", json!({})).await;
+        assert_eq!(answer.status, 401, "once refused, always refused");
     }
 }
 
-/// Looks an airport up; the error says what came instead.
-async fn look_up(client: &Modern) -> Result<(), String> {
-    let arguments = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
-    let answer = client.request("tools/call", arguments).send().await;
-    let answer = answer.map_err(|error| format!("{error:?}"))?;
-    let status = answer.status();
-    let text = answer.text().await.map_err(|error| format!("{error:?}"))?;
-    match text.contains("Oslo Gardermoen Airport") {
-        true => Ok(()),
-        false => Err(format!("{status}: {text}")),
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_while_the_database_is_away() {
+    let mut fleet = Fleet::start().await;
+    let load = Load::start(&fleet.cluster.url(), &fleet.key);
+    load.wait_for(100).await;
+    fleet.database.signal("STOP");
+    let body = json!({"agent": "bob"}).to_string();
+    let began = Instant::now();
+    let (status, answer) = fleet.admin(1).ask("POST", "/v1/keys", body.clone()).await;
+    assert_eq!(status, 503, "after {:?}: {answer}", began.elapsed());
+    load.wait_for(1000).await;
+    fleet.database.signal("CONT");
+
+    fleet.database.stop();
+    load.wait_for(300).await;
+    fleet.database.run();
+    let mut key = String::new();
+    let made = async || {
+        let (status, made) = fleet.admin(1).ask("POST", "/v1/keys", body.clone()).await;
+        (status == 201).then(|| made["key"].as_str().unwrap_or_default().to_owned())
+    };
+    let began = Instant::now();
+    while key.is_empty() {
+        key = made().await.unwrap_or_default();
+        assert!(began.elapsed() < Duration::from_secs(30), "no key is made");
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    for node in &fleet.nodes {
+        let client = Modern::with_key(node.gateway.url(), &key);
+        let known = async || client.ask("tools/list", json!({})).await.status == 200;
+        within(SPREAD, "the new key is known", known).await;
+    }
+    let (_, repeated, failed) = load.end().await;
+    assert_eq!((failed, repeated), (vec![], 0));
 }

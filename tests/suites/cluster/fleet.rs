@@ -1,0 +1,164 @@
+//! Three nodes over one PostgreSQL, with the configuration that `deploy/` has.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, Cluster, Gateway, House, Modern, Postgres, cluster::NODES, http, place};
+
+use crate::sample;
+
+/// The time in which a change reaches every node.
+pub(super) const SPREAD: Duration = Duration::from_secs(5);
+const SCRAPE: &str = "scrape-2c81d0e5";
+
+pub(super) struct FleetNode {
+    pub(super) gateway: Gateway,
+    pub(super) house: House,
+}
+
+/// A fleet with one contract and a key.
+pub(super) struct Fleet {
+    pub(super) nodes: Vec<FleetNode>,
+    pub(super) database: Postgres,
+    pub(super) key: String,
+    /// The first admin key, which every node takes.
+    pub(super) admin_key: String,
+    pub(super) cluster: Cluster,
+}
+
+impl Fleet {
+    pub(super) async fn start() -> Self {
+        let cluster = Cluster::new();
+        let database = cluster.start_database();
+        // All at once, on a database without tables, as an orchestrator starts them.
+        let start = |name| {
+            let house = house(&cluster, name);
+            let gateway = serve(&cluster, &database, name, &house);
+            FleetNode { gateway, house }
+        };
+        let nodes: Vec<FleetNode> = std::thread::scope(|scope| {
+            let starting = NODES.map(|name| scope.spawn(move || start(name)));
+            let started = starting.map(|node| node.join().expect("a node starts"));
+            started.into()
+        });
+        let token =
+            |node: &FleetNode| fs::read_to_string(node.house.path().join("state/admin.token")).ok();
+        let tokens: Vec<String> = nodes.iter().filter_map(token).collect();
+        assert_eq!(tokens.len(), 1, "one node has the first admin key");
+        let mut fleet = Self {
+            nodes,
+            database,
+            key: String::new(),
+            admin_key: tokens[0].trim().to_owned(),
+            cluster,
+        };
+        fleet.publish(0, sample::CONTRACT).await;
+        let (status, made) = fleet
+            .admin(0)
+            .ask("POST", "/v1/keys", json!({"agent": "ann"}).to_string())
+            .await;
+        assert_eq!(status, 201, "{made}");
+        fleet.key = made["key"].as_str().expect("a key").to_owned();
+        fleet.cluster.wait_for_nodes(NODES.len()).await;
+        for node in 0..NODES.len() {
+            let serves = async || {
+                let answer = fleet.client(node).ask("tools/list", json!({})).await;
+                answer.status == 200 && answer.text.contains("lookup_airport")
+            };
+            within(SPREAD, "the key and the contract are known", serves).await;
+        }
+        fleet
+    }
+
+    /// Returns the admin API of a node.
+    pub(super) fn admin(&self, node: usize) -> Admin {
+        let url = fs::read_to_string(self.nodes[node].house.path().join("state/admin.url"));
+        Admin {
+            url: url.expect("the node has written it"),
+            key: self.admin_key.clone(),
+        }
+    }
+
+    /// Submits a contract to one node, where it goes live.
+    pub(super) async fn publish(&self, node: usize, contract: &str) -> Value {
+        let body = json!({"source": contract}).to_string();
+        let (status, answer) = self.admin(node).ask("POST", "/v1/contracts", body).await;
+        assert!(
+            (200..300).contains(&status) && answer["verdict"] != "held",
+            "{answer}"
+        );
+        answer
+    }
+
+    /// Returns a client of one node alone.
+    pub(super) fn client(&self, node: usize) -> Modern {
+        Modern::with_key(self.nodes[node].gateway.url(), &self.key)
+    }
+
+    /// Starts a node again that has ended.
+    pub(super) fn restart(&mut self, node: usize) {
+        let house = &self.nodes[node].house;
+        self.nodes[node].gateway = serve(&self.cluster, &self.database, NODES[node], house);
+    }
+
+    /// Returns how many calls each node has answered.
+    pub(super) async fn calls(&self) -> Vec<f64> {
+        let mut counts = Vec::new();
+        for node in &self.nodes {
+            let url = format!("{}/metrics", node.gateway.base);
+            let answer = http().get(url).bearer_auth(SCRAPE).send().await;
+            let text = answer.expect("an answer").text().await.expect("text");
+            let series = text
+                .lines()
+                .filter(|line| line.starts_with("weir_calls_total{"));
+            let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            counts.push(numbers.sum());
+        }
+        counts
+    }
+}
+
+/// Makes the folder of a node. Its configuration is that of `deploy/`, with places and names of this test.
+fn house(cluster: &Cluster, name: &str) -> House {
+    let file = place::repository().join("deploy/weir.toml");
+    let mut config = fs::read_to_string(file).expect("the configuration is there");
+    let cache = place::cache().join("compiled");
+    let hosts = format!("hosts = [\"{}\"]", cluster.host());
+    let folders = format!("plugins = {:?}\ncache = {cache:?}", place::plugins());
+    for (there, here) in [
+        ("plugins = \"/var/lib/weir/plugins\"", folders.as_str()),
+        ("\"/var/lib/weir/state\"", "\"state\""),
+        ("hosts = []", &hosts),
+    ] {
+        assert!(config.contains(there), "{there} in deploy/weir.toml");
+        config = config.replace(there, here);
+    }
+    config += &format!(
+        "[admin]\nlisten = \"{}:8485\"\n[limits]\nagent_rate = \"off\"\n\
+         [connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"\n",
+        cluster.network.address(name)
+    );
+    House::new()
+        .file("data/airports.csv", sample::DATA)
+        .file("weir.toml", config)
+}
+
+fn serve(cluster: &Cluster, database: &Postgres, name: &str, house: &House) -> Gateway {
+    let environment = [
+        ("WEIR_STATE_URL", database.url()),
+        ("WEIR_SCRAPE_TOKEN", SCRAPE.to_owned()),
+    ];
+    cluster.serve(name, house, &environment)
+}
+
+/// Waits until something holds.
+pub(super) async fn within(limit: Duration, what: &str, holds: impl AsyncFn() -> bool) {
+    let began = Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

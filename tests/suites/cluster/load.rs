@@ -1,0 +1,98 @@
+//! Clients that call a fleet all the time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::json;
+use weir_tests::Modern;
+
+/// Clients that call at once.
+pub(super) const CALLERS: usize = 8;
+/// The time after which a caller repeats a call. HAProxy knows by then that connections to a lost node are closed.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Clients that look airports up, and repeat a call whose answer was lost.
+pub(super) struct Load {
+    callers: Vec<tokio::task::JoinHandle<Vec<String>>>,
+    ending: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    repeated: Arc<AtomicUsize>,
+}
+
+impl Load {
+    pub(super) fn start(url: &str, key: &str) -> Self {
+        let (ending, answered, repeated) = (Arc::default(), Arc::default(), Arc::default());
+        let mut load = Self {
+            callers: Vec::new(),
+            ending,
+            answered,
+            repeated,
+        };
+        for _ in 0..CALLERS {
+            let client = Modern::with_key(url, key);
+            let (ending, answered, repeated) = (
+                load.ending.clone(),
+                load.answered.clone(),
+                load.repeated.clone(),
+            );
+            load.callers.push(tokio::spawn(async move {
+                let mut failed = Vec::new();
+                while !ending.load(Ordering::Relaxed) {
+                    let mut result = look_up(&client).await;
+                    if result.is_err() {
+                        repeated.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(PAUSE).await;
+                        result = look_up(&client).await;
+                    }
+                    answered.fetch_add(1, Ordering::Relaxed);
+                    failed.extend(result.err());
+                }
+                failed
+            }));
+        }
+        load
+    }
+
+    /// Waits until so many more calls are answered.
+    pub(super) async fn wait_for(&self, more: usize) {
+        let wanted = self.answered.load(Ordering::Relaxed) + more;
+        let reached = async {
+            while self.answered.load(Ordering::Relaxed) < wanted {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, reached)
+            .await
+            .expect("calls are answered");
+    }
+
+    /// Returns how many calls were answered and repeated, and what failed twice.
+    pub(super) async fn end(self) -> (usize, usize, Vec<String>) {
+        self.ending.store(true, Ordering::Relaxed);
+        let mut failed = Vec::new();
+        for caller in self.callers {
+            failed.extend(caller.await.expect("a caller ends"));
+        }
+        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        (count(&self.answered), count(&self.repeated), failed)
+    }
+}
+
+/// Looks an airport up; the error says what came instead.
+async fn look_up(client: &Modern) -> Result<(), String> {
+    let arguments = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
+    let answer = client.request("tools/call", arguments).send().await;
+    let answer = answer.map_err(|error| format!("{error:?}"))?;
+    let status = answer.status();
+    let text = answer.text().await.map_err(|error| format!("{error:?}"))?;
+    match text.contains("Oslo Gardermoen Airport") {
+        true => Ok(()),
+        false => Err(format!("{status}: {text}")),
+    }
+}
