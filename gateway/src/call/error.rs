@@ -32,8 +32,6 @@ pub struct CallError {
     pub retry_after_ms: Option<u32>,
     pub outcome: Option<WriteOutcome>,
     pub log: Option<Box<str>>,
-    /// The limit that was reached, for the audit trail and the log.
-    pub limit: Option<Box<str>>,
     pub form: ErrorForm,
 }
 
@@ -46,6 +44,8 @@ pub enum ErrorForm {
     Invalid(Box<InvalidArguments>),
     /// The plain form, of a call that policies deny.
     Denied(Box<PolicyDecision>),
+    /// The plain form, of a call over a limit, which the caller is not told.
+    Limited(Box<ReachedLimit>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
     Upstream(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
@@ -57,6 +57,12 @@ pub enum ErrorForm {
     /// The tool asks what the client cannot answer: a JSON object of the capabilities that it needs. A protocol error for
     /// clients that know it.
     MissingCapability(MissingCapability),
+}
+
+/// The limit that a call reached, as admins read it.
+#[derive(Clone, Debug)]
+pub struct ReachedLimit {
+    pub words: String,
 }
 
 /// A capability that a client needs for a question, and the mode of it.
@@ -129,7 +135,6 @@ impl CallError {
             retry_after_ms: None,
             outcome: None,
             log: None,
-            limit: None,
             form: ErrorForm::Plain,
         }
     }
@@ -222,9 +227,12 @@ impl CallError {
         self
     }
 
-    pub fn limit(mut self, limit: impl Into<Box<str>>) -> Self {
-        self.limit = Some(limit.into());
-        self
+    /// Names the limit that was reached, for the audit trail and the log.
+    pub fn limit(self, words: String) -> Self {
+        Self {
+            form: ErrorForm::Limited(Box::new(ReachedLimit { words })),
+            ..self
+        }
     }
 
     pub fn retry_after_ms(mut self, milliseconds: u32) -> Self {

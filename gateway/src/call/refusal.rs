@@ -7,7 +7,7 @@ use weir_connections::mask::mask;
 use weir_schema::validate::ArgumentError;
 use weir_text::shorten;
 
-use super::CallError;
+use super::{CallError, ErrorForm};
 
 /// Faults of one call that are recorded; those beyond are counted.
 const FAULTS_MAX: usize = 8;
@@ -33,8 +33,8 @@ impl AbsentName {
 
 /// Returns the faults of the arguments, or the limit that was reached, if the error is about these.
 pub(super) fn recorded_reason(error: &CallError) -> Option<Cow<'_, str>> {
-    if let Some(limit) = &error.limit {
-        return Some(Cow::Borrowed(limit));
+    if let ErrorForm::Limited(limit) = &error.form {
+        return Some(Cow::Borrowed(&limit.words));
     }
     if let Some(invalid) = error.invalid_arguments() {
         return Some(fault_list(&invalid.errors).into());

@@ -144,10 +144,8 @@ fn heads_are_named_once() {
 fn records_say_what_they_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let trail = open(folder.path());
-    let clear: Map<String, Value> = json!({"iata": "ZRH", "note": "x".repeat(5000)})
-        .as_object()
-        .unwrap()
-        .clone();
+    let clear = json!({"iata": "ZRH", "note": "x".repeat(5000)});
+    let clear = clear.as_object().expect("an object");
     let about = About {
         call_id: "c_1",
         agent: "ada",
@@ -157,7 +155,7 @@ fn records_say_what_they_are_told() {
     };
     let intent = Intent {
         about: About {
-            clear: Some(&clear),
+            clear: Some(clear),
             ..about.clone()
         },
     };
