@@ -338,7 +338,7 @@ fn rule_of(filters: &[String]) -> &'static str {
     match filters.is_empty() {
         true => "",
         false if filters.iter().any(ignores_case) => {
-            "; every filter given must hold, and texts are found in any case (A to Z)"
+            "; every filter given must hold, and upper and lower case (A to Z) are the same"
         }
         false => "; every filter given must hold",
     }
