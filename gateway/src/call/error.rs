@@ -44,7 +44,7 @@ pub enum ErrorForm {
     Invalid(Box<InvalidArguments>),
     /// The plain form, of a call that policies deny.
     Denied(Box<PolicyDecision>),
-    /// The plain form, of a call over a limit, which the caller is not told.
+    /// The plain form, of a call over a limit. The answer does not name the limit.
     Limited(Box<ReachedLimit>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
     Upstream(Box<ToolResult>),
