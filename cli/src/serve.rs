@@ -151,6 +151,8 @@ impl Serve {
                     .write_uses(&started.state)
                     .await;
                 started.gateway.quotas().write(&started.state).await;
+                // Where it cannot be written now, sessions are opened anew.
+                let _ = started.gateway.session_notes().write(&started.state).await;
                 started.gateway.upstreams().close().await;
                 // Where it cannot be said now, the lease says so.
                 let _ = started.state.leave().await;

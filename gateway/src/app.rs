@@ -148,8 +148,6 @@ impl App {
             metrics,
         );
         let gateway = Arc::new(serving.with_traces(traces));
-        let notes = gateway.session_notes().take_over(&state).await;
-        notes.map_err(anyhow::Error::from)?;
         let quotas = gateway.quotas().take_over(&state).await;
         quotas.map_err(anyhow::Error::from)?;
         gateway.readiness().set_state(state.clone());
@@ -258,8 +256,10 @@ impl App {
     }
 
     /// Makes this process one of the nodes that share a state, before it serves anything: from then on, others wait for it to
-    /// take changes over.
+    /// take changes over. Reads what clients asked of their sessions at other processes, or at this one before.
     pub async fn join(&self) -> Result<(), Failure> {
+        let notes = self.gateway.session_notes().take_over(&self.state).await;
+        notes.map_err(anyhow::Error::from)?;
         let node = node::describe(&self.gateway.config())?;
         let joined = self.state.join(node).await;
         joined.map_err(|error| anyhow::Error::from(error).into())
@@ -458,21 +458,36 @@ async fn write_quotas(gateway: Arc<Serving>, state: Arc<State>) {
 /// The time after which what a client asked of its session is in the state.
 const NOTES_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The pause after that could not be written.
+const NOTES_RETRY: Duration = Duration::from_secs(1);
+
 /// Writes down what clients ask of their sessions; it waits where they ask for nothing.
 async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
+    let mut is_failing = false;
     loop {
         gateway.session_notes().noted().await;
         tokio::time::sleep(NOTES_INTERVAL).await;
-        gateway.session_notes().write(&state).await;
+        let written = gateway.session_notes().write(&state).await;
+        if let (Err(error), false) = (&written, is_failing) {
+            tracing::warn!(%error, "what clients asked of their sessions is not in the state yet");
+        }
+        is_failing = written.is_err();
+        if is_failing {
+            tokio::time::sleep(NOTES_RETRY).await;
+        }
     }
 }
 
 /// Takes over what clients asked of their sessions at other processes.
 async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
     let mut changes = state.changes();
-    while changes.changed().await.is_ok() {
+    loop {
         // A state that cannot be read is told by what keeps the feed moving.
-        let _ = gateway.session_notes().take_over(&state).await;
+        if gateway.session_notes().take_over(&state).await.is_err() {
+            tokio::time::sleep(KEYS_RETRY).await;
+        } else if changes.changed().await.is_err() {
+            return;
+        }
     }
 }
 

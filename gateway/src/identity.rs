@@ -283,6 +283,10 @@ impl Identities {
 
     /// Takes over what any process changed since the last time. It costs what changed.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+        // After a fail-over the database may know less than this process has seen: all is read again.
+        if state.last_key_change().await? < self.seen() {
+            *self.seen.lock() = 0;
+        }
         loop {
             let rows = state.keys_after(self.seen(), PAGE).await?;
             self.apply(&rows);

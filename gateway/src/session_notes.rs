@@ -42,15 +42,73 @@ pub struct SessionNote {
 /// What is done with a note that another process has written.
 type Listener = Box<dyn Fn(SessionNumber, &SessionNote) + Send + Sync>;
 
+/// What a client asked for since its session was written down last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct SessionChange {
+    ended: bool,
+    level: Option<String>,
+    added: BTreeSet<String>,
+    removed: BTreeSet<String>,
+}
+
 #[derive(Default)]
 pub struct SessionNotes {
+    /// The notes, and when each is forgotten.
     notes: DashMap<SessionNumber, (SessionNote, i64), RandomState>,
-    /// Those that are not written down yet.
-    waiting: Mutex<HashMap<SessionNumber, SessionNote, RandomState>>,
+    /// The changes that are not written down yet.
+    waiting: Mutex<HashMap<SessionNumber, SessionChange, RandomState>>,
     noted: Notify,
     /// The number of the last change taken over.
     seen: Mutex<i64>,
     listener: OnceLock<Listener>,
+}
+
+impl SessionNote {
+    /// Returns the note as it is carried on: where it is too long for that, no other process takes the session up.
+    fn carried(self) -> Self {
+        let is_short = |text: String| text.len() <= NOTE_MAX_BYTES;
+        match !self.ended && serde_json::to_string(&self).is_ok_and(is_short) {
+            true => self,
+            false => Self {
+                ended: true,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl SessionChange {
+    fn between(old: &SessionNote, new: &SessionNote) -> Self {
+        Self {
+            ended: new.ended,
+            level: new
+                .level
+                .clone()
+                .filter(|level| old.level.as_ref() != Some(level)),
+            added: new.watched.difference(&old.watched).cloned().collect(),
+            removed: old.watched.difference(&new.watched).cloned().collect(),
+        }
+    }
+
+    /// Adds what was asked for later.
+    fn join(&mut self, later: Self) {
+        self.ended |= later.ended;
+        self.level = later.level.or(self.level.take());
+        self.added.retain(|uri| !later.removed.contains(uri));
+        self.removed.retain(|uri| !later.added.contains(uri));
+        self.added.extend(later.added);
+        self.removed.extend(later.removed);
+    }
+
+    /// Applies the change to what may have been written elsewhere meanwhile.
+    fn apply(&self, note: SessionNote) -> SessionNote {
+        let mut note = note;
+        note.ended |= self.ended;
+        note.level = self.level.clone().or(note.level);
+        note.watched.retain(|uri| !self.removed.contains(uri));
+        note.watched.extend(self.added.iter().cloned());
+        note.carried()
+    }
 }
 
 impl SessionNotes {
@@ -65,8 +123,14 @@ impl SessionNotes {
 
     /// Notes something of a session; it is written down in a moment.
     pub fn add(&self, session: SessionNumber, note: SessionNote) {
-        self.keep(session, note.clone(), now_ms() + SESSION_LIFE_MS);
-        self.waiting.lock().insert(session, note);
+        let known = self.find(session).unwrap_or_default();
+        let change = SessionChange::between(&known, &note);
+        self.keep(session, note.carried(), now_ms() + SESSION_LIFE_MS);
+        let mut waiting = self.waiting.lock();
+        if waiting.len() < NOTES_MAX || waiting.contains_key(&session) {
+            waiting.entry(session).or_default().join(change);
+        }
+        drop(waiting);
         self.noted.notify_one();
     }
 
@@ -75,31 +139,46 @@ impl SessionNotes {
         self.noted.notified().await;
     }
 
-    /// Writes down what was noted. What cannot be written is tried again with the next note.
-    pub async fn write(&self, state: &State) {
-        let waiting = std::mem::take(&mut *self.waiting.lock());
+    /// Writes down what was noted. What cannot be written waits for the next time.
+    pub async fn write(&self, state: &State) -> Result<(), StateError> {
+        let waiting = self.waiting.lock().clone();
         if waiting.is_empty() {
-            return;
+            return Ok(());
         }
-        let now = now_ms();
-        let rows: Vec<ClientSessionRow> = waiting
-            .iter()
-            .map(|(session, note)| row(*session, note, now + SESSION_LIFE_MS))
+        let names: Vec<String> = waiting
+            .keys()
+            .map(|session| session_name(*session))
             .collect();
-        if let Err(error) = state.write_client_sessions(&rows, now).await {
-            tracing::warn!(%error, "what clients asked of their sessions is not in the state yet");
-            let mut later = self.waiting.lock();
-            for (session, note) in waiting {
-                later.entry(session).or_insert(note);
+        let merge = |name: &str, old: Option<&str>| {
+            let old = old.and_then(|text| serde_json::from_str(text).ok());
+            let change = SessionNumber::from_str_radix(name, 16);
+            let change = change.ok().and_then(|session| waiting.get(&session));
+            let note = change.map(|change| change.apply(old.unwrap_or_default()));
+            serde_json::to_string(&note.unwrap_or_default()).expect("plain data")
+        };
+        let now = now_ms();
+        let written = state
+            .write_client_sessions(&names, merge, now, now + SESSION_LIFE_MS)
+            .await;
+        match &written {
+            Ok(()) => {
+                let mut later = self.waiting.lock();
+                later.retain(|session, change| waiting.get(session) != Some(change));
             }
+            Err(_) => self.noted.notify_one(),
         }
+        written
     }
 
     /// Takes over what other processes have written.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+        // After a fail-over the database may know less than this process has seen.
+        if state.generation().await? < *self.seen.lock() {
+            *self.seen.lock() = 0;
+        }
         loop {
             let seen = *self.seen.lock();
-            let rows = state.client_sessions_after(seen, PAGE).await?;
+            let rows = state.client_sessions_after(seen, now_ms(), PAGE).await?;
             let Some(last) = rows.last() else {
                 return Ok(());
             };
@@ -116,7 +195,7 @@ impl SessionNotes {
         else {
             return;
         };
-        // What was noted here since is newer, and what comes back is known.
+        // What was noted here since is written over it, and what comes back is known.
         if self.waiting.lock().contains_key(&session)
             || self
                 .notes
@@ -143,19 +222,72 @@ impl SessionNotes {
     }
 }
 
-fn row(session: SessionNumber, note: &SessionNote, expires_ms: i64) -> ClientSessionRow {
-    let mut text = serde_json::to_string(note).expect("plain data");
-    if text.len() > NOTE_MAX_BYTES {
+fn session_name(session: SessionNumber) -> String {
+    format!("{session:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(level: Option<&str>, watched: &[&str]) -> SessionNote {
+        SessionNote {
+            ended: false,
+            level: level.map(str::to_owned),
+            watched: watched.iter().map(|uri| (*uri).to_owned()).collect(),
+        }
+    }
+
+    async fn state() -> (tempfile::TempDir, State) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = State::open(folder.path()).await.expect("a state");
+        (folder, state)
+    }
+
+    #[tokio::test]
+    async fn what_two_processes_note_of_one_session_is_joined() {
+        let (_folder, state) = state().await;
+        let (one, other) = (SessionNotes::default(), SessionNotes::default());
+        one.add(7, note(None, &["a"]));
+        other.add(7, note(Some("info"), &["b"]));
+        one.write(&state).await.expect("written");
+        other.write(&state).await.expect("written");
+        let both = note(Some("info"), &["a", "b"]);
+        for notes in [&one, &other] {
+            notes.take_over(&state).await.expect("read");
+            assert_eq!(notes.find(7), Some(both.clone()));
+        }
+        one.add(7, note(Some("info"), &["b"]));
         let ended = SessionNote {
             ended: true,
             ..SessionNote::default()
         };
-        text = serde_json::to_string(&ended).expect("plain data");
+        other.add(7, ended.clone());
+        other.write(&state).await.expect("written");
+        one.write(&state).await.expect("written");
+        one.take_over(&state).await.expect("read");
+        assert_eq!(
+            one.find(7),
+            Some(ended),
+            "it ended, whatever was asked for beside it"
+        );
     }
-    ClientSessionRow {
-        id: format!("{session:032x}"),
-        note: text,
-        expires_ms,
-        change: 0,
+
+    #[tokio::test]
+    async fn a_session_goes_on_although_its_note_is_too_long_to_be_carried_on() {
+        let (_folder, state) = state().await;
+        let notes = SessionNotes::default();
+        let heard = std::sync::Arc::new(Mutex::new(0));
+        let count = heard.clone();
+        notes.listen(move |_, _| *count.lock() += 1);
+        let long = "x".repeat(NOTE_MAX_BYTES);
+        notes.add(7, note(None, &[&long]));
+        notes.write(&state).await.expect("written");
+        notes.take_over(&state).await.expect("read");
+        assert_eq!(*heard.lock(), 0, "what it wrote itself is no news");
+        assert!(
+            notes.find(7).expect("known").ended,
+            "no other process takes it up"
+        );
     }
 }

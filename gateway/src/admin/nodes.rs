@@ -20,12 +20,14 @@ use crate::control::{
 };
 
 /// What the routes whose changes are waited for begin with.
-const CHANGING: [&str; 5] = [
+const CHANGING: [&str; 7] = [
     "/v1/keys",
     "/v1/admins",
     "/v1/contracts",
     "/v1/drafts",
     "/v1/plugins",
+    "/v1/versions",
+    "/v1/pins",
 ];
 
 /// The ends of those that change nothing.

@@ -61,6 +61,16 @@ impl StateEngine {
     }
 }
 
+impl StateEngine {
+    /// Begins a change of counts, which no process waits for: in PostgreSQL it takes no lock but those of its rows.
+    pub(crate) async fn begin_counts(&self) -> Result<StateChange, StateError> {
+        Ok(match self {
+            Self::Sqlite(_) => self.begin().await?,
+            Self::Postgresql(pool) => StateChange::Postgresql(server::in_time(pool.begin()).await?),
+        })
+    }
+}
+
 impl StateChange {
     pub(crate) async fn commit(self) -> Result<(), StateError> {
         match self {

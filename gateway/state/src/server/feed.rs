@@ -50,6 +50,11 @@ impl ServerPace {
         std::future::pending().await
     }
 
+    /// Listens on another connection from the next look on: one that is cut in silence is never heard to end.
+    pub(crate) fn forget_connection(&mut self) {
+        self.listener = None;
+    }
+
     async fn listen(&self) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.eager_reconnect(false);

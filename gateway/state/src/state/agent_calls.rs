@@ -22,8 +22,11 @@ impl State {
         day: i64,
         month_start: i64,
     ) -> Result<Vec<AgentTotalsRow>, StateError> {
-        let mut change = self.change().await?;
+        let mut change = self.engine.begin_counts().await?;
         let mut totals = Vec::with_capacity(rows.len());
+        // In one order everywhere: two nodes that wait for each other's rows would wait for ever.
+        let mut rows: Vec<&AgentCallsRow> = rows.iter().collect();
+        rows.sort_by_key(|row| (&row.tenant, &row.agent, row.day));
         for row in rows {
             let add = "INSERT INTO agent_calls (tenant, agent, day, calls) VALUES ($1, $2, $3, $4) \
                        ON CONFLICT (tenant, agent, day) DO UPDATE SET calls = agent_calls.calls + excluded.calls";

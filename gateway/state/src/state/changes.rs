@@ -60,6 +60,9 @@ impl State {
                         tracing::error!(%error, "the state cannot be read: what was read before stays as it was");
                     }
                     failing = true;
+                    if let FeedPace::Server(pace) = &mut pace {
+                        pace.forget_connection();
+                    }
                     tokio::time::sleep(RETRY).await;
                 }
             }

@@ -11,11 +11,13 @@ from_row!(ClientSessionRow {
 });
 
 impl State {
-    /// Writes notes, whose `change` is set here, and forgets those that have expired at `now_ms`.
+    /// Writes notes, each made by `merge` of the one that is there, and forgets those that have expired at `now_ms`.
     pub async fn write_client_sessions(
         &self,
-        rows: &[ClientSessionRow],
+        ids: &[String],
+        merge: impl Fn(&str, Option<&str>) -> String,
         now_ms: i64,
+        expires_ms: i64,
     ) -> Result<(), StateError> {
         let mut change = self.change().await?;
         sql("DELETE FROM client_sessions WHERE expires_ms <= $1")
@@ -29,14 +31,19 @@ impl State {
         let number: i64 = sql("SELECT n FROM generation")
             .fetch_value(&mut change)
             .await?;
-        for row in rows {
+        for id in ids {
+            let there: Option<String> = sql("SELECT note FROM client_sessions WHERE id = $1")
+                .bind(id)
+                .find_value(&mut change)
+                .await?;
+            let note = merge(id, there.as_deref());
             let write = "INSERT INTO client_sessions (id, note, expires_ms, change) VALUES ($1, $2, $3, $4) \
                          ON CONFLICT (id) DO UPDATE SET note = excluded.note, expires_ms = excluded.expires_ms, \
                          change = excluded.change";
             sql(write)
-                .bind(&row.id)
-                .bind(&row.note)
-                .bind(row.expires_ms)
+                .bind(id)
+                .bind(&note)
+                .bind(expires_ms)
                 .bind(number)
                 .execute(&mut change)
                 .await?;
@@ -44,19 +51,21 @@ impl State {
         change.commit().await
     }
 
-    /// Returns the notes that were written after a change, in the order of the changes: at most `limit`, and what was
-    /// written with the last of them.
+    /// Returns the notes that were written after a change and have not expired, in the order of the changes: at most `limit`,
+    /// and what was written with the last of them.
     pub async fn client_sessions_after(
         &self,
         change: i64,
+        now_ms: i64,
         limit: u32,
     ) -> Result<Vec<ClientSessionRow>, StateError> {
-        let query = "SELECT * FROM client_sessions WHERE change > $1 AND change <= coalesce((SELECT change FROM client_sessions \
-                     WHERE change > $1 ORDER BY change LIMIT 1 OFFSET $2), $3) ORDER BY change, id";
+        let query = "SELECT * FROM client_sessions WHERE change > $1 AND expires_ms > $4 AND change <= coalesce((SELECT change FROM client_sessions \
+                     WHERE change > $1 AND expires_ms > $4 ORDER BY change LIMIT 1 OFFSET $2), $3) ORDER BY change, id";
         sql(query)
             .bind(change)
             .bind(limit)
             .bind(i64::MAX)
+            .bind(now_ms)
             .fetch_all(&self.engine)
             .await
     }

@@ -16,7 +16,10 @@ from_row!(KeyUsage {
 impl State {
     /// Adds to the counts of keys.
     pub async fn add_key_uses(&self, rows: &[KeyUseRow]) -> Result<(), StateError> {
-        let mut change = self.change().await?;
+        let mut change = self.engine.begin_counts().await?;
+        // In one order everywhere: two nodes that wait for each other's rows would wait for ever.
+        let mut rows: Vec<&KeyUseRow> = rows.iter().collect();
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
         for row in rows {
             let hour = row.last_ms / HOUR_MS;
             let add = "INSERT INTO key_uses (key, hour, calls, last_ms) VALUES ($1, $2, $3, $4) ON CONFLICT (key, hour) \

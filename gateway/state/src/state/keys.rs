@@ -71,6 +71,13 @@ impl State {
         Ok(())
     }
 
+    /// Returns the number of the last change of a key.
+    pub async fn last_key_change(&self) -> Result<i64, StateError> {
+        sql("SELECT n FROM key_changes")
+            .fetch_value(&self.engine)
+            .await
+    }
+
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StateError> {
         sql("SELECT * FROM keys WHERE id = $1")
             .bind(id)
