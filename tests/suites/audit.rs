@@ -474,7 +474,7 @@ async fn a_file_limit_is_outlived() {
     let mut limited = std::process::Command::new("sh");
     // The limit is in blocks of 512 bytes: the database of the state fits, and a thousand records.
     limited
-        .args(["-c", "ulimit -f 1400; exec \"$@\"", "sh"])
+        .args(["-c", "ulimit -f 1900; exec \"$@\"", "sh"])
         .arg(weir.get_program())
         .args(weir.get_args());
     limited.current_dir(house.path());
