@@ -107,7 +107,8 @@ async fn stages(
         gateway.in_flight(),
         (gateway.buckets(), gateway.quotas()),
         caller,
-        tool,
+        // The live tool that runs: its other names take from the same rate.
+        tool.shim().map_or(&**tool, |(_, runs)| runs),
         record.opened(),
     )?;
     let policies = CallPolicies::find(request.snapshot, caller, tool);

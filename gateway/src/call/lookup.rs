@@ -21,10 +21,10 @@ pub(super) fn visible<'a>(
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
     let catalogue = &request.snapshot.catalogue;
-    let find = |viewer| catalogue.tool(request.endpoint, request.tool, viewer);
-    let Some(tool) = find(CatalogueViewer::Caller(caller)) else {
+    let viewer = CatalogueViewer::Caller(caller);
+    let Some(tool) = catalogue.tool(request.endpoint, request.tool, viewer) else {
         // Unknown names are looked for as well, so that hidden ones take no longer.
-        let is_hidden = find(CatalogueViewer::EVERYTHING).is_some();
+        let is_hidden = catalogue.is_served(request.endpoint, request.tool, viewer);
         record.absent(AbsentName::new(request.tool, is_hidden));
         return Err(versions::not_there(caller, request));
     };

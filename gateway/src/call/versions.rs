@@ -107,6 +107,11 @@ fn convert_result(
     let Some(structured) = result.structured.take() else {
         return Ok(result);
     };
+    if calls.down.is_empty() {
+        // It was checked as the live version's, which is as strict here: the shim fits.
+        result.structured = Some(structured);
+        return Ok(result);
+    }
     let mut value: Value = serde_json::from_str(&structured).unwrap_or_default();
     calls.down.down(&mut value);
     let converted = value.to_string();

@@ -87,6 +87,14 @@ impl Catalogue {
         (is_gone && self.shows(live, viewer)).then_some((contract, major))
     }
 
+    /// Returns `true` if a tool is served there, to this viewer or to others.
+    pub fn is_served(&self, endpoint: &Endpoint, name: &str, viewer: CatalogueViewer<'_>) -> bool {
+        // Both are looked for in any case, so that hidden names take no longer.
+        let pinned = self.pinned(viewer);
+        let pinned = pinned.and_then(|pinned| self.pinned_tool(endpoint, name, pinned));
+        self.live_tool(endpoint, name).or(pinned).is_some()
+    }
+
     pub(super) fn pinned(&self, viewer: CatalogueViewer<'_>) -> Option<&PinnedVersions> {
         match viewer {
             CatalogueViewer::Caller(caller) => self.pins.find(caller),

@@ -12,6 +12,7 @@ use weir_state::{AgentPin, KeptRow, LiveChange, StateError};
 use super::{Gate, GateError, LiveContract, artifact};
 use crate::{
     catalogue::{AgentPins, KeptContract},
+    control::policies::apart,
     identity::now_ms,
 };
 
@@ -49,15 +50,15 @@ impl Gate {
         }
         let now = now_ms();
         check_sunset(keep.sunset_ms, now)?;
-        let shim = match &keep.shim {
-            Some(shim) => {
-                shim.fits(old, new).map_err(|why| {
-                    GateError::NotKept(format!("the shim does not convert every call: {why}"))
-                })?;
-                Some(shim.clone())
-            }
-            None => suggested_shim(old, new)?,
-        };
+        let shim = apart(|| match &keep.shim {
+            Some(shim) => match shim.fits(old, new) {
+                Ok(_) => Ok(Some(shim.clone())),
+                Err(why) => Err(GateError::NotKept(format!(
+                    "the shim does not convert every call: {why}"
+                ))),
+            },
+            None => suggested_shim(old, new),
+        })?;
         Ok(KeptRow {
             contract: old.name.clone(),
             major: old.version.major.into(),
@@ -154,7 +155,7 @@ impl Gate {
             };
             match artifact(&row.contract, &version.artifact) {
                 Ok(contract) => {
-                    let shim = fitting_shim(row, &contract, &live.contract);
+                    let shim = apart(|| fitting_shim(row, &contract, &live.contract));
                     kept.push(Arc::new(KeptContract {
                         contract: Arc::new(contract),
                         shim,

@@ -157,10 +157,8 @@ impl Gate {
             .values()
             .filter(|live| live.contract.upstream() != Some(upstream));
         let names = others.flat_map(|live| {
-            live.contract
-                .tools
-                .iter()
-                .map(|tool| (tool.name.clone(), live.contract.name.clone()))
+            let every = live.every_version().flat_map(|version| &version.tools);
+            every.map(|tool| (tool.name.clone(), live.contract.name.clone()))
         });
         Ok(names.collect())
     }

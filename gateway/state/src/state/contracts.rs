@@ -261,6 +261,13 @@ impl LiveChange {
                 .await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
+        // A retired contract takes all its versions with it.
+        if to.is_none() {
+            sql("DELETE FROM served WHERE contract = $1")
+                .bind(contract)
+                .execute(&mut change)
+                .await?;
+        }
         set_live(&mut change, contract, to, base).await?;
         decide(&mut change, contract, draft, at_ms, by).await?;
         change.commit().await?;
