@@ -308,7 +308,9 @@ pub(super) fn state_folder() -> PathBuf {
 
 /// Returns the folder of this program in the user's cache.
 pub(super) fn cache_folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
     let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
     Some(cache.or_else(home)?.join("weir"))
 }

@@ -20,6 +20,23 @@ pub struct TestNetwork {
 }
 
 impl TestNetwork {
+    /// Returns whether this machine lets its processes make networks; where it does not, that is printed.
+    pub fn is_allowed() -> bool {
+        let space = format!("weir-probe-{}", std::process::id());
+        let run = |words: &[&str]| {
+            Command::new("ip")
+                .args(words)
+                .stderr(Stdio::null())
+                .status()
+        };
+        let is_made = run(&["netns", "add", &space]).is_ok_and(|status| status.success());
+        let _ = run(&["netns", "delete", &space]);
+        if !is_made {
+            eprintln!("not tested: this machine makes no network namespaces (`ip netns add`)");
+        }
+        is_made
+    }
+
     pub fn new(machines: &[&str]) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let process = std::process::id();

@@ -137,11 +137,18 @@ fn checked_tools<'v>(
     if scope.is_none() && rule.reads.context {
         return None;
     }
-    let any = vocabulary.tools.keys().next().filter(|_| scope.is_none());
     let literals = rule.policy.entity_literals();
     let actions = literals.iter().chain(scope.iter().flatten());
-    let named = actions.filter_map(|uid| find(named(uid, "Action")?));
-    Some(named.chain(any.map(|name| &**name)).collect())
+    let mut tools: BTreeSet<&str> = actions
+        .filter_map(|uid| find(named(uid, "Action")?))
+        .collect();
+    if scope.is_none() {
+        // One that the policy does not name is like all the others.
+        let mut all = vocabulary.tools.keys().map(|name| &**name);
+        let other = all.find(|name| !tools.contains(name));
+        tools.extend(other);
+    }
+    Some(tools)
 }
 
 /// Returns what is wrong with policies once `contract` takes the place of the one of its name, and was not wrong before.

@@ -433,6 +433,10 @@ fn among_many_tools_each_fault_is_found() {
         };
         text += &format!("@id(\"p{number}\") {policy}\n");
     }
+    let first = "action == Weir::Action::\"tool_0\"";
+    text += &format!(
+        "@id(\"first\") forbid(principal, action in Weir::Action::\"call\", resource) unless {{ {first} }};\n"
+    );
     let rules = read(&text, DefaultDecision::Permit);
     assert_eq!(check_rules(&rules, &vocabulary), []);
     for (fault, wanted) in [

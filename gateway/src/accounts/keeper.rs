@@ -191,7 +191,10 @@ impl Accounts {
                     let row = AccountRow { sealed, ..row };
                     self.state.keep_account(&row).await?;
                 }
-                _ => drop(self.state.remove_account(row.number, None).await?),
+                _ => tracing::warn!(
+                    upstream = row.upstream,
+                    "an account cannot be opened with this state's key: it stays as it is"
+                ),
             }
         }
         Ok(())

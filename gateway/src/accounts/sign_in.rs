@@ -76,13 +76,12 @@ impl Accounts {
         scopes: &[String],
     ) -> Result<String, ConnectFault> {
         let ticket = random()?;
-        let sealed = match scopes {
-            [] => Vec::new(),
-            needed => {
-                let mut all = self.scopes(server, &owner_name(owner)).await;
-                add_scopes(&mut all, needed);
-                self.close(&["ticket", &server.name, &owner_name(owner)], &all)?
-            }
+        // What was granted before is asked for again.
+        let mut all = self.scopes(server, &owner_name(owner)).await;
+        add_scopes(&mut all, scopes);
+        let sealed = match all.is_empty() {
+            true => Vec::new(),
+            false => self.close(&["ticket", &server.name, &owner_name(owner)], &all)?,
         };
         let row = ConnectRow {
             hash: digest(&["ticket", &ticket]).to_vec(),

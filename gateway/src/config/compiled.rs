@@ -29,7 +29,7 @@ impl Config {
 
 /// Returns the folder of compiled plugins in the user's cache; `None` where another user could put something there, and where it
 /// cannot be written.
-fn folder_of_user() -> Option<PathBuf> {
+pub(super) fn folder_of_user() -> Option<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".cache"));
     folder_in(&cache.filter(|path| path.is_absolute()).or_else(home)?)

@@ -98,7 +98,8 @@ impl FailureRing {
 
 impl IdentityFailure {
     fn new(refused: RefusedCredential<'_>, now_ms: i64) -> Self {
-        let text = |text: &str| shorten(text, TEXT_MAX_CHARS).into_owned();
+        // A line break would begin a row of its own where failures are printed.
+        let text = |text: &str| shorten(text, TEXT_MAX_CHARS).replace(char::is_control, " ");
         let holder = refused.holder;
         let claim = |of: fn(&ClaimedHolder) -> Option<&Box<str>>| {
             holder.and_then(of).map(|value| text(value))
@@ -119,7 +120,9 @@ impl IdentityFailure {
 
     /// Returns `true` for the same refusal. What strangers write into their credentials makes no other one.
     fn is_repeat(&self, other: &Self) -> bool {
-        let is_same = self.endpoint == other.endpoint && self.reason == other.reason;
+        // One holder takes one row for a reason, wherever it asks.
+        let is_same =
+            self.reason == other.reason && (self.genuine || self.endpoint == other.endpoint);
         let holder = |failure: &Self| {
             let claims = [&failure.key_id, &failure.issuer, &failure.subject];
             claims.map(Clone::clone)

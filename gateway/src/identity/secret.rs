@@ -76,7 +76,9 @@ impl<'a> Credential<'a> {
 
     /// Returns `true` for a key of an admin or a session of the console.
     pub(super) fn is_of_staff(self) -> bool {
-        let Self::Key(text) = self else { return false };
+        let (Self::Key(text) | Self::Bound(text)) = self else {
+            return false;
+        };
         OF_STAFF.iter().any(|prefix| text.starts_with(prefix))
     }
 
@@ -92,7 +94,9 @@ impl<'a> Credential<'a> {
 
     /// Returns the public part of what looks like a key, believed or not.
     pub fn id(self) -> Option<&'a str> {
-        let Self::Key(text) = self else { return None };
+        let (Self::Key(text) | Self::Bound(text)) = self else {
+            return None;
+        };
         let kinds = [Kind::Agent, Kind::Admin, Kind::Session, Kind::Link];
         let parts = kinds.into_iter().find_map(|kind| Parts::read(text, kind));
         parts.map(|parts| parts.id)

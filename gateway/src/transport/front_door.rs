@@ -419,11 +419,10 @@ impl CheckedVisit<'_, '_> {
             return Err(Refused::Malformed.into());
         };
         let resource = self.door.resource(self.head, &surface.endpoint());
-        let config = self.door.gateway.config();
         let proof = || RequestProof {
             text: proof(&self.head.headers),
             method: self.head.method.as_str(),
-            path: resource::below_prefix(&config, self.head.uri.path()),
+            path: self.head.uri.path(),
         };
         let token = PresentedToken {
             text: token,

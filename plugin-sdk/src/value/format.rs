@@ -155,9 +155,14 @@ impl TextFormat {
             && self.number_text(text).is_none()
             && NumberText::cut(text).is_some_and(|cut| {
                 cut.before.len() + cut.behind.len() <= UNIT_MAX
-                    && digits_with_marks(cut.digits, self).is_some()
+                    && cut.digits.chars().all(is_of_number)
             })
     }
+}
+
+/// Returns `true` for what numbers are written with, whichever marks a column has.
+fn is_of_number(character: char) -> bool {
+    character.is_ascii_digit() || ".,'’ \u{a0}\u{202f}\u{2009}".contains(character)
 }
 
 /// Returns the decimal mark: a point unless the column says otherwise, or has points between its groups.

@@ -217,7 +217,11 @@ pub(crate) fn cut(cell: &str) -> Option<(String, String)> {
     }
     let minus = if number.is_negative { "-" } else { "" };
     Some((
-        format!("{}#{}", number.before, number.behind),
+        format!(
+            "{}#{}",
+            in_pattern(number.before.trim_start()),
+            in_pattern(number.behind.trim_end())
+        ),
         format!("{minus}{}", number.digits),
     ))
 }
@@ -236,6 +240,11 @@ fn is_number(text: &str) -> bool {
         && digits
             .chars()
             .all(|next| next.is_ascii_digit() || is_mark(next))
+}
+
+/// Returns what is beside a number as a pattern may have it: without line breaks and tabs.
+fn in_pattern(beside: &str) -> String {
+    beside.replace(char::is_control, " ")
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
     let shared = cache.join("weir/rust-plugins");
     for name in ["one", "two"] {
         let err = build(name, None);
-        let command = format!("$ CARGO_TARGET_DIR={} cargo build", shared.display());
+        let command = format!("$ CARGO_TARGET_DIR={}/", shared.display());
         assert!(err.contains(&command), "{err}");
         assert!(!desk.path().join(name).join("target").exists());
     }

@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -100,11 +101,21 @@ impl Package {
         let configured = PathBuf::from(text(&metadata["target_directory"]));
         // What the author or a workspace says is kept.
         let shared = draft::cache_folder().filter(|_| configured == folder.path.join("target"));
+        // cargo tells two packages of one name apart by their places in a workspace alone, so each plugin has its own.
+        let shared = shared.map(|cache| {
+            let path = std::path::absolute(&folder.path).unwrap_or_else(|_| folder.path.clone());
+            let mut own = DefaultHasher::new();
+            path.hash(&mut own);
+            cache
+                .join("rust-plugins")
+                .join(format!("{:016x}", own.finish()))
+        });
+        let shared = shared.filter(|own| std::fs::create_dir_all(own).is_ok());
         Ok(Self {
             name: text(&package["name"]),
             library: text(&library["name"]).replace('-', "_"),
             is_shared: shared.is_some(),
-            folder: shared.map_or(configured, |cache| cache.join("rust-plugins")),
+            folder: shared.unwrap_or(configured),
         })
     }
 

@@ -71,7 +71,9 @@ fn public_prefix(config: &Config) -> &str {
 
 /// Returns the path that the listener serves. A proxy may pass on what the public URL has before it.
 pub(in crate::transport) fn below_prefix<'p>(config: &Config, path: &'p str) -> &'p str {
-    path.strip_prefix(public_prefix(config)).unwrap_or(path)
+    let below = path.strip_prefix(public_prefix(config));
+    let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    below.unwrap_or(path)
 }
 
 /// Returns the metadata of an endpoint. It is the same whether there is such an endpoint or not.
