@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::Args;
+use tokio::net::TcpListener;
 use weir::{
     app::App,
     catalogue::Endpoint,
@@ -93,15 +94,7 @@ impl Serve {
             .or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN))
         {
             Some(listen) => block_on(async {
-                let listener = tokio::net::TcpListener::bind(listen)
-                    .await
-                    .map_err(|error| {
-                        let admins = match listen.port() == weir::config::ADMIN_LISTEN.port() {
-                            true => "; the admin API of another gateway takes this port unless its [admin] listen says otherwise",
-                            false => "",
-                        };
-                        anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen{admins})")
-                    })?;
+                let listener = bind(listen).await?;
                 let address = listener.local_addr()?;
                 config.http.listen = Some(address);
                 // Port 0 is any free one: from here on it is this one.
@@ -220,6 +213,17 @@ fn reading(
             "one file is served: there is no configuration to read",
         )]),
         false => listening(config(&settings)?, listen),
+    })
+}
+
+/// Listens for agents.
+async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let admins = match listen.port() == weir::config::ADMIN_LISTEN.port() {
+            true => "; the admin API of another gateway takes this port unless its [admin] listen says otherwise",
+            false => "",
+        };
+        anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen{admins})")
     })
 }
 

@@ -151,6 +151,12 @@ impl CallError {
         }
     }
 
+    /// Returns the error of a call that could not be recorded.
+    pub fn unrecorded() -> Self {
+        let message = "The call cannot be recorded now, so it was not answered.";
+        Self::new(Code::Unavailable, message).retry_after_ms(1000)
+    }
+
     pub fn bad_state() -> Self {
         let message = "The answer belongs to no question of this call.";
         Self {

@@ -279,7 +279,7 @@ impl CallRecord {
             }
             Err(_) => {
                 known.ran = false;
-                Err(unrecorded().outcome(WriteOutcome::None))
+                Err(CallError::unrecorded().outcome(WriteOutcome::None))
             }
         }
     }
@@ -392,9 +392,9 @@ impl CallRecord {
                 })
             }
             (Ok(CallOutcome::InputRequired(asked)), Err(_)) => {
-                CallOutcome::Complete(self.line.result(asked.give_up(unrecorded())))
+                CallOutcome::Complete(self.line.result(asked.give_up(CallError::unrecorded())))
             }
-            (_, Err(_)) => CallOutcome::Complete(self.line.result(unrecorded())),
+            (_, Err(_)) => CallOutcome::Complete(self.line.result(CallError::unrecorded())),
         }
     }
 }
@@ -413,14 +413,14 @@ impl CallRecord {
         match (outcome, recorded) {
             (outcome, Ok(receipt)) => (outcome, Proof { call_id, receipt }),
             (Ok(ItemOutcome::InputRequired(asked)), Err(_)) => (
-                Err(asked.give_up(unrecorded())),
+                Err(asked.give_up(CallError::unrecorded())),
                 Proof {
                     call_id,
                     receipt: None,
                 },
             ),
             (_, Err(_)) => (
-                Err(unrecorded()),
+                Err(CallError::unrecorded()),
                 Proof {
                     call_id,
                     receipt: None,
@@ -447,14 +447,6 @@ fn failed(why: &str, wrote: bool) -> CallError {
     } else {
         error
     }
-}
-
-fn unrecorded() -> CallError {
-    CallError::new(
-        Code::Unavailable,
-        "The call cannot be recorded now, so it was not answered.",
-    )
-    .retry_after_ms(1000)
 }
 
 impl Drop for CallRecord {
