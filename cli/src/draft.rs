@@ -113,7 +113,7 @@ impl Draft {
                     let drafted = drafted.map_err(|failure| database_failure(failure, &title))?;
                     return Ok::<_, Failure>(database::print_database(&drafted));
                 }
-                Err(one) => one,
+                Err(one) => *one,
             };
             let drafted = look(gateway, &source).await;
             let drafted = drafted.map_err(|failure| explained(failure, gateway, &source))?;

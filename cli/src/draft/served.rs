@@ -258,7 +258,8 @@ pub(crate) async fn serve_source(
                     };
                     serve_many(started, request).await
                 }
-                Err((source, left_out)) => {
+                Err(one) => {
+                    let (source, left_out) = *one;
                     let report = serve_one(started, &source, &shown, part.write).await?;
                     Ok(report.with_notes(left_out))
                 }

@@ -49,7 +49,7 @@ impl ChosenSheets {
     pub(super) fn several(
         self,
         source: DataSource,
-    ) -> Result<DatabaseRequest, (DataSource, Vec<String>)> {
+    ) -> Result<DatabaseRequest, Box<(DataSource, Vec<String>)>> {
         let WorkbookSheets {
             mut tables,
             left_out,
@@ -66,7 +66,7 @@ impl ChosenSheets {
         }
         let settings = match tables.pop() {
             Some(table) => table.settings,
-            None => return Err((source, Vec::new())),
+            None => return Err(Box::new((source, Vec::new()))),
         };
         let notes = left_out.iter().map(|sheet| {
             format!(
@@ -76,6 +76,6 @@ impl ChosenSheets {
             )
         });
         let notes = notes.collect();
-        Err((DataSource { settings, ..source }, notes))
+        Err(Box::new((DataSource { settings, ..source }, notes)))
     }
 }
