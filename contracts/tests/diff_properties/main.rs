@@ -92,11 +92,17 @@ fn check_shim(tape: &mut Tape<'_>, pair: &shims::Pair) -> Result<(), TestCaseErr
         return Ok(());
     };
     let (up, down) = tool.conversions().expect("it fits");
+    // What someone has to review may break single values: a member that is named no more may be anything.
+    let is_reviewed = |side| {
+        let items = diff_schemas(old, new, side).items;
+        items.iter().any(|item| item.class == Class::Review)
+    };
+    let (up_reviewed, down_reviewed) = (is_reviewed(Side::Input), is_reviewed(Side::Output));
     for value in values::near(tape, old, new)
         .iter()
         .filter(|it| it.is_object())
     {
-        if valid_old.is_valid(value) {
+        if !up_reviewed && valid_old.is_valid(value) {
             let mut changed = value.clone();
             up.up(&mut changed);
             let is_valid = valid_new.is_valid(&changed);
@@ -110,7 +116,7 @@ fn check_shim(tape: &mut Tape<'_>, pair: &shims::Pair) -> Result<(), TestCaseErr
                 tool
             );
         }
-        if valid_new.is_valid(value) {
+        if !down_reviewed && valid_new.is_valid(value) {
             let mut changed = value.clone();
             down.down(&mut changed);
             let is_valid = valid_old.is_valid(&changed);
