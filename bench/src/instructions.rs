@@ -34,10 +34,13 @@ const VIEW: &str = "tools/call through a view";
 const CACHED: &str = "tools/call, cached token";
 const NAMES: &str = "tools/call, policies by name";
 const ARGUMENTS: &str = "tools/call, ten policies";
+/// What a call with a token that is known already may cost more than one with a key, in a build that does not optimise what finds
+/// it. The goal of a release is 3 %.
+const MORE_BY_TOKEN: f64 = 0.12;
 /// What a call may cost more under policies that names settle, and under ten that its arguments settle, in a build that does
 /// not optimise Cedar. The goals of a release are 1 % and 25 %.
 const MORE_BY_NAMES: f64 = 0.04;
-const MORE_BY_ARGUMENTS: f64 = 0.60;
+const MORE_BY_ARGUMENTS: f64 = 0.30;
 /// An issuer with a private key that was thrown away, and the one token that it gave out. The token expires in 2100.
 const ISSUER: &str = r#"[[identity.issuers]]
 issuer = "https://issuer.example/"
@@ -91,7 +94,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let compared = [
         (NARROW, MORE),
         (VIEW, MORE),
-        (CACHED, MORE),
+        (CACHED, MORE_BY_TOKEN),
         (NAMES, MORE_BY_NAMES),
         (ARGUMENTS, MORE_BY_ARGUMENTS),
     ];
