@@ -482,7 +482,7 @@ async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
 async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
     let mut changes = state.changes();
     loop {
-        // A state that cannot be read is told by what keeps the feed moving.
+        // What keeps the feed moving logs that the state cannot be read.
         if gateway.session_notes().take_over(&state).await.is_err() {
             tokio::time::sleep(KEYS_RETRY).await;
         } else if changes.changed().await.is_err() {

@@ -1,4 +1,4 @@
-//! What is recorded of calls that were refused, so that whoever built the agent finds why.
+//! What is recorded of calls that were refused, so that the agent's developer finds why.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, Modern};

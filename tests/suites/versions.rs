@@ -1,4 +1,4 @@
-//! Versions side by side: whoever is pinned to one goes on with it while another is live.
+//! Versions side by side: an agent that is pinned to one goes on with it while another is live.
 
 use std::time::{Duration, Instant};
 

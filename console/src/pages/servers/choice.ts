@@ -36,7 +36,7 @@ export function overlayText(server: string, choice: ToolChoice): string | null {
 
 const head = (server: string) => `# Which tools of the server \`${server}\` agents see, and under which names.\n`;
 
-/** An overlay to begin with, where nobody has seen the names yet. */
+/** An overlay to begin with, where the names are not known yet. */
 export const overlayStart = (server: string) =>
   `${head(server)}contract: ${server}\nupstream: ${server}\n# Names of its tools, prompts and templates: * stands for any characters.\ntake: ["*"]\nleave: []\n`;
 
