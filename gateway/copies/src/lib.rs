@@ -1,0 +1,1 @@
+//! Copies of the audit trail in a bucket.

@@ -1,0 +1,1 @@
+//! One rate over several nodes.
