@@ -1,4 +1,4 @@
-"""Measures what the drafted tools of a shop and of a CRM, and their usual answers, cost a model: docs/answers-of-a-size.md.
+"""Measures what the drafted tools of a shop and of a CRM, and their usual answers, cost a model: docs/benchmarks/answers-of-a-size.md.
 
     python3 bench/sizes.py WEIR [OLDER_WEIR]
 
