@@ -5,11 +5,12 @@
 use std::{
     fs,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use crate::{
     clients,
+    pages::{copy, files, node},
     step::Failure,
     workshop::{Workshop, write},
 };
@@ -90,54 +91,6 @@ pub(crate) fn check(workshop: &Workshop) -> Result<(), Failure> {
         "console tests",
         &["vitest/vitest.mjs", "run"],
     )
-}
-
-/// Runs a script of the packages in the folder of the build.
-fn node(workshop: &Workshop, folder: &Path, step: &str, words: &[&str]) -> Result<(), Failure> {
-    let bin = clients::node(workshop)?;
-    let script = folder.join("node_modules").join(words[0]);
-    let mut command = workshop.command(bin.join("node"));
-    command
-        .current_dir(folder)
-        .env("PATH", clients::with_first(&bin))
-        .arg(script)
-        .args(&words[1..]);
-    workshop.steps.command(step, &mut command)
-}
-
-/// Copies a file, or a folder with all that is in it.
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    for file in files(from)? {
-        let below = file.strip_prefix(from).unwrap_or(&file);
-        let target = if below.as_os_str().is_empty() || below == file {
-            to.to_owned()
-        } else {
-            to.join(below)
-        };
-        let folder = target.parent().expect("a file lies in a folder");
-        fs::create_dir_all(folder)
-            .and_then(|()| fs::copy(&file, &target).map(drop))
-            .map_err(|error| format!("cannot write {}: {error}", target.display()))?;
-    }
-    Ok(())
-}
-
-/// Returns a file, or those in a folder and below, in the order of their paths.
-fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if path.is_file() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let failed = |error| format!("cannot read {}: {error}", path.display());
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        entries.push(entry.map_err(failed)?.path());
-    }
-    entries.sort();
-    let mut found = Vec::new();
-    for entry in entries {
-        found.extend(files(&entry)?);
-    }
-    Ok(found)
 }
 
 /// Returns a number that changes with every source and every package.

@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | console | plugins | package | instructions | bench | cluster | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | console | docs | plugins | package | instructions | bench | cluster | beginner | figures | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![expect(
@@ -14,9 +14,11 @@ mod console;
 mod debian;
 mod demo;
 mod dist;
+mod docs;
 mod fuzz;
 mod image;
 mod package;
+mod pages;
 mod plugins;
 mod step;
 mod test;
@@ -33,6 +35,7 @@ Usage: cargo xtask COMMAND
   test              everything .ci/run runs: format, lints, plugins, clients, tests; with --frameworks the agent frameworks
                     alone, those too that are too large for every run
   console           build the console into console/dist, which the program takes in
+  docs              build the documentation site into site/dist; fails on a dead link
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
@@ -72,6 +75,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["test"] => test::run(&Workshop::open()?),
         ["test", "--frameworks"] => test::frameworks(&Workshop::open()?),
         ["console"] => console::build(&Workshop::open()?),
+        ["docs"] => docs::run(&Workshop::open()?),
         ["plugins"] => plugins::run(&Workshop::open()?, false),
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["package"] => package::run(&Workshop::open()?),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    console, dist, plugins,
+    console, dist, docs, pages, plugins,
     step::{Failure, said},
     workshop::Workshop,
 };
@@ -30,8 +30,9 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
     let version = version(&binary)?;
-    let archive = archive(workshop, &binary, &version)?;
-    show(&archive)?;
+    let site = docs::build(workshop)?;
+    let archive = archive(workshop, &binary, &site, &version)?;
+    show(&archive, &site)?;
     let release = Release {
         binary,
         version,
@@ -164,7 +165,12 @@ fn version(binary: &Path) -> Result<String, Failure> {
         .ok_or_else(|| format!("`weir --version` says: {said}").into())
 }
 
-fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf, Failure> {
+fn archive(
+    workshop: &Workshop,
+    binary: &Path,
+    site: &Path,
+    version: &str,
+) -> Result<PathBuf, Failure> {
     let name = format!("weir-{version}-{}", dist::Machine::look()?.target);
     let dist = workshop.repository.join("dist");
     let folder = dist.join(&name);
@@ -177,6 +183,7 @@ fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf,
         for (from, to) in FILES {
             copy(&workshop.repository.join(from), &folder.join(to))?;
         }
+        pages::copy(site, &folder.join("docs"))?;
         // The same files make the same archive, whoever packs them and when.
         let mut tar = Command::new("tar");
         tar.current_dir(&dist).args([
@@ -197,21 +204,27 @@ fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf,
     Ok(archive)
 }
 
-fn show(archive: &Path) -> Result<(), Failure> {
-    let size = |path: &Path| {
-        fs::metadata(path)
-            .map(|file| file.len())
-            .unwrap_or_default() as f64
-            / f64::from(1 << 20)
+/// Prints what is in the archive, with the site as one line.
+fn show(archive: &Path, site: &Path) -> Result<(), Failure> {
+    let megabytes = |files: &[PathBuf]| {
+        let sizes = files.iter().filter_map(|file| fs::metadata(file).ok());
+        sizes.map(|file| file.len()).sum::<u64>() as f64 / f64::from(1 << 20)
     };
-    println!("\n{} ({:.1} MB), with", archive.display(), size(archive));
-    print!(
-        "{}",
-        said(
-            Command::new("tar")
-                .args(["--list", "--verbose", "--file"])
-                .arg(archive)
-        )?
+    let size = megabytes(&[archive.to_owned()]);
+    println!("\n{} ({size:.1} MB), with", archive.display());
+    let listed = said(
+        Command::new("tar")
+            .args(["--list", "--verbose", "--file"])
+            .arg(archive),
+    )?;
+    for line in listed.lines().filter(|line| !line.contains("/docs/")) {
+        println!("{line}");
+    }
+    let pages = pages::files(site)?;
+    println!(
+        "docs/: {} files of the documentation site, {:.1} MB",
+        pages.len(),
+        megabytes(&pages)
     );
     Ok(())
 }

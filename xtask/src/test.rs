@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::{bench, clients, console, package, plugins, step::Failure, workshop::Workshop};
+use crate::{bench, clients, console, docs, package, plugins, step::Failure, workshop::Workshop};
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let result = stages(workshop);
@@ -14,11 +14,14 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
 fn stages(workshop: &Workshop) -> Result<(), Failure> {
     let steps = &workshop.steps;
     steps.command("format", &mut workshop.cargo(&["fmt", "--all", "--check"]))?;
-    // Clients are fetched, and the console is built, while cargo builds: one waits for the network, the other for the processor. The end of the build is
+    // Clients are fetched, and the console and the documentation are built, while cargo builds: one waits for the network, the other for the processor. The end of the build is
     // few crates, which leave a core to the plugins.
     thread::scope(|scope| {
-        let clients =
-            scope.spawn(|| clients::prepare(workshop).and_then(|()| console::check(workshop)));
+        let clients = scope.spawn(|| {
+            clients::prepare(workshop)?;
+            console::check(workshop)?;
+            docs::build(workshop).map(drop)
+        });
         let plugins = scope.spawn(|| plugins::run(workshop, false));
         let build = steps.command("build", &mut workshop.cargo(plugins::WORKSPACE));
         let plugins = plugins
