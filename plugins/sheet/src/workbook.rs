@@ -30,6 +30,8 @@ const FILE_BYTES_MAX: u64 = 8 << 20;
 const CELLS_MAX: usize = 1_000_000;
 /// Sheets of one workbook that are looked at.
 const SHEETS_MAX: usize = 100;
+/// Rows of a sheet, from its first cell or its header on, that tell whether it is a table.
+const JUDGED_ROWS: u32 = 100;
 
 fn read_bytes(settings: &Settings, info: &Info) -> Result<Vec<u8>, Error> {
     if info.size > FILE_BYTES_MAX {
@@ -61,7 +63,7 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
         _ => {
             let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
-            choose_sheet(&sheets, settings, |name| cells(&mut workbook, name))?
+            choose_sheet(&sheets, settings, |name| cells(&mut workbook, name, None))?
         }
     };
     let mut table = table(settings, &range)?;
@@ -77,14 +79,19 @@ pub(crate) fn parts(settings: &Settings, info: &Info) -> Result<Vec<SourcePart>,
         Format::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
-            judge_sheets(&sheets, settings, |name| {
-                ods_cells(&mut workbook, &bytes, name)
+            judge_sheets(&sheets, settings, |name, rows| {
+                let range = workbook.worksheet_range(name);
+                range
+                    .map(|range| first_rows(&range, rows))
+                    .map_err(|error| broken("sheet", &error))
             })
         }
         _ => {
             let mut workbook: Xlsx<_> = Xlsx::new(file).map_err(|error| broken("XLSX", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
-            judge_sheets(&sheets, settings, |name| cells(&mut workbook, name))
+            judge_sheets(&sheets, settings, |name, rows| {
+                cells(&mut workbook, name, Some(rows))
+            })
         }
     })
 }
@@ -92,17 +99,18 @@ pub(crate) fn parts(settings: &Settings, info: &Info) -> Result<Vec<SourcePart>,
 fn judge_sheets(
     sheets: &[Sheet],
     settings: &Settings,
-    mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
+    mut read: impl FnMut(&str, u32) -> Result<Range<Data>, Error>,
 ) -> Vec<SourcePart> {
     if sheets.len() < 2 {
         return Vec::new();
     }
+    let rows = JUDGED_ROWS.saturating_add(settings.header_row.unwrap_or_default());
     let mut parts = Vec::new();
     for (at, sheet) in sheets.iter().enumerate() {
         let left_out = match (sheet.typ == SheetType::WorkSheet, sheet.visible) {
             _ if at >= SHEETS_MAX => Some(format!("{SHEETS_MAX} sheets are looked at")),
             (false, _) => Some("it has no cells of its own, such as a chart".to_owned()),
-            (true, SheetVisible::Visible) => why_no_table(settings, read(&sheet.name)),
+            (true, SheetVisible::Visible) => why_no_table(settings, read(&sheet.name, rows)),
             (true, _) => Some("it is hidden".to_owned()),
         };
         parts.push(SourcePart {
@@ -199,9 +207,24 @@ fn ods_cells(
     Ok(range)
 }
 
-/// Returns the cells of a sheet. They are counted as they come: one stray cell in the last row makes a range larger than
-/// the memory.
-fn cells(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Result<Range<Data>, Error> {
+/// Returns the first rows of a sheet.
+fn first_rows(range: &Range<Data>, rows: u32) -> Range<Data> {
+    match (range.start(), range.end()) {
+        (Some((top, left)), Some((bottom, right))) => {
+            let bottom = bottom.min(top.saturating_add(rows));
+            range.range((top, left), (bottom, right))
+        }
+        _ => Range::default(),
+    }
+}
+
+/// Returns the cells of a sheet, or of its first rows. They are counted as they come: one stray cell in the last row makes
+/// a range larger than the memory.
+fn cells(
+    workbook: &mut Xlsx<Cursor<&[u8]>>,
+    name: &str,
+    rows_max: Option<u32>,
+) -> Result<Range<Data>, Error> {
     let unreadable = |error: XlsxError| broken("sheet", &error);
     let from_1904 = workbook.has_1904_epoch();
     let mut reader = match workbook.worksheet_cells_reader(name) {
@@ -223,6 +246,9 @@ fn cells(workbook: &mut Xlsx<Cursor<&[u8]>>, name: &str) -> Result<Range<Data>, 
             value => Data::from(value.clone()),
         };
         let (row, column) = cell.get_position();
+        if rows_max.is_some_and(|rows| row > top.saturating_add(rows)) {
+            break;
+        }
         (top, bottom, right) = (top.min(row), bottom.max(row), right.max(column));
         check(top, bottom, right)?;
         cells.push(Cell::new((row, column), value));

@@ -12,30 +12,38 @@ use crate::Sheet;
 
 /// Describes a workbook of one sheet with these cells.
 fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
-    let rows = cells.iter().map(|(place, text)| {
-        let row = place.trim_start_matches(char::is_alphabetic);
-        format!(r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#)
-    });
-    let sheet = format!(
-        "<worksheet><sheetData>{}</sheetData></worksheet>",
-        rows.collect::<String>()
-    );
+    described_sheets(&[cells])
+}
+
+/// Describes a workbook of sheets with these cells, which are named `S1`, `S2`, ….
+fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
     let relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let (mut names, mut relations) = (String::new(), String::new());
     let root = format!(
         r#"<Relationships><Relationship Id="r1" Type="{relation}/officeDocument" Target="xl/workbook.xml"/></Relationships>"#
     );
-    let workbook = format!(
-        r#"<workbook xmlns:r="{relation}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
-    );
-    let relations = format!(
-        r#"<Relationships><Relationship Id="r1" Type="{relation}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>"#
-    );
-    let parts = [
-        ("_rels/.rels", root),
-        ("xl/workbook.xml", workbook),
-        ("xl/_rels/workbook.xml.rels", relations),
-        ("xl/worksheets/sheet1.xml", sheet),
-    ];
+    let mut parts = vec![("_rels/.rels".to_owned(), root)];
+    for (at, cells) in (1..).zip(sheets) {
+        let rows: String = cells
+            .iter()
+            .map(|(place, text)| {
+                let row = place.trim_start_matches(char::is_alphabetic);
+                format!(
+                    r#"<row r="{row}"><c r="{place}" t="inlineStr"><is><t>{text}</t></is></c></row>"#
+                )
+            })
+            .collect();
+        let sheet = format!("<worksheet><sheetData>{rows}</sheetData></worksheet>");
+        parts.push((format!("xl/worksheets/sheet{at}.xml"), sheet));
+        names += &format!(r#"<sheet name="S{at}" sheetId="{at}" r:id="r{at}"/>"#);
+        relations += &format!(
+            r#"<Relationship Id="r{at}" Type="{relation}/worksheet" Target="worksheets/sheet{at}.xml"/>"#
+        );
+    }
+    let workbook = format!(r#"<workbook xmlns:r="{relation}"><sheets>{names}</sheets></workbook>"#);
+    let relations = format!("<Relationships>{relations}</Relationships>");
+    parts.push(("xl/workbook.xml".to_owned(), workbook));
+    parts.push(("xl/_rels/workbook.xml.rels".to_owned(), relations));
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, text) in parts {
         archive
@@ -49,6 +57,22 @@ fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
     testing::reset();
     files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
     Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+}
+
+/// Tables of a workbook are told by their first rows: what a sheet has far below costs the description of another one nothing.
+#[test]
+fn other_sheets_are_judged_by_their_first_rows() {
+    let orders: &[_] = &[("A1", "no"), ("B1", "city"), ("A2", "1"), ("B2", "Bern")];
+    let long = [orders, &[("XFD1048576", "x")]].concat();
+    let cover: &[_] = &[("A1", "Orders of 2026"), ("A2", "by the shop")];
+    let shape = described_sheets(&[orders, &long, cover]).expect("a table");
+    let parts: Vec<_> = shape
+        .parts
+        .iter()
+        .map(|part| (&*part.name, part.left_out.as_deref()))
+        .collect();
+    let title = "its first row has one cell, which is a title rather than a header";
+    assert_eq!(parts, [("S1", None), ("S2", None), ("S3", Some(title))]);
 }
 
 #[test]
