@@ -97,9 +97,9 @@ impl<'q> Summarizer<'q> {
                 continue;
             };
             let value = value(field);
-            if matches!(
+            if !matches!(
                 measure.function,
-                SummaryFunction::Sum | SummaryFunction::Average
+                SummaryFunction::Count | SummaryFunction::Distinct
             ) {
                 check_unit(&value, field)?;
             }
@@ -212,7 +212,7 @@ fn checked<'v>(value: Value<'v>, field: &Field) -> Result<Value<'v>> {
     }
 }
 
-/// Refuses to add what has another unit than the column, since nothing would tell that it was left out.
+/// Refuses to add or compare what has another unit than the column, since nothing would tell that it was left out.
 fn check_unit(value: &Value<'_>, field: &Field) -> Result<()> {
     let Value::Unfit(json) = value else {
         return Ok(());
@@ -228,8 +228,8 @@ fn check_unit(value: &Value<'_>, field: &Field) -> Result<()> {
     match format.has_other_unit(&text) {
         false => Ok(()),
         true => Err(Error::unsupported(format!(
-            "The column {:?} holds a number with another unit, such as {text:?}, so that it has no sum and no average. Narrow the conditions to \
-             records of one unit.",
+            "The column {:?} holds a number with another unit, such as {text:?}, so that it has no sum, average, minimum and maximum. Narrow \
+             the conditions to records of one unit.",
             field.key
         ))
         .field(&field.key)),

@@ -147,14 +147,18 @@ impl TextFormat {
         (cut.is_bare() || cut.has_unit(pattern)).then_some(cut)
     }
 
-    /// Returns `true` for a number that has another unit than the column's.
+    /// Returns `true` for a number that has another unit than the column's. A unit is short before a number (`USD`), and at
+    /// most two words behind it (`fl oz`): the text `see note 3` has none.
     pub(crate) fn has_other_unit(&self, text: &str) -> bool {
-        const UNIT_MAX: usize = 24;
+        const BEFORE_MAX: usize = 4;
+        const BEHIND_MAX: usize = 24;
         self.unit.is_some()
             && text.len() <= TEXT_MAX
             && self.number_text(text).is_none()
             && NumberText::cut(text).is_some_and(|cut| {
-                cut.before.len() + cut.behind.len() <= UNIT_MAX
+                cut.before.trim().chars().count() <= BEFORE_MAX
+                    && cut.behind.len() <= BEHIND_MAX
+                    && cut.behind.split_whitespace().count() <= 2
                     && cut.digits.chars().all(is_of_number)
             })
     }
@@ -335,6 +339,25 @@ mod tests {
                 ..TextFormat::default()
             },
         )
+    }
+
+    #[test]
+    fn a_note_is_no_other_unit() {
+        let field = amounts("# €", ",", ".");
+        let format = format(&field).expect("a format");
+        for other in ["5 USD", "USD 5", "-$5", "12,5 fl oz", "5 %"] {
+            assert!(format.has_other_unit(other), "{other}");
+        }
+        for none in [
+            "12,90 €",
+            "7",
+            "see note 3",
+            "soon",
+            "5-10 kg",
+            "3 of them are broken",
+        ] {
+            assert!(!format.has_other_unit(none), "{none}");
+        }
     }
 
     #[test]
