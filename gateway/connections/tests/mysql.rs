@@ -548,6 +548,17 @@ async fn tls_passwords_and_rights_are_as_they_have_to_be() {
             (result, _) => panic!("{url}: {result:?}"),
         }
     }
+    // One account has no right on a database of this name, and the other may see that there is none.
+    for login in [plain, "boss@"] {
+        let url = format!("mysql://{login}localhost:{port}/absent");
+        let error = query(&open(&url, false), "SELECT 1 AS one", "[]", 1).await;
+        let error = error.expect_err("no such database");
+        assert_eq!(error.code.word(), "upstream_error", "{error:?}");
+        assert!(
+            error.message.contains("no database of the name"),
+            "{error:?}"
+        );
+    }
     assert!(fs::exists(server.folder()).expect("a folder"));
     let folder = server.folder().to_owned();
     drop(server);

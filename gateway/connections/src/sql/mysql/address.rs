@@ -36,7 +36,7 @@ pub(super) fn read_address(url: &str) -> Result<MySqlConnectOptions, String> {
     }
     let user = decoded(url.username())?;
     if user.is_empty() {
-        return Err("`url` names no user".to_owned());
+        return Err("`url` names no user: write mysql://USER:PASSWORD@HOST/DATABASE".to_owned());
     }
     options = options.username(&user);
     if let Some(password) = url.password() {
@@ -44,7 +44,9 @@ pub(super) fn read_address(url: &str) -> Result<MySqlConnectOptions, String> {
     }
     let database = decoded(url.path().trim_start_matches('/'))?;
     if database.is_empty() {
-        return Err("`url` names no database".to_owned());
+        return Err(
+            "`url` names no database: write mysql://USER:PASSWORD@HOST/DATABASE".to_owned(),
+        );
     }
     options = options.database(&database);
     let mut mode = MySqlSslMode::Preferred;

@@ -65,7 +65,13 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
     };
     match (database_error(&error), &error) {
         (Some(refusal), _) => match refusal.number() {
-            1044 | 1045 | 1130 | 1251 | 1275 | 1698 | 1862 | 3118 | 3955 | 4151 => login(refusal),
+            // The server says the same of a database that is not there and of one without rights on it.
+            1044 | 1049 => ConnectionError::new(
+                Code::UpstreamError,
+                "the connection's account may use no database of the name in its URL",
+            )
+            .details(refusal),
+            1045 | 1130 | 1251 | 1275 | 1698 | 1862 | 3118 | 3955 | 4151 => login(refusal),
             _ => refused::unavailable().details(refusal),
         },
         // A password is sent in clear over TLS alone, and RSA is no way for it here.
@@ -117,7 +123,7 @@ fn described(refusal: &MySqlDatabaseError) -> ConnectionError {
             ConnectionError::new(Code::Conflict, "another change came between; try again")
         }
         1205 | 3572 => {
-            ConnectionError::new(Code::Unavailable, "the record is locked by somebody else")
+            ConnectionError::new(Code::Unavailable, "the record is locked by another session")
         }
         1038 | 1118 | 1153 | 1390 | 1436 => ConnectionError::new(
             Code::TooLarge,

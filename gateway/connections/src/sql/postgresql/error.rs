@@ -129,7 +129,9 @@ fn refused_by(refusal: &Refusal) -> Failure {
         "40001" | "40P01" => {
             ConnectionError::new(Code::Conflict, "another change came between; try again")
         }
-        "55P03" => ConnectionError::new(Code::Unavailable, "the record is locked by somebody else"),
+        "55P03" => {
+            ConnectionError::new(Code::Unavailable, "the record is locked by another session")
+        }
         "54000" | "54001" => ConnectionError::new(
             Code::TooLarge,
             "the statement is too large for the database",
