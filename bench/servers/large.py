@@ -12,26 +12,29 @@ ASKED = 200
 ASKED_SLOWLY = 5
 
 
-def questions(rows):
+def questions(source, rows):
     """The questions of `bench/src/large.rs`, in their order."""
     status = ["open", "closed", "new"]
+    columns = "id, name, status, amount"
     return [
-        ("WHERE id = ?", lambda number: [1 + number * 7919 % rows], ASKED),
-        ("LIMIT 50", lambda number: [], ASKED),
-        ("WHERE status = ? LIMIT 50", lambda number: [status[number % 3]], ASKED),
-        ("WHERE amount >= ? LIMIT 50", lambda number: [rows - 500], ASKED),
-        ("WHERE name LIKE ? LIMIT 50", lambda number: ["%of group 7%"], ASKED),
-        ("WHERE name LIKE ? LIMIT 50", lambda number: ["%nobody at all%"], ASKED_SLOWLY),
+        (f"SELECT {columns} FROM {source} WHERE id = ?", lambda number: [1 + number * 7919 % rows], ASKED),
+        (f"SELECT {columns} FROM {source} LIMIT 50", lambda number: [], ASKED),
+        (f"SELECT {columns} FROM {source} WHERE status = ? LIMIT 50", lambda number: [status[number % 3]], ASKED),
+        (f"SELECT {columns} FROM {source} WHERE amount >= ? LIMIT 50", lambda number: [rows - 500], ASKED),
+        (f"SELECT {columns} FROM {source} WHERE name LIKE ? LIMIT 50", lambda number: ["%of group 7%"], ASKED),
+        (f"SELECT {columns} FROM {source} WHERE name LIKE ? LIMIT 50", lambda number: ["%nobody at all%"], ASKED_SLOWLY),
+        (f"SELECT count(*) FROM {source} WHERE status = ?", lambda number: [status[number % 3]], ASKED_SLOWLY),
+        (f"SELECT status, count(*), sum(amount) FROM {source} GROUP BY status", lambda number: [], ASKED_SLOWLY),
     ]
 
 
 def medians(database, source, rows, most):
     found = []
-    for condition, values, times in questions(rows):
+    for statement, values, times in questions(source, rows):
         took = []
         for number in range(min(times, most)):
             began = time.perf_counter()
-            database.execute(f"SELECT id, name, status, amount FROM {source} {condition}", values(number)).fetchall()
+            database.execute(statement, values(number)).fetchall()
             took.append((time.perf_counter() - began) * 1e3)
         found.append(statistics.median(took))
     return found

@@ -7,6 +7,7 @@ mod rows;
 use std::{
     fmt::Write as _,
     fs,
+    io::{BufRead, BufReader},
     path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread::{self, sleep},
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     machine::Machine,
     place::{Place, free_port},
+    postgres::Postgres,
     process::{Process, START_MAX},
     report::{Table, markdown},
     weir::{Holder, House},
@@ -34,13 +36,15 @@ const LIST_MS_MAX: f64 = 10.0;
 const IMPORT_TIMES_MAX: f64 = 1.5;
 const MEMORY_MB_MAX: f64 = 64.0;
 const CREATE_TIMES_MAX: f64 = 2.0;
+const PASS_TIMES_MAX: f64 = 1.2;
+const DATABASE_TIMES_MAX: f64 = 1.1;
 /// Questions of each kind.
 const ASKED: usize = 200;
 const ASKED_SLOWLY: usize = 5;
 const CREATES: usize = 5;
 
 /// The questions that are asked of everyone, in the order of the page.
-pub(super) const QUESTIONS: [Ask; 6] = [
+pub(super) const QUESTIONS: [Ask; 8] = [
     Ask {
         what: "lookup by key",
         tool: "get_row",
@@ -71,7 +75,19 @@ pub(super) const QUESTIONS: [Ask; 6] = [
         tool: "list_by_no_name",
         times: ASKED_SLOWLY,
     },
+    Ask {
+        what: "how many have a status that a third has",
+        tool: "count_by_status",
+        times: ASKED_SLOWLY,
+    },
+    Ask {
+        what: SUMMARY,
+        tool: "sum_by_status",
+        times: ASKED_SLOWLY,
+    },
 ];
+/// The question that reads every row.
+const SUMMARY: &str = "the number and the sum of amounts of each status";
 
 /// One question, asked with another value each time where it has one.
 pub(super) struct Ask {
@@ -95,6 +111,7 @@ struct Sheet {
     memory_mb: f64,
     create_ms: f64,
     copy_ms: f64,
+    pass_ms: f64,
 }
 
 pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> {
@@ -124,13 +141,14 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> 
         ));
         first_lookup = first_lookup.or(weir.answers[0]);
     }
-    for (title, measured) in [
-        ("A workbook (XLSX)", workbook(place)),
-        ("A REST service", service(place)),
+    for (title, rows, measured) in [
+        ("A table in PostgreSQL", MILLION, table(place)),
+        ("A workbook (XLSX)", HUNDRED_THOUSAND, workbook(place)),
+        ("A REST service", HUNDRED_THOUSAND, service(place)),
     ] {
         let left_out = |why: anyhow::Error| vec![vec![format!("left out: {why:#}")]];
         tables.push((
-            format!("{title} of {HUNDRED_THOUSAND} rows"),
+            format!("{title} of {rows} rows"),
             measured.unwrap_or_else(left_out),
         ));
     }
@@ -157,9 +175,10 @@ fn page_of(
     let figure =
         |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
     for (at, ask) in QUESTIONS.iter().enumerate() {
-        let max = match (at, first_lookup) {
-            (0, None) => LOOKUP_MS_MAX,
-            (0, Some(first)) => first * LOOKUP_GROWTH_MAX,
+        let max = match (ask.tool, first_lookup) {
+            ("get_row", None) => LOOKUP_MS_MAX,
+            ("get_row", Some(first)) => first * LOOKUP_GROWTH_MAX,
+            ("count_by_status" | "sum_by_status", _) => weir.pass_ms * PASS_TIMES_MAX,
             _ => LIST_MS_MAX,
         };
         table.push(vec![
@@ -214,6 +233,12 @@ fn page_of(
         format!("at most {CREATE_TIMES_MAX} times a copy"),
         weir.create_ms <= CREATE_TIMES_MAX * weir.copy_ms,
     );
+    table.push(vec![
+        format!(
+            "one pass over the file, ms; a summary takes at most {PASS_TIMES_MAX} times as long"
+        ),
+        format!("{:.2}", weir.pass_ms),
+    ]);
     table
 }
 
@@ -253,6 +278,7 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
         memory_mb,
         create_ms: median(creates),
         copy_ms: copies(&house, csv)?,
+        pass_ms: passes(csv)?,
     })
 }
 
@@ -329,6 +355,76 @@ fn copies(house: &House, csv: &Path) -> anyhow::Result<f64> {
         times.push(milliseconds(began));
     }
     Ok(median(times))
+}
+
+/// Returns how long it takes to read the file once, cut it into cells and read the numbers among them.
+fn passes(csv: &Path) -> anyhow::Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..ASKED_SLOWLY {
+        let began = Instant::now();
+        let mut file = BufReader::new(fs::File::open(csv)?);
+        let (mut line, mut sum) = (String::new(), 0.0);
+        file.read_line(&mut line)?;
+        loop {
+            line.clear();
+            if file.read_line(&mut line)? == 0 {
+                break;
+            }
+            let amount = line.trim_end().split(',').nth(3);
+            sum += amount.context("a row has four cells")?.parse::<f64>()?;
+        }
+        anyhow::ensure!(sum > 0.0, "the file has no amounts");
+        times.push(milliseconds(began));
+    }
+    Ok(median(times))
+}
+
+/// Measures a table in PostgreSQL, beside what the database itself says it takes.
+fn table(place: &Place) -> anyhow::Result<Table> {
+    let database = Postgres::start(&place.load_core)?;
+    database.sql(&format!(
+        "CREATE TABLE rows (id bigint PRIMARY KEY, name text NOT NULL, status text NOT NULL, amount float8 NOT NULL);
+         INSERT INTO rows SELECT n, 'customer number ' || n || ' of group ' || n % 50,
+             (ARRAY['open', 'closed', 'new'])[n % 3 + 1], n::bigint * 7 % {MILLION} + 0.5 FROM generate_series(1, {MILLION}) n;
+         CREATE INDEX ON rows (status); ANALYZE rows"
+    ))?;
+    let house = House::empty(place, "weir")?;
+    house.plugin(&place.repository.join("plugins/sql.wasm"), "sql")?;
+    house.config(&format!(
+        "[connections.data]\nkind = \"sql\"\nurl = \"postgresql://weir@127.0.0.1:{}/postgres\"\n\
+         [plugins.sql.grants]\ndata = \"read\"\n",
+        database.port
+    ))?;
+    let settings = json!({ "connection": "data", "table": "rows" });
+    house.contract("rows.json", &rows::contract("sql", &settings))?;
+    let (process, door) = serve(place, &house)?;
+    let answers = answers(Caller::new(&door), MILLION, &QUESTIONS)?;
+    process.stop()?;
+    let mut table: Table = vec![
+        ["", "Weir", "psql", "the rule", "within it"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for (ask, found) in QUESTIONS.iter().zip(answers) {
+        let Some(found) = found else { continue };
+        let statement = match ask.tool {
+            "count_by_status" => "SELECT count(*) FROM rows WHERE status = 'open'",
+            "sum_by_status" => "SELECT status, count(*), sum(amount) FROM rows GROUP BY status",
+            _ => {
+                table.push(vec![format!("{}, p50 ms", ask.what), format!("{found:.2}")]);
+                continue;
+            }
+        };
+        let own = median(database.times(statement, ASKED_SLOWLY)?);
+        table.push(vec![
+            format!("{}, p50 ms", ask.what),
+            format!("{found:.2}"),
+            format!("{own:.2}"),
+            format!("at most {DATABASE_TIMES_MAX} times psql's"),
+            yes(found <= DATABASE_TIMES_MAX * own),
+        ]);
+    }
+    Ok(table)
 }
 
 /// Measures a workbook: no index is made of one, it is read whole once and then kept.
@@ -434,6 +530,8 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
         // A prime step, so that the keys lie all over the file.
         "get_row" => json!({ "id": 1 + number * 7_919 % rows }),
         "list_by_status" => json!({ "status": rows::STATUS[number % 3], "limit": 50 }),
+        "count_by_status" => json!({ "status": rows::STATUS[number % 3] }),
+        "sum_by_status" => json!({ "groups": ["status"], "measures": ["count", "sum(amount)"] }),
         "list_by_amount" => json!({ "min_amount": rows - 500, "limit": 50 }),
         "list_by_name" => json!({ "name": "of group 7", "limit": 50 }),
         "list_by_no_name" => json!({ "name": "nobody at all", "limit": 50 }),
@@ -461,10 +559,10 @@ impl<'a> Caller<'a> {
 
 /// Asks once, and returns how many milliseconds it took.
 fn timed(caller: &mut Caller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
-    let mark = if tool == "list_by_no_name" {
-        caller.none_found
-    } else {
-        "status"
+    let mark = match tool {
+        "list_by_no_name" => caller.none_found,
+        "count_by_status" => "count",
+        _ => "status",
     };
     let question = Question {
         era: Era::Modern,

@@ -83,7 +83,24 @@ impl Postgres {
         format!("postgres://weir@127.0.0.1:{}/postgres", self.port)
     }
 
-    fn sql(&self, statements: &str) -> anyhow::Result<()> {
+    /// Runs a statement several times over one connection, and returns how many milliseconds each took, as psql says.
+    pub(crate) fn times(&self, statement: &str, times: usize) -> anyhow::Result<Vec<f64>> {
+        let printed = self.sql(&format!(
+            "\\timing on\n{}",
+            format!("{statement};\n").repeat(times)
+        ))?;
+        let taken = printed
+            .lines()
+            .filter_map(|line| line.strip_prefix("Time: ")?.split(' ').next());
+        let taken: Vec<f64> = taken.map(str::parse).collect::<Result<_, _>>()?;
+        if taken.len() != times {
+            bail!("psql printed no times: {printed}");
+        }
+        Ok(taken)
+    }
+
+    /// Runs statements, and returns what psql prints.
+    pub(crate) fn sql(&self, statements: &str) -> anyhow::Result<String> {
         let file = self.folder.path().join("statements.sql");
         fs::write(&file, statements)?;
         let mut psql = Command::new(program("psql")?);
@@ -95,7 +112,7 @@ impl Postgres {
         if !output.status.success() {
             bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
         }
-        Ok(())
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 

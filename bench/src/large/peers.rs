@@ -150,7 +150,29 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
 }
 
 fn statement(tool: &str) -> Value {
-    let (condition, parameters) = match tool {
+    let (selected, (condition, parameters)) = match tool {
+        "count_by_status" => (
+            "count(*) AS count",
+            ("WHERE status = $1", vec![("status", "string")]),
+        ),
+        "sum_by_status" => (
+            "status, count(*) AS count, sum(amount) AS sum",
+            ("GROUP BY status", Vec::new()),
+        ),
+        _ => ("id, name, status, amount", listed(tool)),
+    };
+    let parameter =
+        |(name, kind): (&str, &str)| json!({ "name": name, "type": kind, "description": name });
+    json!({
+        "kind": "sqlite-sql", "source": "rows", "description": tool,
+        "parameters": parameters.into_iter().map(parameter).collect::<Vec<_>>(),
+        "statement": format!("SELECT {selected} FROM rows {condition}"),
+    })
+}
+
+/// Returns the condition of a tool that finds rows, and its parameters.
+fn listed(tool: &str) -> (&'static str, Vec<(&'static str, &'static str)>) {
+    match tool {
         "get_row" => ("WHERE id = $1", vec![("id", "integer")]),
         "list_by_status" => (
             "WHERE status = $1 LIMIT $2",
@@ -165,12 +187,5 @@ fn statement(tool: &str) -> Value {
             "WHERE name LIKE '%' || $1 || '%' LIMIT $2",
             vec![("name", "string"), ("limit", "integer")],
         ),
-    };
-    let parameter =
-        |(name, kind): (&str, &str)| json!({ "name": name, "type": kind, "description": name });
-    json!({
-        "kind": "sqlite-sql", "source": "rows", "description": tool,
-        "parameters": parameters.into_iter().map(parameter).collect::<Vec<_>>(),
-        "statement": format!("SELECT id, name, status, amount FROM rows {condition}"),
-    })
+    }
 }

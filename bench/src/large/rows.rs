@@ -60,6 +60,13 @@ pub(super) fn contract(adapter: &str, settings: &Value) -> Value {
         tool("list_by_name", "list", part()),
         tool("list_by_no_name", "list", part()),
     ];
+    if settings["list"].is_null() {
+        let status = json!([{ "name": "status", "type": "dropdown", "choices": STATUS }]);
+        let mut summary = tool("sum_by_status", "summarize", json!([]));
+        summary["groups"] = json!(["status"]);
+        summary["measures"] = json!(["count", "sum(amount)"]);
+        tools.extend([tool("count_by_status", "count", status), summary]);
+    }
     if writes {
         let id = json!({ "name": "id", "type": "number", "required": true });
         let amount = json!({ "name": "amount", "type": "number", "required": true });
