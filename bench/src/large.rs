@@ -295,7 +295,8 @@ fn import(house: &House, door: &Door, rows: usize) -> anyhow::Result<f64> {
     // The last look found nothing new for as long as it took to be sure.
     let took = began.elapsed().saturating_sub(QUIET * LOOK).as_secs_f64();
     for ask in &QUESTIONS[1..] {
-        timed(&mut caller, ask.tool, arguments(ask.tool, 0, rows))?;
+        // What takes more than a plugin may is left out where it is measured.
+        let _ = timed(&mut caller, ask.tool, arguments(ask.tool, 0, rows));
     }
     wait_for_indexes(house)?;
     Ok(took)
@@ -511,15 +512,16 @@ fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
 fn answers(mut caller: Caller<'_>, rows: usize, asked: &[Ask]) -> anyhow::Result<Answers> {
     let mut answers = Answers::default();
     for (answer, ask) in answers.iter_mut().zip(asked) {
-        let mut times = Vec::new();
-        for number in 0..ask.times {
-            times.push(timed(
-                &mut caller,
-                ask.tool,
-                arguments(ask.tool, number, rows),
-            )?);
+        let mut ask_all = || {
+            let numbers = 0..ask.times;
+            numbers
+                .map(|number| timed(&mut caller, ask.tool, arguments(ask.tool, number, rows)))
+                .collect::<anyhow::Result<Vec<f64>>>()
+        };
+        match ask_all() {
+            Ok(times) => *answer = Some(median(times)),
+            Err(error) => eprintln!("    left out: {error:#}"),
         }
-        *answer = Some(median(times));
     }
     Ok(answers)
 }
@@ -531,7 +533,7 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
         "get_row" => json!({ "id": 1 + number * 7_919 % rows }),
         "list_by_status" => json!({ "status": rows::STATUS[number % 3], "limit": 50 }),
         "count_by_status" => json!({ "status": rows::STATUS[number % 3] }),
-        "sum_by_status" => json!({ "groups": ["status"], "measures": ["count", "sum(amount)"] }),
+        "sum_by_status" => json!({ "group_by": ["status"], "measures": ["count", "sum(amount)"] }),
         "list_by_amount" => json!({ "min_amount": rows - 500, "limit": 50 }),
         "list_by_name" => json!({ "name": "of group 7", "limit": 50 }),
         "list_by_no_name" => json!({ "name": "nobody at all", "limit": 50 }),

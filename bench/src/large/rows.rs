@@ -63,7 +63,7 @@ pub(super) fn contract(adapter: &str, settings: &Value) -> Value {
     if settings["list"].is_null() {
         let status = json!([{ "name": "status", "type": "dropdown", "choices": STATUS }]);
         let mut summary = tool("sum_by_status", "summarize", json!([]));
-        summary["groups"] = json!(["status"]);
+        summary["group_by"] = json!(["status"]);
         summary["measures"] = json!(["count", "sum(amount)"]);
         tools.extend([tool("count_by_status", "count", status), summary]);
     }
