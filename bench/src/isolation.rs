@@ -280,7 +280,7 @@ fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
     })
 }
 
-fn lookup() -> Question {
+pub(crate) fn lookup() -> Question {
     question(ticket::TOOL, json!({ "ticket_id": ticket::ID }), ticket::ID)
 }
 

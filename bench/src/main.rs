@@ -6,6 +6,7 @@
     reason = "a terminal tool: standard output is what it is for"
 )]
 
+mod consoles;
 mod instructions;
 mod isolation;
 mod large;
@@ -39,7 +40,8 @@ use rows::{COMPARED, ROWS};
 #[derive(Parser)]
 struct Options {
     /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
-    /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows
+    /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows; `console`:
+    /// when it can be used, and what three of them cost
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// How long one round takes
@@ -153,6 +155,14 @@ fn main() -> anyhow::Result<()> {
             .write
             .as_deref()
             .map_or(Ok(()), |folder| large.write(folder))?;
+    }
+    if wanted("console") {
+        let consoles = consoles::measure(&place, Machine::look(&place), &effort)?;
+        consoles.print();
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| consoles.write(folder))?;
     }
     Ok(())
 }

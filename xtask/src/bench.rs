@@ -123,6 +123,11 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     if wanted.any(&["sheet"]) {
         left_out(python("large"));
     }
+    if wanted.any(&["console"]) {
+        let source = workshop.repository.join("console");
+        debian::ensure(workshop, &["chromium"], clients::chromium_present)?;
+        clients::npm(workshop, &source, "console")?;
+    }
     if wanted.any(&["contextforge"]) {
         left_out(python("contextforge"));
     }

@@ -254,7 +254,7 @@ fn mariadb_present() -> bool {
 }
 
 /// Pages are tried in it.
-fn chromium_present() -> bool {
+pub(crate) fn chromium_present() -> bool {
     succeeds(Command::new("/usr/bin/chromium").arg("--version"))
 }
 

@@ -1,0 +1,214 @@
+//! Measures the console: when it can be used, and what three open consoles cost a gateway under full load.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use crate::{
+    isolation,
+    machine::Machine,
+    measure::{CONNECTIONS, Effort, Spread},
+    place::Place,
+    pressure::{self, Pressure, Server, Target},
+    process::{Process, START_MAX},
+    report::{Table, markdown},
+    weir::{Backend, Holder, House},
+    wire::Door,
+};
+
+const CHROMIUM: &str = "/usr/bin/chromium";
+const CONSOLES: usize = 3;
+const OPENINGS: usize = 7;
+const TURNS: usize = 12;
+/// The bounds on the figures.
+const INTERACTIVE_MS_MAX: f64 = 1_000.0;
+const BYTES_MAX: f64 = 200.0 * 1024.0;
+const LOSS_PERCENT_MAX: f64 = 2.0;
+
+pub(crate) struct Consoles {
+    machine: Machine,
+    interactive_ms: Spread,
+    bytes: f64,
+    alone_us: Spread,
+    beside_us: Spread,
+    /// The median of the turns' ratios, as a loss in percent.
+    loss_percent: f64,
+}
+
+pub(crate) fn measure(
+    place: &Place,
+    machine: Machine,
+    effort: &Effort,
+) -> anyhow::Result<Consoles> {
+    let house = House::build(place, Backend::WasmTenant, 1)?;
+    let (process, port) = house.start(&place.server_core, START_MAX)?;
+    let door = Door {
+        url: format!("http://127.0.0.1:{port}/mcp"),
+        key: Some(house.key("bench", Holder::Wide)?),
+    };
+    let (url, token) = house.admin()?;
+    let mut browser = Browser::start(place, &url, &token)?;
+    let (mut times, mut bytes) = (Vec::new(), 0.0);
+    for _ in 0..OPENINGS {
+        let opened = browser.ask("interactive")?;
+        times.push(opened["ms"].as_f64().context("a time")?);
+        bytes = opened["bytes"].as_f64().context("a number of bytes")?;
+    }
+    let load = |calls: u64| load(place, &process, &door, calls);
+    let rate = load(2_000)?.0;
+    let calls = (rate * effort.seconds) as u64;
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        alone.push(load(calls)?.1);
+        let opened = browser.ask(&format!("open {CONSOLES}"))?;
+        ensure!(
+            opened["open"] == CONSOLES,
+            "the consoles do not open: {opened}"
+        );
+        beside.push(load(calls)?.1);
+        browser.ask("close")?;
+    }
+    browser.stop()?;
+    process.stop()?;
+    let losses = alone.iter().zip(&beside);
+    let losses = losses.map(|(alone, beside)| (1.0 - alone / beside) * 100.0);
+    Ok(Consoles {
+        machine,
+        interactive_ms: Spread::of(times),
+        bytes,
+        loss_percent: Spread::of(losses).median,
+        alone_us: Spread::of(alone),
+        beside_us: Spread::of(beside),
+    })
+}
+
+/// Asks as fast as answers come, and returns the calls a second and the processor time of the gateway for each, in
+/// microseconds.
+fn load(place: &Place, process: &Process, door: &Door, calls: u64) -> anyhow::Result<(f64, f64)> {
+    let target = Target {
+        servers: &[Server { process, door }],
+        generator: &place.binary("bench-load"),
+        cores: &place.load_core,
+        // Chromium has the generator's core too.
+        shares_its_core: true,
+    };
+    let pressure = Pressure {
+        connections: CONNECTIONS,
+        calls,
+        rate: None,
+    };
+    let loaded = pressure::run(&target, &isolation::lookup(), pressure)?;
+    Ok((loaded.rate(), loaded.cpu_us()))
+}
+
+/// The script that opens consoles in Chromium.
+struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Browser {
+    fn start(place: &Place, url: &str, token: &str) -> anyhow::Result<Self> {
+        let node = place.peer("node-runtime").join("bin/node");
+        let mut child = Command::new(&node)
+            .arg(place.servers().join("consoles.mjs"))
+            .arg(place.peer("console"))
+            .args([CHROMIUM, url, token])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{} is not installed", node.display()))?;
+        let to = child.stdin.take().context("stdin is a pipe")?;
+        let from = BufReader::new(child.stdout.take().context("stdout is a pipe")?);
+        Ok(Self { child, to, from })
+    }
+
+    fn ask(&mut self, command: &str) -> anyhow::Result<Value> {
+        writeln!(self.to, "{command}")?;
+        let mut line = String::new();
+        self.from.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("{command}: {line:?}"))
+    }
+
+    fn stop(mut self) -> anyhow::Result<()> {
+        drop(self.to);
+        self.child.wait().map(drop).context("node")
+    }
+}
+
+impl Consoles {
+    pub(crate) fn print(&self) {
+        println!("\n{}", self.page());
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join("console.md");
+        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!("# The console\n\n{HOW}\n");
+        for line in self.machine.lines() {
+            let _ = writeln!(page, "- {line}");
+        }
+        let _ = write!(page, "\n{}", markdown(&self.table()));
+        page
+    }
+
+    fn table(&self) -> Table {
+        let head = ["", "median", "range", "the rule", "within it"].map(str::to_owned);
+        let range = |spread: &Spread| format!("{:.1} to {:.1}", spread.min, spread.max);
+        let rule = |what: &str, found: f64, range: String, max: f64| {
+            let holds = if found <= max { "yes" } else { "no" };
+            let rule = format!("at most {max:.0}");
+            [what, &format!("{found:.1}"), &range, &rule, holds].map(str::to_owned)
+        };
+        let plain = |what: String, spread: &Spread| {
+            let median = format!("{:.1}", spread.median);
+            [what, median, range(spread), String::new(), String::new()]
+        };
+        let rows = [
+            head,
+            rule(
+                "from opening it to its answer to a click, ms",
+                self.interactive_ms.median,
+                range(&self.interactive_ms),
+                INTERACTIVE_MS_MAX,
+            ),
+            rule(
+                "bytes of a first load",
+                self.bytes,
+                String::new(),
+                BYTES_MAX,
+            ),
+            plain("a call, µs of the gateway".to_owned(), &self.alone_us),
+            plain(
+                format!("a call while {CONSOLES} consoles are open, µs of the gateway"),
+                &self.beside_us,
+            ),
+            rule(
+                "throughput that they take, %",
+                self.loss_percent,
+                String::new(),
+                LOSS_PERCENT_MAX,
+            ),
+        ];
+        rows.map(Vec::from).into()
+    }
+}
+
+const HOW: &str = "\
+`cargo xtask bench -- --only console --write docs/benchmarks` writes this page. Chromium opens the console of a gateway with one
+contract over loopback, without a cache and with a processor that is throttled four times; the time ends when the pages are listed and one
+that was clicked is there. Then the gateway is asked as fast as it answers, in turns without a console and with three that are open at the overview. Chromium and
+the generator share a core, and the gateway has the other one: the figure is the gateway's own processor time, for calls and consoles
+together, by the number of calls.
+";
