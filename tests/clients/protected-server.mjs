@@ -1,6 +1,7 @@
 // An MCP server that takes the access tokens of people alone, and its issuer, by oidc-provider, both on loopback.
-// Arguments: the port of the server, that of the issuer, the era that the server speaks (legacy, modern), and the seconds that
-// an access token lasts.
+// Arguments: the port of the server, that of the issuer, the era that the server speaks (legacy, modern), the seconds that
+// an access token lasts, and the port of the gateway if the issuer is to know it by its metadata document: that of
+// `https://weir.test`, which is reached there.
 //
 // A browser says by the header `x-user` who signs in. Tests ask at the paths below `/control` of the server what it was sent,
 // and tell the issuer what to do.
@@ -8,7 +9,7 @@ import { createServer } from 'node:http';
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 
-const [port, issuerPort, era, seconds] = process.argv.slice(2);
+const [port, issuerPort, era, seconds, gateway] = process.argv.slice(2);
 const base = `http://127.0.0.1:${port}`;
 const issuer = `http://127.0.0.1:${issuerPort}`;
 const resource = `${base}/mcp`;
@@ -21,6 +22,7 @@ const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.expor
 const issued = { access: new Set(), refresh: new Set(), grants: new Map() };
 const calls = [];
 const bearers = new Set();
+const clients = new Set();
 const trouble = { lose: 0, hold: 0 };
 let renewals = 0;
 
@@ -30,6 +32,7 @@ const provider = new Provider(issuer, {
   features: {
     devInteractions: { enabled: false },
     registration: { enabled: true },
+    clientIdMetadataDocument: { enabled: gateway !== undefined, ack: 'draft-02' },
     revocation: { enabled: true },
     resourceIndicators: {
       enabled: true,
@@ -41,6 +44,9 @@ const provider = new Provider(issuer, {
       },
     },
   },
+  // The name of the gateway is none that is resolved here, and the dispatcher refuses addresses of this machine.
+  fetch: (url, { dispatcher: _, ...options }) =>
+    fetch(String(url).replace('https://weir.test', `http://127.0.0.1:${gateway}`), options),
   issueRefreshToken: async () => true,
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
@@ -49,6 +55,7 @@ provider.on('grant.success', (context) => {
   const { access_token: access, refresh_token: refresh } = context.body;
   if (access) issued.access.add(access);
   if (refresh) issued.refresh.add(refresh);
+  clients.add(context.oidc.client.clientId);
   const { grantId, accountId } = context.oidc.entities.AccessToken;
   issued.grants.set(accountId, grantId);
 });
@@ -91,7 +98,7 @@ const sessions = new Set();
 const tools = [{ name: 'whoami', description: 'Says who calls.', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }];
 
 async function control(path, query, response) {
-  if (path === '/control/issued') return json(response, 200, { access: [...issued.access], refresh: [...issued.refresh] });
+  if (path === '/control/issued') return json(response, 200, { access: [...issued.access], refresh: [...issued.refresh], clients: [...clients] });
   if (path === '/control/calls') return json(response, 200, { calls, bearers: [...bearers], renewals });
   if (path === '/control/revoke') {
     const grantId = issued.grants.get(query.get('user'));

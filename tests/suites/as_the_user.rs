@@ -26,10 +26,16 @@ struct Protected {
 
 impl Protected {
     fn start(era: &str, token_seconds: u32) -> Self {
+        Self::start_with(era, token_seconds, None)
+    }
+
+    /// Starts them; the issuer knows a gateway on the port `gateway` by its metadata document.
+    fn start_with(era: &str, token_seconds: u32, gateway: Option<u16>) -> Self {
         let (port, issuer) = (free_port(), free_port());
         let mut command = foreign::node_script_in("identity", "protected-server.mjs");
         let words = [port.to_string(), issuer.to_string(), era.to_owned()];
         command.args(words).arg(token_seconds.to_string());
+        command.args(gateway.map(|port| port.to_string()));
         let running = Running::silent(&mut command, "oidc-provider");
         wait_for_port(port, "the server");
         wait_for_port(issuer, "oidc-provider");
@@ -69,6 +75,8 @@ pub(crate) struct Browser {
     client: Client,
     user: &'static str,
     cookies: Vec<(String, String)>,
+    /// Where `https://weir.test` is.
+    proxied: String,
 }
 
 impl Browser {
@@ -83,6 +91,7 @@ impl Browser {
             client: client.build().expect("a client"),
             user,
             cookies: Vec::new(),
+            proxied: String::new(),
         }
     }
 
@@ -98,11 +107,13 @@ impl Browser {
             let host = url.split('/').nth(2).expect("a host").to_owned();
             let own = self.cookies.iter().filter(|(of, _)| *of == host);
             let cookies: Vec<&str> = own.map(|(_, cookie)| cookie.as_str()).collect();
+            let address = url.replace("https://weir.test", &self.proxied);
             let request = match &*method {
-                "POST" => self.client.post(&url),
-                _ => self.client.get(&url),
+                "POST" => self.client.post(&address),
+                _ => self.client.get(&address),
             };
             let request = request
+                .header(header::HOST, &host)
                 .header("cookie", cookies.join("; "))
                 .header("x-user", self.user);
             let answer = request.send().await.expect("an answer");
@@ -192,9 +203,16 @@ async fn sign_in_for(mut command: Command, user: &'static str) -> Child {
 
 /// Connects the gateway's own account, and serves once the tools are listed.
 async fn serve(house: &House) -> Gateway {
+    serve_at(house, 0).await
+}
+
+/// Serves on a port that is known beforehand, or on any if it is 0.
+async fn serve_at(house: &House, port: u16) -> Gateway {
     let mut child = sign_in_for(house.weir(&["upstream", "connect", "notes"]), "operator").await;
     assert!(child.wait().expect("it ends").success());
-    let gateway = house.serve();
+    let listen = format!("127.0.0.1:{port}");
+    let gateway =
+        Gateway::start(house.weir(&["serve", "--listen", &listen, "--log-format", "json"]));
     listed(house, &gateway).await;
     gateway
 }
@@ -577,6 +595,36 @@ async fn a_call_that_needs_more_scopes_asks_for_all_of_them() {
 }
 
 /// The address of a server may hold a secret. It is in the configuration, and not in the state.
+/// The issuer reads the document itself, checks it by its draft, and takes the gateway for the client that it describes.
+#[tokio::test]
+async fn an_issuer_knows_the_gateway_by_its_document() {
+    let port = free_port();
+    let server = Protected::start_with("modern", 600, Some(port));
+    let house = House::new().own_plugins(&[]).config(&format!(
+        "[http]\npublic_url = \"https://weir.test\"\n[upstreams.notes]\nurl = \"{}\"\n\
+         first = \"publish\"\nauth = {{ kind = \"oauth\" }}",
+        server.url
+    ));
+    let gateway = serve_at(&house, port).await;
+    let ann = house.key(&["--agent", "ann"]);
+    let link = link(&whoami(&gateway.url(), &ann).await);
+    assert!(
+        link.starts_with("https://weir.test/connect/notes?"),
+        "{link}"
+    );
+    let mut browser = Browser {
+        proxied: gateway.base.clone(),
+        ..Browser::of_user("ann")
+    };
+    browser.connect(&link).await;
+    let result = whoami(&gateway.url(), &ann).await;
+    assert!(text(&result).contains("you are ann"), "{result}");
+    let issued = server.control("issued").await;
+    let document = "https://weir.test/connect/notes/client.json";
+    let clients = issued["clients"].as_array().expect("a list");
+    assert!(clients.iter().any(|client| client == document), "{issued}");
+}
+
 #[tokio::test]
 async fn an_address_with_a_secret_is_not_kept_with_an_account() {
     const SECRET: &str = "planted-in-the-address-5c07";
