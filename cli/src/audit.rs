@@ -12,10 +12,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use rustix::fs::Access;
 use tempfile::TempDir;
 use weir::config::Config;
-use weir_audit::{ArgumentsKey, Filter, Format, Receipt, command, parse_time};
+use weir_audit::{ArgumentsKey, Filter, Format, RECORD_KINDS, command, parse_time};
 use weir_state::{FILE, SecretPurpose, State};
 
+use self::verify::Verify;
 use super::{Done, Failure, Settings, block_on};
+
+mod verify;
 
 /// Copies of a state that are tried, where it changes meanwhile.
 const COPIES_MAX: usize = 5;
@@ -30,15 +33,7 @@ pub(super) struct Audit {
 #[derive(Subcommand)]
 enum Command {
     /// Check that no record was changed, deleted, moved or cut; with receipts also that those records are there
-    Verify {
-        /// Receipts that agents kept: `_meta` → `dev.weir/receipt` of a result
-        receipts: Vec<Receipt>,
-        /// The report as JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        place: Place,
-    },
+    Verify(Verify),
     /// Print the digest by which the trail knows arguments, to look for their calls: `weir audit query --text DIGEST`
     Digest {
         /// The JSON of the arguments, byte for byte as they were sent; `-` for stdin
@@ -101,7 +96,7 @@ struct Asked {
     #[arg(long, value_parser = parse_time)]
     until: Option<jiff::Timestamp>,
     /// May be repeated
-    #[arg(long = "kind", value_name = "KIND", value_parser = ["call", "intent", "refused", "admin", "chain"])]
+    #[arg(long = "kind", value_name = "KIND", value_parser = RECORD_KINDS)]
     kinds: Vec<String>,
     /// Of this agent
     #[arg(long, value_name = "NAME")]
@@ -139,19 +134,10 @@ impl Audit {
     pub(super) fn run(self) -> Done {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let done = match self.command {
-            Command::Verify {
-                receipts,
-                json,
-                place,
-            } => {
-                let sound = command::verify(&place.folder()?, &receipts, json, &mut out)
-                    .map_err(anyhow::Error::from)?;
-                if sound {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::FAILURE
-                }
-            }
+            Command::Verify(verify) => match verify.run(&mut out)? {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            },
             Command::Digest {
                 arguments,
                 settings,
@@ -277,43 +263,35 @@ fn copied_state(folder: &Path) -> anyhow::Result<TempDir> {
 
 impl Place {
     fn folder(&self) -> Result<PathBuf, Failure> {
-        let folder = match &self.folder {
-            Some(folder) => folder.clone(),
-            None => self.settings.state_folder().join("audit"),
-        };
-        std::fs::metadata(&folder)
-            .with_context(|| format!("there is no audit trail in {}", folder.display()))?;
-        Ok(folder)
+        trail_folder(self.folder.as_deref(), &self.settings)
     }
+}
+
+/// Returns the folder of the trail, which is there.
+fn trail_folder(folder: Option<&Path>, settings: &Settings) -> Result<PathBuf, Failure> {
+    let folder = match folder {
+        Some(folder) => folder.to_owned(),
+        None => settings.state_folder().join("audit"),
+    };
+    std::fs::metadata(&folder)
+        .with_context(|| format!("there is no audit trail in {}", folder.display()))?;
+    Ok(folder)
 }
 
 impl From<Asked> for Filter {
     fn from(asked: Asked) -> Self {
-        let Asked {
-            since,
-            until,
-            kinds,
-            agent,
-            tenant,
-            tool,
-            contract,
-            outcome,
-            call_id,
-            text,
-            limit,
-        } = asked;
         Self {
-            since,
-            until,
-            kinds,
-            agent,
-            tenant,
-            tool,
-            contract,
-            outcome,
-            call_id,
-            text,
-            limit,
+            since: asked.since,
+            until: asked.until,
+            kinds: asked.kinds,
+            agent: asked.agent,
+            tenant: asked.tenant,
+            tool: asked.tool,
+            contract: asked.contract,
+            outcome: asked.outcome,
+            call_id: asked.call_id,
+            text: asked.text,
+            limit: asked.limit,
             before: None,
         }
     }

@@ -31,6 +31,7 @@ test("receipts that callers kept are verified, and lead to their records", async
   const form = page.getByRole("dialog", { name: "Verify the trail" });
   // One press verifies, and the button keeps the focus.
   await expect(form.getByRole("status").filter({ hasText: "No record was changed" })).toBeVisible();
+  await expect(form.getByRole("list", { name: "Open ends" }).getByRole("listitem").first()).toContainText("after record");
   const field = form.getByLabel("Receipts that callers kept");
   await field.fill("no receipt");
   await expect(form.getByText("There is no whole receipt in this.")).toBeVisible();
@@ -62,6 +63,17 @@ test("what fits the filters is exported as it was written", async ({ page, reque
   const file = await (await started).path();
   const lines = readFileSync(file, "utf8").trim().split("\n").map((line) => JSON.parse(line));
   expect(lines.map(({ tool }) => tool)).toEqual(["trailc_list"]);
+});
+
+test("the proof of one record is a file", async ({ page, request }) => {
+  await publishDesk(request, "trailg");
+  const { body: tried } = await ask(request, "POST", "/v1/calls", { tool: "trailg_list", arguments: {}, agent: "caller" });
+  await signIn(page, "viewer", `/audit?record=${tried.receipt.split(":")[2]}`);
+  const started = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download proof" }).click();
+  const proof = JSON.parse(readFileSync(await (await started).path(), "utf8"));
+  expect(proof.receipt).toBe(tried.receipt);
+  expect(JSON.parse(proof.lines[0]).tool).toBe("trailg_list");
 });
 
 test("a call that was tried is one click from its records", async ({ page, request }) => {

@@ -203,6 +203,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(audit::verify, audit::verify_receipts))
         .routes(routes!(audit::export))
         .routes(routes!(audit::show_call))
+        .routes(routes!(audit::prove))
         .routes(routes!(nodes::list))
         .routes(routes!(settings::show))
         .routes(routes!(settings::reload))

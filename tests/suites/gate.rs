@@ -571,6 +571,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/upstreams/none", None, "viewer"),
         ("GET", "/v1/audit", None, "auditor"),
         ("GET", "/v1/audit/none", None, "auditor"),
+        ("GET", "/v1/audit/none/proof", None, "auditor"),
         ("GET", "/v1/audit/export", None, "auditor"),
         ("GET", "/v1/audit/verify", None, "auditor"),
         (

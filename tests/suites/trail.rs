@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Modern};
+use weir_tests::{Admin, House, Modern, gateway::read_output};
 
 use crate::sample;
 
@@ -191,4 +191,95 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     }
     let (_, listed) = operator.ask("GET", "/v1/admins", "").await;
     assert_eq!(listed[1]["role"], "auditor", "{listed}");
+}
+
+/// Whoever has an auditor's key and nothing else proves one record to someone who has neither.
+#[tokio::test]
+async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let operator = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    let mut receipts = Vec::new();
+    for iata in ["OSL", "ARN", "KEF"] {
+        let result = client.call("lookup_airport", json!({ "iata": iata })).await;
+        let receipt = &result["_meta"]["dev.weir/receipt"];
+        receipts.push(receipt.as_str().expect("a receipt").to_owned());
+    }
+    let (code, key, err) = house.run(&["admins", "add", "--name", "bea", "--role", "auditor"]);
+    assert_eq!(code, 0, "{err}");
+    let auditor = Admin {
+        key: key.trim().to_owned(),
+        ..operator
+    };
+    let (rest, hash) = receipts[0].rsplit_once(':').expect("a receipt");
+    let call = records(&auditor, &format!("kind=call&text={hash}")).await;
+    let call_id = call[0]["call_id"].as_str().expect("an id").to_owned();
+    let numbered = rest.to_owned();
+    let (status, proof) = auditor
+        .ask("GET", &format!("/v1/audit/{call_id}/proof"), "")
+        .await;
+    assert_eq!(
+        (status, &proof["receipt"]),
+        (200, &json!(receipts[0])),
+        "{proof}"
+    );
+    let to = format!("/v1/audit/{numbered}/proof?to={}", receipts[1]);
+    let (status, nearer) = auditor.ask("GET", &to, "").await;
+    assert_eq!(
+        (status, &nearer["end"]),
+        (200, &json!(receipts[1])),
+        "{nearer}"
+    );
+    for (path, expected) in [
+        ("/v1/audit/c_0000000000000000/proof".to_owned(), 404),
+        (format!("/v1/audit/{call_id}/proof?to=x"), 422),
+        (format!("/v1/audit/{call_id}/proof?until=x"), 400),
+    ] {
+        let (status, refused) = auditor.ask("GET", &path, "").await;
+        assert_eq!(status, expected, "{path}: {refused}");
+    }
+
+    // Elsewhere, with no state and no trail.
+    let away = House::new().file("proof.json", nearer.to_string());
+    let (code, out, err) = away.run(&["audit", "verify", "--file", "proof.json", &receipts[1]]);
+    assert!(
+        code == 0 && out.contains("it is proven"),
+        "{code}: {out}{err}"
+    );
+    assert!(
+        out.contains(&call_id) && out.contains("tool=lookup_airport"),
+        "{out}"
+    );
+    let (code, out, _) = away.run(&["audit", "verify", "--file", "proof.json"]);
+    assert!(code == 0 && out.contains("NOT PROVEN YET"), "{out}");
+    let (code, out, _) = away.run(&["audit", "verify", "--file", "proof.json", &receipts[2]]);
+    assert!(code == 1 && out.contains("NOT IN THIS PROOF"), "{out}");
+    let forged = nearer
+        .to_string()
+        .replace("lookup_airport", "delete_airport");
+    let away = away.file("proof.json", forged);
+    let (code, _, err) = away.run(&["audit", "verify", "--file", "proof.json", &receipts[1]]);
+    assert!(code == 1 && err.contains("line 1 was changed"), "{err}");
+
+    // The whole trail, by the key alone.
+    let verify = |receipt: &str| {
+        let mut command = away.weir(&["audit", "verify", receipt]);
+        command
+            .env("WEIR_ADMIN_URL", &auditor.url)
+            .env("WEIR_ADMIN_KEY", &auditor.key);
+        read_output(command.output().expect("weir starts"))
+    };
+    let (code, out, err) = verify(&receipts[0]);
+    assert!(
+        code == 0 && out.contains("the trail is whole"),
+        "{out}{err}"
+    );
+    assert!(
+        out.contains(&call_id) && out.contains("a cut would not be found"),
+        "{out}"
+    );
+    let (code, out, _) = verify(&format!("{numbered}:{}", "0".repeat(64)));
+    assert!(code == 1 && out.contains("REPLACED"), "{out}");
+    drop(gateway);
 }

@@ -117,23 +117,6 @@ export interface AuditRecord extends WrittenRecord {
   receipt: string;
 }
 
-export interface ReceiptCheck {
-  receipt: string;
-  status: "present" | "removed" | "missing" | "replaced";
-  /** What the receipt proves, where it is there. */
-  record?: WrittenRecord;
-}
-
-export interface AuditReport {
-  chains: number;
-  segments: number;
-  records: number;
-  bytes: number;
-  findings_count: number;
-  findings: Json[];
-  warnings_count: number;
-  warnings: Json[];
-  receipts: ReceiptCheck[];
-  heads: string[];
-  open_ends: { chain: string; after: number; last: number }[];
-}
+/** The record of a receipt is what the receipt proves, where it is there. */
+export type ReceiptCheck = Omit<Schemas["ReceiptCheck"], "record"> & { record?: WrittenRecord | null };
+export type AuditReport = Omit<Schemas["TrailReport"], "receipts"> & { receipts: ReceiptCheck[] };

@@ -67,6 +67,13 @@ export const useCallRecords = (callId: string) =>
     retry: false,
   });
 
+/** The proof of one record as a file, for `weir audit verify --file`. */
+export async function proveRecord({ receipt }: AuditRecord): Promise<Blob> {
+  const record = receipt.split(":").slice(0, 2).join(":");
+  const proof = await unwrap(api.GET("/v1/audit/{call_id}/proof", { params: { path: { call_id: record } } }));
+  return new Blob([JSON.stringify(proof)], { type: "application/json" });
+}
+
 /** All records that fit, as JSON lines; the number of a page, and how it goes on, do not bound it. */
 export async function exportRecords({ limit: _limit, before: _before, ...filter }: AuditFilter): Promise<Blob> {
   const wanted = Object.entries(filter);

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { exportRecords, placeOfRecord, useAudit, useRecord, useTrailFailure, type AuditFilter } from "../api/trail";
 import { useKeys } from "../api/queries";
 import type { AuditRecord } from "../api/shapes";
@@ -8,13 +8,14 @@ import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
 import { useNarrow } from "../parts/narrow";
 import { PageHead } from "../parts/page";
-import { Empty, Loaded, ProblemNote } from "../parts/states";
+import { Empty, Loaded } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
 import { Time } from "../parts/words";
 import { mayDo } from "../session";
 import { dayAfter, dayOf } from "./audit/days";
 import { openRecord, RecordDetail, RecordOutcome } from "./audit/record";
 import { subjectOf, textOf, workOf } from "./audit/record-words";
+import { SaveAction } from "./audit/save";
 import { VerifyForm } from "./audit/verify";
 
 const PAGE = 100;
@@ -88,7 +89,7 @@ export function AuditPage() {
         title="Audit"
         actions={
           <>
-            <Export filter={filter} />
+            <SaveAction title="Export" file="audit.jsonl" read={() => exportRecords(filter)} />
             <Action onPress={() => setVerify("yes", { push: true })}>Verify the trail</Action>
           </>
         }
@@ -159,30 +160,3 @@ function Filters({ count, children }: { count: number; children: ReactNode }) {
   );
 }
 
-/** Saves all records that fit the filters, as they were written. */
-function Export({ filter }: { filter: AuditFilter }) {
-  const [error, setError] = useState<unknown>(null);
-  const [isPending, setPending] = useState(false);
-  const save = async () => {
-    setPending(true);
-    setError(null);
-    try {
-      const address = URL.createObjectURL(await exportRecords(filter));
-      Object.assign(document.createElement("a"), { href: address, download: "audit.jsonl" }).click();
-      URL.revokeObjectURL(address);
-    } catch (caught) {
-      setError(caught);
-    }
-    setPending(false);
-  };
-  return (
-    <>
-      <Action onPress={() => void save()} isPending={isPending}>
-        Export
-      </Action>
-      <Overlay title="Export" kind="dialog" isOpen={error !== null} onClose={() => setError(null)}>
-        {error != null && <ProblemNote error={error} retry={() => void save()} />}
-      </Overlay>
-    </>
-  );
-}

@@ -10,10 +10,11 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{
-    AuditError, Filter, Format, Receipt, ReceiptStatus, Record, Report,
+    AuditError, Filter, Format, ProofReport, Receipt, ReceiptStatus, Record, Report,
     export::export as write_export, read, tail as read_tail,
 };
 
@@ -39,9 +40,7 @@ pub fn verify(
     }
     let write = |out: &mut dyn Write| {
         if json {
-            return serde_json::to_writer_pretty(&mut *out, &report)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out));
+            return print_json(&report, out);
         }
         found
             .iter()
@@ -50,6 +49,51 @@ pub fn verify(
     };
     ended(write(out)).map_err(|source| failed(folder, "reported on", source))?;
     Ok(report.is_ok())
+}
+
+/// Writes what a proof of one record shows as text or JSON, and returns `true` if every receipt is of a record in it.
+pub fn report_proof(report: &ProofReport, json: bool, out: &mut dyn Write) -> io::Result<bool> {
+    let write = |out: &mut dyn Write| match json {
+        true => print_json(report, out),
+        false => {
+            print_members(&report.record, out)?;
+            writeln!(
+                out,
+                " record={}:{}",
+                report.receipt.chain, report.receipt.seq
+            )?;
+            write!(out, "{report}")
+        }
+    };
+    ended(write(out))?;
+    Ok(report.is_ok())
+}
+
+/// Writes a report that a gateway made as text or JSON, and returns `true` if nothing was found.
+pub fn report_answer(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<bool> {
+    let write = |out: &mut dyn Write| {
+        if json {
+            return print_json(report, out);
+        }
+        for check in &report.receipts {
+            if let Some(record) = &check.record {
+                print_members(record, out)?;
+                writeln!(out, " record={}:{}", check.receipt.chain, check.receipt.seq)?;
+            }
+        }
+        // The words are another machine's.
+        report
+            .to_string()
+            .lines()
+            .try_for_each(|line| writeln!(out, "{}", printable(line)))
+    };
+    ended(write(out))?;
+    Ok(report.is_ok())
+}
+
+fn print_json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    writeln!(out)
 }
 
 /// Verifies the trail, and finds the records that receipts are of.
@@ -158,23 +202,27 @@ fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
     if json {
         return writeln!(out, "{}", record.line);
     }
-    write!(
-        out,
-        "{} {:7}",
-        record.text("time").unwrap_or_default(),
-        record.text("kind").unwrap_or_default()
-    )?;
+    print_members(&record.members, out)?;
+    writeln!(out, " record={}:{}", record.chain, record.seq)
+}
+
+fn print_members(members: &Map<String, Value>, out: &mut dyn Write) -> io::Result<()> {
+    let text = |name: &str| {
+        plain(
+            members
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default(),
+        )
+    };
+    write!(out, "{} {:7}", text("time"), text("kind"))?;
     let is_shown = |name: &str| !matches!(name, "seq" | "time" | "kind" | "prev" | "hash");
-    let mut members: Vec<_> = record
-        .members
-        .iter()
-        .filter(|(name, _)| is_shown(name))
-        .collect();
+    let mut members: Vec<_> = members.iter().filter(|(name, _)| is_shown(name)).collect();
     members.sort_by_key(|(name, value)| rank(name, value));
     for (name, value) in members {
         write!(out, " {}={}", plain(name), shown(value))?;
     }
-    writeln!(out, " record={}:{}", record.chain, record.seq)
+    Ok(())
 }
 
 /// The members that a line of text begins with: how it ended, and who did what.
@@ -206,6 +254,11 @@ fn shown(value: &Value) -> String {
         }
         value => plain_json(&value.to_string()),
     }
+}
+
+/// Leaves spaces as they are.
+fn printable(text: &str) -> String {
+    text.split(' ').map(plain).collect::<Vec<_>>().join(" ")
 }
 
 fn plain(text: &str) -> String {

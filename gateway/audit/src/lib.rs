@@ -14,6 +14,7 @@ mod receipt;
 mod verify;
 
 mod export;
+mod proof;
 mod read;
 
 pub mod command;
@@ -28,8 +29,13 @@ pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;
 pub use line::{Hash, LINE_MAX_BYTES};
+pub use proof::{
+    PROOF_MAX_BYTES, ProofEnd, ProofFault, ProofReceipt, ProofReport, ProofSubject, RecordProof,
+    prove,
+};
 pub use read::{
-    Filter, Follow, NotAPlace, NotATime, Record, RecordPlace, Records, parse_time, read, tail,
+    Filter, Follow, NotAPlace, NotATime, RECORD_KINDS, Record, RecordPlace, Records, parse_time,
+    read, tail,
 };
 pub use receipt::{NotAReceipt, Receipt};
 pub use trail::{AuditError, Entry, Fsync, Health, Settings, Trail};

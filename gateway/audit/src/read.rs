@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use self::{
-    filter::{Filter, NotATime, parse_time},
+    filter::{Filter, NotATime, RECORD_KINDS, parse_time},
     follow::Follow,
     place::{NotAPlace, RecordPlace},
 };

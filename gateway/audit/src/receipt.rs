@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{ChainName, Hash};
 
@@ -37,6 +37,14 @@ impl FromStr for Receipt {
             seq: part()?.parse().map_err(|_| NotAReceipt)?,
             hash: part()?.parse().map_err(|_| NotAReceipt)?,
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Receipt {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(from)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }
 

@@ -1,18 +1,17 @@
 //! The audit trail of this state folder, all processes together.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use axum::{
     Json,
     body::Body as ResponseBody,
     extract::State as Shared,
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, de::IgnoredAny};
 use utoipa::{IntoParams, ToSchema};
-use weir_audit::{Filter, RecordPlace, parse_time};
+use weir_audit::{Filter, RECORD_KINDS, RecordPlace, RecordProof, Report, parse_time};
 
 use super::{
     Answer, Ask, Refusal,
@@ -24,20 +23,14 @@ use crate::control::{
     operations::audit::{self, CallTrail, ReceiptedRecord, RecordOrder},
 };
 
-/// The kinds of records.
-const KINDS: [&str; 5] = ["call", "intent", "refused", "admin", "chain"];
-
+/// Which records are asked for.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct RecordFilter {
     /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
     since: Option<String>,
     /// As `since`; those of that time are not.
     until: Option<String>,
-    /// `time` and `receipt` of a record, with a comma between them: the records before that one, in their order.
-    #[param(max_length = 400)]
-    before: Option<String>,
     /// call, intent, refused, admin or chain; several with commas between them.
     kind: Option<String>,
     #[param(max_length = 400)]
@@ -56,6 +49,21 @@ pub(super) struct Wanted {
     /// What the record contains as it is written, such as a digest of arguments.
     #[param(max_length = 400)]
     text: Option<String>,
+    #[serde(flatten)]
+    #[param(ignore)]
+    unknown: BTreeMap<String, IgnoredAny>,
+}
+
+/// One page of them.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RecordPage {
+    #[serde(flatten)]
+    #[param(ignore)]
+    filter: RecordFilter,
+    /// `time` and `receipt` of a record, with a comma between them: the records before that one, in their order.
+    #[param(max_length = 400)]
+    before: Option<String>,
     /// asc: the oldest of them first, which is the default; desc: the newest.
     #[serde(default)]
     #[param(inline)]
@@ -68,29 +76,11 @@ pub(super) struct Wanted {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WantedExport {
-    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
-    since: Option<String>,
-    /// As `since`; those of that time are not.
-    until: Option<String>,
-    /// call, intent, refused, admin or chain; several with commas between them.
-    kind: Option<String>,
+pub(super) struct ProofRange {
+    /// The receipt of a later record of the same chain, or of this one, that the proof is to reach. By default it reaches the next
+    /// record that another chain names, or else the last of its chain.
     #[param(max_length = 400)]
-    agent: Option<String>,
-    #[param(max_length = 400)]
-    tenant: Option<String>,
-    #[param(max_length = 400)]
-    tool: Option<String>,
-    #[param(max_length = 400)]
-    contract: Option<String>,
-    /// ok, refused, failed, cancelled or unknown.
-    #[param(max_length = 400)]
-    outcome: Option<String>,
-    #[param(max_length = 400)]
-    call_id: Option<String>,
-    /// What the record contains as it is written, such as a digest of arguments.
-    #[param(max_length = 400)]
-    text: Option<String>,
+    to: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -101,27 +91,12 @@ pub(super) struct Receipts {
     receipts: Vec<String>,
 }
 
-impl Wanted {
+impl RecordFilter {
     fn filter(self) -> Answer<Filter> {
-        Ok(Filter {
-            since: time(self.since)?,
-            until: time(self.until)?,
-            before: self.before.as_deref().map(place).transpose()?,
-            kinds: kinds(self.kind)?,
-            agent: self.agent,
-            tenant: self.tenant,
-            tool: self.tool,
-            contract: self.contract,
-            outcome: self.outcome,
-            call_id: self.call_id,
-            text: self.text,
-            limit: None,
-        })
-    }
-}
-
-impl WantedExport {
-    fn filter(self) -> Answer<Filter> {
+        if let Some(name) = self.unknown.keys().next() {
+            let detail = format!("there is no parameter `{}`", name.escape_debug());
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, detail));
+        }
         Ok(Filter {
             since: time(self.since)?,
             until: time(self.until)?,
@@ -150,28 +125,29 @@ fn place(text: &str) -> Answer<RecordPlace> {
 
 fn kinds(text: Option<String>) -> Answer<Vec<String>> {
     let kinds = text.as_deref().into_iter().flat_map(|text| text.split(','));
-    let known = |kind: &str| match KINDS.contains(&kind) {
+    let known = |kind: &str| match RECORD_KINDS.contains(&kind) {
         true => Ok(kind.to_owned()),
         false => Err(Refusal::invalid(format!(
             "`kind` must be some of {}, with commas between them",
-            KINDS.join(", ")
+            RECORD_KINDS.join(", ")
         ))),
     };
     kinds.map(known).collect()
 }
 
 /// The newest records that match, each with its receipt. Role: auditor.
-#[utoipa::path(get, path = "/v1/audit", params(Wanted), responses(
+#[utoipa::path(get, path = "/v1/audit", params(RecordFilter, RecordPage), responses(
     (status = 200, body = Vec<ReceiptedRecord>), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn query(
     Shared(admin): Ask,
     staff: Staff,
-    Asked(wanted): Asked<Wanted>,
+    Asked(page): Asked<RecordPage>,
 ) -> Answer<Json<Vec<ReceiptedRecord>>> {
     staff.needs(Role::Auditor)?;
-    let (limit, order) = (wanted.limit, wanted.order);
-    let records = audit::query(&admin.control, wanted.filter()?, limit, order);
+    let mut filter = page.filter.filter()?;
+    filter.before = page.before.as_deref().map(place).transpose()?;
+    let records = audit::query(&admin.control, filter, page.limit, page.order);
     Ok(Json(records.await?))
 }
 
@@ -189,39 +165,56 @@ pub(super) async fn show_call(
     Ok(Json(audit::show_call(&admin.control, &call_id).await?))
 }
 
+/// Proof of one record, for a file that `weir audit verify --file` checks without the trail: its line, and those that link it to a
+/// later record that something else knows. Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/{call_id}/proof",
+    params(ProofRange, ("call_id" = String, Path, description = "the call's id, of which the end is proven; or `chain:seq` of a record")),
+    responses((status = 200, body = RecordProof), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn prove(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(subject): At<String>,
+    Asked(range): Asked<ProofRange>,
+) -> Answer<Json<RecordProof>> {
+    staff.needs(Role::Auditor)?;
+    let proof = audit::prove(&admin.control, &subject, range.to.as_deref());
+    Ok(Json(proof.await?))
+}
+
 /// Whether any record was changed, deleted, moved or cut. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/verify", responses(
-    (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 200, body = Report), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
+pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Report>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::verify(&admin.control, &[]).await?))
 }
 
 /// The same, and of each receipt whether its record is there, with the record. Role: auditor.
 #[utoipa::path(post, path = "/v1/audit/verify", request_body = Receipts, responses(
-    (status = 200, body = Object), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 200, body = Report), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn verify_receipts(
     Shared(admin): Ask,
     staff: Staff,
     Body(wanted): Body<Receipts>,
-) -> Answer<Json<Value>> {
+) -> Answer<Json<Report>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::verify(&admin.control, &wanted.receipts).await?))
 }
 
 /// All records that match as JSON lines, as they were written, the oldest first. What is broken off ends the connection, so
 /// that a part is not taken for the whole. Role: auditor.
-#[utoipa::path(get, path = "/v1/audit/export", params(WantedExport), responses(
+#[utoipa::path(get, path = "/v1/audit/export", params(RecordFilter), responses(
     (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
     (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 422, body = Refusal),
     (status = 503, body = Refusal)))]
 pub(super) async fn export(
     Shared(admin): Ask,
     staff: Staff,
-    Asked(wanted): Asked<WantedExport>,
+    Asked(wanted): Asked<RecordFilter>,
 ) -> Answer<Response> {
     staff.needs(Role::Auditor)?;
     let parts = audit::export(&admin.control, wanted.filter()?)?;

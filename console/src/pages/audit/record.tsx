@@ -1,5 +1,5 @@
 // One record: what it says, its receipt, the records of the same call, and those beside it in its chain.
-import { useCallRecords, type useRecord } from "../../api/trail";
+import { proveRecord, useCallRecords, type useRecord } from "../../api/trail";
 import type { AuditRecord, Json } from "../../api/shapes";
 import { setAddressValues } from "../../location";
 import { Action } from "../../parts/action";
@@ -8,6 +8,7 @@ import { Loaded } from "../../parts/states";
 import { DataTable } from "../../parts/table";
 import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, utcTime, type Tone } from "../../parts/words";
 import { recordedDecision } from "../../policy";
+import { SaveAction } from "./save";
 import { recordSentence, subjectOf, textOf, workOf } from "./record-words";
 
 const TONES: Record<string, Tone> = { ok: "good", refused: "warn", failed: "bad", unknown: "bad", cancelled: "" };
@@ -55,8 +56,13 @@ export function RecordDetail({ record, found }: DetailProps) {
           <Action kind="compact" onPress={() => setAddressValues({ verify: record.receipt, record: "" }, { push: true })}>
             Verify it
           </Action>
+          <SaveAction title="Download proof" file={`proof-${record.seq}-${record.hash.slice(0, 8)}.json`} read={() => proveRecord(record)} isCompact />
         </dd>
       </dl>
+      <p className="soft small">
+        The proof is a file for <code>weir audit verify --file PROOF RECEIPT</code>, which needs no gateway. It holds this record and those after it, up to one that
+        something else knows; a receipt or head that was kept elsewhere makes it a proof.
+      </p>
       {decision && <DecisionNote decision={decision} />}
       <section className="stack tight" aria-label="Its place in the chain">
         <h3>Its place in the chain</h3>

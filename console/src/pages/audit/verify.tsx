@@ -56,7 +56,7 @@ function Report({ report }: { report: AuditReport }) {
   return (
     <div className="stack">
       <div className={`note ${hasFindings ? "bad" : "good"} stack tight`} role="status">
-        <strong>{hasFindings ? `${count(report.findings_count, "finding")}: records were changed, moved, deleted or cut` : "No record was changed, deleted, moved or cut"}</strong>
+        <strong>{hasFindings ? `${count(report.findings_count, "finding")}: records were changed, moved, deleted or cut` : wholeTrailText(report)}</strong>
         <p>
           {count(report.records, "record")} in {count(report.chains, "chain")}, {report.bytes.toLocaleString("en")} bytes.
         </p>
@@ -68,6 +68,21 @@ function Report({ report }: { report: AuditReport }) {
           </p>
         )}
       </div>
+      {report.open_ends.length > 0 && (
+        <section className="stack tight">
+          <h3>What this does not show</h3>
+          <p className="soft small">
+            A cut of the records after these would not be found: no other chain and no receipt pasted above names a later one. Heads that were kept elsewhere show it.
+          </p>
+          <ul className="stack tight" aria-label="Open ends">
+            {report.open_ends.map(({ chain, after, last }) => (
+              <li key={chain} className="small">
+                <code>{chain}</code> after record {after}, which has {last} now
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       {report.receipts.length > 0 && (
         <section className="stack tight">
           <h3>Receipts</h3>
@@ -87,6 +102,12 @@ function Report({ report }: { report: AuditReport }) {
       </section>
     </div>
   );
+}
+
+/** Claims no more than was shown: the end of a chain that nothing else knows may have been cut. */
+function wholeTrailText({ open_ends }: AuditReport) {
+  const shown = "No record was changed, deleted or moved";
+  return open_ends.length === 0 ? `${shown}, and none was cut` : `${shown}. A cut would not be found at the end of ${count(open_ends.length, "chain")}`;
 }
 
 const STATUSES: Record<ReceiptCheck["status"], { tone: Tone; text: string }> = {

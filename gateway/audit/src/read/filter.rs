@@ -5,6 +5,9 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use super::{Record, RecordPlace};
 use crate::ChainName;
 
+/// The kinds of records.
+pub const RECORD_KINDS: [&str; 5] = ["call", "intent", "refused", "admin", "chain"];
+
 /// A filter. A part that is `None` or empty takes all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {

@@ -2,15 +2,18 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::{ChainName, Receipt};
 
 /// Findings and warnings beyond this many are only counted.
 const LISTED_MAX: usize = 1000;
 
-#[derive(Clone, Debug, Serialize)]
+/// Whether the trail is as it was written.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrailReport)]
 pub struct Report {
     pub chains: u64,
     pub segments: u64,
@@ -22,14 +25,16 @@ pub struct Report {
     pub warnings: Vec<Warning>,
     pub receipts: Vec<ReceiptCheck>,
     /// The last record of each chain: kept elsewhere, they prove a later cut.
+    #[schema(value_type = Vec<String>)]
     pub heads: Vec<Receipt>,
     /// The ends of chains where a cut would not be found.
     pub open_ends: Vec<OpenEnd>,
 }
 
 /// The end of a chain that nothing else knows: its records could be cut, and further ones could have been.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenEnd {
+    #[schema(value_type = String)]
     pub chain: ChainName,
     /// The last record that another chain or a receipt names; 0 if none does.
     pub after: u64,
@@ -38,9 +43,11 @@ pub struct OpenEnd {
 }
 
 /// Evidence that the trail is not as it was written.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrailFinding)]
 pub struct Finding {
     pub what: Problem,
+    #[schema(value_type = String)]
     pub chain: ChainName,
     /// File name within the chain's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,8 +58,9 @@ pub struct Finding {
     pub detail: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = TrailProblem)]
 pub enum Problem {
     /// A line's bytes do not give its hash, or it has not the form of a record.
     Changed,
@@ -75,25 +83,29 @@ pub enum Problem {
 }
 
 /// Worth a look, and possible without anybody's doing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = TrailWarning)]
 pub struct Warning {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
     pub chain: Option<ChainName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     pub detail: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptCheck {
+    #[schema(value_type = String)]
     pub receipt: Receipt,
     pub status: ReceiptStatus,
     /// The record, where it was looked for and is there: what the receipt proves.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub record: Option<Map<String, Value>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptStatus {
     /// Exactly this record is there.

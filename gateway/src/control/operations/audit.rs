@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use utoipa::ToSchema;
-use weir_audit::{Filter, Receipt, Record, command};
+use weir_audit::{Filter, ProofSubject, Receipt, Record, RecordProof, Report, command};
 
 use super::{OperationError, OperationResult};
 use crate::control::Control;
@@ -132,7 +132,7 @@ pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<Call
 }
 
 /// Returns whether any record was changed, deleted, moved or cut, and of each receipt whether its record is there.
-pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<Value> {
+pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<Report> {
     if receipts.len() > RECEIPTS_MAX {
         let detail = format!("`receipts`: at most {RECEIPTS_MAX} are checked at once");
         return Err(OperationError::invalid(detail));
@@ -152,7 +152,34 @@ pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<V
         command::report(&folder, &receipts).map_err(io::Error::other)
     };
     let (report, _) = blocking(verify).await?;
-    Ok(serde_json::to_value(report).expect("plain data"))
+    Ok(report)
+}
+
+/// Returns the proof of one record, to the record of the receipt `to` where one is given.
+pub async fn prove(
+    control: &Control,
+    subject: &str,
+    to: Option<&str>,
+) -> OperationResult<RecordProof> {
+    if subject.chars().count() > TEXT_MAX_CHARS {
+        let detail = format!("a record is named by at most {TEXT_MAX_CHARS} characters");
+        return Err(OperationError::invalid(detail));
+    }
+    let to: Option<Receipt> = to
+        .map(str::parse)
+        .transpose()
+        .map_err(|error| OperationError::invalid(format!("`to`: {error}")))?;
+    let Ok(wanted) = subject.parse::<ProofSubject>();
+    let folder = folder(control);
+    let turn = search_turn().await;
+    let read = move || {
+        let _turn = turn;
+        weir_audit::prove(&folder, &wanted, to.as_ref())
+    };
+    blocking(read).await?.ok_or_else(|| {
+        OperationError::not_found("recorded call or record", subject)
+            .see("a proof reaches a receipt in `to` only if that follows in the same chain, among the next 1000 records")
+    })
 }
 
 /// Returns all records that match as JSON lines, as they were written, the oldest first. A reader that is slow holds the
