@@ -56,6 +56,11 @@ impl Target {
         Api::new(self.admin.as_deref(), &self.settings)
     }
 
+    /// Returns the same API at another address.
+    pub(super) fn api_at(&self, url: Option<&str>) -> Result<Api, Failure> {
+        Api::new(url.or(self.admin.as_deref()), &self.settings)
+    }
+
     /// Returns the same for a command whose answer tells the faults of the configuration.
     pub(super) fn api_without_faults(&self) -> Result<Api, Failure> {
         let state = || self.settings.find_state_folder().0;
@@ -129,6 +134,15 @@ impl Api {
                 .body(body),
         )
         .await
+    }
+
+    /// Returns the bytes of an answer that is no JSON.
+    pub(super) async fn read(&self, path: &str) -> anyhow::Result<Vec<u8>> {
+        let response = self.request(Method::GET, path).send().await?;
+        match response.error_for_status() {
+            Ok(response) => Ok(response.bytes().await?.into()),
+            Err(error) => Err(error.without_url().into()),
+        }
     }
 
     /// Returns the address of a path.

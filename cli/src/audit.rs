@@ -15,9 +15,10 @@ use weir::config::Config;
 use weir_audit::{ArgumentsKey, Filter, Format, RECORD_KINDS, command, parse_time};
 use weir_state::{FILE, SecretPurpose, State};
 
-use self::verify::Verify;
+use self::{collect::Collect, verify::Verify};
 use super::{Done, Failure, Settings, block_on};
 
+mod collect;
 mod verify;
 
 /// Copies of a state that are tried, where it changes meanwhile.
@@ -67,6 +68,7 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    Collect(Collect),
     /// Write the records that match to stdout, for a spreadsheet or another system
     Export {
         #[arg(long, value_enum, default_value_t = As::Jsonl)]
@@ -135,6 +137,10 @@ impl Audit {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let done = match self.command {
             Command::Verify(verify) => match verify.run(&mut out)? {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            },
+            Command::Collect(collect) => match collect.run()? {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             },

@@ -205,6 +205,10 @@ const GROUPS: [CommandGroup; 4] = [
                         "find the calls of an agent",
                     ),
                     ("weir audit verify", "prove that no record was changed"),
+                    (
+                        "weir audit collect --to all --from https://n1:8485 --from https://n2:8485",
+                        "bring the trails of several gateways into one folder",
+                    ),
                 ],
             ),
             (

@@ -147,8 +147,7 @@ impl Serve {
                 // Where it cannot be written now, sessions are opened anew.
                 let _ = started.gateway.session_notes().write(&started.state).await;
                 started.gateway.upstreams().close().await;
-                // Where it cannot be said now, the lease says so.
-                let _ = started.state.leave().await;
+                started.leave().await;
                 Ok(ExitCode::SUCCESS)
             })?,
             None => {

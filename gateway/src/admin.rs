@@ -23,6 +23,7 @@ mod settings;
 mod snippets;
 mod staff;
 mod tools;
+mod trails;
 mod upstreams;
 mod versions;
 
@@ -202,6 +203,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify, audit::verify_receipts))
         .routes(routes!(audit::export))
+        .routes(routes!(trails::heads))
+        .routes(routes!(trails::chains))
+        .routes(routes!(trails::lines))
         .routes(routes!(audit::show_call))
         .routes(routes!(audit::prove))
         .routes(routes!(nodes::list))

@@ -18,7 +18,7 @@ use weir_watch::Watcher;
 use crate::{
     accounts::Accounts,
     admin,
-    config::{ADMIN_LISTEN, Config, access::AccessRules},
+    config::{ADMIN_LISTEN, Config, Replication, access::AccessRules},
     control::{
         self, Control,
         operations::console_sign_in::ConsoleSignIns,
@@ -123,7 +123,7 @@ impl App {
         let audit = match setup.process {
             Some(process) => {
                 let key = ArgumentsKey::new(&secret(SecretPurpose::Arguments).await?);
-                Audit::open(folder, key, process, &config.audit)?
+                open_audit(&config, &state, key, process).await?
             }
             None => Audit::none(),
         };
@@ -265,12 +265,21 @@ impl App {
         joined.map_err(|error| anyhow::Error::from(error).into())
     }
 
+    /// Takes this process off the nodes, once it serves nothing any more.
+    pub async fn leave(&self) {
+        self.gateway.audit().write_head().await;
+        // Where it cannot be said now, the lease says so.
+        let _ = self.state.leave().await;
+    }
+
     /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
     pub fn watch(&self, files: bool) {
         let (gateway, state) = (&self.gateway, &self.state);
         tokio::spawn(take_over_keys(gateway.clone(), state.clone()));
         if state.is_shared() {
             tokio::spawn(node::refuse_when_stale(gateway.clone(), state.clone()));
+            let audit = gateway.audit().clone();
+            tokio::spawn(async move { audit.keep_heads().await });
         }
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
@@ -398,6 +407,26 @@ impl AdminServer {
         self.ending.cancel();
         let _ = self.task.await;
     }
+}
+
+/// Opens the trail. Where machines share the state, each keeps the heads of all chains there.
+async fn open_audit(
+    config: &Config,
+    state: &Arc<State>,
+    key: ArgumentsKey,
+    process: &str,
+) -> anyhow::Result<Audit> {
+    let elsewhere = match state.is_shared() {
+        true => Some(telemetry::heads_of_others(state).await?),
+        false => None,
+    };
+    let folder = &config.folders.state;
+    let audit = Audit::open(folder, key, process, &config.audit, elsewhere)?;
+    if state.is_shared() {
+        let replicates = config.audit.replicate == Replication::Writes;
+        audit.share_heads(state.clone(), node::machine_name(), replicates);
+    }
+    Ok(audit)
 }
 
 /// The pause after keys could not be read.

@@ -129,6 +129,9 @@ async fn stages(
         gateway.call_history().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
+    if input.target.writes() {
+        record.replicate().await?;
+    }
     let call = ToolCall {
         gateway,
         caller,

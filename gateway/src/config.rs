@@ -310,6 +310,17 @@ pub struct Audit {
     pub keep_max_bytes: u64,
     /// Whether results of MCP hold the receipt of their call. A view may say otherwise.
     pub receipts: bool,
+    /// What has to be known to a database that gateways share before it happens.
+    pub replicate: Replication,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Replication {
+    #[default]
+    Off,
+    /// The record of a write, before it runs.
+    Writes,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -332,6 +343,7 @@ impl Default for Audit {
             keep_days: 90,
             keep_max_bytes: 8 << 30,
             receipts: true,
+            replicate: Replication::Off,
         }
     }
 }

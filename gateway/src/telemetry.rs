@@ -14,7 +14,7 @@ mod logs;
 pub mod metrics;
 pub mod traces;
 
-pub use audit::{Audit, Unrecorded};
+pub use audit::{Audit, Unrecorded, heads_of_others, read_heads};
 pub use logs::{Call, call, lines_lost, set_filter, start};
 pub use metrics::Metrics;
 pub use traces::TraceSender;

@@ -572,6 +572,9 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/audit", None, "auditor"),
         ("GET", "/v1/audit/none", None, "auditor"),
         ("GET", "/v1/audit/none/proof", None, "auditor"),
+        ("GET", "/v1/audit/heads", None, "auditor"),
+        ("GET", "/v1/audit/chains", None, "auditor"),
+        ("GET", "/v1/audit/chains/none/1", None, "auditor"),
         ("GET", "/v1/audit/export", None, "auditor"),
         ("GET", "/v1/audit/verify", None, "auditor"),
         (

@@ -307,3 +307,134 @@ async fn a_state_is_moved_to_a_database_and_back() {
         "{code}: {err}"
     );
 }
+
+/// Returns what is found in a folder of collected chains.
+fn verify(house: &House, folder: &str) -> (i32, Value) {
+    let (code, out, err) = house.run(&["audit", "verify", "--json", "--folder", folder]);
+    let report = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    (code, report)
+}
+
+fn collect(house: &House, admin: &Admin, from: &[&str]) -> (i32, String) {
+    let mut command = house.weir(&["audit", "collect", "--to", "all"]);
+    for url in from {
+        command.args(["--from", url]);
+    }
+    command.env("WEIR_ADMIN_KEY", &admin.key);
+    let (code, _, err) = read_output(command.output().expect("weir starts"));
+    (code, err)
+}
+
+#[tokio::test]
+async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
+    let server = Postgres::start();
+    let (one, two) = nodes(&server);
+    submit(&one, sample::CONTRACT).await;
+    let made = json!({"iata": "XYZ", "name": "New", "country": "NO"});
+    for node in [&one, &two] {
+        country(node, None).await;
+    }
+    Modern::new(two.gateway.url())
+        .call("create_airport", made)
+        .await;
+    // A killed gateway is known as far as it came a second ago.
+    let (_, report) = two.admin.ask("GET", "/v1/audit/verify", "").await;
+    let head = report["heads"][0].as_str().expect("one chain").to_owned();
+    let mut parts = head.split(':');
+    let (chain, seq) = (
+        parts.next().expect("a chain"),
+        parts.next().expect("a number"),
+    );
+    let number: u64 = seq.parse().expect("a number");
+    let known = async || {
+        let (status, heads) = one.admin.ask("GET", "/v1/audit/heads", "").await;
+        assert_eq!(status, 200, "{heads}");
+        let heads = heads["heads"].as_array().expect("heads").clone();
+        heads
+            .iter()
+            .any(|head| head["chain"] == chain && head["seq"] == number)
+    };
+    let started = Instant::now();
+    while !known().await {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{head} is not known"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    let (code, said) = collect(&one.house, &one.admin, &[&one.admin.url, &two.admin.url]);
+    assert_eq!(code, 0, "{said}");
+    let (code, report) = verify(&one.house, "all");
+    assert_eq!(
+        (code, &report["chains"], &report["findings_count"]),
+        (0, &json!(2), &json!(0)),
+        "{report}"
+    );
+
+    drop(two);
+    let gone = one.house.path().join("all").join(chain);
+    std::fs::remove_dir_all(gone).expect("it was collected");
+    let (code, said) = collect(
+        &one.house,
+        &one.admin,
+        &[&one.admin.url, "http://127.0.0.1:9"],
+    );
+    assert!(code == 1 && said.contains("127.0.0.1:9"), "{code}: {said}");
+    let (code, report) = verify(&one.house, "all");
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (code, &finding["what"], &finding["chain"]),
+        (1, &json!("missing"), &json!(chain)),
+        "{report}"
+    );
+    let detail = finding["detail"].as_str().expect("a sentence");
+    assert!(
+        detail.contains(&format!("the records 1 to {seq}")),
+        "{detail}"
+    );
+
+    // A gateway that joins names the lost chain in its first record.
+    let three = join(&server, &one.admin);
+    let (code, out, err) = three
+        .house
+        .run(&["audit", "query", "--kind", "chain", "--json"]);
+    assert!(
+        code == 0 && out.contains(chain) && out.contains("\"elsewhere\":true"),
+        "{out}{err}"
+    );
+    let (code, out, _) = three.house.run(&["audit", "verify"]);
+    assert_eq!(code, 0, "other machines' chains are not missed here: {out}");
+}
+
+#[tokio::test]
+async fn a_write_waits_until_the_database_knows_its_record() {
+    let mut server = Postgres::start();
+    let one = house(&server.url()).config("[audit]\nreplicate = \"writes\"");
+    let gateway = one.serve();
+    let admin = Admin::of(&one);
+    let node = Node {
+        house: one,
+        gateway,
+        admin,
+    };
+    submit(&node, sample::CONTRACT).await;
+    let client = Modern::new(node.gateway.url());
+    let made = |iata: &str| json!({"iata": iata, "name": "New", "country": "NO"});
+    let written = client.call("create_airport", made("XYZ")).await;
+    assert_eq!(written["isError"], false, "{written}");
+    let (_, heads) = node.admin.ask("GET", "/v1/audit/heads", "").await;
+    let records = node.admin.ask("GET", "/v1/audit?kind=intent", "").await.1;
+    let known = heads["heads"][0]["seq"].as_u64().expect("a number");
+    assert!(
+        known >= records[0]["seq"].as_u64().expect("a number"),
+        "{heads} {records}"
+    );
+    server.stop();
+    assert_eq!(country(&node, None).await, "NO", "a read needs no database");
+    let refused = client.call("create_airport", made("XYA")).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    server.run();
+    let data = std::fs::read_to_string(node.house.path().join("data/airports.csv"));
+    assert!(!data.expect("the data").contains("XYA"), "nothing ran");
+}

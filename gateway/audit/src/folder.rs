@@ -7,6 +7,7 @@ pub(crate) mod repair;
 pub(crate) mod retention;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
@@ -20,7 +21,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
-    Hash, LINE_MAX_BYTES,
+    Hash, LINE_MAX_BYTES, Receipt,
     line::{Line, Lines, Piece},
 };
 
@@ -199,6 +200,9 @@ pub(crate) struct Head {
     pub(crate) hash: Hash,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ended: bool,
+    /// The chain is in the folder of another machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) elsewhere: bool,
 }
 
 /// All chains of a folder by name, and so by age.
@@ -283,8 +287,13 @@ impl Survey {
         }
     }
 
-    /// Heads that no opening names yet, oldest chain first. Those named are held by the one that names them, and so on.
-    pub(crate) fn unnamed_heads(&self, own: Option<&ChainName>) -> Vec<Head> {
+    /// Heads that no opening names yet, oldest chain first, and then those of `elsewhere` whose chains are not in this folder.
+    /// Those named are held by the one that names them, and so on.
+    pub(crate) fn unnamed_heads(
+        &self,
+        own: Option<&ChainName>,
+        elsewhere: &[Receipt],
+    ) -> Vec<Head> {
         let mut named = std::collections::HashMap::<&ChainName, (u64, bool)>::new();
         for head in self.openings().flat_map(|opening| &opening.heads) {
             let known = named.entry(&head.chain).or_default();
@@ -298,14 +307,38 @@ impl Survey {
                 seq: last.seq,
                 hash: last.hash,
                 ended: !chain.live,
+                elsewhere: false,
             })
         });
-        let unnamed = heads.filter(|head| {
+        let removed = self.removed_chains();
+        let is_here = |name: &ChainName| {
+            own == Some(name)
+                || removed.contains(name)
+                || self.chains.iter().any(|chain| chain.name == *name)
+        };
+        let elsewhere = elsewhere.iter().filter(|head| !is_here(&head.chain));
+        let elsewhere = elsewhere.map(|head| Head {
+            chain: head.chain.clone(),
+            seq: head.seq,
+            hash: head.hash,
+            ended: false,
+            elsewhere: true,
+        });
+        let unnamed = heads.chain(elsewhere).filter(|head| {
             named
                 .get(&head.chain)
                 .is_none_or(|known| *known < (head.seq, head.ended))
         });
         unnamed.take(HEADS_MAX).collect()
+    }
+
+    /// Returns the chains that were removed as a whole, as far as it is still stated.
+    pub(crate) fn removed_chains(&self) -> BTreeSet<ChainName> {
+        self.openings()
+            .flat_map(|opening| &opening.removed)
+            .filter(|removed| removed.whole)
+            .map(|removed| removed.chain.clone())
+            .collect()
     }
 
     pub(crate) fn openings(&self) -> impl Iterator<Item = &Opening> {

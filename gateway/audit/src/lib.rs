@@ -14,6 +14,7 @@ mod receipt;
 mod verify;
 
 mod export;
+mod files;
 mod proof;
 mod read;
 
@@ -25,6 +26,9 @@ pub use event::{
     RefusedWhat,
 };
 pub use export::{Format, export};
+pub use files::{
+    ChainFiles, CollectedTrail, PART_MAX_BYTES, SegmentFile, list_files, list_heads, read_lines,
+};
 pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;
@@ -39,4 +43,7 @@ pub use read::{
 };
 pub use receipt::{NotAReceipt, Receipt};
 pub use trail::{AuditError, Entry, Fsync, Health, Settings, Trail};
-pub use verify::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};
+pub use verify::{
+    ChainHead, CollectedHeads, Finding, HEADS_FILE, OpenEnd, Problem, ReceiptCheck, ReceiptStatus,
+    Report, Warning, verify,
+};

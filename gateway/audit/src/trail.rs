@@ -4,6 +4,7 @@ mod keeper;
 mod writer;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -42,6 +43,8 @@ pub struct Settings {
     pub keep_age: Option<Duration>,
     /// The oldest segments are removed when all chains hold more. `None` keeps them.
     pub keep_bytes: Option<u64>,
+    /// The heads of chains on other machines, which the opening names.
+    pub heads_elsewhere: Vec<Receipt>,
 }
 
 impl Default for Settings {
@@ -53,6 +56,7 @@ impl Default for Settings {
             segment_max_age: Duration::from_secs(3600),
             keep_age: Some(Duration::from_secs(90 * 24 * 3600)),
             keep_bytes: Some(8 << 30),
+            heads_elsewhere: Vec::new(),
         }
     }
 }
@@ -131,6 +135,10 @@ struct Shared {
     dirty: AtomicBool,
     /// The segment has its length.
     full: AtomicBool,
+    /// The heads of chains on other machines that the next segment names.
+    elsewhere: Mutex<Vec<Receipt>>,
+    /// Chains that are known to have been removed as a whole.
+    removed: Mutex<BTreeSet<ChainName>>,
     /// The lock that is held as long as the process lives; closing the file releases it.
     _lock: File,
 }
@@ -207,6 +215,17 @@ impl Trail {
             seq,
             hash,
         }
+    }
+
+    /// Sets the heads of chains on other machines, which the next segment names.
+    pub fn set_heads_elsewhere(&self, heads: Vec<Receipt>) {
+        *self.shared.elsewhere.lock() = heads;
+    }
+
+    /// Returns the chains that retention has removed as a whole, as far as it is still stated; each is returned once.
+    pub fn take_removed_chains(&self) -> Vec<ChainName> {
+        let removed = std::mem::take(&mut *self.shared.removed.lock());
+        removed.into_iter().collect()
     }
 
     pub fn health(&self) -> Health {
@@ -312,7 +331,7 @@ impl Shared {
         let opening = Opening {
             chain: chain.clone(),
             segment: 1,
-            heads: survey.unnamed_heads(None),
+            heads: survey.unnamed_heads(None, &settings.heads_elsewhere),
             repaired,
             removed: removal.statements.clone(),
             horizon: removal.horizon.clone(),
@@ -328,7 +347,10 @@ impl Shared {
             uncertain: None,
         };
         let (writer, lock) = begin(folder, &chain, &opening)?;
+        let mut removed = survey.removed_chains();
+        removed.extend(removal.whole_chains());
         removal.carry_out(folder);
+        let elsewhere = Mutex::new(settings.heads_elsewhere.clone());
         Ok(Self {
             folder: folder.to_owned(),
             chain,
@@ -338,6 +360,8 @@ impl Shared {
             synced_seq: AtomicU64::new(0),
             dirty: AtomicBool::new(true),
             full: AtomicBool::new(false),
+            elsewhere,
+            removed: Mutex::new(removed),
             _lock: lock,
         })
     }
@@ -386,7 +410,7 @@ impl Shared {
             Some(&self.chain),
             self.settings.keep(),
         )?;
-        let heads = survey.unnamed_heads(Some(&self.chain));
+        let heads = survey.unnamed_heads(Some(&self.chain), &self.elsewhere.lock());
         let (number, worth) = {
             let writer = self.writer();
             (writer.next_segment(), writer.has_records())
@@ -429,6 +453,7 @@ impl Shared {
         if self.settings.fsync != Fsync::Off {
             folder::sync(&self.folder.join(self.chain.as_str()))?;
         }
+        self.removed.lock().extend(removal.whole_chains());
         removal.carry_out(&self.folder);
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! Reads line by line; memory grows with the number of segments and receipts, not with records. Runs beside live
 //! processes: what is named is gathered first, so that it must be there when its chain is walked afterwards.
 
+mod heads;
 mod report;
 mod walk;
 
@@ -12,6 +13,7 @@ use std::{
     path::Path,
 };
 
+pub use self::heads::{ChainHead, CollectedHeads, HEADS_FILE};
 pub use self::report::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning};
 use self::walk::Walk;
 use crate::{
@@ -61,11 +63,11 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
         .iter()
         .filter(|(chain, _)| !walked.contains(*chain))
     {
-        demands.extend(
-            expected
-                .iter()
-                .map(|expected| Demand::missing_chain(chain, expected)),
-        );
+        // The last record that is known comes first: the finding is about all up to it.
+        let mut expected: Vec<&Expected> = expected.iter().collect();
+        expected.sort_by_key(|expected| std::cmp::Reverse(expected.seq));
+        let missing = expected.into_iter();
+        demands.extend(missing.map(|expected| Demand::missing_chain(chain, expected)));
     }
     if !demands.is_empty() {
         // Retention may have run meanwhile.
@@ -98,6 +100,8 @@ enum By {
     /// Index of the receipt asked about.
     Receipt(usize),
     Chain(ChainName),
+    /// The heads that were collected with the chains.
+    Heads,
 }
 
 /// Records that are not there. Fine when their removal is stated.
@@ -118,6 +122,17 @@ impl Named {
             removed: BTreeMap::new(),
             horizon: None,
         };
+        let heads = CollectedHeads::read(folder)?;
+        let collected = heads.is_some();
+        for head in heads.into_iter().flat_map(|heads| heads.heads) {
+            let expected = Expected {
+                seq: head.seq,
+                hash: head.hash,
+                by: By::Heads,
+                ended: false,
+            };
+            named.expect(&head.chain, expected);
+        }
         for (chain, path) in folder::chains(folder)? {
             // A segment that cannot be read is found when the chain is walked.
             for (number, segment) in folder::segments_of(&path).unwrap_or_default() {
@@ -126,6 +141,10 @@ impl Named {
                 };
                 named.horizon = named.horizon.max(first.opening.horizon);
                 for head in first.opening.heads {
+                    // The chains of other machines are here only where they were collected.
+                    if head.elsewhere && !collected {
+                        continue;
+                    }
                     let by = By::Chain(chain.clone());
                     named.expect(
                         &head.chain,
@@ -176,8 +195,8 @@ impl Named {
 impl Demand {
     fn missing_chain(chain: &ChainName, expected: &Expected) -> Self {
         let detail = format!(
-            "the chain is missing; {} names its record {}",
-            expected.by, expected.seq
+            "the chain is missing: the records 1 to {}, of which {} names the last",
+            expected.seq, expected.by
         );
         let finding = Finding::new(Problem::Missing, chain, detail);
         let (hash, by) = (Some(expected.hash), Some(expected.by.clone()));
@@ -196,6 +215,7 @@ impl std::fmt::Display for By {
         match self {
             Self::Receipt(_) => formatter.write_str("a receipt"),
             Self::Chain(chain) => write!(formatter, "chain {chain}"),
+            Self::Heads => formatter.write_str("the head in the state"),
         }
     }
 }
@@ -225,6 +245,7 @@ fn warn_of_strangers(folder: &Path, report: &mut Report) -> io::Result<()> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let ours = name.starts_with('.')
+            || name == HEADS_FILE
             || (name.parse::<ChainName>().is_ok() && entry.file_type()?.is_dir());
         if !ours {
             report.warn(

@@ -16,18 +16,22 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) fn describe(config: &Config) -> anyhow::Result<NewNode> {
     let mut id = [0; 8];
     getrandom::fill(&mut id)?;
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let settings = serde_json::to_vec(&config.sections())?;
     let newest = serde_json::to_value(Format::NEWEST)?;
     let formats = (1..=newest.as_u64().unwrap_or_default()).map(|format| format.to_string());
     Ok(NewNode {
         id: hex::encode(id),
-        name: name.trim().to_owned(),
+        name: machine_name(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         formats: formats.collect::<Vec<_>>().join(","),
         configuration: hex::encode(&Sha256::digest(settings)[..8]),
         stale_ms: i64::try_from(config.state.stale_max().as_millis())?,
     })
+}
+
+pub(super) fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
 }
 
 /// Refuses agents while the database was not reached for longer than is allowed: it cannot be known then which keys were

@@ -271,17 +271,21 @@ impl CallRecord {
         let announced = self
             .line
             .with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
-        let mut known = self.line.known.lock();
-        match announced {
-            Ok(_) => {
-                known.marks.asked = Some(Instant::now());
-                Ok(())
-            }
-            Err(_) => {
-                known.ran = false;
-                Err(CallError::unrecorded().outcome(WriteOutcome::None))
-            }
-        }
+        announced.map_err(|_| self.unrecorded_write())?;
+        self.line.known.lock().marks.asked = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Notes that a write was not run, since its intent is not recorded.
+    fn unrecorded_write(&self) -> CallError {
+        self.line.known.lock().ran = false;
+        CallError::unrecorded().outcome(WriteOutcome::None)
+    }
+
+    /// Waits until other machines could know of the intent, where the configuration asks for it.
+    pub(super) async fn replicate(&self) -> Result<(), CallError> {
+        let replicated = self.line.audit.replicate().await;
+        replicated.map_err(|_| self.unrecorded_write())
     }
 
     /// Runs a write in its own task and waits for it. When this future is dropped, the task runs on and closes the record.

@@ -25,6 +25,7 @@ pub mod snippets;
 pub mod sources;
 pub mod stats;
 pub mod tools;
+pub mod trails;
 pub mod uploads;
 pub mod upstream_looks;
 pub mod upstreams;

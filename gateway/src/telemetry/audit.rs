@@ -1,10 +1,15 @@
 //! The audit trail of this process, as the rest of the gateway writes to it: answered means recorded.
 
+mod heads;
+
 use std::{
     net::IpAddr,
     num::NonZeroU32,
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,10 +17,12 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use weir_audit::{
-    Admin, AdminAct, ArgumentsKey, AuditError, Entry, Event, Fsync, Receipt, Refused, RefusedWhat,
-    Settings, Trail,
+    Admin, AdminAct, ArgumentsKey, AuditError, ChainHead, Entry, Event, Fsync, Receipt, Refused,
+    RefusedWhat, Settings, Trail,
 };
 
+use self::heads::SharedHeads;
+pub use self::heads::{heads_of_others, read_heads};
 use crate::config;
 
 /// Refusals of one kind, see [`REFUSALS`], that are recorded one by one each second; beyond it they are counted together, so
@@ -26,6 +33,8 @@ const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).unwrap();
 /// longer than this, records are written without waiting for the time of [`NO_WAIT`].
 const WAIT_MAX: Duration = Duration::from_millis(1);
 const NO_WAIT: Duration = Duration::from_millis(100);
+/// The time after which a segment ends where machines share a state: the next one names the heads of their chains.
+const SHARED_SEGMENT_MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.
 const REFUSALS: [(RefusedWhat, &str, &str); 12] = [
@@ -58,6 +67,8 @@ pub struct Audit {
     refusals: [Refusals; REFUSALS.len()],
     /// Wakes what counts those that are not recorded yet.
     to_count: Notify,
+    /// Where a state is shared.
+    shared: OnceLock<SharedHeads>,
 }
 
 /// The refusals of one kind.
@@ -89,12 +100,14 @@ impl Audit {
         Self::with(None)
     }
 
-    /// Opens `audit/` in the state folder. `process` is what this process does.
+    /// Opens `audit/` in the state folder. `process` is what this process does; `elsewhere` are heads of chains on other
+    /// machines, where there may be such.
     pub fn open(
         state: &Path,
         key: ArgumentsKey,
         process: &str,
         config: &config::Audit,
+        elsewhere: Option<Vec<Receipt>>,
     ) -> anyhow::Result<Self> {
         let settings = Settings {
             process: process.to_owned(),
@@ -109,7 +122,11 @@ impl Audit {
             keep_age: (config.keep_days > 0)
                 .then(|| Duration::from_secs(config.keep_days * 24 * 3600)),
             keep_bytes: (config.keep_max_bytes > 0).then_some(config.keep_max_bytes),
-            ..Settings::default()
+            segment_max_age: match elsewhere {
+                Some(_) => SHARED_SEGMENT_MAX_AGE,
+                None => Settings::default().segment_max_age,
+            },
+            heads_elsewhere: elsewhere.unwrap_or_default(),
         };
         let waits = matches!(settings.fsync, Fsync::Each);
         let trail = Trail::open(&state.join("audit"), settings)?;
@@ -131,6 +148,7 @@ impl Audit {
             no_wait_until: AtomicU64::new(0),
             refusals,
             to_count: Notify::new(),
+            shared: OnceLock::new(),
         }
     }
 
@@ -309,6 +327,23 @@ impl Audit {
         counts.map(|((_, what, reason), refusals)| {
             (*what, *reason, refusals.counted.load(Ordering::Relaxed))
         })
+    }
+
+    /// Returns the last record of the chain.
+    pub fn head(&self) -> Option<ChainHead> {
+        let trail = self.trail()?;
+        let (head, segment) = (trail.head(), trail.health().segment);
+        Some(ChainHead {
+            chain: head.chain,
+            node: String::new(),
+            segment,
+            seq: head.seq,
+            hash: head.hash,
+        })
+    }
+
+    fn trail(&self) -> Option<&Trail> {
+        self.trail.as_ref().map(|(trail, _)| trail)
     }
 
     /// Returns the health, for readiness and metrics.

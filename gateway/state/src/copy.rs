@@ -11,7 +11,7 @@ use crate::{
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to.
-const TABLES: [CopyTable; 20] = [
+const TABLES: [CopyTable; 21] = [
     CopyTable::new(
         "keys",
         1,
@@ -44,6 +44,11 @@ const TABLES: [CopyTable; 20] = [
     ),
     CopyTable::new("pins", 2, "agent, contract, major, created_ms, created_by"),
     CopyTable::new("client_sessions", 1, "id, note, expires_ms, change"),
+    CopyTable::new(
+        "audit_heads",
+        1,
+        "chain, node, segment, seq, hash, written_ms",
+    ),
     CopyTable::new(
         "drafts",
         1,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (
         15,
         "first",
@@ -30,6 +30,11 @@ const MIGRATIONS: [(i64, &str, &str); 3] = [
         18,
         "client sessions",
         include_str!("../migrations/postgresql/0018_client_sessions.sql"),
+    ),
+    (
+        23,
+        "audit heads",
+        include_str!("../migrations/postgresql/0023_audit_heads.sql"),
     ),
 ];
 

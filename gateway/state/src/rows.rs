@@ -406,3 +406,15 @@ pub struct ClientSessionRow {
     /// The number of the change that it was written with.
     pub change: i64,
 }
+
+/// The last record of a chain of the audit trail, as its process said last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditHeadRow {
+    pub chain: String,
+    /// The name of the machine that writes the chain.
+    pub node: String,
+    pub segment: i64,
+    pub seq: i64,
+    pub hash: String,
+    pub written_ms: i64,
+}

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod agent_calls;
+mod audit_heads;
 pub(crate) mod builds;
 mod changes;
 mod client_sessions;

@@ -131,6 +131,12 @@ impl Removal {
         })
     }
 
+    /// Returns the chains of which nothing is left afterwards.
+    pub(crate) fn whole_chains(&self) -> impl Iterator<Item = ChainName> {
+        let whole = self.statements.iter().filter(|removed| removed.whole);
+        whole.map(|removed| removed.chain.clone())
+    }
+
     /// Removes the files. A failure is logged: the next run finds what is left.
     pub(crate) fn carry_out(self, folder: &Path) {
         for victim in &self.victims {

@@ -278,10 +278,7 @@ impl<'a> Walk<'a> {
 
     fn deleted(&mut self, gap: &Gap) {
         let (start, end) = (gap.missing.start(), gap.missing.end());
-        let detail = match start == end {
-            true => format!("record {start} is missing before this line"),
-            false => format!("the records {start} to {end} are missing before this line"),
-        };
+        let detail = format!("{} before this line", missing_records(*start, *end));
         let finding = Finding::new(Problem::Deleted, self.chain, detail)
             .at(&gap.before.file, gap.before.line);
         self.report.add(finding);
@@ -353,7 +350,9 @@ impl<'a> Walk<'a> {
             self.report.find(Problem::Inserted, self.chain, detail);
         }
         let mut told = BTreeSet::new();
-        for expected in std::mem::take(&mut self.expected).into_values().flatten() {
+        // The furthest record that each knows is the one that is told.
+        let expected = std::mem::take(&mut self.expected).into_values().rev();
+        for expected in expected.flatten() {
             let (by, seq) = (&expected.by, expected.seq);
             let (what, detail) = if seq <= last {
                 (
@@ -363,7 +362,10 @@ impl<'a> Walk<'a> {
             } else if told.insert(by) {
                 (
                     Problem::Cut,
-                    format!("the chain ends with record {last}, and {by} names record {seq}"),
+                    format!(
+                        "the chain ends with record {last}, and {by} names record {seq}: {}",
+                        missing_records(last + 1, seq)
+                    ),
                 )
             } else {
                 continue;
@@ -416,5 +418,12 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn missing_records(start: u64, end: u64) -> String {
+    match start == end {
+        true => format!("record {start} is missing"),
+        false => format!("the records {start} to {end} are missing"),
     }
 }

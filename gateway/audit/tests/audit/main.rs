@@ -1,6 +1,7 @@
 //! The trail from outside, on real files. Nothing here starts a process: between its fork and its exec, the child would
 //! hold the lock of a chain that another test has just ended.
 
+mod collected;
 mod proof;
 mod reading;
 mod retention;

@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 16] = [
+const MIGRATIONS: [(i64, &str, &str); 17] = [
     (
         1,
         "first",
@@ -83,6 +83,11 @@ const MIGRATIONS: [(i64, &str, &str); 16] = [
         18,
         "client sessions",
         include_str!("../../migrations/sqlite/0018_client_sessions.sql"),
+    ),
+    (
+        23,
+        "audit heads",
+        include_str!("../../migrations/sqlite/0023_audit_heads.sql"),
     ),
 ];
 

@@ -50,6 +50,7 @@ suite![
     store::a_shape_takes_the_place_of_the_one_before_it_and_moves_the_feed_where_it_differs,
     store::the_last_accepted_builds_are_remembered_in_order,
     store::the_last_used_builds_are_kept_and_a_shared_content_stays,
+    store::the_head_of_a_chain_moves_forward_alone,
     store::sessions_move_the_feed_and_are_taken_away_once,
     database::every_table_is_copied,
 ];

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use weir_state::{
-    AdminRow, BuildKind, NewBuild, RecordedShape, Role, SecretPurpose, SessionKind, SessionRow,
-    State,
+    AdminRow, AuditHeadRow, BuildKind, NewBuild, RecordedShape, Role, SecretPurpose, SessionKind,
+    SessionRow, State,
 };
 
 use crate::Place;
@@ -325,4 +325,30 @@ pub(crate) async fn sessions_move_the_feed_and_are_taken_away_once(place: &Place
     assert!(!state.remove_session("two").await.expect("asked"));
     state.revoke_admin("ada", 12).await.expect("revoked");
     assert!(state.add_session(&session("three", 13)).await.is_err());
+}
+
+pub(crate) async fn the_head_of_a_chain_moves_forward_alone(place: &Place) {
+    let (one, two) = (place.open().await, place.open().await);
+    let head = |chain: &str, seq| AuditHeadRow {
+        chain: chain.to_owned(),
+        node: "n1".to_owned(),
+        segment: 1,
+        seq,
+        hash: format!("{seq:064}"),
+        written_ms: seq,
+    };
+    for (state, head) in [
+        (&one, head("b", 7)),
+        (&two, head("a", 2)),
+        (&one, head("a", 9)),
+        (&two, head("a", 8)),
+    ] {
+        state.write_audit_head(&head).await.expect("written");
+    }
+    let heads = two.audit_heads().await.expect("read");
+    assert_eq!(heads, [head("a", 9), head("b", 7)]);
+    two.forget_audit_heads(&["a".to_owned()])
+        .await
+        .expect("gone");
+    assert_eq!(one.audit_heads().await.expect("read"), [head("b", 7)]);
 }

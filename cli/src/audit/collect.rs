@@ -1,0 +1,111 @@
+//! `weir audit collect`: the chains of all machines in one folder, to be verified together.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Args;
+use reqwest::Method;
+use weir_audit::{ChainFiles, CollectedHeads, CollectedTrail, SegmentFile};
+
+use crate::{
+    Failure,
+    admin::{Api, Target, path},
+    block_on,
+};
+
+/// The bytes of one segment that are taken from a machine, at most.
+const SEGMENT_MAX_BYTES: usize = 1 << 30;
+
+/// Collect the chains of all machines into one folder, for `weir audit verify --folder FOLDER`
+#[derive(Args)]
+pub(super) struct Collect {
+    /// The folder, which is made if need be; what lies in it stays and is gone on with
+    #[arg(long, value_name = "FOLDER")]
+    to: PathBuf,
+    /// The admin API of a machine; repeat it for each. By default that of --admin or of the state folder
+    #[arg(long, value_name = "URL")]
+    from: Vec<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Collect {
+    /// Returns `true` if every machine gave what it has.
+    pub(super) fn run(&self) -> Result<bool, Failure> {
+        let own = [None];
+        let named: Vec<Option<&str>> = self.from.iter().map(|url| Some(url.as_str())).collect();
+        let machines = if named.is_empty() { &own[..] } else { &named };
+        let trail = CollectedTrail::begin(&self.to)
+            .with_context(|| format!("{} cannot be written", self.to.display()))?;
+        // The heads come first: what is written after them is more than they demand.
+        let mut reached = Vec::new();
+        for machine in machines {
+            match block_on(self.collect_heads(&trail, *machine))? {
+                Ok(api) => reached.push((machine, api)),
+                Err(error) => warn(*machine, &error),
+            }
+        }
+        let mut whole = reached.len() == machines.len();
+        for (machine, api) in &reached {
+            if let Err(error) = block_on(collect_chains(&trail, api))? {
+                whole = false;
+                warn(**machine, &error);
+            }
+        }
+        if reached.is_empty() {
+            return Err(anyhow::anyhow!("no machine gave its chains").into());
+        }
+        eprintln!(
+            "verify them together: weir audit verify --folder {}",
+            self.to.display()
+        );
+        Ok(whole)
+    }
+
+    async fn collect_heads(
+        &self,
+        trail: &CollectedTrail,
+        machine: Option<&str>,
+    ) -> anyhow::Result<Api> {
+        let api = self
+            .target
+            .api_at(machine)
+            .map_err(|failure| match failure {
+                Failure::Other(error) => error,
+                Failure::Problems(_) => anyhow::anyhow!("the configuration has problems"),
+            })?;
+        let heads = api.ask(Method::GET, "/v1/audit/heads", None).await?;
+        let heads: CollectedHeads =
+            serde_json::from_value(heads).context("it answered with no list of heads")?;
+        trail.put_heads(heads)?;
+        Ok(api)
+    }
+}
+
+fn warn(machine: Option<&str>, error: &anyhow::Error) {
+    eprintln!("{}: {error:#}", machine.unwrap_or("this gateway"));
+}
+
+async fn collect_chains(trail: &CollectedTrail, api: &Api) -> anyhow::Result<()> {
+    let chains = api.ask(Method::GET, "/v1/audit/chains", None).await?;
+    let chains: Vec<ChainFiles> =
+        serde_json::from_value(chains).context("it answered with no list of chains")?;
+    for ChainFiles { chain, segments } in &chains {
+        for SegmentFile { number, .. } in segments {
+            let place = path(&["v1", "audit", "chains", chain.as_str(), &number.to_string()]);
+            let mut lines = Vec::new();
+            loop {
+                let part = api.read(&format!("{place}?from={}", lines.len())).await?;
+                if part.is_empty() {
+                    break;
+                }
+                if lines.len() + part.len() > SEGMENT_MAX_BYTES {
+                    anyhow::bail!("its segment {chain}/{number} is longer than any");
+                }
+                lines.extend_from_slice(&part);
+            }
+            trail.put_segment(chain, *number, &lines)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The files of a trail as copies of it need them: which chains have which segments, their whole lines, and a folder that
+//! chains are collected in.
+
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use weir_files::Readers;
+
+use crate::{
+    ChainName, LINE_MAX_BYTES,
+    folder::{self, Survey, repair::complete_bytes},
+    verify::{ChainHead, CollectedHeads, HEADS_FILE},
+};
+
+/// The bytes of whole lines that are read at once, at least; beyond one line they are not more.
+pub const PART_MAX_BYTES: usize = 4 << 20;
+
+/// A chain of a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainFiles {
+    #[schema(value_type = String)]
+    pub chain: ChainName,
+    pub segments: Vec<SegmentFile>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SegmentFile {
+    pub number: u32,
+    /// The bytes of its whole lines.
+    pub bytes: u64,
+}
+
+/// Returns the chains of a folder with their segments.
+pub fn list_files(folder: &Path) -> io::Result<Vec<ChainFiles>> {
+    let mut chains = Vec::new();
+    for (chain, path) in folder::chains(folder)? {
+        let segments = match list_segments(&path) {
+            // Retention removed the chain meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            segments => segments?,
+        };
+        chains.push(ChainFiles { chain, segments });
+    }
+    Ok(chains)
+}
+
+fn list_segments(chain: &Path) -> io::Result<Vec<SegmentFile>> {
+    let segments = folder::begun_segments(chain)?;
+    let newest = segments.last().map(|(number, _)| *number);
+    let file = |(number, path): (u32, PathBuf)| {
+        // What a killed process left torn was moved aside; the newest may be written to.
+        let bytes = match Some(number) == newest {
+            true => complete_bytes(&path)?,
+            false => path.metadata()?.len(),
+        };
+        Ok(SegmentFile { number, bytes })
+    };
+    segments.into_iter().map(file).collect()
+}
+
+/// Reads whole lines of a segment from byte `from` on: those that fit into [`PART_MAX_BYTES`], and the first in any case.
+/// Nothing, if there are none.
+pub fn read_lines(
+    folder: &Path,
+    chain: &ChainName,
+    segment: u32,
+    from: u64,
+) -> io::Result<Vec<u8>> {
+    let path = folder
+        .join(chain.as_str())
+        .join(folder::segment_name(segment));
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    let mut lines = Vec::new();
+    let max_bytes = PART_MAX_BYTES + LINE_MAX_BYTES;
+    file.take(max_bytes as u64).read_to_end(&mut lines)?;
+    let newline = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n');
+    let fits = &lines[..lines.len().min(PART_MAX_BYTES)];
+    let end = newline(fits).or_else(|| newline(&lines));
+    lines.truncate(end.map_or(0, |newline| newline + 1));
+    Ok(lines)
+}
+
+/// Returns the last record of each chain of a folder. `node` is the name of this machine.
+pub fn list_heads(folder: &Path, node: &str) -> io::Result<CollectedHeads> {
+    let survey = Survey::take(folder)?;
+    let heads = survey.chains.iter().filter_map(|chain| {
+        let last = chain.last?;
+        Some(ChainHead {
+            chain: chain.name.clone(),
+            node: node.to_owned(),
+            segment: chain.begun_segments().last()?.number,
+            seq: last.seq,
+            hash: last.hash,
+        })
+    });
+    Ok(CollectedHeads {
+        heads: heads.collect(),
+    })
+}
+
+/// A folder that holds chains of several machines, and what is known of their ends.
+pub struct CollectedTrail {
+    folder: PathBuf,
+}
+
+impl CollectedTrail {
+    /// Takes a folder, which is made if need be.
+    pub fn begin(folder: &Path) -> io::Result<Self> {
+        folder::make(folder)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Puts the lines of a segment into their place, unless there are more already.
+    pub fn put_segment(&self, chain: &ChainName, segment: u32, lines: &[u8]) -> io::Result<()> {
+        let path = self
+            .folder
+            .join(chain.as_str())
+            .join(folder::segment_name(segment));
+        let has_more = path
+            .metadata()
+            .is_ok_and(|known| known.len() > lines.len() as u64);
+        match has_more {
+            true => Ok(()),
+            false => {
+                folder::make(&self.folder.join(chain.as_str()))?;
+                weir_files::replace(&path, lines, Readers::Owner)
+            }
+        }
+    }
+
+    /// Puts the heads beside the chains, with those that were collected before and are further.
+    pub fn put_heads(&self, heads: CollectedHeads) -> io::Result<()> {
+        let mut known = CollectedHeads::read(&self.folder)?.unwrap_or_default();
+        for head in heads.heads {
+            match known
+                .heads
+                .iter_mut()
+                .find(|known| known.chain == head.chain)
+            {
+                Some(known) if known.seq >= head.seq => {}
+                Some(known) => *known = head,
+                None => known.heads.push(head),
+            }
+        }
+        let text = serde_json::to_vec_pretty(&known)?;
+        weir_files::replace(&self.folder.join(HEADS_FILE), &text, Readers::Owner)
+    }
+}

@@ -1,0 +1,122 @@
+//! Chains of several machines in one folder, and what is missing of them.
+
+use std::{fs, path::Path};
+
+use tempfile::TempDir;
+use weir_audit::{
+    ChainName, CollectedTrail, Problem, Receipt, Settings, Trail, list_files, list_heads,
+    read_lines, verify,
+};
+
+use crate::{
+    problems,
+    steps::{append, check_whole, open, settings},
+};
+
+/// Opens a trail in a folder of its own, as on another machine, that knows the heads of others.
+fn machine(heads_elsewhere: Vec<Receipt>) -> (TempDir, Trail) {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        heads_elsewhere,
+        ..settings()
+    };
+    let trail = Trail::open(folder.path(), settings).unwrap();
+    (folder, trail)
+}
+
+fn collect(from: &Path, to: &CollectedTrail) {
+    for files in list_files(from).unwrap() {
+        for segment in files.segments {
+            let lines = read_lines(from, &files.chain, segment.number, 0).unwrap();
+            assert_eq!(lines.len() as u64, segment.bytes);
+            to.put_segment(&files.chain, segment.number, &lines)
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn collected_chains_verify_and_a_lost_one_is_named_with_its_records() {
+    let (one, trail) = machine(Vec::new());
+    let receipts = append(&trail, 5);
+    let lost: ChainName = receipts[0].chain.clone();
+    let heads = list_heads(one.path(), "n1").unwrap();
+    let (two, other) = machine(vec![trail.head()]);
+    append(&other, 2);
+    // The chain of the other machine is not in this folder, and not missed here.
+    check_whole(two.path(), &[]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let collected = CollectedTrail::begin(folder.path()).unwrap();
+    collected.put_heads(heads).unwrap();
+    collected
+        .put_heads(list_heads(two.path(), "n2").unwrap())
+        .unwrap();
+    append(&trail, 2);
+    collect(one.path(), &collected);
+    collect(two.path(), &collected);
+    let report = check_whole(folder.path(), &receipts);
+    assert_eq!((report.chains, report.warnings_count), (2, 0), "{report}");
+
+    // Less of a segment never takes the place of more.
+    collected.put_segment(&lost, 1, b"").unwrap();
+    check_whole(folder.path(), &receipts);
+
+    let file = folder.path().join(lost.as_str()).join("000001.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let cut: String = text.split_inclusive('\n').take(3).collect();
+    fs::write(&file, cut).unwrap();
+    assert_eq!(problems(folder.path(), &[]), [Problem::Cut, Problem::Cut]);
+    let report = verify(folder.path(), &[]).unwrap();
+    assert!(
+        report
+            .to_string()
+            .contains("the records 4 to 6 are missing"),
+        "{report}"
+    );
+
+    fs::remove_dir_all(folder.path().join(lost.as_str())).unwrap();
+    assert_eq!(problems(folder.path(), &[]), [Problem::Missing]);
+    let report = verify(folder.path(), &[]).unwrap();
+    let said = report.to_string();
+    assert!(
+        said.contains(lost.as_str()) && said.contains("the records 1 to 6"),
+        "{said}"
+    );
+    fs::remove_file(folder.path().join("heads.json")).unwrap();
+    check_whole(folder.path(), &[]);
+}
+
+#[test]
+fn a_segment_is_read_in_parts_of_whole_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let trail = open(folder.path());
+    let receipts = append(&trail, 3);
+    let chain = &receipts[0].chain;
+    let all = read_lines(folder.path(), chain, 1, 0).unwrap();
+    let path = folder.path().join(chain.as_str()).join("000001.jsonl");
+    assert_eq!(all, fs::read(&path).unwrap());
+    let second = all.iter().position(|byte| *byte == b'\n').unwrap() as u64 + 1;
+    assert_eq!(
+        read_lines(folder.path(), chain, 1, second).unwrap(),
+        all[second as usize..]
+    );
+    assert!(
+        read_lines(folder.path(), chain, 1, all.len() as u64)
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        read_lines(folder.path(), chain, 1, all.len() as u64 - 1)
+            .unwrap()
+            .len()
+            == 1
+    );
+    assert!(read_lines(folder.path(), chain, 2, 0).is_err());
+    // Half a line that is being written is not part of it.
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, b"{\"seq\":").unwrap();
+    assert_eq!(read_lines(folder.path(), chain, 1, 0).unwrap(), all);
+    let files = list_files(folder.path()).unwrap();
+    assert_eq!(files[0].segments[0].bytes, all.len() as u64);
+}

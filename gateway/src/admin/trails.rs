@@ -1,0 +1,65 @@
+//! What `weir audit collect` asks each machine for.
+
+use axum::{
+    Json,
+    extract::State as Shared,
+    http::{HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use weir_audit::{ChainFiles, CollectedHeads};
+
+use super::{
+    Answer, Ask, Refusal,
+    problem::{Asked, At},
+    staff::Staff,
+};
+use crate::control::{gate::Role, operations::trails};
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LineRange {
+    /// The byte of the segment to begin with; by default its first.
+    #[serde(default)]
+    from: u64,
+}
+
+/// The last record of each chain: of all machines that share the state, else of this one. Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/heads", responses(
+    (status = 200, body = CollectedHeads), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn heads(Shared(admin): Ask, staff: Staff) -> Answer<Json<CollectedHeads>> {
+    staff.needs(Role::Auditor)?;
+    Ok(Json(trails::heads(&admin.control).await?))
+}
+
+/// The chains of this machine with their segments. Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/chains", responses(
+    (status = 200, body = Vec<ChainFiles>), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn chains(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<ChainFiles>>> {
+    staff.needs(Role::Auditor)?;
+    Ok(Json(trails::chains(&admin.control).await?))
+}
+
+/// Whole lines of a segment, as they were written, 4 MiB at most: ask again from where they end, until there are none.
+/// Role: auditor.
+#[utoipa::path(get, path = "/v1/audit/chains/{chain}/{segment}",
+    params(LineRange, ("chain" = String, Path, description = "a chain of this machine"),
+        ("segment" = u32, Path, description = "the number of one of its segments")),
+    responses((status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
+        (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal),
+        (status = 503, body = Refusal)))]
+pub(super) async fn lines(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((chain, segment)): At<(String, u32)>,
+    Asked(range): Asked<LineRange>,
+) -> Answer<Response> {
+    staff.needs(Role::Auditor)?;
+    let lines = trails::lines(&admin.control, &chain, segment, range.from).await?;
+    let content_type = HeaderValue::from_static("application/jsonl");
+    Ok(([(header::CONTENT_TYPE, content_type)], lines).into_response())
+}
