@@ -27,6 +27,7 @@ use crate::{
     },
     cursor::Cursors,
     identity::Identities,
+    node_messages::NodeMessages,
     serving::Serving,
     telemetry::{self, Audit, Metrics, TraceSender},
     transport::front_door::FrontDoor,
@@ -262,7 +263,14 @@ impl App {
         notes.map_err(anyhow::Error::from)?;
         let node = node::describe(&self.gateway.config())?;
         let joined = self.state.join(node).await;
-        joined.map_err(|error| anyhow::Error::from(error).into())
+        joined.map_err(anyhow::Error::from)?;
+        if let Some(node) = self.state.node_id() {
+            let cursors = self.gateway.cursors().clone();
+            self.gateway.tasks().share(node, cursors.clone());
+            let messages = NodeMessages::new(self.state.clone(), node, cursors);
+            self.gateway.set_node_messages(Arc::new(messages));
+        }
+        Ok(())
     }
 
     /// Takes this process off the nodes, once it serves nothing any more.
@@ -287,6 +295,9 @@ impl App {
         tokio::spawn(write_quotas(gateway.clone(), state.clone()));
         tokio::spawn(write_session_notes(gateway.clone(), state.clone()));
         tokio::spawn(take_over_session_notes(gateway.clone(), state.clone()));
+        if let Some(messages) = gateway.node_messages().cloned() {
+            tokio::spawn(async move { messages.run().await });
+        }
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {
@@ -509,7 +520,7 @@ async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
 
 /// Takes over what clients asked of their sessions at other processes.
 async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
-    let mut changes = state.changes();
+    let mut changes = state.session_changes();
     loop {
         // What keeps the feed moving logs that the state cannot be read.
         if gateway.session_notes().take_over(&state).await.is_err() {

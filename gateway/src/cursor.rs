@@ -13,7 +13,10 @@ pub const TEXT_MAX_BYTES: usize = 32 << 10;
 const SEALED_MAX_BYTES: usize = (NONCE_BYTES + TEXT_MAX_BYTES + TAG_BYTES).div_ceil(3) * 4;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
+/// What messages between nodes are bound to. A list or a session is bound to a digest, which is longer.
+const MESSAGE: &[u8] = b"a message between nodes";
 
+#[derive(Clone)]
 pub struct Cursors {
     cipher: XChaCha20Poly1305,
 }
@@ -92,6 +95,29 @@ impl Cursors {
             aad: &bound.0,
         };
         self.cipher.decrypt(&numbered_nonce(number), payload).ok()
+    }
+
+    /// Seals a message for other nodes. `None`: there are no random numbers.
+    pub fn seal_message(&self, content: &[u8]) -> Option<Vec<u8>> {
+        let mut sealed = vec![0; NONCE_BYTES];
+        getrandom::fill(&mut sealed).ok()?;
+        let payload = Payload {
+            msg: content,
+            aad: MESSAGE,
+        };
+        let content = self.cipher.encrypt(XNonce::from_slice(&sealed), payload);
+        sealed.extend_from_slice(&content.ok()?);
+        Some(sealed)
+    }
+
+    /// Opens a message of another node; `None` for one that is foreign or altered.
+    pub fn open_message(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, content) = sealed.split_at_checked(NONCE_BYTES)?;
+        let payload = Payload {
+            msg: content,
+            aad: MESSAGE,
+        };
+        self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
     }
 
     /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.

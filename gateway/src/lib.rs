@@ -24,6 +24,7 @@ pub mod config;
 pub mod control;
 pub mod live_resources;
 pub mod memory;
+pub mod node_messages;
 mod pages;
 pub mod plugin_files;
 pub mod readiness;

@@ -32,6 +32,7 @@ pub use initialize::negotiate;
 pub use listen::{Stream, Subscription, Subscriptions};
 use request::CallSubject;
 pub use request::{CallParams, McpCall, McpRequest};
+pub use tasks::report_task;
 use weir_text::shorten;
 
 use crate::{
@@ -124,6 +125,11 @@ fn reply<'a>(
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(subscribe::answer(scope, &request)?)
         }
+        Method::GetTask | Method::UpdateTask | Method::CancelTask
+            if tasks::is_elsewhere(scope, &request)? =>
+        {
+            Reply::Call(request.into_call()?)
+        }
         Method::GetTask => Reply::Answer(tasks::get(scope, &request)?),
         Method::UpdateTask => Reply::Answer(tasks::update(scope, &request)?),
         Method::CancelTask => Reply::Answer(tasks::cancel(scope, &request)?),
@@ -168,11 +174,16 @@ impl RequestScope {
             .gateway
             .tasks()
             .find(&self.caller, &self.endpoint, id)?;
-        let snapshot = self.gateway.snapshot();
         let [contract, tool] = task.named();
+        self.may_see(contract, tool).then_some(task)
+    }
+
+    /// Returns `true` if the caller may see a tool of a task.
+    fn may_see(&self, contract: &str, tool: &str) -> bool {
+        let snapshot = self.gateway.snapshot();
         let viewer = CatalogueViewer::Caller(&self.caller);
-        let is_hidden = snapshot.catalogue.is_hidden(contract, tool, viewer);
-        (!is_hidden).then_some(task)
+        self.caller.access().allows(contract, tool)
+            && !snapshot.catalogue.is_hidden(contract, tool, viewer)
     }
 
     /// Refuses the call of a tool that writes where the caller's token is for reading alone, before there is an answer: its

@@ -19,6 +19,7 @@ use crate::{
     identity::{CallQuota, Identities},
     limits::{Buckets, InFlight, Quotas},
     live_resources::LiveResources,
+    node_messages::NodeMessages,
     readiness::Readiness,
     session_notes::SessionNotes,
     snapshot::Snapshot,
@@ -48,6 +49,7 @@ pub struct Serving {
     announcements: Arc<Announcements>,
     tasks: Tasks,
     session_notes: Arc<SessionNotes>,
+    node_messages: OnceLock<Arc<NodeMessages>>,
     accounts: OnceLock<Arc<Accounts>>,
     readiness: Readiness,
 }
@@ -82,6 +84,7 @@ impl Serving {
             live_resources: LiveResources::default(),
             announcements: Arc::default(),
             session_notes: Arc::default(),
+            node_messages: OnceLock::new(),
             accounts: OnceLock::new(),
             readiness: Readiness::default(),
         }
@@ -95,6 +98,16 @@ impl Serving {
     /// Returns what is known of clients' sessions beyond their ids.
     pub fn session_notes(&self) -> &Arc<SessionNotes> {
         &self.session_notes
+    }
+
+    /// Makes this process one of several nodes, before anything is served.
+    pub fn set_node_messages(&self, messages: Arc<NodeMessages>) {
+        let _ = self.node_messages.set(messages); // a process joins once
+    }
+
+    /// Returns the messages between the nodes that share the state; `None` where there are no others.
+    pub fn node_messages(&self) -> Option<&Arc<NodeMessages>> {
+        self.node_messages.get()
     }
 
     /// Sets what keeps the accounts of callers at other servers, before anything is served.

@@ -173,7 +173,7 @@ impl SessionNotes {
     /// Takes over what other processes have written.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
         // After a fail-over the database may know less than this process has seen.
-        if state.generation().await? < *self.seen.lock() {
+        if state.session_number().await? < *self.seen.lock() {
             *self.seen.lock() = 0;
         }
         loop {

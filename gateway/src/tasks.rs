@@ -2,14 +2,17 @@
 //! `io.modelcontextprotocol/tasks`.
 //!
 //! A task is known to the process that runs it, and to the caller who began it. Neither it nor its result survives a
-//! restart; the call is in the audit trail like every other.
+//! restart; the call is in the audit trail like every other. Where several nodes share a state, the id of a task names its node,
+//! which the others ask.
 
+mod name;
+mod report;
 mod room;
 
 use std::{
     future::Future,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -23,14 +26,19 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
 use weir_text::shorten;
 
-use crate::{catalogue::Endpoint, codes::Code, identity::Caller};
+use crate::{catalogue::Endpoint, codes::Code, cursor::Cursors, identity::Caller};
 
 /// The time that a task is kept, from its beginning. One that still runs then is cancelled.
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 const MESSAGE_MAX_CHARS: usize = 1000;
 
+pub use name::TaskPlace;
+pub use report::TaskReport;
+
 /// The tasks of this process.
 pub struct Tasks {
+    /// Writes the names of tasks, where other nodes are asked for them.
+    names: OnceLock<name::SharedNames>,
     most: AtomicUsize,
     table: Mutex<room::Table>,
     running: TaskTracker,
@@ -44,6 +52,8 @@ pub struct Tasks {
 /// A call that may outlive its request.
 pub struct Task {
     id: u128,
+    /// The id as its caller has it.
+    name: String,
     owner: Caller,
     endpoint: Endpoint,
     contract: Arc<str>,
@@ -106,12 +116,20 @@ impl Tasks {
     /// Creates room for `most` tasks; with none, no call becomes a task.
     pub fn new(most: usize) -> Self {
         Self {
+            names: OnceLock::new(),
             most: AtomicUsize::new(most),
             table: Mutex::default(),
             running: TaskTracker::new(),
             tick: Arc::new(watch::Sender::new(0)),
             closed: AtomicBool::new(false),
             ending: CancellationToken::new(),
+        }
+    }
+
+    /// Lets other nodes be asked for the tasks of this one, whose id is `node`.
+    pub fn share(&self, node: &str, cursors: Cursors) {
+        if let Some(names) = name::SharedNames::new(node, cursors) {
+            let _ = self.names.set(names); // a process joins once
         }
     }
 
@@ -148,8 +166,14 @@ impl Tasks {
         let mut id = [0; 16];
         getrandom::fill(&mut id).ok()?;
         let now = Timestamp::now();
+        let id = u128::from_be_bytes(id);
+        let name = match self.names.get() {
+            Some(names) => names.write(id, now, owner, endpoint),
+            None => name::plain(id),
+        };
         Some(Arc::new(Task {
-            id: u128::from_be_bytes(id),
+            id,
+            name,
             owner: owner.clone(),
             endpoint: endpoint.clone(),
             contract: contract.clone(),
@@ -218,12 +242,20 @@ impl Tasks {
 
     /// Returns a task by its id, if this caller began it at this endpoint and its grant still allows the tool.
     pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
-        let mut bytes = [0; 16];
-        hex::decode_to_slice(id, &mut bytes).ok()?;
-        let task = self.lock().get(&u128::from_be_bytes(bytes))?.clone();
+        let task = self.with_number(name::number(id)?)?;
         let may_see = caller.access().allows(&task.contract, &task.tool);
         (task.is_of(caller) && may_see && task.endpoint == *endpoint && !task.is_over())
             .then_some(task)
+    }
+
+    /// Returns a task of this process, of any caller: another node has checked that.
+    pub fn with_number(&self, number: u128) -> Option<Arc<Task>> {
+        self.lock().get(&number).cloned()
+    }
+
+    /// Returns where a task is by its id, if this caller began it at this endpoint at another node, and it is kept still.
+    pub fn elsewhere(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<TaskPlace> {
+        self.names.get()?.open(id, caller, endpoint)
     }
 
     /// Lets no further call become a task: the process is about to end, and nobody could look at one.
@@ -253,8 +285,8 @@ impl Tasks {
 }
 
 impl Task {
-    pub fn id(&self) -> String {
-        format!("{:032x}", self.id)
+    pub fn id(&self) -> &str {
+        &self.name
     }
 
     pub fn token(&self) -> &CancellationToken {
@@ -496,17 +528,13 @@ mod tests {
         };
         assert!(
             tasks
-                .find(&Caller::local(), &Endpoint::All, &task.id())
+                .find(&Caller::local(), &Endpoint::All, task.id())
                 .is_some()
         );
-        assert!(tasks.find(&other, &Endpoint::All, &task.id()).is_none());
+        assert!(tasks.find(&other, &Endpoint::All, task.id()).is_none());
         assert!(
             tasks
-                .find(
-                    &Caller::local(),
-                    &Endpoint::Contract("a".into()),
-                    &task.id()
-                )
+                .find(&Caller::local(), &Endpoint::Contract("a".into()), task.id())
                 .is_none()
         );
         for id in ["", "x", &task.id()[1..], &format!("+{}", &task.id()[1..])] {

@@ -1,5 +1,7 @@
 //! Two gateways over one state in PostgreSQL.
 
+mod messages;
+
 use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;

@@ -16,7 +16,7 @@ use weir_tests::{
 
 use crate::upstreams::trusted;
 
-fn knows_tasks() -> Value {
+pub(crate) fn knows_tasks() -> Value {
     json!({ "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": {} })
 }
 
@@ -33,7 +33,7 @@ fn house(config: &str) -> House {
 }
 
 /// Calls a tool that takes its time, and returns the task.
-async fn begun(client: &Modern, tool: &str, arguments: Value) -> String {
+pub(crate) async fn begun(client: &Modern, tool: &str, arguments: Value) -> String {
     let result = client.call(tool, arguments).await;
     assert_eq!(result["resultType"], "task", "{result}");
     result["taskId"]

@@ -50,7 +50,24 @@ pub struct Session {
     /// The token that is cancelled when the session ends: its calls and its stream end with it.
     ended: CancellationToken,
     /// The one stream of notifications: each message goes out once.
-    stream: Mutex<Option<(CancellationToken, Weak<Stream>)>>,
+    stream: Mutex<Option<OpenStream>>,
+}
+
+struct OpenStream {
+    number: u64,
+    ending: CancellationToken,
+    room: Weak<Stream>,
+    /// Whether its announcement has reached all nodes: what another one announces after that is newer.
+    is_announced: bool,
+}
+
+/// A stream that a request has opened.
+pub struct TakenStream {
+    /// Its number, in this process.
+    pub number: u64,
+    /// Cancelled when it has to end.
+    pub ending: CancellationToken,
+    pub room: Arc<Stream>,
 }
 
 pub struct Sessions {
@@ -102,17 +119,41 @@ impl Session {
     pub fn take_stream<E>(
         &self,
         admit: impl FnOnce() -> Result<Stream, E>,
-    ) -> Result<(CancellationToken, Arc<Stream>), E> {
+    ) -> Result<TakenStream, E> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let mut stream = self.stream.lock();
-        let room = match stream.as_ref().and_then(|(_, room)| room.upgrade()) {
+        let room = match stream.as_ref().and_then(|open| open.room.upgrade()) {
             Some(room) => room,
             None => Arc::new(admit()?),
         };
-        let token = self.ended.child_token();
-        if let Some((older, _)) = stream.replace((token.clone(), Arc::downgrade(&room))) {
-            older.cancel();
+        let taken = TakenStream {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            ending: self.ended.child_token(),
+            room,
+        };
+        let open = OpenStream {
+            number: taken.number,
+            ending: taken.ending.clone(),
+            room: Arc::downgrade(&taken.room),
+            is_announced: false,
+        };
+        if let Some(older) = stream.replace(open) {
+            older.ending.cancel();
         }
-        Ok((token, room))
+        Ok(taken)
+    }
+
+    /// Takes over that a stream of this session was opened: here, if `is_own`, or at another node, which ends an older one here.
+    pub fn hear_of_stream(&self, number: u64, is_own: bool) {
+        let mut stream = self.stream.lock();
+        match &mut *stream {
+            Some(open) if is_own => open.is_announced |= open.number == number,
+            Some(open) if open.is_announced => {
+                open.ending.cancel();
+                *stream = None;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -188,6 +229,9 @@ impl Sessions {
         }
         let announcements = gateway.announcements();
         let client = Client::with_abilities(id.number(), announcements, terms.abilities);
+        if gateway.node_messages().is_some() {
+            client.number_questions_apart();
+        }
         client.take_over(&note);
         let (caller, endpoint) = (caller.clone(), endpoint.clone());
         Some(self.open(id, Arc::new(client), caller, endpoint, terms.version))
@@ -209,13 +253,15 @@ impl Sessions {
         session.used.store(self.now(), Ordering::Relaxed);
     }
 
+    /// Returns the session with a number, of any caller: another node has checked that.
+    pub fn with_number(&self, session: u128) -> Option<Arc<Session>> {
+        let found = self.table.get(&SessionId(session));
+        found.map(|found| found.clone())
+    }
+
     /// Takes over what another process has noted of a session that is in use here too.
     pub fn take_over(&self, session: u128, note: &SessionNote) {
-        let Some(session) = self
-            .table
-            .get(&SessionId(session))
-            .map(|found| found.clone())
-        else {
+        let Some(session) = self.with_number(session) else {
             return;
         };
         match note.ended {

@@ -136,6 +136,7 @@ impl McpCall<'_> {
                     .await
                     .into()
             }
+            CallSubject::Task { id } => Box::pin(tasks::answer_elsewhere(self, scope, id)).await,
         };
         if cancel.is_cancelled() {
             None

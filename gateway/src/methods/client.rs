@@ -42,17 +42,17 @@ pub struct Client {
     watched: Arc<WatchedResources>,
     last_seen: Arc<LastSeen>,
     next_id: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<ClientAnswer>>>,
 }
 
 /// The result, or the message of the error; JSON and text.
-pub(super) type Answer = Result<Box<RawValue>, String>;
+pub(super) type ClientAnswer = Result<Box<RawValue>, String>;
 
 /// A question that was put to a client. Dropping it forgets the question.
 pub(super) struct Question<'c> {
     client: &'c Client,
     pub(super) id: u64,
-    pub(super) answer: oneshot::Receiver<Answer>,
+    pub(super) answer: oneshot::Receiver<ClientAnswer>,
 }
 
 impl Client {
@@ -77,6 +77,16 @@ impl Client {
         let client = Self::new(session, announcements);
         client.keep_abilities(abilities);
         client
+    }
+
+    /// Begins the numbers of questions at a random one, so that an answer belongs to one node alone.
+    pub fn number_questions_apart(&self) {
+        let mut first = [0; 4];
+        // Without random numbers there is no session either. The numbers stay exact in a client that has floats alone.
+        if getrandom::fill(&mut first).is_ok() {
+            let first = u64::from(u32::from_be_bytes(first)) << 20 | 1;
+            self.next_id.store(first, Ordering::Relaxed);
+        }
     }
 
     /// Keeps what the client says in `initialize` that it can answer.
@@ -184,21 +194,31 @@ impl Client {
         )
     }
 
-    /// Takes the client's answer to whoever waits for it. One that nobody waits for is forgotten.
-    pub fn answered(&self, response: &Response<'_>) {
+    /// Takes the client's answer to the call that waits for it. Returns it where no call of this process does, with the number
+    /// of the question.
+    pub fn answered(&self, response: &Response<'_>) -> Option<(u64, ClientAnswer)> {
         let id = response
             .id
             .as_ref()
             .map(Id::as_json)
-            .and_then(|id| id.parse::<u64>().ok());
-        let Some(sender) = id.and_then(|id| self.waiting.lock().remove(&id)) else {
-            return;
-        };
+            .and_then(|id| id.parse::<u64>().ok())?;
         let answer = match response.outcome {
             Ok(result) => Ok(result.to_owned()),
             Err(error) => Err(said(error)),
         };
-        let _ = sender.send(answer); // nobody may wait any more
+        self.take_answer(id, answer).map(|answer| (id, answer))
+    }
+
+    /// Takes an answer to the call that waits for it, or returns it.
+    pub fn take_answer(&self, question: u64, answer: ClientAnswer) -> Option<ClientAnswer> {
+        let sender = self.waiting.lock().remove(&question);
+        match sender {
+            Some(sender) => {
+                let _ = sender.send(answer); // nobody may wait any more
+                None
+            }
+            None => Some(answer),
+        }
     }
 }
 

@@ -72,6 +72,10 @@ pub(super) enum CallSubject<'a> {
     Resources {
         cursor: Option<Cow<'a, str>>,
     },
+    /// A task that another node has.
+    Task {
+        id: Cow<'a, str>,
+    },
 }
 
 impl<'a> CallSubject<'a> {
@@ -109,6 +113,9 @@ impl<'a> CallSubject<'a> {
             Method::ListResources => Self::Resources {
                 cursor: list::cursor(request)?,
             },
+            Method::GetTask | Method::UpdateTask | Method::CancelTask => Self::Task {
+                id: text(params.task_id, "taskId")?,
+            },
             _ => Self::Tool {
                 name: text(params.name, "name")?,
                 arguments: object(params.arguments, "arguments")?,
@@ -139,6 +146,7 @@ impl<'a> CallSubject<'a> {
             Self::Resources { cursor } => CallSubject::Resources {
                 cursor: cursor.map(owned),
             },
+            Self::Task { id } => CallSubject::Task { id: owned(id) },
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Calls that go on after their request was answered (`io.modelcontextprotocol/tasks`). A call whose tool allows it, and
 //! whose caller knows tasks, is answered with a task if it takes longer than a moment; the caller then looks at the task.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, pin::pin, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
+use weir_state::StateError;
 
 use super::{
     CallChannel, McpCall, McpRequest, RequestScope,
@@ -17,9 +18,11 @@ use super::{
 use crate::{
     call::{MissingCapability, knows_tasks},
     catalogue::{CatalogueViewer, TaskSupport},
+    node_messages::{NodeMessage, TaskAct, TaskRequest},
+    serving::Serving,
     snapshot::Snapshot,
-    tasks::{KEPT_FOR, Seen, Stage, Task},
-    wire::{ResultWriter, RpcError, raw},
+    tasks::{KEPT_FOR, Seen, Stage, Task, TaskPlace, TaskReport},
+    wire::{Method, ResultWriter, RpcError, raw},
 };
 
 /// The moment within which a call is answered as if there were no tasks.
@@ -134,7 +137,7 @@ fn created(call: &McpCall<'_>, scope: &RequestScope, task: &Task) -> Result<McpA
     let listing = scope.listing()?;
     let mut result = ResultWriter::new(&call.id, 384);
     result.string("resultType", "task");
-    write(&mut result, task, &task.seen());
+    write(&mut result, task.id(), &task.seen());
     list::write_server(&mut result, &listing.server);
     Ok(result.finish().into())
 }
@@ -144,23 +147,21 @@ pub(super) fn get(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<
     let seen = task.tell();
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
-    write_detailed(&mut result, &task, &seen);
+    write_detailed(&mut result, task.id(), &seen);
     list::write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
 }
 
 pub(super) fn update(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
     let task = find(scope, request)?;
-    let wrong = || RpcError::invalid_params("`params.inputResponses` must be an object");
-    let responses = request
-        .params
-        .input_responses
-        .filter(|responses| raw::is_object(responses))
-        .ok_or_else(wrong)?;
-    let responses: Map<String, Value> =
-        serde_json::from_str(responses.get()).map_err(|_| wrong())?;
-    task.answer(responses);
+    let given = request.params.input_responses.map(RawValue::get);
+    task.answer(responses(given)?);
     acknowledged(scope, request)
+}
+
+fn responses(given: Option<&str>) -> Result<Map<String, Value>, RpcError> {
+    let responses = given.and_then(|given| serde_json::from_str(given).ok());
+    responses.ok_or_else(|| RpcError::invalid_params("`params.inputResponses` must be an object"))
 }
 
 pub(super) fn cancel(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
@@ -185,28 +186,131 @@ pub(super) fn check(request: &McpRequest<'_>) -> Result<(), RpcError> {
 
 fn find(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Arc<Task>, RpcError> {
     check(request)?;
+    scope.task(&named(request)?).ok_or_else(unknown)
+}
+
+fn named<'a>(request: &McpRequest<'a>) -> Result<Cow<'a, str>, RpcError> {
     let id = request.params.task_id.and_then(raw::string);
-    let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;
-    let task = scope.task(&id);
-    task.ok_or_else(|| {
-        RpcError::invalid_params(format!(
-            "there is no such task here: it is kept for {} min, by the process that began it",
-            KEPT_FOR.as_secs() / 60
-        ))
-    })
+    id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))
+}
+
+fn unknown() -> RpcError {
+    RpcError::invalid_params(format!(
+        "there is no such task here: it is kept for {} min, by the process that began it",
+        KEPT_FOR.as_secs() / 60
+    ))
+}
+
+/// Returns `true` if another node has to be asked for the task.
+pub(super) fn is_elsewhere(
+    scope: &RequestScope,
+    request: &McpRequest<'_>,
+) -> Result<bool, RpcError> {
+    check(request)?;
+    if scope.gateway.node_messages().is_none() {
+        return Ok(false);
+    }
+    Ok(place(scope, &named(request)?).is_some())
+}
+
+fn place(scope: &RequestScope, id: &str) -> Option<TaskPlace> {
+    let tasks = scope.gateway.tasks();
+    tasks.elsewhere(&scope.caller, &scope.endpoint, id)
+}
+
+/// Answers a request about a task that another node has: `tasks/get`, `tasks/update` or `tasks/cancel`.
+pub(super) async fn answer_elsewhere(
+    call: &McpCall<'_>,
+    scope: &RequestScope,
+    id: &str,
+) -> McpAnswer {
+    match ask_elsewhere(call, scope, id).await {
+        Ok(answer) => answer.into(),
+        Err(error) => McpAnswer::refused(&call.id, &error),
+    }
+}
+
+async fn ask_elsewhere(
+    call: &McpCall<'_>,
+    scope: &RequestScope,
+    id: &str,
+) -> Result<Vec<u8>, RpcError> {
+    let act = match call.method {
+        Method::UpdateTask => Some(TaskAct::Answer(responses(
+            call.params.responses.as_deref(),
+        )?)),
+        Method::CancelTask => Some(TaskAct::Cancel),
+        _ => None,
+    };
+    let place = place(scope, id).ok_or_else(unknown)?;
+    // Whether the caller may see the tool is known here, before anything happens there.
+    let seen = match ask_node(scope, &place, TaskAct::Look).await? {
+        Some(report) if !scope.may_see(&report.contract, &report.tool) => return Err(unknown()),
+        Some(report) => report.into_seen(),
+        None => Seen::lost(&place),
+    };
+    let mut result = ResultWriter::new(&call.id, 512);
+    result.string("resultType", "complete");
+    match act {
+        None => write_detailed(&mut result, id, &seen),
+        Some(act) => drop(ask_node(scope, &place, act).await?),
+    }
+    list::write_server(&mut result, &scope.listing()?.server);
+    Ok(result.finish())
+}
+
+/// Asks the node that has a task. `None`: that node is gone.
+async fn ask_node(
+    scope: &RequestScope,
+    place: &TaskPlace,
+    act: TaskAct,
+) -> Result<Option<Box<TaskReport>>, RpcError> {
+    let away = |_: StateError| {
+        RpcError::internal("the node that runs the task cannot be reached now: ask again")
+    };
+    let messages = scope.gateway.node_messages().ok_or_else(unknown)?;
+    if !messages.is_live(&place.node).await.map_err(away)? {
+        return Ok(None);
+    }
+    let task = place.number;
+    match messages.ask(&place.node, TaskRequest { task, act }).await {
+        Ok(Some(report)) => Ok(Some(report)),
+        Ok(None) => Err(unknown()),
+        Err(error) => match messages.is_live(&place.node).await {
+            Ok(false) => Ok(None),
+            _ => Err(away(error)),
+        },
+    }
+}
+
+/// Does what another node asks of a task of this one, and reports to it.
+pub fn report_task(gateway: &Serving, to: &str, question: u64, request: TaskRequest) {
+    let Some(messages) = gateway.node_messages() else {
+        return;
+    };
+    let task = gateway.tasks().with_number(request.task);
+    if let Some(task) = &task {
+        match request.act {
+            TaskAct::Look => {}
+            TaskAct::Answer(answers) => task.answer(answers),
+            TaskAct::Cancel => task.cancel(),
+        }
+    }
+    let report = task.map(|task| Box::new(TaskReport::new(&task)));
+    messages.send(Some(to), &NodeMessage::TaskReported { question, report });
 }
 
 /// Tells a client that listens how the task fares, as it would read it with `tasks/get`. `meta` is JSON.
 pub(super) fn notification(task: &Task, seen: &Seen, meta: &str) -> Vec<u8> {
     let mut params = ResultWriter::notification("notifications/tasks");
-    write_detailed(&mut params, task, seen);
+    write_detailed(&mut params, task.id(), seen);
     params.json("_meta", meta);
     params.finish()
 }
 
 /// Writes the members of a task with what it asks, or what came of it.
-fn write_detailed(result: &mut ResultWriter, task: &Task, seen: &Seen) {
-    write(result, task, seen);
+fn write_detailed(result: &mut ResultWriter, id: &str, seen: &Seen) {
+    write(result, id, seen);
     match &seen.stage {
         Stage::InputRequired(questions) => {
             result.json(
@@ -221,7 +325,7 @@ fn write_detailed(result: &mut ResultWriter, task: &Task, seen: &Seen) {
 }
 
 /// Writes the members of a task.
-fn write(result: &mut ResultWriter, task: &Task, seen: &Seen) {
+fn write(result: &mut ResultWriter, id: &str, seen: &Seen) {
     let status = match seen.stage {
         Stage::Open | Stage::AnsweredAtOnce | Stage::Working => "working",
         Stage::InputRequired(_) => "input_required",
@@ -229,7 +333,7 @@ fn write(result: &mut ResultWriter, task: &Task, seen: &Seen) {
         Stage::Failed(_) => "failed",
         Stage::Cancelled => "cancelled",
     };
-    result.string("taskId", &task.id()).string("status", status);
+    result.string("taskId", id).string("status", status);
     if let Some(message) = &seen.message {
         result.string("statusMessage", message);
     }

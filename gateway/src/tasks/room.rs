@@ -212,9 +212,7 @@ mod tests {
     }
 
     fn is_kept(tasks: &Tasks, task: &Task) -> bool {
-        tasks
-            .find(&task.owner, &Endpoint::All, &task.id())
-            .is_some()
+        tasks.find(&task.owner, &Endpoint::All, task.id()).is_some()
     }
 
     #[test]

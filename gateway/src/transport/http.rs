@@ -3,6 +3,7 @@
 
 mod connect;
 pub(crate) mod connections;
+mod elsewhere;
 mod forms;
 mod head_timer;
 mod legacy;
@@ -95,6 +96,7 @@ pub async fn serve(
             server.sessions.take_over(session, note);
         }
     });
+    elsewhere::take_from_nodes(&server);
     let (sessions, streams) = (Arc::downgrade(&server), Arc::downgrade(&server));
     gateway.metrics().watch_http(
         move || sessions.upgrade().map_or(0, |server| server.sessions.len()),

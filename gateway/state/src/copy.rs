@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
-/// refers to.
+/// refers to. Nodes and messages between them are left out: no node runs meanwhile.
 const TABLES: [CopyTable; 21] = [
     CopyTable::new(
         "keys",
@@ -332,7 +332,7 @@ async fn copy_numbers(
     source: &mut StateChange,
     target: &mut StateChange,
 ) -> Result<(), StateError> {
-    for table in ["generation", "key_changes"] {
+    for table in ["generation", "key_changes", "session_changes"] {
         let number: i64 = sql_made(format!("SELECT n FROM {table}"))
             .fetch_value(&mut *source)
             .await?;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (
         15,
         "first",
@@ -30,6 +30,11 @@ const MIGRATIONS: [(i64, &str, &str); 4] = [
         18,
         "client sessions",
         include_str!("../migrations/postgresql/0018_client_sessions.sql"),
+    ),
+    (
+        19,
+        "messages",
+        include_str!("../migrations/postgresql/0019_messages.sql"),
     ),
     (
         23,

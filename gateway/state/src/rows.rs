@@ -356,6 +356,8 @@ pub struct NodeRow {
     pub stale_ms: i64,
     /// The number of the last change that it has taken over.
     pub seen: i64,
+    /// The last upload of a plugin that it has taken over.
+    pub builds: i64,
     /// The time of this answer.
     pub now_ms: i64,
 }
@@ -417,4 +419,33 @@ pub struct AuditHeadRow {
     pub seq: i64,
     pub hash: String,
     pub written_ms: i64,
+}
+
+/// A message for another node, or for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// The id of a node. `None`: it is for all.
+    pub recipient: Option<String>,
+    pub content: Vec<u8>,
+}
+
+/// A message between nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageRow {
+    pub number: i64,
+    /// The id of the node that sent it.
+    pub sender: String,
+    pub content: Vec<u8>,
+}
+
+/// A build of a plugin that was uploaded to one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UploadRow {
+    /// Its name in the plugins folder.
+    pub file: String,
+    /// `None`: the file was taken away.
+    pub digest: Option<String>,
+    pub uploaded_by: String,
+    /// The number of the change.
+    pub change: i64,
 }

@@ -10,12 +10,14 @@ mod contracts;
 mod drafts;
 mod key_uses;
 mod keys;
+mod messages;
 mod nodes;
 mod profiles;
 mod replies;
 pub(crate) mod secrets;
 mod sessions;
 pub(crate) mod shapes;
+mod uploads;
 mod versions;
 
 use std::path::{Path, PathBuf};

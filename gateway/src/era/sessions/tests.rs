@@ -141,13 +141,33 @@ fn a_new_stream_takes_the_place_of_the_old_one() {
     let session = open(&sessions);
     let streams = Subscriptions::new(1, CancellationToken::new());
     let take = || session.take_stream(|| streams.admit(&Caller::local()));
-    let (first, room) = take().expect("there is room for one");
-    let (second, _) = take().expect("it takes the room of the first");
-    assert!(first.is_cancelled() && !second.is_cancelled());
-    drop(room);
+    let first = take().expect("there is room for one");
+    let second = take().expect("it takes the room of the first");
+    assert!(first.ending.is_cancelled() && !second.ending.is_cancelled());
+    drop((first.room, second.room));
     assert_eq!(streams.len(), 0);
     sessions.end(&session);
-    assert!(second.is_cancelled());
+    assert!(second.ending.is_cancelled());
+}
+
+/// Two nodes hear of two streams in one order: the one that was announced last stays.
+#[test]
+fn a_stream_ends_with_a_newer_one_of_another_node_alone() {
+    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let session = open(&sessions);
+    let streams = Subscriptions::new(2, CancellationToken::new());
+    let take = || session.take_stream(|| streams.admit(&Caller::local()));
+    let first = take().expect("there is room");
+    session.hear_of_stream(70, false);
+    assert!(!first.ending.is_cancelled(), "that one was opened before");
+    session.hear_of_stream(first.number + 1, true);
+    session.hear_of_stream(71, false);
+    assert!(!first.ending.is_cancelled(), "it is not announced yet");
+    session.hear_of_stream(first.number, true);
+    session.hear_of_stream(72, false);
+    assert!(first.ending.is_cancelled());
+    let second = take().expect("there is room");
+    assert!(!second.ending.is_cancelled());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, reply};
+use super::{Server, elsewhere, reply};
 use crate::{
     era::{
         batch::Batch,
@@ -24,6 +24,7 @@ use crate::{
     methods::{
         self, CallChannel, Changes, Client, Endpoint, McpAnswer, McpCall, Reply, RequestScope,
     },
+    node_messages::NodeMessage,
     session_notes::SessionNote,
     transport::front_door::AdmittedCaller,
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
@@ -85,10 +86,10 @@ pub(super) fn notification(
     params: GivenParams<'_>,
 ) -> Response {
     match LegacyContext::of(server, scope, headers) {
-        Ok(context) => {
-            context.notice(server, method, params);
-            reply::accepted()
-        }
+        Ok(context) => match context.notice(server, scope, method, params) {
+            Ok(()) => reply::accepted(),
+            Err(error) => reply::refusal(&error),
+        },
         Err(error) => reply::refusal(&error),
     }
 }
@@ -104,10 +105,10 @@ pub(super) fn response(
         Ok(LegacyContext {
             session: Some(session),
             ..
-        }) => {
-            session.client.answered(response);
-            reply::accepted()
-        }
+        }) => match elsewhere::take_answer(server, scope, &session, response) {
+            Ok(()) => reply::accepted(),
+            Err(error) => reply::refusal(&error),
+        },
         Ok(_) => reply::error(
             None,
             &RpcError::invalid_request("nothing was asked that this could answer"),
@@ -161,10 +162,13 @@ pub(super) async fn batch(
                     &mut batch, server, scope, headers, &context, id, &method, params,
                 );
             }
-            Ok(Message::Notification { method, params }) => context.notice(server, &method, params),
+            // Nothing is answered to either, also where another node cannot be reached.
+            Ok(Message::Notification { method, params }) => {
+                let _ = context.notice(server, &scope, &method, params);
+            }
             Ok(Message::Response(response)) => {
-                if let Some(client) = context.client() {
-                    client.answered(&response);
+                if let Some(session) = &context.session {
+                    let _ = elsewhere::take_answer(server, &scope, session, &response);
                 }
             }
             Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
@@ -207,7 +211,7 @@ pub(super) fn get(
     if let Err(error) = server.door.within_rate(&scope.caller, &place) {
         return reply::refusal(&error);
     }
-    let (ended, stream) = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {
+    let stream = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {
         Ok(taken) => taken,
         Err(error) => {
             return reply::refusal(&RpcError {
@@ -216,15 +220,19 @@ pub(super) fn get(
             });
         }
     };
+    if let Some(messages) = server.gateway.node_messages() {
+        let (session, stream) = (session.id.number(), stream.number);
+        messages.send(None, &NodeMessage::StreamOpened { session, stream });
+    }
     let caller = scope.caller.clone();
     let changes = Changes::of_client(Arc::new(scope), &session.client);
     let state = (
         server.clone(),
         session,
         changes,
-        (ended, caller),
+        (stream.ending, caller),
         reply::keep_alive(),
-        stream,
+        stream.room,
     );
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
@@ -328,12 +336,26 @@ impl LegacyContext {
         }
     }
 
-    fn notice(&self, server: &Server, method: &str, params: GivenParams<'_>) {
-        if let (Some(session), Notice::Cancelled(request)) =
+    /// Takes a notification. A call that does not run here may run on another node.
+    fn notice(
+        &self,
+        server: &Server,
+        scope: &RequestScope,
+        method: &str,
+        params: GivenParams<'_>,
+    ) -> Result<(), RpcError> {
+        let (Some(session), Notice::Cancelled(request)) =
             (&self.session, Notice::read(method, params))
-        {
-            server.calls.cancel(&(session.id, request));
+        else {
+            return Ok(());
+        };
+        let call = (session.id, request);
+        if server.calls.cancel(&call) {
+            return Ok(());
         }
+        elsewhere::hand_on(server, scope, || {
+            NodeMessage::cancel(call.0.number(), call.1)
+        })
     }
 }
 
@@ -354,6 +376,9 @@ fn initialize(
         }
     };
     let client = Arc::new(Client::new(session.number(), scope.gateway.announcements()));
+    if scope.gateway.node_messages().is_some() {
+        client.number_questions_apart();
+    }
     let scope = RequestScope {
         client: Some(client.clone()),
         ..scope

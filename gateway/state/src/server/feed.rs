@@ -1,25 +1,33 @@
 //! Says when to look at the number of the last change: at each notification, and once a second whether there was one or not.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{PgPool, postgres::PgListener};
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 
 /// The channel that the database's own trigger notifies.
 const CHANNEL: &str = "weir_changes";
+/// The channel for messages between nodes and for notes of clients' sessions.
+const MESSAGES: &str = "weir_messages";
 /// The time between two looks where nothing is notified. A notification is lost where the connection is.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct ServerPace {
     pool: PgPool,
     listener: Option<PgListener>,
+    /// Wakes what looks for messages.
+    nudge: Arc<Notify>,
 }
 
 impl ServerPace {
-    pub(crate) fn new(pool: PgPool) -> Self {
+    pub(crate) fn new(pool: PgPool, nudge: Arc<Notify>) -> Self {
         Self {
             pool,
             listener: None,
+            nudge,
         }
     }
 
@@ -32,17 +40,25 @@ impl ServerPace {
         }
     }
 
-    /// Waits for a notification. Whatever came between two connections is found by the look after the second.
+    /// Waits for a notification of a change. Whatever came between two connections is found by the look after the second.
     async fn notified(&mut self) {
         if let Some(listener) = &mut self.listener {
-            match listener.try_recv().await {
-                Ok(Some(_)) => {
-                    while listener.next_buffered().is_some() {}
+            while let Ok(Some(first)) = listener.try_recv().await {
+                let mut is_change = false;
+                let mut next = Some(first);
+                while let Some(notified) = next {
+                    match notified.channel() {
+                        MESSAGES => self.nudge.notify_one(),
+                        _ => is_change = true,
+                    }
+                    next = listener.next_buffered();
+                }
+                if is_change {
                     return;
                 }
-                // The connection was lost: the next look listens on another one.
-                Ok(None) | Err(_) => self.listener = None,
             }
+            // The connection was lost: the next look listens on another one.
+            self.listener = None;
         } else if let Ok(listener) = self.listen().await {
             self.listener = Some(listener);
             return;
@@ -58,7 +74,7 @@ impl ServerPace {
     async fn listen(&self) -> Result<PgListener, sqlx::Error> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.eager_reconnect(false);
-        listener.listen(CHANNEL).await?;
+        listener.listen_all([CHANNEL, MESSAGES]).await?;
         Ok(listener)
     }
 }

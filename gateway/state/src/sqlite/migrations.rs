@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 17] = [
+const MIGRATIONS: [(i64, &str, &str); 18] = [
     (
         1,
         "first",
@@ -83,6 +83,11 @@ const MIGRATIONS: [(i64, &str, &str); 17] = [
         18,
         "client sessions",
         include_str!("../../migrations/sqlite/0018_client_sessions.sql"),
+    ),
+    (
+        19,
+        "messages",
+        include_str!("../../migrations/sqlite/0019_messages.sql"),
     ),
     (
         23,

@@ -238,18 +238,7 @@ impl State {
             .fetch_all(&mut *change)
             .await?;
         for (digest, kind) in dropped {
-            let query = "SELECT EXISTS (SELECT 1 FROM kept_builds WHERE digest = $1 AND kind = $2)";
-            let named: bool = sql(query)
-                .bind(&digest)
-                .bind(kind)
-                .fetch_value(&mut *change)
-                .await?;
-            if !named {
-                if let StateChange::Postgresql(_) = change {
-                    let delete = "DELETE FROM build_contents WHERE digest = $1 AND kind = $2";
-                    let delete = sql(delete).bind(&digest).bind(kind);
-                    delete.execute(&mut *change).await?;
-                }
+            if drop_unnamed_content(change, &digest, kind).await? {
                 let path = self.content(&digest, kind);
                 let _ = fs::remove_file(signature(&path)); // most have none
                 if let Err(error) = fs::remove_file(&path)
@@ -300,8 +289,31 @@ pub(crate) async fn keep(change: &mut StateChange, build: &KeptBuildRow) -> Resu
     Ok(())
 }
 
+/// Drops the content of a build that no row names any more, from where nodes share it. Returns `true` if no kept build does.
+pub(super) async fn drop_unnamed_content(
+    change: &mut StateChange,
+    digest: &str,
+    kind: BuildKind,
+) -> Result<bool, StateError> {
+    let kept = "SELECT EXISTS (SELECT 1 FROM kept_builds WHERE digest = $1 AND kind = $2)";
+    let kept: bool = sql(kept)
+        .bind(digest)
+        .bind(kind)
+        .fetch_value(&mut *change)
+        .await?;
+    if let (false, StateChange::Postgresql(_)) = (kept, &*change) {
+        let delete = "DELETE FROM build_contents WHERE digest = $1 AND kind = $2 \
+                      AND NOT EXISTS (SELECT 1 FROM uploaded_builds WHERE digest = $1)";
+        sql(delete).bind(digest).bind(kind).execute(change).await?;
+    }
+    Ok(!kept)
+}
+
 /// Keeps the content where other nodes find it.
-async fn share_content(change: &mut StateChange, build: &NewBuild) -> Result<(), StateError> {
+pub(super) async fn share_content(
+    change: &mut StateChange,
+    build: &NewBuild,
+) -> Result<(), StateError> {
     let insert = "INSERT INTO build_contents (digest, kind, bytes, signature) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (digest, kind) DO UPDATE SET signature = coalesce(excluded.signature, build_contents.signature)";
     sql(insert)

@@ -1,14 +1,14 @@
 //! The numbered feed of changes: what any process changes, and the others must take over, has a number, and a process waits
 //! for the next one in one place.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use weir_watch::{LookPace, Place, Watcher};
 
-use super::State;
+use super::{State, messages::MESSAGES_PAGE};
 use crate::{
-    StateError,
+    MessageRow, StateError,
     engine::{StateEngine, sql},
     server::ServerPace,
 };
@@ -19,15 +19,29 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// The pause after the state could not be read.
 const RETRY: Duration = Duration::from_millis(250);
 
+/// The time between two looks for messages where none is notified.
+const MESSAGES_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Before the first look.
 const UNKNOWN: i64 = i64::MIN;
 
-/// The number of the last change that this process knows of.
-pub(crate) struct Changes(watch::Sender<i64>);
+/// The numbers of the last changes that this process knows of.
+pub(crate) struct Changes {
+    all: watch::Sender<i64>,
+    /// Those of clients' sessions, which have numbers of their own.
+    sessions: watch::Sender<i64>,
+    /// Wakes the look for messages and for changes of clients' sessions, where they are in a database.
+    nudge: Arc<Notify>,
+}
 
 impl Default for Changes {
     fn default() -> Self {
-        Self(watch::Sender::new(UNKNOWN))
+        let [all, sessions] = std::array::from_fn(|_| watch::Sender::new(UNKNOWN));
+        Self {
+            all,
+            sessions,
+            nudge: Arc::default(),
+        }
     }
 }
 
@@ -41,7 +55,19 @@ impl State {
 
     /// Returns the feed: the number of the last change. It moves while [`follow`](Self::follow) runs.
     pub fn changes(&self) -> watch::Receiver<i64> {
-        self.changes.0.subscribe()
+        self.changes.all.subscribe()
+    }
+
+    /// Returns the number of the last note of a client's session, by whichever process.
+    pub async fn session_number(&self) -> Result<i64, StateError> {
+        sql("SELECT n FROM session_changes")
+            .fetch_value(&self.engine)
+            .await
+    }
+
+    /// Returns the feed of notes of clients' sessions. It moves while [`follow`](Self::follow) runs.
+    pub fn session_changes(&self) -> watch::Receiver<i64> {
+        self.changes.sessions.subscribe()
     }
 
     /// Keeps the feed moving, until the task ends. All that waits for changes waits for this one look.
@@ -52,8 +78,7 @@ impl State {
             match self.look().await {
                 Ok(now) => {
                     failing = false;
-                    let changes = &self.changes.0;
-                    changes.send_if_modified(|known| std::mem::replace(known, now) != now);
+                    move_to(&self.changes.all, now);
                 }
                 Err(error) => {
                     if !failing {
@@ -73,6 +98,59 @@ impl State {
         }
     }
 
+    /// Moves the feed of clients' sessions.
+    pub(super) async fn look_at_sessions(&self) -> Result<(), StateError> {
+        move_to(&self.changes.sessions, self.session_number().await?);
+        Ok(())
+    }
+
+    /// Hears the messages of other nodes and of this one, until the task ends. A process that is no node hears none.
+    pub async fn follow_messages(&self, heard: impl Fn(MessageRow)) {
+        let Some(node) = self.node_id() else {
+            return;
+        };
+        let mut seen = None;
+        loop {
+            if self
+                .look_for_messages(node, &mut seen, &heard)
+                .await
+                .is_err()
+            {
+                // What follows the changes logs that the state cannot be read.
+                tokio::time::sleep(RETRY).await;
+            }
+            let nudged = self.changes.nudge.notified();
+            let _ = tokio::time::timeout(MESSAGES_INTERVAL, nudged).await; // a notification may be lost
+        }
+    }
+
+    async fn look_for_messages(
+        &self,
+        node: &str,
+        seen: &mut Option<i64>,
+        heard: &impl Fn(MessageRow),
+    ) -> Result<(), StateError> {
+        let numbers = "SELECT (SELECT n FROM session_changes), (SELECT n FROM message_numbers)";
+        let (sessions, last): (i64, i64) = sql(numbers).fetch_one(&self.engine).await?;
+        move_to(&self.changes.sessions, sessions);
+        // What was sent before this process listened is not for it. After a fail-over the database may know less.
+        let after = seen.get_or_insert(last);
+        if last < *after {
+            *after = 0;
+        }
+        while last > *after {
+            let messages = self.take_messages(node, *after).await?;
+            let newest = messages.iter().map(|message| message.number).max();
+            *after = newest.unwrap_or(last).max(*after);
+            let is_all = messages.len() < MESSAGES_PAGE;
+            messages.into_iter().for_each(heard);
+            if is_all {
+                *after = last.max(*after);
+            }
+        }
+        Ok(())
+    }
+
     fn pace(&self, watcher: &Watcher) -> FeedPace {
         match &self.engine {
             // A change is written to the log beside the database first.
@@ -82,9 +160,15 @@ impl State {
                 let places = vec![Place::file(&path), Place::file(&real)];
                 FeedPace::File(watcher.pace(LOOK_INTERVAL, places))
             }
-            StateEngine::Postgresql(pool) => FeedPace::Server(ServerPace::new(pool.clone())),
+            StateEngine::Postgresql(pool) => {
+                FeedPace::Server(ServerPace::new(pool.clone(), self.changes.nudge.clone()))
+            }
         }
     }
+}
+
+fn move_to(feed: &watch::Sender<i64>, now: i64) {
+    feed.send_if_modified(|known| std::mem::replace(known, now) != now);
 }
 
 /// Says when to look for changes.

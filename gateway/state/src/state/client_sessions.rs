@@ -1,7 +1,16 @@
 //! Stores what is known of clients' sessions beyond their ids, for as long as an id is taken.
 
 use super::State;
-use crate::{ClientSessionRow, StateError, columns::from_row, engine::sql};
+use crate::{
+    ClientSessionRow, StateError,
+    columns::from_row,
+    engine::{StateChange, sql},
+};
+
+/// Sessions whose notes are kept: as many as a process knows at once. The first written go.
+const KEPT_MAX: u32 = 1 << 16;
+/// The number of writes after which that is looked at.
+const BOUND_INTERVAL: i64 = 64;
 
 from_row!(ClientSessionRow {
     id,
@@ -19,18 +28,18 @@ impl State {
         now_ms: i64,
         expires_ms: i64,
     ) -> Result<(), StateError> {
-        let mut change = self.change().await?;
+        let mut change = self.engine.begin_counts().await?;
+        // The number of the change goes to the feed and to the rows alike; its row is locked first.
+        let number: i64 = sql("UPDATE session_changes SET n = n + 1 RETURNING n")
+            .fetch_value(&mut change)
+            .await?;
         sql("DELETE FROM client_sessions WHERE expires_ms <= $1")
             .bind(now_ms)
             .execute(&mut change)
             .await?;
-        // The number of the change goes to the feed and to the rows alike.
-        sql("UPDATE generation SET n = n + 1")
-            .execute(&mut change)
-            .await?;
-        let number: i64 = sql("SELECT n FROM generation")
-            .fetch_value(&mut change)
-            .await?;
+        if number % BOUND_INTERVAL == 0 {
+            drop_beyond(&mut change).await?;
+        }
         for id in ids {
             let there: Option<String> = sql("SELECT note FROM client_sessions WHERE id = $1")
                 .bind(id)
@@ -69,4 +78,10 @@ impl State {
             .fetch_all(&self.engine)
             .await
     }
+}
+
+async fn drop_beyond(change: &mut StateChange) -> Result<(), StateError> {
+    let beyond = "DELETE FROM client_sessions WHERE change <= (SELECT change FROM client_sessions ORDER BY change DESC LIMIT 1 OFFSET $1)";
+    sql(beyond).bind(KEPT_MAX).execute(change).await?;
+    Ok(())
 }

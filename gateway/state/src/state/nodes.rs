@@ -23,6 +23,8 @@ use crate::{
 const LEASE_MS: i64 = 5_000;
 /// The time for which an admin's request waits until all nodes have a change.
 const REACH_MAX: Duration = Duration::from_secs(5);
+/// The same where a build of a plugin has to be compiled.
+const BUILDS_MAX: Duration = Duration::from_secs(60);
 const REACH_INTERVAL: Duration = Duration::from_millis(15);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -35,6 +37,8 @@ macro_rules! now_ms {
     };
 }
 
+pub(super) use now_ms;
+
 from_row!(NodeRow {
     id,
     name,
@@ -45,6 +49,7 @@ from_row!(NodeRow {
     lease_ms,
     stale_ms,
     seen,
+    builds,
     now_ms
 });
 
@@ -59,6 +64,7 @@ pub enum FeedPart {
 pub(super) struct OwnNode {
     row: OnceCell<NewNode>,
     taken: [AtomicI64; 2],
+    builds: AtomicI64,
     looked: Mutex<Instant>,
     /// Wakes the look that reports what was taken over.
     pub(super) moved: Notify,
@@ -69,6 +75,7 @@ impl Default for OwnNode {
         Self {
             row: OnceCell::new(),
             taken: [AtomicI64::new(NOTHING), AtomicI64::new(NOTHING)],
+            builds: AtomicI64::new(0),
             looked: Mutex::new(Instant::now()),
             moved: Notify::new(),
         }
@@ -121,6 +128,13 @@ impl State {
         }
     }
 
+    /// Notes that this process has taken over all uploads of plugins up to a number.
+    pub fn note_builds(&self, number: i64) {
+        if self.node.builds.swap(number, Relaxed) != number {
+            self.node.moved.notify_one();
+        }
+    }
+
     /// Reads the number of the last change. A node renews its lease with the same statement.
     pub(super) async fn look(&self) -> Result<i64, StateError> {
         let begun = Instant::now();
@@ -136,17 +150,20 @@ impl State {
 
     async fn renew(&self) -> Result<i64, StateError> {
         let Some(node) = self.node.row.get() else {
+            if !self.is_shared() {
+                self.look_at_sessions().await?;
+            }
             return self.generation().await;
         };
         let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
         let renew = concat!(
-            "INSERT INTO nodes (id, name, version, formats, configuration, started_ms, stale_ms, seen, lease_ms) ",
+            "INSERT INTO nodes (id, name, version, formats, configuration, started_ms, stale_ms, seen, builds, lease_ms) ",
             "VALUES ($1, $2, $3, $4, $5, ",
             now_ms!(),
-            ", $6, $7, ",
+            ", $6, $7, $8, ",
             now_ms!(),
-            " + $8) ON CONFLICT (id) DO UPDATE SET lease_ms = excluded.lease_ms, seen = excluded.seen \
-             RETURNING (SELECT n FROM generation)"
+            " + $9) ON CONFLICT (id) DO UPDATE SET lease_ms = excluded.lease_ms, seen = excluded.seen, \
+             builds = excluded.builds RETURNING (SELECT n FROM generation)"
         );
         sql(renew)
             .bind(&node.id)
@@ -156,6 +173,7 @@ impl State {
             .bind(&node.configuration)
             .bind(node.stale_ms)
             .bind(taken.min().unwrap_or(NOTHING))
+            .bind(self.node.builds.load(Relaxed))
             .bind(LEASE_MS)
             .fetch_value(&self.engine)
             .await
@@ -174,16 +192,42 @@ impl State {
         sql(query).fetch_all(&self.engine).await
     }
 
+    /// Returns `true` while the lease of a node lasts.
+    pub async fn is_node_live(&self, id: &str) -> Result<bool, StateError> {
+        let query = concat!(
+            "SELECT EXISTS (SELECT 1 FROM nodes WHERE id = $1 AND lease_ms > ",
+            now_ms!(),
+            ")"
+        );
+        sql(query).bind(id).fetch_value(&self.engine).await
+    }
+
     /// Waits until every node with a live lease has taken over the last change, for five seconds at most. Returns the nodes that
     /// may still serve without it: those that did not take it over in time, and those that were cut off before.
     pub async fn await_everywhere(&self) -> Result<Vec<NodeRow>, StateError> {
         let number = self.generation().await?;
-        let end = Instant::now() + REACH_MAX;
+        self.await_nodes(REACH_MAX, |node| node.seen < number).await
+    }
+
+    /// Waits in the same way until every node has taken over the last upload of a plugin, which it compiles first.
+    pub async fn await_builds(&self) -> Result<Vec<NodeRow>, StateError> {
+        let last = "SELECT coalesce(max(change), 0) FROM uploaded_builds";
+        let number: i64 = sql(last).fetch_value(&self.engine).await?;
+        self.await_nodes(BUILDS_MAX, |node| node.builds < number)
+            .await
+    }
+
+    async fn await_nodes(
+        &self,
+        limit: Duration,
+        lacks: impl Fn(&NodeRow) -> bool,
+    ) -> Result<Vec<NodeRow>, StateError> {
+        let end = Instant::now() + limit;
         loop {
             let nodes = self.nodes().await?;
             let missing: Vec<NodeRow> = nodes
                 .into_iter()
-                .filter(|node| node.seen < number && node.stops_ms() > node.now_ms)
+                .filter(|node| lacks(node) && node.stops_ms() > node.now_ms)
                 .collect();
             if !missing.iter().any(NodeRow::is_live) || Instant::now() >= end {
                 return Ok(missing);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use weir_state::{
-    BuildKind, FILE, FeedPart, NewBuild, NewNode, RecordedShape, SecretPurpose, ServerAddress,
-    State, StateError,
+    BuildKind, FILE, FeedPart, MessageRow, NewBuild, NewMessage, NewNode, RecordedShape,
+    SecretPurpose, ServerAddress, State, StateError,
 };
 use weir_watch::Watcher;
 
@@ -254,13 +254,67 @@ pub(crate) async fn every_table_is_copied(place: &Place) {
     let state = place.open().await;
     let (query, not_copied) = match place.address() {
         // The numbers of changes, the migrations, and the counter of accounts.
-        None => ("SELECT count(*) FROM sqlite_master WHERE type = 'table'", 4),
-        // Those numbers and the migrations, the nodes, and the content of builds, which is copied apart.
+        None => ("SELECT count(*) FROM sqlite_master WHERE type = 'table'", 5),
+        // Those numbers and the migrations, the nodes, the content of builds, which is copied apart, and which of them were
+        // uploaded; messages and their numbers.
         Some(_) => (
             "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
-            5,
+            9,
         ),
     };
     let copied = state.sums().await.expect("summed").len() as i64;
     assert_eq!(place.run(query).await, Some(copied + not_copied));
+}
+
+pub(crate) async fn notes_of_sessions_move_a_feed_of_their_own(place: &Place) {
+    let state = place.open().await;
+    let before = state.generation().await.expect("read");
+    let seen = state.session_number().await.expect("read");
+    for (round, id) in (1..).zip(["a", "b"]) {
+        let ids = [id.to_owned()];
+        let merge = |_: &str, _: Option<&str>| "{}".to_owned();
+        let written = state.write_client_sessions(&ids, merge, 0, 10);
+        written.await.expect("written");
+        let now = state.session_number().await.expect("read");
+        assert_eq!(now, seen + round);
+    }
+    let noted = state.client_sessions_after(seen + 1, 0, 10).await;
+    let noted = noted.expect("read");
+    assert_eq!((noted.len(), noted[0].id.as_str()), (1, "b"));
+    assert_eq!(state.generation().await.expect("read"), before);
+}
+
+/// A message for one node is taken once; those for all stay for each, in the order in which they were sent.
+#[tokio::test]
+async fn messages_reach_the_nodes_that_they_are_for() {
+    let server = Server::started();
+    let place = Place::database(&server);
+    let [one, two] = [place.open().await, place.open().await];
+    let message = |recipient: Option<&str>, content: &str| NewMessage {
+        recipient: recipient.map(str::to_owned),
+        content: content.into(),
+    };
+    let batch = [message(None, "first"), message(Some("two"), "own")];
+    one.send_messages("one", &batch).await.expect("sent");
+    let batch = [message(None, "second")];
+    two.send_messages("two", &batch).await.expect("sent");
+    let read = async |state: &State, node: &str, after: i64| -> Vec<(i64, String, String)> {
+        let rows = state.take_messages(node, after).await.expect("read");
+        let text = |row: MessageRow| {
+            let content = String::from_utf8(row.content).expect("text");
+            (row.number, row.sender, content)
+        };
+        rows.into_iter().map(text).collect()
+    };
+    let row = |number, sender: &str, content: &str| (number, sender.to_owned(), content.to_owned());
+    let for_all = [row(1, "one", "first"), row(3, "two", "second")];
+    assert_eq!(read(&one, "one", 0).await, for_all);
+    let mut all = for_all.to_vec();
+    all.push(row(2, "one", "own"));
+    assert_eq!(read(&two, "two", 0).await, all);
+    assert_eq!(read(&two, "two", 1).await, [row(3, "two", "second")]);
+    let age = "UPDATE messages SET sent_ms = 0";
+    place.run(age).await;
+    one.send_messages("one", &[]).await.expect("sent");
+    assert!(read(&two, "two", 0).await.is_empty(), "old ones are gone");
 }

@@ -53,4 +53,5 @@ suite![
     store::the_head_of_a_chain_moves_forward_alone,
     store::sessions_move_the_feed_and_are_taken_away_once,
     database::every_table_is_copied,
+    database::notes_of_sessions_move_a_feed_of_their_own,
 ];

@@ -1,0 +1,228 @@
+//! Messages between the nodes that share a state in PostgreSQL: what belongs to a session or a task of another node is handed to
+//! it. What this process knows by itself is never sent, and without such a state there are no messages.
+//!
+//! They go out in batches, sealed, and nothing waits for them but the requests about tasks of another node, for a bounded time.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use ahash::RandomState;
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+use tokio::sync::{Notify, oneshot};
+use weir_state::{MessageRow, NewMessage, State, StateError};
+
+use crate::{cursor::Cursors, tasks::TaskReport};
+
+/// The time in which messages are gathered that go out together.
+const BATCH_INTERVAL: Duration = Duration::from_millis(5);
+/// Messages that wait to go out; further ones are lost.
+const WAITING_MAX: usize = 4096;
+const WAITING_MAX_BYTES: usize = 64 << 20;
+/// A longer message is not sent. The answers of one agent's tasks may be as long.
+const MESSAGE_MAX_BYTES: usize = 17 << 20;
+/// The id of a request that is cancelled, as it is carried on.
+const REQUEST_ID_MAX_BYTES: usize = 1 << 10;
+/// The time within which another node answers.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum NodeMessage {
+    /// The client of a session cancels one of its calls.
+    Cancelled { session: u128, request: Box<str> },
+    /// It answers a question of one of its calls.
+    Answered {
+        session: u128,
+        question: u64,
+        outcome: Result<Box<RawValue>, String>,
+    },
+    /// It opened its stream of notifications: older ones end.
+    StreamOpened { session: u128, stream: u64 },
+    /// A caller asks for its task, which this node has.
+    TaskRequested { question: u64, request: TaskRequest },
+    /// What became of that. `None`: there is no such task.
+    TaskReported {
+        question: u64,
+        report: Option<Box<TaskReport>>,
+    },
+}
+
+/// A request about a task of another node. Who may make it was checked where it arrived.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TaskRequest {
+    pub task: u128,
+    pub act: TaskAct,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum TaskAct {
+    Look,
+    Answer(Map<String, Value>),
+    Cancel,
+}
+
+/// A message that arrived.
+pub struct ReceivedMessage {
+    pub message: NodeMessage,
+    /// The id of the node that sent it.
+    pub sender: String,
+    pub is_own: bool,
+}
+
+type MessageListener = Box<dyn Fn(ReceivedMessage) + Send + Sync>;
+type WaitingReport = oneshot::Sender<Option<Box<TaskReport>>>;
+
+pub struct NodeMessages {
+    state: Arc<State>,
+    /// The id of this process as a node.
+    node: String,
+    cursors: Cursors,
+    waiting: Mutex<WaitingMessages>,
+    noted: Notify,
+    listener: OnceLock<MessageListener>,
+    /// The requests about tasks of other nodes, by their numbers.
+    asked: DashMap<u64, WaitingReport, RandomState>,
+}
+
+#[derive(Default)]
+struct WaitingMessages {
+    messages: Vec<NewMessage>,
+    bytes: usize,
+}
+
+impl NodeMessage {
+    /// Returns the message that cancels a request, if its id is short enough to be carried on.
+    pub fn cancel(session: u128, request: Box<str>) -> Option<Self> {
+        let is_short = request.len() <= REQUEST_ID_MAX_BYTES;
+        is_short.then_some(Self::Cancelled { session, request })
+    }
+}
+
+impl NodeMessages {
+    pub fn new(state: Arc<State>, node: &str, cursors: Cursors) -> Self {
+        Self {
+            state,
+            node: node.to_owned(),
+            cursors,
+            waiting: Mutex::default(),
+            noted: Notify::new(),
+            listener: OnceLock::new(),
+            asked: DashMap::default(),
+        }
+    }
+
+    /// Sets what hears the messages of other nodes, and those of this one that were for all.
+    pub fn listen(&self, listener: impl Fn(ReceivedMessage) + Send + Sync + 'static) {
+        let _ = self.listener.set(Box::new(listener)); // one transport serves a node
+    }
+
+    /// Hands a message on, to one node or to all. One for which there is no room is lost, as with the database.
+    pub fn send(&self, recipient: Option<&str>, message: &NodeMessage) {
+        let content = serde_json::to_vec(message).expect("plain data");
+        if content.len() > MESSAGE_MAX_BYTES {
+            tracing::warn!(
+                bytes = content.len(),
+                "a message is too long for other nodes"
+            );
+            return;
+        }
+        let Some(content) = self.cursors.seal_message(&content) else {
+            return;
+        };
+        let mut waiting = self.waiting.lock();
+        if waiting.messages.len() >= WAITING_MAX
+            || waiting.bytes + content.len() > WAITING_MAX_BYTES
+        {
+            return;
+        }
+        waiting.bytes += content.len();
+        waiting.messages.push(NewMessage {
+            recipient: recipient.map(str::to_owned),
+            content,
+        });
+        drop(waiting);
+        self.noted.notify_one();
+    }
+
+    /// Asks the node that has a task, and returns what it says. `Err`: it does not answer.
+    pub async fn ask(
+        &self,
+        node: &str,
+        request: TaskRequest,
+    ) -> Result<Option<Box<TaskReport>>, StateError> {
+        let mut number = [0; 8];
+        getrandom::fill(&mut number)
+            .map_err(|error| StateError::Database(error.to_string().into()))?;
+        let question = u64::from_be_bytes(number);
+        let (tell, told) = oneshot::channel();
+        self.asked.insert(question, tell);
+        let message = NodeMessage::TaskRequested { question, request };
+        self.send(Some(node), &message);
+        let report = tokio::time::timeout(ANSWER_WITHIN, told).await;
+        self.asked.remove(&question);
+        match report {
+            Ok(Ok(report)) => Ok(report),
+            _ => Err(StateError::Unreachable(
+                "the node that runs the task does not answer".to_owned(),
+            )),
+        }
+    }
+
+    /// Returns `true` while the lease of a node lasts.
+    pub async fn is_live(&self, node: &str) -> Result<bool, StateError> {
+        self.state.is_node_live(node).await
+    }
+
+    /// Sends what waits, and hears what others send, while the process serves.
+    pub async fn run(&self) {
+        tokio::join!(
+            self.write(),
+            self.state.follow_messages(|row| self.hear(row))
+        );
+    }
+
+    async fn write(&self) {
+        let mut is_failing = false;
+        loop {
+            self.noted.notified().await;
+            tokio::time::sleep(BATCH_INTERVAL).await;
+            let batch = std::mem::take(&mut *self.waiting.lock());
+            let sent = self.state.send_messages(&self.node, &batch.messages).await;
+            if let (Err(error), false) = (&sent, is_failing) {
+                tracing::warn!(%error, "messages for other nodes are lost");
+            }
+            is_failing = sent.is_err();
+        }
+    }
+
+    fn hear(&self, row: MessageRow) {
+        // A node with another key is none of this gateway's.
+        let Some(content) = self.cursors.open_message(&row.content) else {
+            return;
+        };
+        // A newer node may send messages that this one does not know.
+        let Ok(message) = serde_json::from_slice(&content) else {
+            return;
+        };
+        match message {
+            NodeMessage::TaskReported { question, report } => {
+                if let Some((_, asker)) = self.asked.remove(&question) {
+                    let _ = asker.send(report); // it may wait no more
+                }
+            }
+            message => {
+                if let Some(listener) = self.listener.get() {
+                    listener(ReceivedMessage {
+                        message,
+                        is_own: row.sender == self.node,
+                        sender: row.sender,
+                    });
+                }
+            }
+        }
+    }
+}

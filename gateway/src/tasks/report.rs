@@ -1,0 +1,92 @@
+//! What a node says of its task to another one.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Questions, Seen, Stage, Task, TaskPlace};
+use crate::codes::Code;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TaskReport {
+    pub contract: String,
+    pub tool: String,
+    stage: ReportedStage,
+    created_ms: i64,
+    updated_ms: i64,
+    message: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum ReportedStage {
+    Working,
+    InputRequired(Map<String, Value>),
+    /// JSON.
+    Completed(String),
+    /// JSON.
+    Failed(String),
+    Cancelled,
+}
+
+impl TaskReport {
+    /// Says how a task is now. How it ended stays as it was said.
+    pub fn new(task: &Task) -> Self {
+        let [contract, tool] = task.named().map(str::to_owned);
+        let seen = task.tell();
+        let stage = match seen.stage {
+            Stage::Open | Stage::AnsweredAtOnce | Stage::Working => ReportedStage::Working,
+            Stage::InputRequired(questions) => ReportedStage::InputRequired(questions.open),
+            Stage::Completed(answer) => ReportedStage::Completed(answer.to_string()),
+            Stage::Failed(error) => ReportedStage::Failed(error.to_string()),
+            Stage::Cancelled => ReportedStage::Cancelled,
+        };
+        Self {
+            contract,
+            tool,
+            stage,
+            created_ms: seen.created.as_millisecond(),
+            updated_ms: seen.updated.as_millisecond(),
+            message: seen.message,
+        }
+    }
+
+    pub fn into_seen(self) -> Seen {
+        let time = |ms| Timestamp::from_millisecond(ms).unwrap_or_default();
+        let stage = match self.stage {
+            ReportedStage::Working => Stage::Working,
+            ReportedStage::InputRequired(open) => Stage::InputRequired(Questions {
+                open,
+                answers: Map::new(),
+            }),
+            ReportedStage::Completed(answer) => Stage::Completed(answer.into()),
+            ReportedStage::Failed(error) => Stage::Failed(error.into()),
+            ReportedStage::Cancelled => Stage::Cancelled,
+        };
+        Seen {
+            stage,
+            created: time(self.created_ms),
+            updated: time(self.updated_ms),
+            message: self.message,
+            entered: 0,
+        }
+    }
+}
+
+impl Seen {
+    /// What is known of a task whose node is gone: the call ended with it, and what it did is not known.
+    pub fn lost(place: &TaskPlace) -> Self {
+        let message = "the node that ran the call is gone: whether the call ended, and what it wrote, is not known; look \
+                       before you call again";
+        let data = serde_json::json!({ "code": Code::Unavailable.label(), "outcome": "unknown" });
+        let error = serde_json::json!({ "code": -32603, "message": message, "data": data });
+        Self {
+            stage: Stage::Failed(Arc::from(error.to_string())),
+            created: place.created,
+            updated: place.created,
+            message: None,
+            entered: 0,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What belongs to a session or a task of another node: it is handed to that node, and what others hand to this one is taken.
+
+use std::sync::{Arc, Weak};
+
+use super::Server;
+use crate::{
+    era::sessions::Session,
+    methods::{self, RequestScope},
+    node_messages::{NodeMessage, ReceivedMessage},
+    wire::{Response, RpcError},
+};
+
+/// Hands a message of a caller on to all nodes. It takes from the caller's rate, since it costs all of them something. Without
+/// other nodes nothing happens.
+pub(super) fn hand_on(
+    server: &Server,
+    scope: &RequestScope,
+    message: impl FnOnce() -> Option<NodeMessage>,
+) -> Result<(), RpcError> {
+    let Some(messages) = server.gateway.node_messages() else {
+        return Ok(());
+    };
+    if let Some(message) = message() {
+        let place = format!("POST {}", scope.endpoint);
+        server.door.within_rate(&scope.caller, &place)?;
+        messages.send(None, &message);
+    }
+    Ok(())
+}
+
+/// Takes an answer to the call that asked. Where none of this process did, another node may have.
+pub(super) fn take_answer(
+    server: &Server,
+    scope: &RequestScope,
+    session: &Session,
+    response: &Response<'_>,
+) -> Result<(), RpcError> {
+    let Some((question, outcome)) = session.client.answered(response) else {
+        return Ok(());
+    };
+    let session = session.id.number();
+    hand_on(server, scope, || {
+        Some(NodeMessage::Answered {
+            session,
+            question,
+            outcome,
+        })
+    })
+}
+
+/// Takes what other nodes hand on, as long as the server is there.
+pub(super) fn take_from_nodes(server: &Arc<Server>) {
+    let listening: Weak<Server> = Arc::downgrade(server);
+    if let Some(messages) = server.gateway.node_messages() {
+        messages.listen(move |received| {
+            if let Some(server) = listening.upgrade() {
+                take(&server, received);
+            }
+        });
+    }
+}
+
+fn take(server: &Server, received: ReceivedMessage) {
+    match received.message {
+        NodeMessage::Cancelled { session, request } if !received.is_own => {
+            if let Some(session) = server.sessions.with_number(session) {
+                server.calls.cancel(&(session.id, request));
+            }
+        }
+        NodeMessage::Answered {
+            session,
+            question,
+            outcome,
+        } if !received.is_own => {
+            if let Some(session) = server.sessions.with_number(session) {
+                let _ = session.client.take_answer(question, outcome); // it is another node's
+            }
+        }
+        NodeMessage::StreamOpened { session, stream } => {
+            if let Some(session) = server.sessions.with_number(session) {
+                session.hear_of_stream(stream, received.is_own);
+            }
+        }
+        NodeMessage::TaskRequested { question, request } => {
+            methods::report_task(&server.gateway, &received.sender, question, request);
+        }
+        NodeMessage::Cancelled { .. }
+        | NodeMessage::Answered { .. }
+        | NodeMessage::TaskReported { .. } => {}
+    }
+}

@@ -1,0 +1,284 @@
+//! What belongs to a session or a task of one node, asked for at another.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+use weir_tests::{
+    Admin, Events, Gateway, House, Legacy, Modern, Postgres,
+    client::{LEGACY, send},
+    place,
+};
+
+use crate::tasks::{begun, knows_tasks, running};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+fn house(server: &Postgres) -> House {
+    let house = House::new().own_plugins(&[]).config(&format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
+         [plugins.weir-guest-conformance]\ncontract = \"conformance\"\ncpu_max_ms = 60000\n",
+        server.url()
+    ));
+    house.write(
+        "plugins/conformance.wasm",
+        fs::read(place::guest("conformance")).expect("a guest can be read"),
+    );
+    house
+}
+
+/// Two gateways with the same plugin; the first has the admin key.
+fn nodes(server: &Postgres) -> [(House, Gateway); 2] {
+    [(), ()].map(|()| {
+        let house = house(server);
+        let gateway = house.serve();
+        (house, gateway)
+    })
+}
+
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let began = Instant::now();
+    while !holds().await {
+        assert!(began.elapsed() < WAIT, "it never holds: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Reads a stream to its end; `false` if it is open still after `wait`.
+async fn ends(stream: &mut Response, wait: Duration) -> bool {
+    let read = async { while let Ok(Some(_)) = stream.chunk().await {} };
+    tokio::time::timeout(wait, read).await.is_ok()
+}
+
+async fn open_stream(client: &Legacy) -> Response {
+    let stream = client.stream().send().await.expect("an answer");
+    assert_eq!(stream.status(), StatusCode::OK);
+    stream
+}
+
+/// Starts a long call with an id, and waits until it runs.
+async fn start_call(client: &Legacy, gateway: &Gateway, id: u64) -> tokio::task::JoinHandle<()> {
+    let params = json!({"name": "slow_compute", "arguments": {"seconds": 50}});
+    let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    let request = client.in_session(body.to_string());
+    let call = tokio::spawn(async move {
+        let _ = request.send().await.expect("an answer").text().await; // a cancelled call has none
+    });
+    until("the call runs", async || running(gateway).await).await;
+    call
+}
+
+async fn cancel(client: &Legacy, id: u64) {
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let answer = send(client.in_session(cancelled.to_string())).await;
+    assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_call_of_one_node_is_cancelled_at_another_and_by_its_own_session_alone() {
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes(&server);
+    let client = Legacy::open(first.url(), LEGACY).await;
+    let there = client.at(second.url());
+    let call = start_call(&client, &first, 7).await;
+    cancel(&Legacy::open(second.url(), LEGACY).await, 7).await;
+    cancel(&there, 8).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(running(&first).await, "nothing that names it has arrived");
+    cancel(&there, 7).await;
+    until("the call is cancelled", async || !running(&first).await).await;
+    call.await.expect("it ends");
+    let waiting = server.sql("SELECT count(*) FROM messages WHERE position('requestId' in encode(content, 'escape')) > 0");
+    assert!(waiting == "0", "messages are sealed: {waiting}");
+}
+
+#[tokio::test]
+async fn a_session_that_ends_at_one_node_ends_its_calls_and_its_stream_at_another() {
+    let server = Postgres::start();
+    let [(one, first), (_two, second)] = nodes(&server);
+    let admin = Admin::of(&one);
+    let generation = async || {
+        let (_, list) = admin.ask("GET", "/v1/nodes", "").await;
+        list["generation"].as_i64().expect("a number")
+    };
+    let client = Legacy::open(first.url(), LEGACY).await;
+    let there = client.at(second.url());
+    assert_eq!(there.ask("ping", json!({})).await.status, StatusCode::OK);
+    let before = generation().await;
+    let mut stream = open_stream(&client).await;
+    let call = start_call(&client, &first, 7).await;
+    let levelled = there.ask("logging/setLevel", json!({"level": "error"}));
+    levelled.await.result();
+    let answer = there.delete().send().await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+    assert!(ends(&mut stream, WAIT).await);
+    until("the call ends", async || !running(&first).await).await;
+    call.await.expect("it ends");
+    for node in [&client, &there] {
+        let answer = node.ask("ping", json!({})).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{}", answer.text);
+    }
+    assert_eq!(
+        generation().await,
+        before,
+        "contracts and keys do not move with sessions"
+    );
+}
+
+#[tokio::test]
+async fn a_newer_stream_at_another_node_takes_the_place_of_the_older_one() {
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes(&server);
+    let client = Legacy::open(first.url(), LEGACY).await;
+    let there = client.at(second.url());
+    let mut older = open_stream(&client).await;
+    let shortly = Duration::from_millis(300);
+    assert!(!ends(&mut older, shortly).await);
+    let mut newer = open_stream(&there).await;
+    assert!(ends(&mut older, WAIT).await, "each message goes out once");
+    assert!(!ends(&mut newer, shortly).await);
+    let mut newest = open_stream(&client).await;
+    assert!(ends(&mut newer, WAIT).await);
+    assert!(!ends(&mut newest, shortly).await);
+}
+
+#[tokio::test]
+async fn what_a_client_answers_at_one_node_reaches_the_call_that_asked_at_another() {
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes(&server);
+    let able = json!({"elicitation": {}});
+    let client = Legacy::able(first.url(), LEGACY, able).await;
+    let there = client.at(second.url());
+    let ask = async |client: &Legacy| {
+        let params = json!({"name": "test_elicitation", "arguments": {"message": "Who?"}});
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+        let mut events = Events::open(client.in_session(body.to_string())).await;
+        let question = events.next(WAIT).await.expect("it asks");
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        (events, question["id"].clone())
+    };
+    // Each node asks; each answer is given at the other one.
+    let (mut at_first, one) = ask(&client).await;
+    let (mut at_second, two) = ask(&there).await;
+    assert_ne!(one, two, "an answer belongs to one question");
+    for (node, id, name) in [(&client, &two, "Bo"), (&there, &one, "Ann")] {
+        let content = json!({"username": name, "email": "a@example.com"});
+        let result = json!({"action": "accept", "content": content});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        let answer = send(node.in_session(answer.to_string())).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+    }
+    for (events, name) in [(&mut at_first, "Ann"), (&mut at_second, "Bo")] {
+        let result = events.next(WAIT).await.expect("it goes on");
+        assert!(result["result"].to_string().contains(name), "{result}");
+    }
+}
+
+/// Returns the same client at another address.
+fn at(client: &Modern, url: String) -> Modern {
+    let mut client = client.clone();
+    client.url = url;
+    client
+}
+
+async fn look(client: &Modern, task: &str) -> Value {
+    let answer = client.ask("tasks/get", json!({"taskId": task})).await;
+    answer.result().clone()
+}
+
+async fn until_status(client: &Modern, task: &str, status: &str) -> Value {
+    let began = Instant::now();
+    loop {
+        let seen = look(client, task).await;
+        if seen["status"] == status {
+            return seen;
+        }
+        assert!(began.elapsed() < WAIT, "it never is {status}: {seen}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_one_node_is_read_answered_and_cancelled_at_another_by_its_caller_alone() {
+    let server = Postgres::start();
+    let [(one, first), (_two, second)] = nodes(&server);
+    let keys = ["ann", "bob"].map(|agent| one.key(&["--agent", agent]));
+    let [ann, bob] = keys.map(|key| Modern::with_key(first.url(), &key).saying(knows_tasks()));
+    let there = at(&ann, second.url());
+    let task = begun(&ann, "confirm_delete", json!({"filename": "a.txt"})).await;
+    let asked = until_status(&there, &task, "input_required").await;
+    assert_eq!(asked["taskId"], task.as_str(), "{asked}");
+    assert_eq!(
+        asked["inputRequests"]["confirm"]["method"],
+        "elicitation/create"
+    );
+    for stranger in [
+        at(&bob, second.url()),
+        at(&ann, second.contract_url("conformance")),
+    ] {
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            let params =
+                json!({"taskId": task, "inputResponses": {"confirm": {"action": "decline"}}});
+            let refused = stranger.ask(method, params).await;
+            let unknown = stranger.ask(
+                method,
+                json!({"taskId": "0".repeat(32), "inputResponses": {}}),
+            );
+            let unknown = unknown.await;
+            assert_eq!(refused.error_code(), -32602, "{method}");
+            assert_eq!(refused.reply()["error"], unknown.reply()["error"]);
+        }
+    }
+    let answers = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
+    let params = json!({"taskId": task, "inputResponses": answers});
+    let answered = there.ask("tasks/update", params).await;
+    assert_eq!(answered.result()["resultType"], "complete");
+    let ended = until_status(&there, &task, "completed").await;
+    let text = ended["result"]["content"][0]["text"].as_str();
+    assert!(
+        text.is_some_and(|text| text.starts_with("a.txt")),
+        "{ended}"
+    );
+    assert_eq!(look(&ann, &task).await, ended, "both nodes say the same");
+
+    let slow = begun(&there, "slow_compute", json!({"seconds": 50})).await;
+    assert_eq!(look(&ann, &slow).await["status"], "working");
+    let cancelled = ann.ask("tasks/cancel", json!({"taskId": slow})).await;
+    assert_eq!(cancelled.result()["resultType"], "complete");
+    until_status(&ann, &slow, "cancelled").await;
+    assert!(!running(&second).await);
+}
+
+#[tokio::test]
+async fn a_task_whose_node_is_gone_has_failed_and_nothing_is_known_of_it() {
+    let server = Postgres::start();
+    let [(_one, mut first), (_two, second)] = nodes(&server);
+    let client = Modern::able(first.url(), knows_tasks());
+    let there = at(&client, second.url());
+    let task = begun(&client, "slow_compute", json!({"seconds": 50})).await;
+    let before = look(&there, &task).await;
+    assert_eq!(before["status"], "working", "{before}");
+    first.kill();
+    let began = Instant::now();
+    let seen = loop {
+        let answer = there.ask("tasks/get", json!({"taskId": task})).await;
+        match answer.reply().get("result") {
+            Some(seen) => break seen.clone(),
+            None => assert_eq!(answer.error_code(), -32603, "until its lease has ended"),
+        }
+        assert!(began.elapsed() < WAIT);
+    };
+    assert_eq!(seen["status"], "failed", "{seen}");
+    let data = json!({"code": "unavailable", "outcome": "unknown"});
+    assert_eq!(seen["error"]["data"], data, "{seen}");
+    assert_eq!(seen["createdAt"], before["createdAt"]);
+    for method in ["tasks/update", "tasks/cancel"] {
+        let params = json!({"taskId": task, "inputResponses": {}});
+        let answer = there.ask(method, params).await;
+        assert_eq!(answer.result()["resultType"], "complete", "{method}");
+    }
+}
