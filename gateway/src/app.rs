@@ -21,7 +21,7 @@ use crate::{
     config::{ADMIN_LISTEN, Config, Replication, access::AccessRules},
     control::{
         self, Control,
-        operations::console_sign_in::ConsoleSignIns,
+        operations::{console_sign_in::ConsoleSignIns, shared_builds},
         reload::{self, Reload},
         sources::plugins::CodeGate,
     },
@@ -169,6 +169,10 @@ impl App {
         control
             .plugin_files()
             .recover(&gateway.config().folders.plugins);
+        if setup.process == Some("serve") {
+            let placed = shared_builds::place_files(&control).await;
+            placed.map_err(anyhow::Error::from)?;
+        }
         for report in host.load_all().await {
             control.note_plugin(&report);
         }
@@ -297,6 +301,8 @@ impl App {
         tokio::spawn(take_over_session_notes(gateway.clone(), state.clone()));
         if let Some(messages) = gateway.node_messages().cloned() {
             tokio::spawn(async move { messages.run().await });
+            let control = self.control.clone();
+            tokio::spawn(async move { shared_builds::follow(&control).await });
         }
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });

@@ -7,7 +7,12 @@ mod load;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Modern, cluster::NODES, foreign};
+use weir_tests::{
+    Legacy, Modern,
+    client::{LEGACY, send},
+    cluster::NODES,
+    foreign, place,
+};
 
 use self::{
     fleet::{Fleet, SPREAD, within},
@@ -36,8 +41,56 @@ async fn an_official_client_is_served_by_every_node_in_turn() {
     let counts = fleet.calls().await;
     assert!(counts.iter().all(|count| *count >= 2.0), "{counts:?}");
     assert_eq!(counts.iter().sum::<f64>(), 12.0, "{counts:?}");
-    // A session of the older protocol stays at its node.
     call("legacy");
+}
+
+/// A client of the older protocol whose requests go to whichever node is next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_belongs_to_no_node() {
+    let Some(fleet) = Fleet::start().await else {
+        return;
+    };
+    let guest = std::fs::read(place::guest("conformance")).expect("a guest can be read");
+    let path = "/v1/plugins/conformance";
+    let (status, uploaded) = fleet.admin(1).ask("PUT", path, guest).await;
+    assert_eq!(
+        (status, &uploaded["everywhere"]),
+        (200, &json!(true)),
+        "{uploaded}"
+    );
+    let client = Legacy::open_as(fleet.cluster.url(), LEGACY, Some(&fleet.key)).await;
+    let before = fleet.calls().await;
+    for _ in 0..12 {
+        let found = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        let name = &found["structuredContent"]["name"];
+        assert_eq!(name, "Oslo Gardermoen Airport", "{found}");
+    }
+    let after = fleet.calls().await;
+    let each: Vec<f64> = after.iter().zip(before).map(|(it, was)| it - was).collect();
+    assert_eq!(each, [4.0, 4.0, 4.0], "in turn");
+
+    let params = json!({"name": "slow_compute", "arguments": {"seconds": 50}});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    for canceller in 0..NODES.len() {
+        let request = client.in_session(call.to_string());
+        let running = tokio::spawn(async move { request.send().await?.text().await });
+        let runs = async |count| fleet.running().await.iter().sum::<f64>() == count;
+        within(SPREAD, "the call runs", async || runs(1.0).await).await;
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+        let at_node = client.at(fleet.nodes[canceller].gateway.url());
+        let answer = send(at_node.in_session(cancelled.to_string())).await;
+        assert_eq!(answer.status, 202, "{}", answer.text);
+        within(SPREAD, "it is cancelled", async || runs(0.0).await).await;
+        let _ = running.await.expect("it ends"); // a cancelled call has no answer
+    }
+
+    let answer = send(client.delete()).await;
+    assert_eq!(answer.status, 204, "{}", answer.text);
+    for node in &fleet.nodes {
+        let there = client.at(node.gateway.url());
+        let gone = async || there.ask("ping", json!({})).await.status == 404;
+        within(SPREAD, "the session is gone", gone).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! Two gateways over one state in PostgreSQL.
 
+mod builds;
 mod messages;
 
 use std::time::{Duration, Instant};

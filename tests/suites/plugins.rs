@@ -14,7 +14,7 @@ use weir_tests::{Gateway, House, Modern, http, place};
 
 use crate::{sample, tasks};
 
-const GUEST_CONTRACT: &str = r#"
+pub(crate) const GUEST_CONTRACT: &str = r#"
 contract: guest
 collections:
   one: { adapter: misbehaving, settings: {}, columns: [id, behaviour, text, build, calls], key: [id], write: true }
@@ -40,7 +40,7 @@ fn house() -> House {
 }
 
 /// Returns the guest, built as `name`: the marker in the file is overwritten.
-fn build(name: &str) -> Vec<u8> {
+pub(crate) fn build(name: &str) -> Vec<u8> {
     const MARKER: &[u8] = b"build=1       ";
     let mut bytes = std::fs::read(place::guest("misbehaving")).expect("a guest can be read");
     let at = bytes

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{Admin, Answer, Ask, Refusal, staff::Staff};
 use crate::control::{
     gate::Role,
-    operations::nodes::{self, NodeList},
+    operations::nodes::{self, MissingNode, NodeList},
 };
 
 /// What the routes whose changes are waited for begin with.
@@ -29,6 +29,9 @@ const CHANGING: [&str; 7] = [
     "/v1/versions",
     "/v1/pins",
 ];
+
+/// What the routes begin with that change builds, which nodes compile before they have them.
+const BUILDS: &str = "/v1/plugins";
 
 /// The ends of those that change nothing.
 const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
@@ -55,12 +58,29 @@ pub(super) async fn await_nodes(
         && *request.method() != Method::HEAD
         && CHANGING.iter().any(|route| path.starts_with(route))
         && !UNCHANGING.iter().any(|route| path.ends_with(route));
+    let is_build = path.starts_with(BUILDS);
     let response = next.run(request).await;
     if !changes || !admin.state.is_shared() || !response.status().is_success() {
         return response;
     }
     // The change is made. Where the nodes cannot be asked about it, the answer does not say that it holds everywhere.
-    let reach = match nodes::await_everywhere(&admin.control).await {
+    let builds = match is_build {
+        true => nodes::await_builds(&admin.control).await,
+        false => Ok(Vec::new()),
+    };
+    let changes = nodes::await_everywhere(&admin.control).await;
+    let missing = builds.and_then(|builds| {
+        let add = |mut missing: Vec<MissingNode>| {
+            let others = builds
+                .into_iter()
+                .filter(|node| missing.iter().all(|known| known.id != node.id));
+            let others: Vec<MissingNode> = others.collect();
+            missing.extend(others);
+            missing
+        };
+        changes.map(|changes| changes.map(add))
+    });
+    let reach = match missing {
         Ok(Some(missing)) if missing.is_empty() => json!({ "everywhere": true }),
         Ok(Some(missing)) => json!({ "everywhere": false, "missing": missing }),
         Ok(None) => return response,

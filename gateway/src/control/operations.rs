@@ -21,6 +21,7 @@ pub mod policies;
 pub mod preview;
 pub mod sessions;
 pub mod settings;
+pub mod shared_builds;
 pub mod snippets;
 pub mod sources;
 pub mod stats;

@@ -113,18 +113,26 @@ impl Fleet {
 
     /// Returns how many calls each node has answered.
     pub(super) async fn calls(&self) -> Vec<f64> {
-        let mut counts = Vec::new();
+        self.sums("weir_calls_total{").await
+    }
+
+    /// Returns how many calls run at each node.
+    pub(super) async fn running(&self) -> Vec<f64> {
+        self.sums("weir_in_flight_calls ").await
+    }
+
+    /// Returns the sums of the series that begin so.
+    async fn sums(&self, beginning: &str) -> Vec<f64> {
+        let mut sums = Vec::new();
         for node in &self.nodes {
             let url = format!("{}/metrics", node.gateway.base);
             let answer = http().get(url).bearer_auth(SCRAPE).send().await;
             let text = answer.expect("an answer").text().await.expect("text");
-            let series = text
-                .lines()
-                .filter(|line| line.starts_with("weir_calls_total{"));
+            let series = text.lines().filter(|line| line.starts_with(beginning));
             let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-            counts.push(numbers.sum());
+            sums.push(numbers.sum());
         }
-        counts
+        sums
     }
 }
 
@@ -134,7 +142,8 @@ fn house(cluster: &Cluster, name: &str) -> House {
     let mut config = fs::read_to_string(file).expect("the configuration is there");
     let cache = place::cache().join("compiled");
     let hosts = format!("hosts = [\"{}\"]", cluster.host());
-    let folders = format!("plugins = {:?}\ncache = {cache:?}", place::plugins());
+    // Adapters are in the program.
+    let folders = format!("plugins = \"plugins\"\ncache = {cache:?}");
     for (there, here) in [
         ("plugins = \"/var/lib/weir/plugins\"", folders.as_str()),
         ("\"/var/lib/weir/state\"", "\"state\""),
@@ -145,7 +154,8 @@ fn house(cluster: &Cluster, name: &str) -> House {
     }
     config += &format!(
         "[admin]\nlisten = \"{}:8485\"\n[limits]\nagent_rate = \"off\"\n\
-         [connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"\n",
+         [connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"\n\
+         [plugins.weir-guest-conformance]\ncontract = \"conformance\"\ncpu_max_ms = 60000\n",
         cluster.network.address(name)
     );
     House::new()

@@ -79,11 +79,19 @@ pub async fn await_everywhere(control: &Control) -> OperationResult<Option<Vec<M
     if !state.is_shared() {
         return Ok(None);
     }
-    let missing = state.await_everywhere().await?.into_iter();
+    Ok(Some(views(state.await_everywhere().await?)))
+}
+
+/// Waits until all nodes have taken over the last upload of a plugin, and returns those that have not.
+pub async fn await_builds(control: &Control) -> OperationResult<Vec<MissingNode>> {
+    Ok(views(control.state().await_builds().await?))
+}
+
+fn views(missing: Vec<NodeRow>) -> Vec<MissingNode> {
     let view = |row: NodeRow| MissingNode {
         stops_ms: row.stops_ms(),
         id: row.id,
         name: row.name,
     };
-    Ok(Some(missing.map(view).collect()))
+    missing.into_iter().map(view).collect()
 }

@@ -9,7 +9,7 @@ use weir_audit::AdminAct;
 use weir_plugin_host::{LoadReport, PluginStatus, Recent};
 use weir_text::shorten;
 
-use super::{FailureKind, OperationError, OperationResult};
+use super::{FailureKind, OperationError, OperationResult, shared_builds};
 use crate::{
     control::Control,
     plugin_files::{Changing, Refused},
@@ -112,7 +112,7 @@ pub fn list(control: &Control) -> PluginsView {
 pub async fn upload(
     control: Arc<Control>,
     plugin: PluginFile,
-    bytes: impl AsRef<[u8]> + Send + 'static,
+    bytes: impl AsRef<[u8]> + Clone + Send + Sync + 'static,
     by: String,
 ) -> OperationResult<PluginView> {
     let PluginFile { name, file } = plugin;
@@ -124,7 +124,7 @@ async fn put_in(
     control: &Control,
     name: &str,
     file: String,
-    bytes: impl AsRef<[u8]> + Send + 'static,
+    bytes: impl AsRef<[u8]> + Clone + Send + Sync + 'static,
     by: &str,
 ) -> OperationResult<PluginView> {
     let digest = hex::encode(Sha256::digest(bytes.as_ref()));
@@ -133,10 +133,32 @@ async fn put_in(
         .gateway()
         .audit()
         .admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
+    let verdict = place_build(control, &file, &digest, bytes.clone(), by).await;
+    if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
+        let build = Some((digest.as_str(), bytes.as_ref()));
+        shared_builds::record(control, &file, build, by).await?;
+        return verdict?.into_result();
+    }
+    control
+        .gateway()
+        .audit()
+        .admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
+    verdict?.into_result()
+}
+
+/// Puts a build in the place of the file that is there, which is put back unless the new one is taken or held. The caller has the
+/// turn.
+pub(super) async fn place_build(
+    control: &Control,
+    file: &str,
+    digest: &str,
+    bytes: impl AsRef<[u8]> + Send + 'static,
+    by: &str,
+) -> OperationResult<BuildVerdict> {
     // Uploading a build also accepts it.
-    control.gateway().host().approve(&digest, by).await;
+    control.gateway().host().approve(digest, by).await;
     let folder = control.gateway().config().folders.plugins.clone();
-    let (placed, new) = (file.clone(), digest.clone());
+    let (placed, new) = (file.to_owned(), digest.to_owned());
     let changing = on_disk(move || {
         let changing = Changing::begin(&folder)?;
         changing
@@ -144,20 +166,16 @@ async fn put_in(
             .map(|()| changing)
     });
     let changing = changing.await?;
-    let verdict = verdict(control, &file, &digest).await;
+    let verdict = verdict(control, file, digest).await;
+    let (file, digest) = (file.to_owned(), digest.to_owned());
     // Someone may agree to a file that is held: what ran before runs on meanwhile, and this build as soon as they have.
     if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
         on_disk(move || changing.accept(&file, &digest)).await?;
-        return verdict?.into_result();
+    } else {
+        control.plugin_files().forget(&file);
+        on_disk(move || changing.put_back(&file, &digest)).await?;
     }
-    control.plugin_files().forget(&file);
-    let refused = digest.clone();
-    on_disk(move || changing.put_back(&file, &refused)).await?;
-    control
-        .gateway()
-        .audit()
-        .admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
-    verdict?.into_result()
+    verdict
 }
 
 /// Lets a file in that is held because its plugin may write, and waits until it runs or is refused.
@@ -205,7 +223,7 @@ fn is_held(control: &Control, file: &str, digest: &str) -> bool {
 }
 
 /// What became of one build.
-enum BuildVerdict {
+pub(super) enum BuildVerdict {
     Runs(PluginView),
     /// Why it waits for someone.
     Held(String),
@@ -214,6 +232,14 @@ enum BuildVerdict {
 }
 
 impl BuildVerdict {
+    /// Checks that a build was not refused.
+    pub(super) fn check(self) -> OperationResult<()> {
+        match self {
+            Self::Runs(_) | Self::Held(_) => Ok(()),
+            Self::Refused(reason) => Err(OperationError::invalid(reason)),
+        }
+    }
+
     fn into_result(self) -> OperationResult<PluginView> {
         match self {
             Self::Runs(view) => Ok(view),
@@ -266,18 +292,35 @@ pub async fn remove(
 async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<Vec<FileOutcome>> {
     let _turn = control.plugin_files().turn().await;
     let file = file_of(control, name).await?;
-    let folder = control.gateway().config().folders.plugins.clone();
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
     control
         .gateway()
         .audit()
         .admin(AdminAct::PluginRemove, subject, None, by, None)?;
-    let gone = file.clone();
-    on_disk(move || Changing::begin(&folder)?.remove(&gone)).await?;
+    let outcomes = take_file_away(control, &file).await?;
+    shared_builds::record(control, &file, None, by).await?;
+    Ok(outcomes)
+}
+
+/// Takes a file away, if it is there. The caller has the turn.
+pub(super) async fn take_file_away(
+    control: &Control,
+    file: &str,
+) -> OperationResult<Vec<FileOutcome>> {
+    let folder = control.gateway().config().folders.plugins.clone();
+    let gone = file.to_owned();
+    on_disk(move || {
+        let changing = Changing::begin(&folder)?;
+        match folder.join(&gone).exists() {
+            true => changing.remove(&gone),
+            false => Ok(()),
+        }
+    })
+    .await?;
     let mut outcomes = settled(control, false).await;
     outcomes
-        .entry(file.clone())
-        .or_insert_with(|| FileOutcome::of(file, "removed", None));
+        .entry(file.to_owned())
+        .or_insert_with(|| FileOutcome::of(file.to_owned(), "removed", None));
     Ok(outcomes.into_values().collect())
 }
 

@@ -1,0 +1,162 @@
+//! Builds of plugins that are uploaded to one node, at all of them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres};
+
+use crate::plugins::{GUEST_CONTRACT, build};
+
+struct Machine {
+    house: House,
+    gateway: Gateway,
+    admin: Admin,
+}
+
+/// Starts a gateway of a machine with a plugins folder of its own. The first one makes the admin key.
+fn machine(server: &Postgres, first: Option<&Admin>) -> Machine {
+    let house = House::new().own_plugins(&["sheet"]).config(&format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
+        server.url()
+    ));
+    house.write("plugins/misbehaving.wasm", build("1"));
+    let gateway = house.serve();
+    let admin = match first {
+        None => Admin::of(&house),
+        Some(first) => {
+            let url = std::fs::read_to_string(house.path().join("state/admin.url"));
+            Admin {
+                url: url.expect("written"),
+                key: first.key.clone(),
+            }
+        }
+    };
+    Machine {
+        house,
+        gateway,
+        admin,
+    }
+}
+
+async fn build_of(machine: &Machine) -> Value {
+    let client = Modern::new(machine.gateway.url());
+    let result = client.call("behave", json!({"behaviour": "behave"})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    result["structuredContent"]["build"].clone()
+}
+
+async fn digest_of(machine: &Machine) -> Value {
+    let (_, listed) = machine.admin.ask("GET", "/v1/plugins", "").await;
+    let plugins = listed["plugins"].as_array().expect("a list");
+    let plugin = plugins.iter().find(|it| it["name"] == "misbehaving");
+    plugin.map_or(Value::Null, |plugin| plugin["digest"].clone())
+}
+
+/// Calls a machine until it is told to end, and returns what went wrong.
+fn load(machine: &Machine, ending: &Arc<AtomicBool>) -> tokio::task::JoinHandle<Vec<Value>> {
+    let (client, ending) = (Modern::new(machine.gateway.url()), ending.clone());
+    tokio::spawn(async move {
+        let mut failed = Vec::new();
+        while !ending.load(Ordering::Relaxed) {
+            let result = client.call("behave", json!({"behaviour": "behave"})).await;
+            failed.extend((result["isError"] != false).then_some(result));
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        failed
+    })
+}
+
+#[tokio::test]
+async fn a_build_that_is_uploaded_to_one_node_serves_at_all_and_a_broken_one_at_none() {
+    let server = Postgres::start();
+    let one = machine(&server, None);
+    let two = machine(&server, Some(&one.admin));
+    let body = json!({"source": GUEST_CONTRACT}).to_string();
+    let (status, published) = one.admin.ask("POST", "/v1/contracts", body).await;
+    assert_eq!(status, 200, "{published}");
+    for node in [&one, &two] {
+        assert_eq!(build_of(node).await, "1");
+    }
+    let ending = Arc::new(AtomicBool::new(false));
+    let loads = [load(&one, &ending), load(&two, &ending)];
+    let path = "/v1/plugins/misbehaving";
+    let (status, uploaded) = one.admin.ask("PUT", path, build("2")).await;
+    assert_eq!(
+        (status, &uploaded["everywhere"]),
+        (200, &json!(true)),
+        "{uploaded}"
+    );
+    for node in [&one, &two] {
+        assert_eq!(build_of(node).await, "2");
+        assert_eq!(digest_of(node).await, uploaded["digest"]);
+    }
+    for broken in [build("lost"), build("2")[..1000].to_vec()] {
+        let (status, refused) = two.admin.ask("PUT", path, broken).await;
+        assert_eq!(status, 422, "{refused}");
+        for node in [&one, &two] {
+            assert_eq!(digest_of(node).await, uploaded["digest"]);
+            let file = std::fs::read(node.house.path().join("plugins/misbehaving.wasm"));
+            assert_eq!(file.expect("a file"), build("2"));
+        }
+    }
+    // One that was not there serves it as soon as it is ready.
+    let three = machine(&server, Some(&one.admin));
+    assert_eq!(build_of(&three).await, "2");
+    let (status, uploaded) = three.admin.ask("PUT", path, build("3")).await;
+    assert_eq!(
+        (status, &uploaded["everywhere"]),
+        (200, &json!(true)),
+        "{uploaded}"
+    );
+    for node in [&one, &two, &three] {
+        assert_eq!(build_of(node).await, "3");
+    }
+    ending.store(true, Ordering::Relaxed);
+    for load in loads {
+        assert_eq!(load.await.expect("it ends"), Vec::<Value>::new());
+    }
+
+    let (status, removed) = two.admin.ask("DELETE", path, "").await;
+    assert_eq!(status, 200, "{removed}");
+    let began = Instant::now();
+    for node in [&one, &two, &three] {
+        let file = node.house.path().join("plugins/misbehaving.wasm");
+        while file.exists() {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// A folder that holds another file after an upload was put right by hand: it stays as it is.
+#[tokio::test]
+async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
+    let server = Postgres::start();
+    let one = machine(&server, None);
+    let two = machine(&server, Some(&one.admin));
+    let path = "/v1/plugins/misbehaving";
+    let (status, uploaded) = one.admin.ask("PUT", path, build("2")).await;
+    assert_eq!(status, 200, "{uploaded}");
+    let Machine { house, gateway, .. } = two;
+    drop(gateway);
+    house.write("plugins/misbehaving.wasm", build("4"));
+    let gateway = house.serve();
+    let url = std::fs::read_to_string(house.path().join("state/admin.url"));
+    let admin = Admin {
+        url: url.expect("written"),
+        key: one.admin.key.clone(),
+    };
+    let two = Machine {
+        house,
+        gateway,
+        admin,
+    };
+    assert_ne!(digest_of(&two).await, uploaded["digest"]);
+    assert_ne!(digest_of(&two).await, Value::Null);
+}
