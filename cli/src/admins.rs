@@ -22,7 +22,7 @@ pub(super) enum Command {
         /// Who holds the key: a name that stands in logs and in the audit trail
         #[arg(long)]
         name: String,
-        /// What they may do; each role may what those before it may
+        /// What they may do; each role may what those before it may, but decide about writes: only approvers and operators do
         #[arg(long, value_enum)]
         role: RoleWord,
     },
@@ -39,6 +39,8 @@ pub(super) enum Command {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum RoleWord {
+    /// Decide about writes that wait for a person, and nothing else
+    Approver,
     /// Read the audit trail, and nothing else
     Auditor,
     /// Read
@@ -52,6 +54,7 @@ pub(super) enum RoleWord {
 impl RoleWord {
     fn word(self) -> &'static str {
         match self {
+            Self::Approver => "approver",
             Self::Auditor => "auditor",
             Self::Viewer => "viewer",
             Self::Editor => "editor",

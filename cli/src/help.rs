@@ -197,6 +197,16 @@ const GROUPS: [CommandGroup; 4] = [
                 ],
             ),
             (
+                "approvals",
+                &[
+                    ("weir approvals list", "see which writes wait for a person"),
+                    (
+                        "weir approvals approve p_5b1f… --fingerprint 9a0e…",
+                        "let the agent make one, once",
+                    ),
+                ],
+            ),
+            (
                 "audit",
                 &[
                     ("weir audit tail --follow", "see the calls as they come"),

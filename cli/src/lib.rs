@@ -22,6 +22,7 @@ macro_rules! eprintln {
 
 mod admin;
 mod admins;
+mod approvals;
 mod audit;
 mod author;
 mod call;
@@ -127,6 +128,8 @@ enum Command {
     Identity(identity::Identity),
     /// Keys of those who operate it, over the admin API: create, list, revoke
     Admins(admins::Admins),
+    /// Approve or reject the writes of agents that wait for a person
+    Approvals(approvals::Approvals),
     /// What was called, by whom, and whether anybody changed the record of it
     Audit(audit::Audit),
     /// Have a running gateway read its configuration again
@@ -217,6 +220,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Keys(command) => command.run(),
         Command::Identity(command) => command.run(),
         Command::Admins(command) => command.run(),
+        Command::Approvals(command) => command.run(),
         Command::Audit(command) => command.run(),
         Command::Nodes(command) => command.run(),
         Command::Reload(command) => command.run(),

@@ -292,6 +292,7 @@ impl Reader<'_> {
             title,
             description,
             audit_clear: clear.cloned().collect(),
+            approval: None,
             input_schema: input_schema.into(),
             output_schema: output_schema.map(Schema::from),
             annotations,

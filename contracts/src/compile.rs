@@ -2,6 +2,7 @@
 //!
 //! A pure function of the file and the described shapes: same input, same bytes; all problems at once.
 
+mod approval;
 mod binding;
 mod collection;
 mod fixed;
@@ -143,6 +144,7 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
             .any(|collection| collection.shape.has_units())
     };
     match summarizes {
+        _ if tools.iter().any(|tool| tool.approval.is_some()) => Format::APPROVALS,
         _ if has_units() => Format::UNITS,
         _ if includes => Format::RELATIONS,
         _ if has_statements() => Format::STATEMENTS,

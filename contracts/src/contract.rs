@@ -99,6 +99,16 @@ pub struct Tool {
     pub limits: Limits,
     /// Fields whose arguments the audit may keep in clear; of all others it keeps a digest.
     pub audit_clear: Vec<String>,
+    /// Whether a person approves each call before it runs.
+    pub approval: Option<ApprovalRule>,
+}
+
+/// When a person approves the calls of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalRule {
+    /// Before each call.
+    Required,
 }
 
 /// The target that a call of a tool reaches.

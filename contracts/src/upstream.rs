@@ -285,6 +285,7 @@ impl Compiler<'_> {
             title: Some(title),
             description,
             audit_clear: audit_clear.into_iter().collect(),
+            approval: None,
             input_schema: input_schema.into(),
             output_schema: output_schema.map(Schema::from),
             annotations,

@@ -126,6 +126,21 @@ const CASES: &[Case] = &[
         rules: &["audit-loosened"],
     },
     Case {
+        what: "a person approves the calls of a tool",
+        change: |file, _| {
+            let writes = |tool: &&mut serde_json::Value| {
+                ["create", "update", "delete"]
+                    .iter()
+                    .any(|verb| tool["verb"] == *verb)
+            };
+            let tools = file["tools"].as_array_mut().expect("tools");
+            tools.iter_mut().find(writes).expect("a tool that writes")["approval"] =
+                "required".into();
+        },
+        class: Class::Review,
+        rules: &["description-changed", "approval-added"],
+    },
+    Case {
         what: "a column may be null now",
         change: |_, shape| shape["fields"][1]["nullable"] = true.into(),
         class: Class::Breaking,

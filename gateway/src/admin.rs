@@ -2,6 +2,7 @@
 
 mod address;
 mod admins;
+mod approvals;
 mod audit;
 mod calls;
 mod collections;
@@ -113,7 +114,7 @@ type Answer<T> = Result<T, Refusal>;
         title = "Weir admin API",
         description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
                        carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
-                       what the one before it may. Errors are RFC 9457 problem documents."
+                       what the one before it may, and approver, who decides about writes that wait and may nothing else. Errors are RFC 9457 problem documents."
     ),
     modifiers(&Bearer),
     // The data of events, which no body of a route has.
@@ -200,6 +201,10 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(calls::try_call))
         .routes(routes!(live::stats))
         .routes(routes!(live::events))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::show))
+        .routes(routes!(approvals::approve))
+        .routes(routes!(approvals::reject))
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify, audit::verify_receipts))
         .routes(routes!(audit::export))

@@ -28,6 +28,7 @@ use crate::{
     cursor::Cursors,
     identity::Identities,
     node_messages::NodeMessages,
+    plans::WritePlans,
     serving::Serving,
     telemetry::{self, Audit, Metrics, TraceSender},
     transport::front_door::FrontDoor,
@@ -152,6 +153,7 @@ impl App {
         let quotas = gateway.quotas().take_over(&state).await;
         quotas.map_err(anyhow::Error::from)?;
         gateway.readiness().set_state(state.clone());
+        gateway.set_plans(WritePlans::new(state.clone()));
         keep_accounts(&gateway, &state, &secret(SecretPurpose::Accounts).await?).await?;
         if setup.process.is_some() {
             gateway.upstreams().take(opened.upstreams);

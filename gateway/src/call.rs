@@ -1,5 +1,6 @@
 //! The call path: one tool call, top to bottom. Knows no HTTP, no JSON-RPC and no WebAssembly.
 
+mod approval;
 mod arguments;
 mod asking;
 mod blocks;
@@ -114,7 +115,7 @@ async fn stages(
     let policies = CallPolicies::find(request.snapshot, caller, tool);
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let turn = CheckTurn::for_arguments(gateway, tool, request.arguments, record.opened()).await?;
-    let input = turn.run(|| {
+    let mut input = turn.run(|| {
         arguments::bind(
             gateway.cursors(),
             caller,
@@ -128,23 +129,34 @@ async fn stages(
     if let Some(profile) = &input.profile {
         gateway.call_history().note(tool, &caller.agent, profile);
     }
-    record.intent(&input)?; // a write is recorded before it runs
-    if input.target.writes() {
-        record.replicate().await?;
-    }
     let call = ToolCall {
         gateway,
         caller,
         tool: input.tool,
         request,
     };
+    if request.is_preview || input.tool.tool.approval.is_some() {
+        // Boxed: the future of every call would be larger otherwise.
+        let held = approval::hold(&call, &mut input, record).boxed();
+        if let Some(held) = held.await? {
+            return Ok(held);
+        }
+    }
+    record.intent(&input)?; // a write is recorded before it runs
     let target = &input.target;
+    if target.writes() {
+        record.replicate().await?;
+    }
     let shaped = match target.run(&call, slot, record).await {
         Ok(answer) => answer
             .shape(&call, target.writes(), record.asked_at())
             .await
             .and_then(|outcome| versions::convert_outcome(tool, outcome, target.writes())),
         Err(error) => Err(error),
+    };
+    let shaped = match &input.plan {
+        Some(plan) => approval::conclude(&call, plan, shaped).boxed().await,
+        None => shaped,
     };
     match shaped {
         Err(error) => Err(Box::pin(call.explain(error)).await), // the source may have changed

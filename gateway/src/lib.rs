@@ -26,6 +26,7 @@ pub mod live_resources;
 pub mod memory;
 pub mod node_messages;
 mod pages;
+pub mod plans;
 pub mod plugin_files;
 pub mod readiness;
 pub mod scrape;

@@ -170,6 +170,7 @@ mod tests {
             target: Target::Form,
             limits: Limits::default(),
             audit_clear: Vec::new(),
+            approval: None,
         };
         super::tool(&tool)
     }

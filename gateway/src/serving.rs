@@ -20,6 +20,7 @@ use crate::{
     limits::{Buckets, InFlight, Quotas},
     live_resources::LiveResources,
     node_messages::NodeMessages,
+    plans::WritePlans,
     readiness::Readiness,
     session_notes::SessionNotes,
     snapshot::Snapshot,
@@ -51,6 +52,7 @@ pub struct Serving {
     session_notes: Arc<SessionNotes>,
     node_messages: OnceLock<Arc<NodeMessages>>,
     accounts: OnceLock<Arc<Accounts>>,
+    plans: OnceLock<WritePlans>,
     readiness: Readiness,
 }
 
@@ -86,6 +88,7 @@ impl Serving {
             session_notes: Arc::default(),
             node_messages: OnceLock::new(),
             accounts: OnceLock::new(),
+            plans: OnceLock::new(),
             readiness: Readiness::default(),
         }
     }
@@ -118,6 +121,16 @@ impl Serving {
     /// Returns the accounts of callers at other servers.
     pub fn accounts(&self) -> Option<&Arc<Accounts>> {
         self.accounts.get()
+    }
+
+    /// Sets where writes wait that a person approves, before anything is served.
+    pub fn set_plans(&self, plans: WritePlans) {
+        let _ = self.plans.set(plans); // there is one state in a process
+    }
+
+    /// Returns the writes that a person approves.
+    pub fn plans(&self) -> Option<&WritePlans> {
+        self.plans.get()
     }
 
     /// Traces calls from now on, before the first of them.

@@ -97,6 +97,21 @@ pub struct Meta<'a> {
         deserialize_with = "raw::present"
     )]
     pub log_level: Option<&'a RawValue>,
+    /// Whether a write is only to be planned.
+    #[serde(
+        borrow,
+        default,
+        rename = "dev.weir/plan",
+        deserialize_with = "raw::present"
+    )]
+    pub plan: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "dev.weir/idempotency-key",
+        deserialize_with = "raw::present"
+    )]
+    pub idempotency_key: Option<&'a RawValue>,
 }
 
 impl<'a> GivenParams<'a> {
@@ -181,6 +196,17 @@ impl<'a> Meta<'a> {
             }
             Some(_) => Err(RpcError::malformed_params(
                 "`params._meta.progressToken` must be a string, or an integer of at most 32 digits",
+            )),
+        }
+    }
+
+    /// Returns `true` if the caller asks what a write would do.
+    pub fn is_preview(&self) -> Result<bool, RpcError> {
+        match self.plan.map(RawValue::get) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(RpcError::invalid_params(
+                "`params._meta[\"dev.weir/plan\"]` must be true or false",
             )),
         }
     }

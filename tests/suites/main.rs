@@ -3,6 +3,7 @@
 mod admin;
 mod aggregate;
 mod answers;
+mod approvals;
 mod arguments;
 mod as_the_user;
 mod audit;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use weir_schema::{schema::DIALECT, walk::each_inside};
 
 use super::{
-    Problems,
+    Problems, approval,
     binding::{Bound, Target},
     inline, listing, order, property,
     relation::{self, Relations},
@@ -111,7 +111,7 @@ pub(super) fn compile(
     };
     Tool {
         output_schema: Some(output_schema(&target, fields, &binding, collections).into()),
-        annotations: annotations(&target),
+        annotations: approval::check(form, annotations(&target), problems),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
             verb: target.verb,
             binding,
@@ -124,6 +124,7 @@ pub(super) fn compile(
             timeout_ms: form.limits.timeout_ms,
         },
         audit_clear: form.audit_clear.clone(),
+        approval: form.approval,
         ..unbound(name, form, input_schema)
     }
 }
@@ -175,13 +176,14 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
     Tool {
         name,
         title: form.title.clone(),
-        description: form.description.clone().unwrap_or_else(|| described(form)),
+        description: approval::describe(form, described(form)),
         input_schema: input_schema.into(),
         output_schema: None,
         annotations: cautious(form.verb),
         target: contract::Target::Form,
         limits: Limits::default(),
         audit_clear: Vec::new(),
+        approval: None,
     }
 }
 
@@ -682,8 +684,11 @@ fn rows_default(form: &form::Tool) -> u32 {
     wanted.min(rows_max(form))
 }
 
-/// Makes a description for a form that has none, because clients and models need one.
+/// Returns the description of a form, which is made for one that has none, because clients and models need one.
 fn described(form: &form::Tool) -> String {
+    if let Some(own) = &form.description {
+        return own.clone();
+    }
     let words = form.tool.replace(['_', '-'], " ");
     let mut letters = words.trim().chars();
     match letters.next() {

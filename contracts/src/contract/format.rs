@@ -27,8 +27,10 @@ impl Format {
     pub const RELATIONS: Self = Self(8);
     /// The format with numbers that a sheet writes with their unit.
     pub const UNITS: Self = Self(9);
+    /// The format with tools whose calls a person approves.
+    pub const APPROVALS: Self = Self(10);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::UNITS;
+    pub const NEWEST: Self = Self::APPROVALS;
 
     pub(super) fn is_first(&self) -> bool {
         *self == Self::FIRST

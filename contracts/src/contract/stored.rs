@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use weir_schema::Schema;
 
 use super::{
-    Annotations, Binding, CollectionTarget, Limits, OfferTarget, Target, TextMode, Tool, Verb,
+    Annotations, ApprovalRule, Binding, CollectionTarget, Limits, OfferTarget, Target, TextMode,
+    Tool, Verb,
 };
 
 pub(crate) const NO_VERB: &str = "a bound tool has a verb and an output schema";
@@ -40,6 +41,8 @@ pub(super) struct StoredTool {
     resource: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     audit_clear: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approval: Option<ApprovalRule>,
 }
 
 impl TryFrom<StoredTool> for Tool {
@@ -74,6 +77,7 @@ impl TryFrom<StoredTool> for Tool {
             target,
             limits: stored.limits,
             audit_clear: stored.audit_clear,
+            approval: stored.approval,
         })
     }
 }
@@ -95,6 +99,7 @@ impl From<Tool> for StoredTool {
             text: TextMode::default(),
             resource: false,
             audit_clear: tool.audit_clear,
+            approval: tool.approval,
         };
         match tool.target {
             Target::Form => bare,

@@ -91,6 +91,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
         let tool = Some(was.name.as_str());
         limits(was, is, report);
         audit(was, is, report);
+        approval(was, is, report);
         match (&was.target, &is.target) {
             (Target::Collection(before), Target::Collection(after)) => {
                 told(before, after, tool, report);
@@ -651,6 +652,23 @@ fn audit(old: &Tool, new: &Tool, report: &mut Report) {
         (&old.audit_clear, &new.audit_clear),
         reason,
     );
+}
+
+/// Compares whether a person approves the calls.
+fn approval(old: &Tool, new: &Tool, report: &mut Report) {
+    let (rule, reason) = match (old.approval, new.approval) {
+        (None, Some(_)) => (
+            ToolRule::ApprovalAdded,
+            "a person approves each call before it runs",
+        ),
+        (Some(_), None) => (
+            ToolRule::ApprovalDropped,
+            "no person approves the calls any more",
+        ),
+        (None, None) | (Some(_), Some(_)) => return,
+    };
+    let change = (&old.approval, &new.approval);
+    note(report, rule, old, "/approval", change, reason.to_owned());
 }
 
 fn note<T: Serialize>(

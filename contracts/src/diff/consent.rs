@@ -27,6 +27,8 @@ const OPERATORS: &[&str] = &[
     "timeout-changed",
     "audit-loosened",
     "audit-tightened",
+    "approval-added",
+    "approval-dropped",
     "bound-field-added",
     "bound-field-changed",
     "bound-field-removed",

@@ -68,6 +68,8 @@ tool_rules! {
     WriteForbidden "write-forbidden" Compatible "a collection may no longer be written";
     AuditLoosened "audit-loosened" Review "further arguments are kept in clear by the audit";
     AuditTightened "audit-tightened" Compatible "fewer arguments are kept in clear by the audit";
+    ApprovalAdded "approval-added" Review "a person approves each call of a tool before it runs";
+    ApprovalDropped "approval-dropped" Review "no person approves the calls of a tool any more";
     PublishedWidened "published-widened" Review "further columns may leave the source";
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";

@@ -4,7 +4,7 @@
 use super::{
     field::TYPES,
     table::{TEXT_MAX, TITLE_MAX},
-    tool::{ROWS_MAX, TEXT_MODES, TIMEOUT_MAX_MS, VERBS},
+    tool::{APPROVAL_RULES, ROWS_MAX, TEXT_MODES, TIMEOUT_MAX_MS, VERBS},
 };
 use crate::shape::COMPARISONS;
 
@@ -345,6 +345,11 @@ pub const TOOL: &[FormKey] = &[
         "audit",
         KeyValue::Part(FormPart::Audit),
         "What the audit trail keeps in clear.",
+    ),
+    key(
+        "approval",
+        KeyValue::Word(APPROVAL_RULES),
+        "Whether a person approves each call before it runs, of a tool that writes.",
     ),
 ];
 

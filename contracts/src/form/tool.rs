@@ -9,7 +9,7 @@ use super::{
     table::{self, Problems, Table},
 };
 use crate::{
-    contract::{TextMode, Verb},
+    contract::{ApprovalRule, TextMode, Verb},
     name,
 };
 
@@ -47,6 +47,8 @@ pub struct Tool {
     pub resource: bool,
     /// Fields whose arguments the audit may keep in clear.
     pub audit_clear: Vec<String>,
+    /// Whether a person approves each call before it runs.
+    pub approval: Option<ApprovalRule>,
     pub(crate) place: String,
     /// Whether everything could be read: if not, a missing part says nothing.
     pub(crate) is_whole: bool,
@@ -72,6 +74,7 @@ pub const VERBS: &[&str] = &[
     "delete",
     "call",
 ];
+pub(super) const APPROVAL_RULES: &[&str] = &["required"];
 pub(super) const TEXT_MODES: &[&str] = &["sentence", "json", "both"];
 /// Rows of one page at most, whatever a contract says.
 pub(super) const ROWS_MAX: u64 = 10_000;
@@ -97,6 +100,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "operation",
         "resource",
         "audit",
+        "approval",
         "collections",
         "prefix",
     ];
@@ -142,6 +146,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         operation: table.text("operation", table::TITLE_MAX, problems),
         resource: table.flag("resource", problems).unwrap_or(false),
         audit_clear: audit_clear(&table, problems),
+        approval: approval(&table, problems),
         is_whole: problems.len() == before,
         ..tool
     })
@@ -186,6 +191,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         operation: None,
         resource: false,
         audit_clear: Vec::new(),
+        approval: None,
         place: table.place().to_owned(),
         is_whole: problems.len() == before,
     }
@@ -223,6 +229,19 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
         }
     };
     Some(mode)
+}
+
+fn approval(table: &Table<'_>, problems: &mut Problems) -> Option<ApprovalRule> {
+    let word = table.text("approval", table::TITLE_MAX, problems)?;
+    if word != "required" {
+        problems.add_hint(
+            table.at("approval"),
+            "is not a rule for approvals",
+            "write `approval: required`, or leave it out",
+        );
+        return None;
+    }
+    Some(ApprovalRule::Required)
 }
 
 /// Reads `limits: { rate, timeout_ms, … }`, with these members alone.

@@ -76,6 +76,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         hidden: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
         policy: None,
+        approval: None,
     };
     let event = Event::Call(Call {
         about,

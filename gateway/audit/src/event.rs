@@ -106,6 +106,19 @@ pub struct About<'a> {
     /// What policies denied, or would have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord<'a>>,
+    /// The approval that the call used up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRecord<'a>>,
+}
+
+/// A write that a person approved.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ApprovalRecord<'a> {
+    #[serde(serialize_with = "name")]
+    pub plan: &'a str,
+    /// Who approved it.
+    #[serde(serialize_with = "name")]
+    pub by: &'a str,
 }
 
 /// A call that policies deny.
@@ -289,6 +302,9 @@ pub enum AdminAct {
     /// A caller's account at another server was connected.
     AccountConnect,
     AccountDisconnect,
+    /// A write that waits for a person was approved or rejected.
+    PlanApprove,
+    PlanReject,
 }
 
 fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {

@@ -22,8 +22,8 @@ pub mod command;
 
 pub use arguments::ArgumentsKey;
 pub use event::{
-    About, Admin, AdminAct, Call, Event, HolderRecord, Intent, Outcome, PolicyRecord, Refused,
-    RefusedWhat,
+    About, Admin, AdminAct, ApprovalRecord, Call, Event, HolderRecord, Intent, Outcome,
+    PolicyRecord, Refused, RefusedWhat,
 };
 pub use export::{Format, export};
 pub use files::{

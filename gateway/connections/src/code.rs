@@ -25,6 +25,7 @@ pub enum Code {
     OutputMismatch,
     ToolError,
     VersionGone,
+    ApprovalRequired,
     Internal,
 }
 
@@ -67,7 +68,7 @@ pub struct Row {
     pub advice: &'static str,
 }
 
-pub const TABLE: [Row; 20] = [
+pub const TABLE: [Row; 21] = [
     Row {
         code: Code::InvalidArguments,
         label: "invalid_arguments",
@@ -277,6 +278,17 @@ pub const TABLE: [Row; 20] = [
         nothing_changed: true,
         meaning: "The version of the contract that the caller is pinned to, or that its endpoint names, is served no more.",
         advice: "Do not repeat; an operator must move the pin (`weir keys pin`). Then list the tools again.",
+    },
+    Row {
+        code: Code::ApprovalRequired,
+        label: "approval_required",
+        status: 403,
+        words: &[],
+        fault: Fault::Operator,
+        retry: Retry::Later,
+        nothing_changed: true,
+        meaning: "A person must approve the call before it runs. `plan` has the id under which it waits, what it would change, and until when.",
+        advice: "Tell the person, and repeat the same call once it is approved ([approvals](approvals.md)).",
     },
     Row {
         code: Code::Internal,

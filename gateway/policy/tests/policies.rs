@@ -26,6 +26,7 @@ fn tool(name: &str, reads: bool, input: Value) -> Arc<Tool> {
         target: Target::Form,
         limits: Default::default(),
         audit_clear: Vec::new(),
+        approval: None,
     })
 }
 

@@ -19,7 +19,6 @@ use weir_state::{Begun, ReplyRow};
 
 use super::{Admin, Refusal, contracts, problem::arrived, staff::Staff};
 use crate::{
-    control::gate::Role,
     identity::now_ms,
     transport::http::connections::{self, Connection},
 };
@@ -61,7 +60,7 @@ pub(super) async fn answer(
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
         // A viewer changes nothing, so there is nothing that must not be done twice.
-        Ok(staff) if staff.key.role < Role::Editor => {
+        Ok(staff) if !staff.key.role.changes_things() => {
             next.run(Request::from_parts(head, body)).await
         }
         Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)

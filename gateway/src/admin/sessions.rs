@@ -14,7 +14,7 @@ use crate::control::{
 const KEY_ALONE: &str = "a session makes no other one: sign in with the admin key or a link";
 
 /// Begins a session, with an admin key or a link from `POST /v1/session/link` as the bearer token. Its own token is taken
-/// like the key for 12 hours, or until it is not used for an hour. Role: auditor.
+/// like the key for 12 hours, or until it is not used for an hour. Role: any.
 #[utoipa::path(post, path = "/v1/session", responses(
     (status = 201, body = NewSession), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
@@ -22,33 +22,33 @@ pub(super) async fn begin(
     Shared(admin): Ask,
     Newcomer(staff): Newcomer,
 ) -> Answer<(StatusCode, Json<NewSession>)> {
-    staff.needs(Role::Auditor)?;
+    staff.needs(Role::Approver)?;
     require_key(&staff)?;
     let made = sessions::begin(&admin.control, &staff.key).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Who asks: role, version of the program, address for clients. Role: auditor.
+/// Who asks: role, version of the program, address for clients. Role: any.
 #[utoipa::path(get, path = "/v1/session", responses(
     (status = 200, body = SessionView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<SessionView>> {
-    staff.needs(Role::Auditor)?;
+    staff.needs(Role::Approver)?;
     let expires_ms = staff.session.as_ref().map(|session| session.expires_ms);
     Ok(Json(sessions::show(&admin.control, &staff.key, expires_ms)))
 }
 
-/// Ends the session that the request came with. Role: auditor.
+/// Ends the session that the request came with. Role: any.
 #[utoipa::path(delete, path = "/v1/session", responses(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 409, body = Refusal, description = "the request came with an admin key")))]
 pub(super) async fn end(Shared(admin): Ask, staff: Staff) -> Answer<StatusCode> {
-    staff.needs(Role::Auditor)?;
+    staff.needs(Role::Approver)?;
     let session = staff.session.as_ref().map(|session| session.id.as_str());
     sessions::end(&admin.control, session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a link that begins one session of the same admin key, once, within 60 seconds. Role: auditor.
+/// Makes a link that begins one session of the same admin key, once, within 60 seconds. Role: any.
 #[utoipa::path(post, path = "/v1/session/link", responses(
     (status = 201, body = SignInLink), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
@@ -56,7 +56,7 @@ pub(super) async fn link(
     Shared(admin): Ask,
     staff: Staff,
 ) -> Answer<(StatusCode, Json<SignInLink>)> {
-    staff.needs(Role::Auditor)?;
+    staff.needs(Role::Approver)?;
     require_key(&staff)?;
     let made = sessions::make_link(&admin.state, &staff.key.id).await?;
     Ok((StatusCode::CREATED, Json(made)))

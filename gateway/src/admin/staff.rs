@@ -39,6 +39,18 @@ impl Staff {
         Ok(self.acting("").needs(role)?)
     }
 
+    /// Refuses those who do not decide about writes that wait for a person.
+    pub(super) fn needs_approver(&self) -> Result<(), Refusal> {
+        if self.key.role.decides_plans() {
+            return Ok(());
+        }
+        let detail = format!(
+            "this needs the role approver or operator, and yours is {}",
+            self.key.role
+        );
+        Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+    }
+
     /// Returns the holder as operations know one; `by` is [`by`](Self::by).
     pub(super) fn acting<'a>(&self, by: &'a str) -> ActingAdmin<'a> {
         ActingAdmin {
@@ -80,7 +92,7 @@ impl Staff {
     /// Lets the connection stay where others make room.
     fn set_known(self) -> Self {
         // A viewer only reads: where there is no room, its connections give way to those of people who change something.
-        connections::set_yielding(self.key.role <= Role::Viewer);
+        connections::set_yielding(!self.key.role.changes_things());
         connections::set_known();
         self
     }

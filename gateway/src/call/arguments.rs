@@ -1,10 +1,13 @@
 //! Arguments: validated against the published schema, then bound to what the target is asked.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use weir_contracts::impact::Profile;
 
 use super::{
     CallError,
+    approval::TakenPlan,
     asking::Asking,
     policy::{CallPolicies, PolicyDecision},
     target::TargetRequest,
@@ -23,6 +26,8 @@ pub(super) struct CheckedInput<'t> {
     pub profile: Option<Profile>,
     /// What policies would have denied.
     pub policy: Option<PolicyDecision>,
+    /// The plan that a person approved, and that the call uses up.
+    pub plan: Option<Arc<TakenPlan>>,
 }
 
 pub(super) fn bind<'t>(
@@ -60,5 +65,6 @@ pub(super) fn bind<'t>(
         clear,
         profile,
         policy,
+        plan: None,
     })
 }

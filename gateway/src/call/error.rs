@@ -46,6 +46,8 @@ pub enum ErrorForm {
     Denied(Box<PolicyDecision>),
     /// The plain form, of a call over a limit. The answer does not name the limit.
     Limited(Box<ReachedLimit>),
+    /// The plain form, of a call that waits for a person.
+    Planned(Box<WaitingPlan>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
     Upstream(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
@@ -57,6 +59,13 @@ pub enum ErrorForm {
     /// The tool asks what the client cannot answer: a JSON object of the capabilities that it needs. A protocol error for
     /// clients that know it.
     MissingCapability(MissingCapability),
+}
+
+/// The plan that a call waits as.
+#[derive(Clone, Debug)]
+pub struct WaitingPlan {
+    /// A JSON object on one line.
+    pub shown: String,
 }
 
 /// The limit that a call reached, as admins read it.
@@ -258,7 +267,12 @@ impl CallError {
     /// outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
         let policy = self.denial().cloned();
+        let mut plan = None;
         let invalid = match self.form {
+            ErrorForm::Planned(waiting) => {
+                plan = Some(waiting);
+                None
+            }
             ErrorForm::Upstream(result) => {
                 return ToolResult {
                     call_id: Some(call_id.into()),
@@ -282,7 +296,11 @@ impl CallError {
             retry_after_ms: self.retry_after_ms,
             outcome: self.outcome.map(WriteOutcome::label),
         };
-        let structured = content.to_json();
+        let mut structured = content.to_json();
+        if let Some(plan) = plan {
+            structured.pop(); // the end of the object
+            structured.push_str(&format!(r#","plan":{}}}"#, plan.shown));
+        }
         // Most models are shown the text alone.
         let text = match (&invalid, self.retry_after_ms) {
             (Some(invalid), _) => invalid.text(),

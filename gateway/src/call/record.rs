@@ -20,6 +20,7 @@ use weir_connections::http::TraceContext;
 
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, PolicyDecision, ToolResult,
+    approval::TakenPlan,
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     item::ItemOutcome,
@@ -83,6 +84,8 @@ struct Known {
     clear: Map<String, Value>,
     /// What policies denied, or would have.
     policy: Option<PolicyDecision>,
+    /// The plan that a person approved.
+    approval: Option<Arc<TakenPlan>>,
     /// An adapter was asked.
     ran: bool,
     /// Whether the target was asked to change something.
@@ -261,6 +264,7 @@ impl CallRecord {
             known.wrote = writes;
             known.clear.clone_from(&input.clear);
             known.policy.clone_from(&input.policy);
+            known.approval.clone_from(&input.plan);
             let now = Instant::now();
             known.marks.bound = Some(now);
             if !writes {
@@ -645,6 +649,7 @@ impl Line {
                 decision: policy.decision.word(),
                 policies: &policy.policies,
             }),
+            approval: known.approval.as_deref().map(TakenPlan::record),
         })
     }
 

@@ -42,6 +42,8 @@ pub struct CallRequest<'a> {
     pub charge: RateCharge,
     /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: Asking<'a>,
+    /// Whether a write is not to be done: its caller wants to know what it would do.
+    pub is_preview: bool,
 }
 
 impl<'a> CallRequest<'a> {
@@ -77,6 +79,7 @@ impl<'a> CallRequest<'a> {
             session: None,
             charge: RateCharge::Due,
             asking: Asking::default(),
+            is_preview: false,
         }
     }
 

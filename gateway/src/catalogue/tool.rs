@@ -32,6 +32,8 @@ use crate::telemetry::metrics::ToolMeter;
 
 /// The member of `_meta` that says when a version ends.
 const SUNSET: &str = "dev.weir/sunset";
+/// The member of `_meta` that says that a person approves each call.
+const APPROVAL: &str = "dev.weir/approval";
 
 pub struct CatalogueTool {
     pub name: Arc<str>,
@@ -244,6 +246,9 @@ impl CatalogueTool {
             others: Map::new(),
             meta: is_structured.then(|| {
                 let mut meta = item::meta(self.contract_version(), theirs);
+                if let Some(rule) = tool.approval {
+                    meta.insert(APPROVAL.to_owned(), json!(rule));
+                }
                 if let Some(sunset) = self.kept.as_ref().and_then(|kept| kept.sunset_ms) {
                     meta.insert(SUNSET.to_owned(), shown_time(sunset).into());
                 }
@@ -313,6 +318,7 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         target,
         limits,
         audit_clear,
+        approval,
     } = tool;
     Sha256::new()
         .chain_update(format!(
@@ -320,7 +326,7 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
             contract.name, contract.version
         ))
         .chain_update(format!(
-            "{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}",
+            "{annotations:?} {target:?} {limits:?} {audit_clear:?} {approval:?} {:?}",
             source.map(|at| &at.key)
         ))
         .chain_update(format!(

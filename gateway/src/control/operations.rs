@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod admins;
+pub mod approvals;
 pub mod audit;
 pub mod calls;
 pub mod collections;

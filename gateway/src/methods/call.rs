@@ -407,6 +407,7 @@ mod tests {
                 capabilities: None,
                 responses: None,
                 state: None,
+                is_preview: false,
             },
         }
     }

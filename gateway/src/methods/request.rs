@@ -47,6 +47,8 @@ pub struct CallParams<'a> {
     pub(super) responses: Option<Cow<'a, str>>,
     /// The state that the caller was given with the question.
     pub(super) state: Option<Cow<'a, str>>,
+    /// Whether a write is only to be planned.
+    pub(super) is_preview: bool,
 }
 
 /// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
@@ -207,6 +209,7 @@ impl<'a> CallParams<'a> {
             capabilities: capabilities.map(text),
             responses: params.input_responses.map(text),
             state,
+            is_preview: params.meta.is_preview()?,
         })
     }
 
@@ -217,6 +220,7 @@ impl<'a> CallParams<'a> {
             capabilities: self.capabilities.map(owned),
             responses: self.responses.map(owned),
             state: self.state.map(owned),
+            is_preview: self.is_preview,
         }
     }
 }
@@ -281,6 +285,7 @@ impl McpCall<'_> {
                 lacking,
                 resumed,
             },
+            is_preview: self.params.is_preview,
         }
     }
 

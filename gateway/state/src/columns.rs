@@ -9,8 +9,8 @@ use sqlx::{
 };
 
 use crate::{
-    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SecretPurpose, SessionKind,
-    engine::SqlValue,
+    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role, SecretPurpose,
+    SessionKind, engine::SqlValue,
 };
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
@@ -69,6 +69,7 @@ word_column!(ChangeClass);
 word_column!(ConnectKind);
 word_column!(DraftStatus);
 word_column!(Origin);
+word_column!(PlanStatus);
 word_column!(Role);
 word_column!(SecretPurpose);
 word_column!(SessionKind);

@@ -11,7 +11,8 @@ use crate::{
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to. Nodes and messages between them are left out: no node runs meanwhile.
-const TABLES: [CopyTable; 21] = [
+/// refers to.
+const TABLES: [CopyTable; 22] = [
     CopyTable::new(
         "keys",
         1,
@@ -48,6 +49,11 @@ const TABLES: [CopyTable; 21] = [
         "audit_heads",
         1,
         "chain, node, segment, seq, hash, written_ms",
+    ),
+    CopyTable::new(
+        "plans",
+        1,
+        "id, caller, agent, tenant, subject, contract, tool, change, fingerprint, sealed, status, created_ms, expires_ms, decided_ms, decided_by, reason",
     ),
     CopyTable::new(
         "drafts",

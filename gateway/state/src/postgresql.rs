@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 5] = [
+const MIGRATIONS: [(i64, &str, &str); 6] = [
     (
         15,
         "first",
@@ -35,6 +35,11 @@ const MIGRATIONS: [(i64, &str, &str); 5] = [
         19,
         "messages",
         include_str!("../migrations/postgresql/0019_messages.sql"),
+    ),
+    (
+        21,
+        "plans",
+        include_str!("../migrations/postgresql/0021_plans.sql"),
     ),
     (
         23,

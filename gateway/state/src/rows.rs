@@ -1,6 +1,8 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
-use crate::words::{BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, Role, SessionKind};
+use crate::words::{
+    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role, SessionKind,
+};
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -448,4 +450,51 @@ pub struct UploadRow {
     pub uploaded_by: String,
     /// The number of the change.
     pub change: i64,
+}
+
+/// A write that waits for a person, or did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanRow {
+    pub id: String,
+    /// Who asked, in a form that no other caller has.
+    pub caller: String,
+    pub agent: String,
+    pub tenant: String,
+    /// Whom the caller's token was issued to; null for the agent of a key.
+    pub subject: Option<String>,
+    /// `name@version`.
+    pub contract: String,
+    pub tool: String,
+    /// Digest of what would be done: the same call has the same one.
+    pub change: String,
+    /// Digest of what a person agrees to.
+    pub fingerprint: String,
+    /// What would change; null once it has ended.
+    pub sealed: Option<String>,
+    pub status: PlanStatus,
+    pub created_ms: i64,
+    pub expires_ms: i64,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+    /// Why it was rejected.
+    pub reason: Option<String>,
+}
+
+/// What became of a plan that was to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddedPlan {
+    Added,
+    /// One of the same caller for the same change waits already.
+    Known(Box<PlanRow>),
+    /// Too many wait, of this caller or in all.
+    Full,
+}
+
+/// A decision about a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanDecision<'a> {
+    pub status: PlanStatus,
+    pub by: &'a str,
+    pub reason: Option<&'a str>,
+    pub at_ms: i64,
 }

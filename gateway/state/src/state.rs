@@ -12,6 +12,7 @@ mod key_uses;
 mod keys;
 mod messages;
 mod nodes;
+mod plans;
 mod profiles;
 mod replies;
 pub(crate) mod secrets;

@@ -25,12 +25,15 @@ macro_rules! words {
     };
 }
 
-/// What someone may do over the admin API; each may what those before it may.
+/// What someone may do over the admin API; each may what those before it may, except that plans of writes are for approvers and
+/// operators.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// Decides about writes that wait for a person, and does nothing else.
+    Approver,
     /// Reads the audit trail, and nothing else.
     Auditor,
     /// Reads.
@@ -41,7 +44,7 @@ pub enum Role {
     Operator,
 }
 
-words!(Role { Auditor = "auditor", Viewer = "viewer", Editor = "editor", Operator = "operator" });
+words!(Role { Approver = "approver", Auditor = "auditor", Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
 /// How a version differs from the one before it.
 #[derive(
@@ -82,6 +85,23 @@ pub enum DraftStatus {
 }
 
 words!(DraftStatus { Pending = "pending", Published = "published", Discarded = "discarded", Superseded = "superseded" });
+
+/// What became of a write that a person has to approve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PlanStatus {
+    /// It waits for a person.
+    Pending,
+    /// Its caller may make it, once.
+    Approved,
+    Rejected,
+    /// The write was made, or may have been.
+    Applied,
+    /// The record had changed by then, and nothing was written.
+    Stale,
+}
+
+words!(PlanStatus { Pending = "pending", Approved = "approved", Rejected = "rejected", Applied = "applied", Stale = "stale" });
 
 /// The place that a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +164,16 @@ pub enum BuildKind {
 words!(BuildKind { Component = "wasm", Library = "so" });
 
 impl Role {
+    /// Returns `true` if it decides about writes that wait for a person.
+    pub fn decides_plans(self) -> bool {
+        matches!(self, Self::Approver | Self::Operator)
+    }
+
+    /// Returns `true` if it changes something, and does not only read.
+    pub fn changes_things(self) -> bool {
+        matches!(self, Self::Approver | Self::Editor | Self::Operator)
+    }
+
     /// Returns the least role that may publish a change of that class.
     pub fn for_class(class: ChangeClass) -> Self {
         match class {

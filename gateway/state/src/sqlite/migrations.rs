@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 18] = [
+const MIGRATIONS: [(i64, &str, &str); 19] = [
     (
         1,
         "first",
@@ -88,6 +88,11 @@ const MIGRATIONS: [(i64, &str, &str); 18] = [
         19,
         "messages",
         include_str!("../../migrations/sqlite/0019_messages.sql"),
+    ),
+    (
+        21,
+        "plans",
+        include_str!("../../migrations/sqlite/0021_plans.sql"),
     ),
     (
         23,

@@ -1,0 +1,34 @@
+//! Tools whose calls a person approves.
+
+use crate::{
+    contract::{Annotations, ApprovalRule},
+    form::{self, Problems},
+};
+
+/// What the description of such a tool ends with.
+const APPROVED: &str =
+    "A person approves each call before it runs: once that is done, repeat the same call.";
+
+/// Returns a description with what agents must know of approvals, since a model has to repeat its call.
+pub(super) fn describe(form: &form::Tool, own: String) -> String {
+    match form.approval {
+        None => own,
+        Some(ApprovalRule::Required) => format!("{} {APPROVED}", own.trim_end()),
+    }
+}
+
+/// Refuses the approval of calls that change nothing.
+pub(super) fn check(
+    form: &form::Tool,
+    annotations: Annotations,
+    problems: &mut Problems,
+) -> Annotations {
+    if form.approval.is_some() && annotations.read_only_hint == Some(true) {
+        problems.add_hint(
+            format!("{}/approval", form.place),
+            "the tool only reads, and a person approves writes",
+            "drop `approval`",
+        );
+    }
+    annotations
+}

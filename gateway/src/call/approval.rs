@@ -1,0 +1,432 @@
+//! Writes that a person approves first, and previews of writes. A write that is not approved is planned: its record is read, the
+//! plan waits in the state, and the caller repeats the same call once a person has approved it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use weir_audit::ApprovalRecord;
+use weir_contracts::{
+    Shape,
+    output::RecordChecker,
+    shape::{Field, Type},
+};
+use weir_plugin_host::{Change, Condition, Query};
+use weir_state::{AddedPlan, PlanRow, PlanStatus, StateError};
+
+use super::{
+    CallError, CallOutcome, TRIAL, ToolResult,
+    arguments::CheckedInput,
+    error::{ErrorForm, WaitingPlan, WriteOutcome},
+    record::CallRecord,
+    target::{TargetRequest, ToolCall, collection::CollectionRequest},
+};
+use crate::{
+    catalogue::{CollectionTool, shown_time},
+    codes::Code,
+    cursor::Unsealed,
+    plans::{self, PlanSubject, PlannedWrite, WritePlans},
+};
+
+/// The member of `_meta` that asks for a preview, and that holds one.
+const PLAN: &str = "dev.weir/plan";
+/// The code of a preview. It is none of an error: the call was not run, as it was asked for.
+const PLANNED: &str = "planned";
+/// Types of columns whose values are only nearly what was written: a comparison would not find them again.
+const INEXACT: [&str; 2] = ["float4", "float"];
+const FULL_RETRY_MS: u32 = 60_000;
+
+/// A plan that a call uses up.
+pub(super) struct TakenPlan {
+    id: String,
+    approver: String,
+    /// Whether the write is held to the record as it was read.
+    is_guarded: bool,
+}
+
+impl TakenPlan {
+    /// Returns what the audit trail says of it.
+    pub(super) fn record(&self) -> ApprovalRecord<'_> {
+        ApprovalRecord {
+            plan: &self.id,
+            by: &self.approver,
+        }
+    }
+}
+
+/// Returns the outcome of a write that is not run now: it is previewed, or has to be approved first. `None`: it runs, and where a
+/// person approved it, held to the record as that person saw it.
+pub(super) async fn hold(
+    call: &ToolCall<'_>,
+    input: &mut CheckedInput<'_>,
+    record: &mut CallRecord,
+) -> Result<Option<CallOutcome>, CallError> {
+    if !input.target.writes() {
+        return Ok(None);
+    }
+    if call.request.is_preview {
+        let write = plan_write(call, &input.target, record).await?;
+        let preview = preview(call, &input.target, write.as_ref(), record);
+        return Ok(Some(CallOutcome::Complete(preview)));
+    }
+    let TargetRequest::Collection(target, CollectionRequest::Write(change)) = &input.target else {
+        return Ok(None);
+    };
+    if call.tool.tool.approval.is_none() {
+        return Ok(None);
+    }
+    if call.request.transport == TRIAL {
+        let message = "A person approves each call of this tool, and a trial cannot ask for that: call it as the agent.";
+        return Err(CallError::new(Code::ApprovalRequired, message));
+    }
+    let plans = call.gateway.plans().ok_or_else(|| {
+        CallError::new(
+            Code::Unavailable,
+            "This process keeps no approvals: call the tool at a gateway that serves.",
+        )
+    })?;
+    let (contract, tool) = (call.tool.contract_version(), &*call.tool.name);
+    let subject = PlanSubject::new(call.caller, contract, tool, change);
+    let known = plans.find(&subject).await.map_err(unreachable)?;
+    let plan = match known {
+        Some(plan) if plan.status == PlanStatus::Approved => {
+            let (taken, change) = take(call, plans, &plan, change).await?;
+            let request = CollectionRequest::Write(change.into());
+            input.target = TargetRequest::Collection(target, request);
+            input.plan = Some(taken.into());
+            return Ok(None);
+        }
+        Some(plan) if plan.status == PlanStatus::Rejected => return Err(rejected(&plan)),
+        Some(plan) if plan.status == PlanStatus::Pending => plan,
+        Some(_) | None => {
+            let policies = format!("{:?}", input.policy);
+            add(call, plans, &subject, (target, change), &policies, record).await?
+        }
+    };
+    Err(required(call, &plan))
+}
+
+/// Takes an approved plan, and returns the change that it allows.
+async fn take(
+    call: &ToolCall<'_>,
+    plans: &WritePlans,
+    plan: &PlanRow,
+    change: &Change,
+) -> Result<(TakenPlan, Change), CallError> {
+    let taken = plans.take(&plan.id).await.map_err(unreachable)?;
+    let used = || {
+        let message = format!(
+            "The approval of plan {} was used by another call, or has expired: look whether the write was made.",
+            plan.id
+        );
+        CallError::new(Code::Conflict, message).outcome(WriteOutcome::None)
+    };
+    let taken = taken.ok_or_else(used)?;
+    let write = plans::open_write(call.gateway.cursors(), &taken).ok_or_else(|| {
+        let message = "The plan cannot be read any more: call again for another one.";
+        CallError::new(Code::Conflict, message).outcome(WriteOutcome::None)
+    })?;
+    let plan = TakenPlan {
+        id: taken.id,
+        approver: taken.decided_by.unwrap_or_default(),
+        is_guarded: !write.guards.is_empty(),
+    };
+    Ok((plan, write.guard(change)))
+}
+
+async fn add(
+    call: &ToolCall<'_>,
+    plans: &WritePlans,
+    subject: &PlanSubject,
+    (target, change): (&CollectionTool, &Change),
+    policies: &str,
+    record: &CallRecord,
+) -> Result<PlanRow, CallError> {
+    let write = read_before(call, target, change, record).await?;
+    let row = plans::make_row(
+        call.gateway.cursors(),
+        call.caller,
+        (call.tool.contract_version(), &call.tool.name),
+        subject,
+        &write,
+        policies,
+    );
+    let row = row.map_err(|unsealed| match unsealed {
+        Unsealed::TooLong => CallError::new(
+            Code::TooLarge,
+            "The record with its change is larger than what can wait for a person (32 KiB).",
+        ),
+        Unsealed::NoRandomness => CallError::new(Code::Internal, "No random number could be had."),
+    })?;
+    match plans.add(&row).await.map_err(unreachable)? {
+        AddedPlan::Added => Ok(row),
+        AddedPlan::Known(known) => Ok(*known),
+        AddedPlan::Full => {
+            let message = "Too many calls wait for a person already.";
+            Err(CallError::new(Code::RateLimited, message)
+                .retry_after_ms(FULL_RETRY_MS)
+                .limit("plans that wait for approval".to_owned()))
+        }
+    }
+}
+
+/// Returns what a write would change; `None` where only its arguments are known.
+async fn plan_write(
+    call: &ToolCall<'_>,
+    target: &TargetRequest<'_>,
+    record: &CallRecord,
+) -> Result<Option<PlannedWrite>, CallError> {
+    match target {
+        TargetRequest::Collection(target, CollectionRequest::Write(change)) => {
+            read_before(call, target, change, record).await.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Reads the record that an update or a delete changes, where the source can hold the write to it.
+async fn read_before(
+    call: &ToolCall<'_>,
+    target: &CollectionTool,
+    change: &Change,
+    record: &CallRecord,
+) -> Result<PlannedWrite, CallError> {
+    let mut write = PlannedWrite::new(change);
+    let shape: Shape = serde_json::from_str(&target.source.shape).map_err(|error| {
+        CallError::new(
+            Code::Internal,
+            "The shape of the collection cannot be read.",
+        )
+        .log(error.to_string())
+    })?;
+    let changes_one = matches!(&*change.verb, "update" | "delete");
+    let (true, Some(key)) = (
+        changes_one && shape.capabilities.guarded_write && shape.capabilities.read,
+        &write.key,
+    ) else {
+        return Ok(write);
+    };
+    let written: Map<String, Value> = write.after.clone().unwrap_or_default();
+    let is_read = |field: &&Field| {
+        target.columns.contains(&field.key)
+            || written.contains_key(&field.key)
+            || shape.key.contains(&field.key)
+    };
+    let columns: Arc<[String]> = shape
+        .fields
+        .iter()
+        .filter(is_read)
+        .map(|field| field.key.clone())
+        .collect();
+    let query = Query {
+        conditions: conditions(key, write.options.as_ref()),
+        order: shape.key.as_slice().into(),
+        columns: columns.clone(),
+        limit: 2,
+        ..Query::default()
+    };
+    let context = call.context(record);
+    let page = call
+        .gateway
+        .host()
+        .read(&context, &target.source, &query.into())
+        .await?;
+    let records = RecordChecker::records_of(&page.records);
+    let records =
+        records.and_then(|records| serde_json::from_str::<Vec<Map<String, Value>>>(records).ok());
+    let mut records = records.ok_or_else(|| {
+        CallError::output_mismatch("the record that would be changed cannot be read".to_owned())
+    })?;
+    let before = match (records.pop(), records.is_empty()) {
+        (None, _) => {
+            let message = "No record meets these conditions.";
+            return Err(CallError::new(Code::NotFound, message));
+        }
+        (Some(before), true) => before,
+        (Some(_), false) => {
+            let message = "More than one record meets these conditions.";
+            return Err(CallError::new(Code::Ambiguous, message));
+        }
+    };
+    let before: Map<String, Value> = before
+        .into_iter()
+        .filter(|(name, _)| columns.contains(name))
+        .collect();
+    write.guards = guards(&shape, &before);
+    write.set_before(before);
+    Ok(write)
+}
+
+/// Returns the conditions that find the record of a change: its key, and what the contract holds it to.
+fn conditions(key: &Map<String, Value>, options: Option<&Map<String, Value>>) -> Vec<Condition> {
+    let key = key.iter().map(|(column, value)| Condition {
+        column: column.clone(),
+        comparison: "equals".to_owned(),
+        value: value.to_string(),
+    });
+    let held = options.and_then(|options| options.get("conditions")?.as_array());
+    let held = held.into_iter().flatten().filter_map(|condition| {
+        Some(Condition {
+            column: condition["column"].as_str()?.to_owned(),
+            comparison: condition["comparison"].as_str()?.to_owned(),
+            value: condition["value"].to_string(),
+        })
+    });
+    key.chain(held).collect()
+}
+
+/// Returns the conditions that only the record as it was read meets.
+fn guards(shape: &Shape, before: &Map<String, Value>) -> Vec<Value> {
+    let matches = &shape.capabilities.matches;
+    let can = |field: &Field, comparison: &str| {
+        let known = matches.get(&field.key).or_else(|| matches.get("*"));
+        known.is_some_and(|known| known.iter().any(|known| known == comparison))
+    };
+    let fields = shape.fields.iter().filter(|field| {
+        let is_inexact = field
+            .native
+            .as_deref()
+            .is_some_and(|native| INEXACT.contains(&native));
+        let is_whole = matches!(field.kind, Type::Json | Type::Record | Type::List);
+        !is_whole && !is_inexact && !shape.key.contains(&field.key)
+    });
+    let guard = |field: &Field| {
+        let (comparison, value) = match before.get(&field.key)? {
+            Value::Null => ("is-empty", Value::Bool(true)),
+            value => ("equals", value.clone()),
+        };
+        let condition = json!({ "column": field.key, "comparison": comparison, "value": value });
+        can(field, comparison).then_some(condition)
+    };
+    fields.filter_map(guard).collect()
+}
+
+/// Returns what a caller gets that asked what a write would do.
+fn preview(
+    call: &ToolCall<'_>,
+    target: &TargetRequest<'_>,
+    write: Option<&PlannedWrite>,
+    record: &CallRecord,
+) -> ToolResult {
+    let needs_approval = call.tool.tool.approval.is_some();
+    let mut plan = Map::from_iter([("approval".to_owned(), needs_approval.into())]);
+    let mut text = "Nothing was done: this is what the call would do.".to_owned();
+    if let (Some(write), TargetRequest::Collection(target, _)) = (write, target) {
+        // A caller sees no more of a record than the tool answers.
+        let part = |record: &Option<Map<String, Value>>| -> Value {
+            let Some(record) = record else {
+                return Value::Null;
+            };
+            let answered = record
+                .iter()
+                .filter(|(name, _)| target.columns.contains(name));
+            Value::Object(
+                answered
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        };
+        plan.insert("verb".to_owned(), write.verb.clone().into());
+        plan.insert("before".to_owned(), part(&write.before));
+        plan.insert("after".to_owned(), part(&write.after));
+        plan.insert("changed".to_owned(), write.changed.clone().into());
+        if !write.changed.is_empty() {
+            text = format!("{text} It would {} {}.", write.verb, names(&write.changed));
+        }
+    }
+    if needs_approval {
+        text.push_str(" A person approves it first.");
+    }
+    let plan = Value::Object(plan);
+    let structured = (!call.tool.target.keeps_errors_in_meta()).then(|| {
+        json!({ "code": PLANNED, "call_id": &**record.call_id(), "plan": plan }).to_string()
+    });
+    ToolResult {
+        meta: vec![(PLAN.into(), plan.to_string())],
+        ..ToolResult::of(super::Content::Text(text), structured, false)
+    }
+}
+
+fn names(columns: &[String]) -> String {
+    let names: Vec<String> = columns.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// Returns the error of a call that waits for a person.
+fn required(call: &ToolCall<'_>, plan: &PlanRow) -> CallError {
+    let write = plans::open_write(call.gateway.cursors(), plan);
+    let (verb, changed) = write.map_or_else(
+        || ("make it".to_owned(), Vec::new()),
+        |write| (write.verb, write.changed),
+    );
+    let what = match changed.is_empty() {
+        true => verb,
+        false => format!("{verb} {}", names(&changed)),
+    };
+    let until = shown_time(plan.expires_ms);
+    let message = format!(
+        "A person must approve this call, which would {what}. It waits as plan {} until {until}. Once it is approved, repeat \
+         the same call.",
+        plan.id
+    );
+    let shown = json!({ "id": plan.id, "changed": changed, "expires_ms": plan.expires_ms });
+    CallError {
+        form: ErrorForm::Planned(Box::new(WaitingPlan {
+            shown: shown.to_string(),
+        })),
+        ..CallError::new(Code::ApprovalRequired, message)
+    }
+}
+
+fn rejected(plan: &PlanRow) -> CallError {
+    let reason = plan.reason.as_deref().filter(|reason| !reason.is_empty());
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    CallError {
+        reason: Some("approval_rejected".to_owned()),
+        ..CallError::new(
+            Code::Forbidden,
+            format!("A person rejected this call (plan {}){reason}", plan.id),
+        )
+    }
+}
+
+/// Ends the use of a plan: a write that found its record changed leaves it stale.
+pub(super) async fn conclude(
+    call: &ToolCall<'_>,
+    plan: &TakenPlan,
+    outcome: Result<CallOutcome, CallError>,
+) -> Result<CallOutcome, CallError> {
+    let has_moved = |error: &CallError| {
+        plan.is_guarded && matches!(error.code, Code::NotFound | Code::Conflict)
+    };
+    match outcome {
+        Err(error) if has_moved(&error) => {
+            if let Some(plans) = call.gateway.plans()
+                && let Err(error) = plans.set_stale(&plan.id).await
+            {
+                tracing::warn!(%error, plan = plan.id, "a plan could not be noted as stale");
+            }
+            let message = format!(
+                "The record has changed since plan {} was made, and nothing was written. Read the record; the same call again \
+                 makes another plan.",
+                plan.id
+            );
+            let reason = Some("plan_is_stale".to_owned());
+            let moved = CallError {
+                reason,
+                ..CallError::new(Code::Conflict, message)
+            };
+            Err(moved.outcome(WriteOutcome::None))
+        }
+        outcome => outcome,
+    }
+}
+
+fn unreachable(error: StateError) -> CallError {
+    CallError::new(
+        Code::Unavailable,
+        "Approvals cannot be looked up now, so nothing was done.",
+    )
+    .retry_after_ms(1000)
+    .outcome(WriteOutcome::None)
+    .log(error.to_string())
+}

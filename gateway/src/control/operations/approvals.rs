@@ -1,0 +1,182 @@
+//! Writes that wait for a person: which there are, and what is decided about them.
+
+use serde::Serialize;
+use serde_json::Map;
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_state::{PlanDecision, PlanRow, PlanStatus};
+use weir_text::shorten;
+
+use super::{ActingAdmin, FailureKind, OperationError, OperationResult};
+use crate::{
+    control::Control,
+    identity::now_ms,
+    plans::{self, PlannedWrite},
+};
+
+const PLANS: &str = "GET /v1/approvals and `weir approvals list` name those that there are";
+/// Characters of the reason of a rejection, which the agent reads.
+const REASON_MAX_CHARS: usize = 300;
+
+/// A write that waits for a person, or did.
+#[derive(Serialize, ToSchema)]
+pub struct PlanView {
+    pub id: String,
+    /// Who asks.
+    pub agent: String,
+    pub tenant: String,
+    /// Whom the caller's token was issued to; null for the agent of a key.
+    pub subject: Option<String>,
+    /// `name@version`.
+    pub contract: String,
+    pub tool: String,
+    /// What an approval agrees to.
+    pub fingerprint: String,
+    pub status: PlanStatus,
+    /// True: it waits no more, and nothing came of it.
+    pub is_expired: bool,
+    /// Milliseconds since 1970, as all times.
+    pub created_ms: i64,
+    pub expires_ms: i64,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+    /// Why it was rejected.
+    pub reason: Option<String>,
+    /// What would change; null in lists, and once the plan has ended.
+    pub write: Option<PlannedWrite>,
+}
+
+impl From<PlanRow> for PlanView {
+    fn from(row: PlanRow) -> Self {
+        let is_open = matches!(row.status, PlanStatus::Pending | PlanStatus::Approved);
+        Self {
+            is_expired: is_open && row.expires_ms <= now_ms(),
+            id: row.id,
+            agent: row.agent,
+            tenant: row.tenant,
+            subject: row.subject,
+            contract: row.contract,
+            tool: row.tool,
+            fingerprint: row.fingerprint,
+            status: row.status,
+            created_ms: row.created_ms,
+            expires_ms: row.expires_ms,
+            decided_ms: row.decided_ms,
+            decided_by: row.decided_by,
+            reason: row.reason,
+            write: None,
+        }
+    }
+}
+
+/// Returns the plans: those that wait, then the newest of the last day.
+pub async fn list(control: &Control) -> OperationResult<Vec<PlanView>> {
+    let plans = control.state().plans(now_ms()).await?;
+    Ok(plans.into_iter().map(PlanView::from).collect())
+}
+
+/// Returns one plan, with what it would change while it has not ended.
+pub async fn show(control: &Control, id: &str) -> OperationResult<PlanView> {
+    let row = find(control, id).await?;
+    let is_over = row.expires_ms <= now_ms();
+    let write = plans::open_write(control.gateway().cursors(), &row).filter(|_| !is_over);
+    Ok(PlanView {
+        write,
+        ..row.into()
+    })
+}
+
+/// Lets the caller of a plan make its write, once and until it expires. Nobody approves a write of their own.
+pub async fn approve(
+    control: &Control,
+    id: &str,
+    fingerprint: &str,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<PlanView> {
+    let row = find(control, id).await?;
+    if is_own(&row, admin.by) {
+        let detail = format!(
+            "`{}` asked for this write and cannot approve it: another person has to",
+            row.agent
+        );
+        return Err(OperationError::new(FailureKind::Forbidden, detail));
+    }
+    if row.fingerprint != fingerprint {
+        let detail = format!(
+            "the fingerprint of plan `{id}` is another one: look at what it would change, and agree to that"
+        );
+        return Err(OperationError::new(FailureKind::Conflict, detail));
+    }
+    decide(control, row, PlanStatus::Approved, None, admin.by).await
+}
+
+/// Rejects a plan. The agent reads the reason.
+pub async fn reject(
+    control: &Control,
+    id: &str,
+    reason: Option<&str>,
+    by: &str,
+) -> OperationResult<PlanView> {
+    let row = find(control, id).await?;
+    let reason = reason.map(|reason| {
+        let plain = reason.replace(char::is_control, " ");
+        shorten(plain.trim(), REASON_MAX_CHARS).into_owned()
+    });
+    decide(control, row, PlanStatus::Rejected, reason.as_deref(), by).await
+}
+
+async fn find(control: &Control, id: &str) -> OperationResult<PlanRow> {
+    let plan = control.state().plan(id).await?;
+    plan.ok_or_else(|| OperationError::not_found("plan", id).see(PLANS))
+}
+
+/// Returns `true` if an admin is who asked, by the name of the agent or of the person that its token was issued to.
+fn is_own(plan: &PlanRow, by: &str) -> bool {
+    let name = by.strip_prefix("admin:").unwrap_or(by);
+    let person = name.strip_prefix("oidc:").unwrap_or(name);
+    person == plan.agent || plan.subject.as_deref() == Some(person)
+}
+
+async fn decide(
+    control: &Control,
+    row: PlanRow,
+    status: PlanStatus,
+    reason: Option<&str>,
+    by: &str,
+) -> OperationResult<PlanView> {
+    let at_ms = now_ms();
+    let over = |what: &str| {
+        let detail = format!("plan `{}` waits no more: {what}", row.id);
+        OperationError::new(FailureKind::Conflict, detail)
+    };
+    if row.status != PlanStatus::Pending {
+        return Err(over(&format!("it is {}", row.status)));
+    }
+    if row.expires_ms <= at_ms {
+        return Err(over("it has expired"));
+    }
+    let act = match status {
+        PlanStatus::Approved => AdminAct::PlanApprove,
+        _ => AdminAct::PlanReject,
+    };
+    let mut detail = Map::from_iter([
+        ("agent".to_owned(), row.agent.clone().into()),
+        ("contract".to_owned(), row.contract.clone().into()),
+        ("tool".to_owned(), row.tool.clone().into()),
+    ]);
+    if let Some(reason) = reason {
+        detail.insert("reason".to_owned(), reason.into());
+    }
+    let audit = control.gateway().audit();
+    audit.admin(act, &row.id, Some(&row.fingerprint), by, Some(&detail))?;
+    let decision = PlanDecision {
+        status,
+        by,
+        reason,
+        at_ms,
+    };
+    if !control.state().decide_plan(&row.id, &decision).await? {
+        return Err(over("it was decided, or has expired, at the same moment"));
+    }
+    show(control, &row.id).await
+}

@@ -1,0 +1,228 @@
+//! Writes that a person approves first. A plan says what a call would change; its caller repeats the call once it is approved,
+//! and that uses it up.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use weir_plugin_host::Change;
+use weir_state::{AddedPlan, PlanRow, PlanStatus, State, StateError};
+
+use crate::{
+    cursor::{Bound, Cursors, Unsealed},
+    identity::{Caller, now_ms},
+};
+
+/// The time in which a plan is approved and made, in milliseconds.
+pub const LIFETIME_MS: i64 = 15 * 60 * 1000;
+
+/// The plans of all processes that share a state.
+pub struct WritePlans {
+    state: Arc<State>,
+}
+
+/// What a call would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedWrite {
+    /// `create`, `update`, `delete` or `call`.
+    pub verb: String,
+    /// The key of the record.
+    #[schema(value_type = Option<Object>)]
+    pub key: Option<Map<String, Value>>,
+    /// The record as it is; null where it was not read.
+    #[schema(value_type = Option<Object>)]
+    pub before: Option<Map<String, Value>>,
+    /// The record as it would be, as far as it is known; null where there would be none.
+    #[schema(value_type = Option<Object>)]
+    pub after: Option<Map<String, Value>>,
+    /// What else the source is asked with: an operation and its parameters, and conditions.
+    #[schema(value_type = Option<Object>)]
+    pub options: Option<Map<String, Value>>,
+    /// The columns whose values would be others.
+    pub changed: Vec<String>,
+    /// Conditions that hold the write to the record as it was read.
+    #[schema(value_type = Vec<Object>)]
+    pub guards: Vec<Value>,
+}
+
+/// Who asks for which change: the same call again has the same.
+pub struct PlanSubject {
+    /// The caller, in a form that no other one has.
+    caller: String,
+    change: String,
+}
+
+impl PlannedWrite {
+    /// Makes what is known of a change before its record is read.
+    pub fn new(change: &Change) -> Self {
+        let object = |text: &Option<String>| serde_json::from_str(text.as_deref()?).ok();
+        let record: Option<Map<String, Value>> = object(&change.record);
+        Self {
+            verb: change.verb.clone(),
+            key: object(&change.key),
+            before: None,
+            changed: record
+                .iter()
+                .flatten()
+                .map(|(name, _)| name.clone())
+                .collect(),
+            after: record,
+            options: object(&change.options),
+            guards: Vec::new(),
+        }
+    }
+
+    /// Adds the record as it is.
+    pub fn set_before(&mut self, before: Map<String, Value>) {
+        self.after = self.after.take().map(|record| {
+            let mut after = before.clone();
+            after.extend(record);
+            after
+        });
+        let is_other = |name: &&String| {
+            let after = self.after.as_ref().map(|after| after.get(*name));
+            after != Some(before.get(*name))
+        };
+        let names = self.after.as_ref().unwrap_or(&before).keys();
+        self.changed = names.filter(is_other).cloned().collect();
+        self.before = Some(before);
+    }
+
+    /// Returns the change, held to the record as it was read.
+    pub fn guard(&self, change: &Change) -> Change {
+        if self.guards.is_empty() {
+            return change.clone();
+        }
+        let mut options: Map<String, Value> = change
+            .options
+            .as_deref()
+            .and_then(|options| serde_json::from_str(options).ok())
+            .unwrap_or_default();
+        let conditions = options
+            .entry("conditions")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(conditions) = conditions {
+            conditions.extend(self.guards.iter().cloned());
+        }
+        Change {
+            options: Some(Value::Object(options).to_string()),
+            ..change.clone()
+        }
+    }
+}
+
+impl PlanSubject {
+    /// `contract` is `name@version`.
+    pub fn new(caller: &Caller, contract: &str, tool: &str, change: &Change) -> Self {
+        let kind = match caller.holder() {
+            Some(_) => "user",
+            None => "agent",
+        };
+        let caller = format!("{kind} {} of {}", caller.principal(), caller.tenant);
+        let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+        let change = digest(&[
+            &caller,
+            contract,
+            tool,
+            &change.verb,
+            &optional(&change.key),
+            &optional(&change.record),
+            &optional(&change.options),
+        ]);
+        Self { caller, change }
+    }
+}
+
+impl WritePlans {
+    pub fn new(state: Arc<State>) -> Self {
+        Self { state }
+    }
+
+    /// Returns the newest plan for the change that has not expired.
+    pub async fn find(&self, subject: &PlanSubject) -> Result<Option<PlanRow>, StateError> {
+        self.state
+            .find_plan(&subject.caller, &subject.change, now_ms())
+            .await
+    }
+
+    /// Takes an approved plan, with what was sealed of it. `None`: another call has, or it has expired.
+    pub async fn take(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
+        self.state.take_plan(id, now_ms()).await
+    }
+
+    /// Notes that the record of a plan that was taken had changed.
+    pub async fn set_stale(&self, id: &str) -> Result<(), StateError> {
+        self.state.set_plan_stale(id).await
+    }
+
+    /// Adds a plan that waits for a person.
+    pub async fn add(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
+        self.state.add_plan(plan).await
+    }
+}
+
+/// Makes the row of a plan that waits. `contract` is `name@version`; `policies` those that would have denied the call.
+pub fn make_row(
+    cursors: &Cursors,
+    caller: &Caller,
+    (contract, tool): (&str, &str),
+    subject: &PlanSubject,
+    write: &PlannedWrite,
+    policies: &str,
+) -> Result<PlanRow, Unsealed> {
+    let text = serde_json::to_string(write).expect("plain data");
+    let created_ms = now_ms();
+    let expires_ms = created_ms + LIFETIME_MS;
+    let mut id = [0; 8];
+    getrandom::fill(&mut id).map_err(|_| Unsealed::NoRandomness)?;
+    let fingerprint = digest(&[
+        &subject.caller,
+        contract,
+        tool,
+        &subject.change,
+        &text,
+        policies,
+        &expires_ms.to_string(),
+    ]);
+    Ok(PlanRow {
+        id: format!("p_{}", hex::encode(id)),
+        caller: subject.caller.clone(),
+        agent: caller.agent.to_string(),
+        tenant: caller.tenant.to_string(),
+        subject: caller.holder().map(|holder| holder.subject.to_string()),
+        contract: contract.to_owned(),
+        tool: tool.to_owned(),
+        change: subject.change.clone(),
+        sealed: Some(cursors.seal(&bound(&subject.caller, &subject.change), &text)?),
+        fingerprint,
+        status: PlanStatus::Pending,
+        created_ms,
+        expires_ms,
+        decided_ms: None,
+        decided_by: None,
+        reason: None,
+    })
+}
+
+/// Opens what is sealed of a plan; `None` where nothing is any more, or another key sealed it.
+pub fn open_write(cursors: &Cursors, plan: &PlanRow) -> Option<PlannedWrite> {
+    let sealed = plan.sealed.as_deref()?;
+    let text = cursors.open_sealed(&bound(&plan.caller, &plan.change), sealed)?;
+    serde_json::from_str(&text).ok()
+}
+
+fn bound(caller: &str, change: &str) -> Bound {
+    Bound::new("a planned write", 1, caller, change)
+}
+
+/// Returns the SHA-256 of parts, each with its length in front, as hex.
+fn digest(parts: &[&str]) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    hex::encode(digest.finalize())
+}

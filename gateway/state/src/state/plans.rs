@@ -1,0 +1,190 @@
+//! Writes that wait for a person, and what became of them.
+
+use super::State;
+use crate::{
+    AddedPlan, PlanDecision, PlanRow, PlanStatus, StateError,
+    columns::from_row,
+    engine::{StateChange, sql},
+};
+
+/// The time for which a plan that has expired is listed.
+const KEPT_MS: i64 = 24 * 3600 * 1000;
+/// Plans of one caller that wait at once, and of all callers.
+const CALLER_MAX: i64 = 20;
+const ALL_MAX: i64 = 1_000;
+/// Plans in one list.
+const LISTED_MAX: i64 = 2_000;
+
+from_row!(PlanRow {
+    id,
+    caller,
+    agent,
+    tenant,
+    subject,
+    contract,
+    tool,
+    change,
+    fingerprint,
+    sealed,
+    status,
+    created_ms,
+    expires_ms,
+    decided_ms,
+    decided_by,
+    reason
+});
+
+impl State {
+    /// Adds a plan that waits for a person, unless one of the same change waits already or too many do. What has expired is
+    /// dropped on the way.
+    pub async fn add_plan(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
+        let mut change = self.change().await?;
+        let now_ms = plan.created_ms;
+        forget_expired(&mut change, now_ms).await?;
+        let known = "SELECT * FROM plans WHERE caller = $1 AND change = $2 AND status = $3 AND expires_ms > $4 LIMIT 1";
+        let known: Option<PlanRow> = sql(known)
+            .bind(&plan.caller)
+            .bind(&plan.change)
+            .bind(PlanStatus::Pending)
+            .bind(now_ms)
+            .fetch_optional(&mut change)
+            .await?;
+        if let Some(known) = known {
+            change.commit().await?;
+            return Ok(AddedPlan::Known(Box::new(known)));
+        }
+        let waiting = "SELECT count(*) FROM plans WHERE status = $1 AND expires_ms > $2 AND ($3 IS NULL OR caller = $3)";
+        for (caller, max) in [(Some(&*plan.caller), CALLER_MAX), (None, ALL_MAX)] {
+            let waiting: i64 = sql(waiting)
+                .bind(PlanStatus::Pending)
+                .bind(now_ms)
+                .bind(caller)
+                .fetch_value(&mut change)
+                .await?;
+            if waiting >= max {
+                change.commit().await?;
+                return Ok(AddedPlan::Full);
+            }
+        }
+        let insert = "INSERT INTO plans (id, caller, agent, tenant, subject, contract, tool, change, fingerprint, sealed, \
+                      status, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+        sql(insert)
+            .bind(&plan.id)
+            .bind(&plan.caller)
+            .bind(&plan.agent)
+            .bind(&plan.tenant)
+            .bind(&plan.subject)
+            .bind(&plan.contract)
+            .bind(&plan.tool)
+            .bind(&plan.change)
+            .bind(&plan.fingerprint)
+            .bind(&plan.sealed)
+            .bind(plan.status)
+            .bind(plan.created_ms)
+            .bind(plan.expires_ms)
+            .execute(&mut change)
+            .await?;
+        change.commit().await?;
+        Ok(AddedPlan::Added)
+    }
+
+    /// Returns the newest plan of a caller for a change that has not expired, whatever became of it.
+    pub async fn find_plan(
+        &self,
+        caller: &str,
+        change: &str,
+        now_ms: i64,
+    ) -> Result<Option<PlanRow>, StateError> {
+        let query = "SELECT * FROM plans WHERE caller = $1 AND change = $2 AND expires_ms > $3 \
+                     ORDER BY created_ms DESC, id DESC LIMIT 1";
+        sql(query)
+            .bind(caller)
+            .bind(change)
+            .bind(now_ms)
+            .fetch_optional(&self.engine)
+            .await
+    }
+
+    /// Takes a plan that is approved and has not expired: it applies once, whichever process asks. What was sealed of it comes
+    /// with the row, and is kept no longer.
+    pub async fn take_plan(&self, id: &str, now_ms: i64) -> Result<Option<PlanRow>, StateError> {
+        let mut change = self.change().await?;
+        let take = "UPDATE plans SET status = $1 WHERE id = $2 AND status = $3 AND expires_ms > $4 RETURNING *";
+        let taken: Option<PlanRow> = sql(take)
+            .bind(PlanStatus::Applied)
+            .bind(id)
+            .bind(PlanStatus::Approved)
+            .bind(now_ms)
+            .fetch_optional(&mut change)
+            .await?;
+        if taken.is_some() {
+            sql("UPDATE plans SET sealed = NULL WHERE id = $1")
+                .bind(id)
+                .execute(&mut change)
+                .await?;
+        }
+        change.commit().await?;
+        Ok(taken)
+    }
+
+    /// Notes that a plan was taken, and that its record is another one than it was.
+    pub async fn set_plan_stale(&self, id: &str) -> Result<(), StateError> {
+        sql("UPDATE plans SET status = $1 WHERE id = $2 AND status = $3")
+            .bind(PlanStatus::Stale)
+            .bind(id)
+            .bind(PlanStatus::Applied)
+            .execute(&self.engine)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the plans: those that wait first, then the newest.
+    pub async fn plans(&self, now_ms: i64) -> Result<Vec<PlanRow>, StateError> {
+        let query = "SELECT * FROM plans ORDER BY status = $1 AND expires_ms > $2 DESC, created_ms DESC, id LIMIT $3";
+        sql(query)
+            .bind(PlanStatus::Pending)
+            .bind(now_ms)
+            .bind(LISTED_MAX)
+            .fetch_all(&self.engine)
+            .await
+    }
+
+    pub async fn plan(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
+        let query = "SELECT * FROM plans WHERE id = $1";
+        sql(query).bind(id).fetch_optional(&self.engine).await
+    }
+
+    /// Writes a decision about a plan that waits and has not expired. Returns `false` where it does not wait any more.
+    pub async fn decide_plan(
+        &self,
+        id: &str,
+        decision: &PlanDecision<'_>,
+    ) -> Result<bool, StateError> {
+        let decide = "UPDATE plans SET status = $1, decided_ms = $2, decided_by = $3, reason = $4, \
+                      sealed = CASE WHEN $1 = $5 THEN sealed END WHERE id = $6 AND status = $7 AND expires_ms > $2";
+        let decided = sql(decide)
+            .bind(decision.status)
+            .bind(decision.at_ms)
+            .bind(decision.by)
+            .bind(decision.reason)
+            .bind(PlanStatus::Approved)
+            .bind(id)
+            .bind(PlanStatus::Pending)
+            .execute(&self.engine)
+            .await?;
+        Ok(decided > 0)
+    }
+}
+
+/// Drops what is sealed of plans that have expired, and those that have done so long ago.
+async fn forget_expired(change: &mut StateChange, now_ms: i64) -> Result<(), StateError> {
+    sql("DELETE FROM plans WHERE expires_ms <= $1")
+        .bind(now_ms - KEPT_MS)
+        .execute(&mut *change)
+        .await?;
+    sql("UPDATE plans SET sealed = NULL WHERE expires_ms <= $1 AND sealed IS NOT NULL")
+        .bind(now_ms)
+        .execute(change)
+        .await?;
+    Ok(())
+}
