@@ -14,8 +14,9 @@ use crate::{
     state::State,
 };
 
+<<<<<<< HEAD
 /// A migration has the number of the one in SQLite with the same effect.
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (
         15,
         "first",
@@ -35,6 +36,11 @@ const MIGRATIONS: [(i64, &str, &str); 6] = [
         19,
         "messages",
         include_str!("../migrations/postgresql/0019_messages.sql"),
+    ),
+    (
+        20,
+        "limit buckets",
+        include_str!("../migrations/postgresql/0020_limit_buckets.sql"),
     ),
     (
         21,

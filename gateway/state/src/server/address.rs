@@ -88,7 +88,8 @@ impl ServerAddress {
         Self(options.options([("default_transaction_read_only", "on")]))
     }
 
-    pub(super) fn options(&self) -> &PgConnectOptions {
+    /// Returns how to connect, for what else is kept in the same database.
+    pub fn options(&self) -> &PgConnectOptions {
         &self.0
     }
 }

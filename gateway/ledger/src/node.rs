@@ -1,0 +1,255 @@
+//! One bucket at one node: its own share, and the tokens that it holds of the ledger's.
+
+use crate::{
+    level::{TokenLevel, TokenRate},
+    request::LedgerGrant,
+};
+
+/// The part of a bucket that the nodes spend without asking.
+const FREE_SHARE: f64 = 0.1;
+/// The time over which it is counted how many tokens are used, in seconds.
+const DEMAND_WINDOW: f64 = 0.05;
+/// The time for which nothing is asked after there were not enough tokens.
+const PAUSE: f64 = 0.05;
+/// The time after which tokens that are not used go back.
+const LEASE: f64 = 0.25;
+
+/// What a node knows of the others and of the ledger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeMode {
+    /// Moves with each change.
+    pub number: u64,
+    /// The nodes that share the rates, at least one.
+    pub nodes: u32,
+    /// The ledger cannot be reached.
+    pub is_alone: bool,
+    /// The time of the change.
+    pub since: f64,
+}
+
+/// What becomes of a request without asking the ledger.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TakeNow {
+    Passed,
+    /// There will be a token in so many seconds.
+    Refused(f64),
+    /// The ledger has to be asked.
+    Asks,
+}
+
+/// One bucket at one node.
+#[derive(Clone, Debug)]
+pub struct NodeBucket {
+    rate: TokenRate,
+    /// What the node may spend by itself.
+    own: TokenLevel,
+    /// The number of the mode that `own` is counted by.
+    mode: u64,
+    /// Tokens that were taken from the ledger and are not used.
+    leased: u32,
+    leased_at: f64,
+    /// Tokens that were spent without the ledger, which it is not told of yet.
+    owed: u32,
+    window: f64,
+    used: u32,
+    used_before: u32,
+    /// Nothing is asked before.
+    paused_until: f64,
+    /// When the ledger has a token again, as far as is known.
+    token_at: f64,
+}
+
+impl NodeMode {
+    /// A node that reaches the ledger.
+    pub fn new(nodes: u32) -> Self {
+        Self {
+            number: 0,
+            nodes: nodes.max(1),
+            is_alone: false,
+            since: 0.0,
+        }
+    }
+
+    /// Returns the share of a bucket that a node spends without asking: none where that is not one token.
+    fn free_share(self, rate: TokenRate) -> f64 {
+        let share = FREE_SHARE / f64::from(self.nodes);
+        match rate.burst * share < 1.0 {
+            true => 0.0,
+            false => share,
+        }
+    }
+
+    fn own_rate(self, rate: TokenRate) -> TokenRate {
+        if !self.is_alone {
+            return rate.times(self.free_share(rate));
+        }
+        let part = rate.times(1.0 / f64::from(self.nodes));
+        // Less than one token would never be one.
+        TokenRate {
+            burst: part.burst.max(1.0),
+            ..part
+        }
+    }
+
+    /// Returns the part of a bucket that the ledger has.
+    pub fn ledger_rate(self, rate: TokenRate) -> TokenRate {
+        match self.free_share(rate) > 0.0 {
+            true => rate.times(1.0 - FREE_SHARE),
+            false => rate,
+        }
+    }
+}
+
+impl NodeBucket {
+    pub fn new(rate: TokenRate, mode: NodeMode, now: f64) -> Self {
+        // One that was never used is as full as one that was there before the ledger was away.
+        let free = rate.times(mode.free_share(rate));
+        Self {
+            rate,
+            own: TokenLevel {
+                level: free.burst,
+                at: if mode.is_alone { mode.since } else { now },
+            },
+            mode: mode.number,
+            leased: 0,
+            leased_at: now,
+            owed: 0,
+            window: now,
+            used: 0,
+            used_before: 0,
+            paused_until: f64::NEG_INFINITY,
+            token_at: f64::NEG_INFINITY,
+        }
+    }
+
+    pub fn rate(&self) -> TokenRate {
+        self.rate
+    }
+
+    /// Takes a token, if that can be done without asking.
+    pub fn take(&mut self, mode: NodeMode, now: f64) -> TakeNow {
+        self.refill(mode, now);
+        if self.own.take(1) == 1 {
+            self.note_use(now);
+            if mode.is_alone {
+                self.owed = self.owed.saturating_add(1);
+            }
+            return TakeNow::Passed;
+        }
+        if self.take_leased(now) {
+            return TakeNow::Passed;
+        }
+        let own_wait = mode.own_rate(self.rate).wait(self.own.level);
+        if mode.is_alone {
+            return TakeNow::Refused(own_wait);
+        }
+        if now < self.paused_until {
+            let wait = self.token_at.max(self.paused_until) - now;
+            return TakeNow::Refused(wait.min(own_wait));
+        }
+        TakeNow::Asks
+    }
+
+    /// Takes one of the tokens that came from the ledger.
+    pub fn take_leased(&mut self, now: f64) -> bool {
+        if self.leased == 0 {
+            return false;
+        }
+        self.leased -= 1;
+        self.note_use(now);
+        true
+    }
+
+    /// Returns how many tokens to ask for, where so many requests wait: twice what was used lately, of a small bucket no more
+    /// than is used now, and what was spent without the ledger.
+    pub fn wanted(&mut self, mode: NodeMode, waiting: u32, now: f64) -> u32 {
+        self.turn_window(now);
+        let part = mode.ledger_rate(self.rate);
+        let ahead = match mode.free_share(self.rate) > 0.0 {
+            true => self.used_lately(now) * 2.0,
+            false => 0.0,
+        };
+        let most = part.burst.floor().max(1.0);
+        let wanted = ahead.max(f64::from(waiting)) + f64::from(self.owed);
+        wanted.min(most) as u32
+    }
+
+    /// Takes over what the ledger gave to so many waiting requests, each of which then takes a token or is refused.
+    pub fn grant(&mut self, mode: NodeMode, waiting: u32, grant: LedgerGrant, now: f64) {
+        // What the ledger cannot give of what is owed is forgotten: its bucket is empty.
+        let owed = std::mem::take(&mut self.owed);
+        let granted = grant.granted.saturating_sub(owed);
+        self.leased = self.leased.saturating_add(granted);
+        self.leased_at = now;
+        if self.leased < waiting {
+            let wait = mode.ledger_rate(self.rate).wait(grant.level);
+            self.token_at = now + wait;
+            let pause = match mode.free_share(self.rate) > 0.0 {
+                true => PAUSE,
+                false => PAUSE.min(wait),
+            };
+            self.paused_until = now + pause;
+        }
+    }
+
+    /// Takes a token back that was not needed.
+    pub fn give_back(&mut self, now: f64) {
+        if f64::from(self.leased) < self.rate.burst {
+            self.leased += 1;
+            self.leased_at = now;
+        }
+    }
+
+    /// Returns tokens that were not used in their time, which are the ledger's again.
+    pub fn take_unused(&mut self, now: f64) -> u32 {
+        match now - self.leased_at >= LEASE {
+            true => std::mem::take(&mut self.leased),
+            false => 0,
+        }
+    }
+
+    /// Returns whether there are tokens that may have to go back.
+    pub fn has_leased(&self) -> bool {
+        self.leased > 0
+    }
+
+    fn refill(&mut self, mode: NodeMode, now: f64) {
+        let own = mode.own_rate(self.rate);
+        if self.mode != mode.number {
+            // What held in between is not known: the smaller share is safe.
+            let free = self.rate.times(mode.free_share(self.rate));
+            let before = TokenRate {
+                burst: self.own.level.max(own.burst),
+                ..free
+            };
+            self.own.refill(before, mode.since.min(now));
+            self.mode = mode.number;
+        }
+        self.own.refill(own, now);
+    }
+
+    fn note_use(&mut self, now: f64) {
+        self.turn_window(now);
+        self.used = self.used.saturating_add(1);
+    }
+
+    fn turn_window(&mut self, now: f64) {
+        let passed = now - self.window;
+        if passed >= DEMAND_WINDOW {
+            let is_next = passed < 2.0 * DEMAND_WINDOW;
+            self.used_before = if is_next { self.used } else { 0 };
+            self.used = 0;
+            self.window = if is_next {
+                self.window + DEMAND_WINDOW
+            } else {
+                now
+            };
+        }
+    }
+
+    /// Returns what was used within the last window: of the one before it, the part that it reaches into.
+    fn used_lately(&self, now: f64) -> f64 {
+        let part = 1.0 - ((now - self.window) / DEMAND_WINDOW).clamp(0.0, 1.0);
+        f64::from(self.used_before) * part + f64::from(self.used)
+    }
+}
