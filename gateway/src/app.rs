@@ -276,6 +276,9 @@ impl App {
             let messages = NodeMessages::new(self.state.clone(), node, cursors);
             self.gateway.set_node_messages(Arc::new(messages));
         }
+        if self.state.is_shared() {
+            node::share_rates(&self.gateway, &self.state).await?;
+        }
         Ok(())
     }
 

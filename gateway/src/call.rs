@@ -100,7 +100,7 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallError> {
-    limits::admit(gateway.buckets(), request.charge, caller, record.opened())?;
+    limits::admit(gateway.buckets(), request.charge, caller, record.opened()).await?;
     let tool = lookup::visible(gateway.metrics(), caller, request, record)?; // hidden and unknown cannot differ
     headers::check(tool, request)?;
     lookup::may_run(tool, request)?;
@@ -111,7 +111,8 @@ async fn stages(
         // The live tool that runs: its other names take from the same rate.
         tool.shim().map_or(&**tool, |(_, runs)| runs),
         record.opened(),
-    )?;
+    )
+    .await?;
     let policies = CallPolicies::find(request.snapshot, caller, tool);
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let turn = CheckTurn::for_arguments(gateway, tool, request.arguments, record.opened()).await?;

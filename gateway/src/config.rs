@@ -4,6 +4,7 @@ pub mod access;
 mod compiled;
 mod issuers;
 mod kept;
+mod ledger_place;
 mod places;
 mod read;
 mod sign_in;
@@ -25,6 +26,7 @@ use weir_schema::client::ClientProfile;
 use weir_upstream::UpstreamConfig;
 
 pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
+pub use ledger_place::LedgerPlace;
 pub use places::Places;
 pub use read::{check, load, read};
 pub use sign_in::AdminOidc;
@@ -391,6 +393,9 @@ pub struct Limits {
     pub tasks_max: usize,
     /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
+    /// Where the nodes that share a state count rates together: by default in the database with the state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerPlace>,
     /// Calls of one agent in a day, UTC, where its key says nothing of it; 0 stands for as many as it likes.
     pub agent_quota_day: u32,
     /// Calls of one agent in a month, UTC, in the same way.
@@ -409,6 +414,7 @@ impl Default for Limits {
             timeout_ms: 30_000,
             tasks_max: 1024,
             agent_rate: AgentRate(Some((1000, 1))),
+            ledger: None,
             agent_quota_day: 0,
             agent_quota_month: 0,
             held_max_bytes: 256 << 20,

@@ -2,13 +2,14 @@
 
 mod bytes;
 mod quotas;
+mod shared;
 
 use std::{
     collections::VecDeque,
     hash::Hash,
     num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -23,6 +24,7 @@ use governor::{
 };
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use weir_ledger::{BucketId, SharedBucket, SharedLedger, TakenNow};
 
 pub use self::bytes::{BudgetFull, ByteBudget, BytesHolder, HeldBytes, UNCOUNTED_MAX_BYTES};
 pub use self::quotas::{QuotaSpent, Quotas};
@@ -62,6 +64,8 @@ pub struct Buckets {
     of_tools: Decisions,
     clock: DefaultClock,
     started: Instant,
+    /// Where the rates of several nodes are counted. Without it, this process counts by itself.
+    ledger: OnceLock<Arc<SharedLedger>>,
 }
 
 /// What a request costs its agent's rate, where that was looked at before the request was read.
@@ -88,11 +92,26 @@ struct Table<K> {
 
 struct Bucket {
     rate: Rate,
-    limiter: DefaultDirectRateLimiter,
+    counter: RateCounter,
     /// Seconds since the start.
     used: AtomicU64,
     /// Requests that were taken and then cost nothing.
     given_back: AtomicU32,
+}
+
+/// What counts the requests of a bucket.
+enum RateCounter {
+    Own(DefaultDirectRateLimiter),
+    /// All nodes together.
+    Shared(Arc<SharedBucket>),
+}
+
+/// What becomes of a request before the ledger is asked.
+enum RateDecision {
+    Passed,
+    /// The milliseconds to wait.
+    Over(u32),
+    Asks(Arc<SharedBucket>),
 }
 
 impl InFlight {
@@ -167,7 +186,18 @@ impl Buckets {
             of_tools: Decisions::default(),
             clock: DefaultClock::default(),
             started: Instant::now(),
+            ledger: OnceLock::new(),
         }
+    }
+
+    /// Counts together with the other nodes, before anything is counted.
+    pub fn share(&self, ledger: Arc<SharedLedger>) {
+        let _ = self.ledger.set(ledger); // a process is a node once
+    }
+
+    /// Returns where several nodes count together.
+    pub fn ledger(&self) -> Option<&Arc<SharedLedger>> {
+        self.ledger.get()
     }
 
     /// Sets the rate from the next request on.
@@ -187,25 +217,68 @@ impl Buckets {
 
     /// Counts one request of any method. The error is the milliseconds to wait if the agent asks too often. Without
     /// keys everyone is `local`, who is no agent to be bounded.
-    pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
-        self.of_agents.count(match self.rate(caller) {
-            None => Ok(()),
-            Some(rate) => self.take(&self.agents, (agent(caller), rate), rate, now),
-        })
+    pub async fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
+        let decided = self.decide_request(caller, now);
+        self.of_agents.count(self.complete(decided).await)
+    }
+
+    fn decide_request(&self, caller: &Caller, now: Instant) -> RateDecision {
+        match self.rate(caller) {
+            None => RateDecision::Passed,
+            Some(rate) => {
+                let id = || shared::bucket_id(&caller.tenant, &caller.agent, None, rate);
+                self.take(&self.agents, (agent(caller), rate), rate, id, now)
+            }
+        }
     }
 
     /// Counts one request whose head is there.
-    pub fn charge(&self, caller: &Caller, now: Instant) -> RateCharge {
-        match self.request(caller, now) {
+    pub async fn charge(&self, caller: &Caller, now: Instant) -> RateCharge {
+        match self.request(caller, now).await {
             Ok(()) => RateCharge::Taken,
             Err(wait_ms) => RateCharge::Over(wait_ms),
         }
     }
 
+    /// Counts one of several requests of a message. Where this process counts by itself, that is done when the request is
+    /// known.
+    pub async fn charge_further(&self, caller: &Caller, now: Instant) -> RateCharge {
+        match self.ledger.get() {
+            None => RateCharge::Due,
+            Some(_) => self.charge(caller, now).await,
+        }
+    }
+
     /// Returns whether a request may go on, which is counted here if it was not at its head.
-    pub fn settle(&self, charge: RateCharge, caller: &Caller, now: Instant) -> Result<(), u32> {
+    pub async fn settle(
+        &self,
+        charge: RateCharge,
+        caller: &Caller,
+        now: Instant,
+    ) -> Result<(), u32> {
         match charge {
-            RateCharge::Due => self.request(caller, now),
+            RateCharge::Due => self.request(caller, now).await,
+            RateCharge::Taken => Ok(()),
+            RateCharge::Over(wait_ms) => Err(wait_ms),
+        }
+    }
+
+    /// Does the same at once, where it was counted before or this process counts by itself. A node counts what comes over
+    /// HTTP at its head.
+    pub fn settle_at_once(
+        &self,
+        charge: RateCharge,
+        caller: &Caller,
+        now: Instant,
+    ) -> Result<(), u32> {
+        match charge {
+            RateCharge::Due => self
+                .of_agents
+                .count(match self.decide_request(caller, now) {
+                    RateDecision::Passed => Ok(()),
+                    RateDecision::Over(wait_ms) => Err(wait_ms),
+                    RateDecision::Asks(_) => Err(1),
+                }),
             RateCharge::Taken => Ok(()),
             RateCharge::Over(wait_ms) => Err(wait_ms),
         }
@@ -219,6 +292,11 @@ impl Buckets {
         if let Some(rate) = self.rate(caller)
             && let Some(bucket) = self.agents.buckets.get(&(agent(caller), rate))
         {
+            if let (RateCounter::Shared(shared), Some(ledger)) =
+                (&bucket.counter, self.ledger.get())
+            {
+                return ledger.give_back(shared);
+            }
             // No more than the burst, since the bucket is filled up meanwhile.
             let more = |left: u32| (left < bucket.rate.0).then_some(left + 1);
             let relaxed = Ordering::Relaxed;
@@ -234,7 +312,7 @@ impl Buckets {
     }
 
     /// Counts one call of a tool that exists; `rate` is what its contract allows.
-    pub fn call(
+    pub async fn call(
         &self,
         caller: &Caller,
         tool: &Arc<str>,
@@ -242,10 +320,32 @@ impl Buckets {
         now: Instant,
     ) -> Result<(), u32> {
         let own = caller.tool_rate(tool);
-        self.of_tools.count(match own.or(rate) {
-            None => Ok(()),
-            Some(rate) => self.take(&self.tools, (agent(caller), tool.clone(), rate), rate, now),
-        })
+        let decided = match own.or(rate) {
+            None => RateDecision::Passed,
+            Some(rate) => {
+                let key = (agent(caller), tool.clone(), rate);
+                let id = || shared::bucket_id(&caller.tenant, &caller.agent, Some(tool), rate);
+                self.take(&self.tools, key, rate, id, now)
+            }
+        };
+        self.of_tools.count(self.complete(decided).await)
+    }
+
+    /// Asks the ledger where it has to decide.
+    async fn complete(&self, decided: RateDecision) -> Result<(), u32> {
+        match decided {
+            RateDecision::Passed => Ok(()),
+            RateDecision::Over(wait_ms) => Err(wait_ms),
+            // In a box, so that what asks nothing stays small.
+            RateDecision::Asks(bucket) => Box::pin(self.ask(bucket)).await,
+        }
+    }
+
+    async fn ask(&self, bucket: Arc<SharedBucket>) -> Result<(), u32> {
+        match self.ledger.get() {
+            None => Ok(()), // there is no shared bucket then
+            Some(ledger) => ledger.ask(&bucket).await.map_err(wait_ms),
+        }
     }
 
     fn take<K: Clone + Eq + Hash>(
@@ -253,19 +353,58 @@ impl Buckets {
         table: &Table<K>,
         key: K,
         rate: Rate,
+        id: impl FnOnce() -> BucketId,
         now: Instant,
-    ) -> Result<(), u32> {
+    ) -> RateDecision {
         let now = now.saturating_duration_since(self.started).as_secs();
-        let bucket = table.bucket(key, rate, now);
+        let bucket = table.bucket(key, now, || self.new_bucket(rate, id, now));
         bucket.used.store(now, Ordering::Relaxed);
         if bucket.take_back() {
-            return Ok(());
+            return RateDecision::Passed;
         }
-        bucket.limiter.check().map_err(|until| {
-            let wait = until.wait_time_from(self.clock.now()).as_millis();
-            u32::try_from(wait).unwrap_or(u32::MAX).max(1)
+        match &bucket.counter {
+            RateCounter::Own(limiter) => match limiter.check() {
+                Ok(()) => RateDecision::Passed,
+                Err(until) => RateDecision::Over(wait_ms(until.wait_time_from(self.clock.now()))),
+            },
+            RateCounter::Shared(shared) => self.take_shared(shared),
+        }
+    }
+
+    fn take_shared(&self, bucket: &Arc<SharedBucket>) -> RateDecision {
+        let taken = self.ledger.get().map(|ledger| ledger.take(bucket));
+        match taken {
+            None | Some(TakenNow::Passed) => RateDecision::Passed,
+            Some(TakenNow::Refused(wait)) => RateDecision::Over(wait_ms(wait)),
+            Some(TakenNow::Asks) => RateDecision::Asks(bucket.clone()),
+        }
+    }
+
+    fn new_bucket(&self, rate: Rate, id: impl FnOnce() -> BucketId, now: u64) -> Arc<Bucket> {
+        let counter = match self.ledger.get() {
+            None => RateCounter::Own(own_limiter(rate)),
+            Some(ledger) => RateCounter::Shared(ledger.bucket(id(), shared::token_rate(rate))),
+        };
+        Arc::new(Bucket {
+            rate: (rate.0.max(1), rate.1),
+            counter,
+            used: AtomicU64::new(now),
+            given_back: AtomicU32::new(0),
         })
     }
+}
+
+/// Returns a time to wait in milliseconds, at least one.
+fn wait_ms(wait: Duration) -> u32 {
+    u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).max(1)
+}
+
+fn own_limiter((calls, seconds): Rate) -> DefaultDirectRateLimiter {
+    let calls = NonZeroU32::new(calls).unwrap_or(NonZeroU32::MIN);
+    let period = Duration::from_secs(seconds.max(1).into()) / calls.get();
+    let quota =
+        Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
+    DefaultDirectRateLimiter::direct(quota.allow_burst(calls))
 }
 
 fn agent(caller: &Caller) -> Agent {
@@ -290,14 +429,14 @@ where
 }
 
 impl<K: Clone + Eq + Hash> Table<K> {
-    fn bucket(&self, key: K, rate: Rate, now: u64) -> Arc<Bucket> {
+    fn bucket(&self, key: K, now: u64, make: impl FnOnce() -> Arc<Bucket>) -> Arc<Bucket> {
         if let Some(bucket) = self.buckets.get(&key) {
             return bucket.clone();
         }
         let mut is_new = false;
         let entry = self.buckets.entry(key.clone()).or_insert_with(|| {
             is_new = true;
-            Bucket::new(rate, now)
+            make()
         });
         let bucket = entry.clone();
         drop(entry); // `sweep` takes other entries
@@ -327,20 +466,6 @@ impl<K: Clone + Eq + Hash> Table<K> {
 }
 
 impl Bucket {
-    fn new((calls, seconds): Rate, now: u64) -> Arc<Self> {
-        let calls = NonZeroU32::new(calls).unwrap_or(NonZeroU32::MIN);
-        let period = Duration::from_secs(seconds.max(1).into()) / calls.get();
-        let quota =
-            Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
-        let limiter = DefaultDirectRateLimiter::direct(quota.allow_burst(calls));
-        Arc::new(Self {
-            rate: (calls.get(), seconds),
-            limiter,
-            used: AtomicU64::new(now),
-            given_back: AtomicU32::new(0),
-        })
-    }
-
     /// Takes what another request gave back, which goes first: no more lies there than requests of the agent are open.
     fn take_back(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
@@ -366,7 +491,16 @@ mod tests {
     }
 
     fn take(buckets: &Buckets, agent: &str, rate: Rate) -> Result<(), u32> {
-        buckets.take(&buckets.agents, key(agent, rate), rate, Instant::now())
+        take_at(buckets, agent, rate, Instant::now())
+    }
+
+    fn take_at(buckets: &Buckets, agent: &str, rate: Rate, now: Instant) -> Result<(), u32> {
+        let id = || shared::bucket_id("t", agent, None, rate);
+        match buckets.take(&buckets.agents, key(agent, rate), rate, id, now) {
+            RateDecision::Passed => Ok(()),
+            RateDecision::Over(wait_ms) => Err(wait_ms),
+            RateDecision::Asks(_) => panic!("there is no ledger"),
+        }
     }
 
     #[test]
@@ -403,7 +537,8 @@ mod tests {
     fn what_is_given_back_is_taken_first() {
         let buckets = Buckets::new(None);
         let rate = (2, 3600);
-        let bucket = buckets.agents.bucket(key("a", rate), rate, 0);
+        let make = || buckets.new_bucket(rate, || [0; 16], 0);
+        let bucket = buckets.agents.bucket(key("a", rate), 0, make);
         for _ in 0..100 {
             assert_eq!(take(&buckets, "a", rate), Ok(()));
             bucket.given_back.fetch_add(1, Ordering::Relaxed);
@@ -429,14 +564,9 @@ mod tests {
         for agent in 0..1000 {
             let _ = take(&buckets, &agent.to_string(), rate);
         }
-        let _ = buckets.take(&buckets.agents, key("7", rate), rate, later(3000));
+        let _ = take_at(&buckets, "7", rate, later(3000));
         for agent in 1000..2000 {
-            let _ = buckets.take(
-                &buckets.agents,
-                key(&agent.to_string(), rate),
-                rate,
-                later(4000),
-            );
+            let _ = take_at(&buckets, &agent.to_string(), rate, later(4000));
         }
         assert_eq!(
             buckets.agents.buckets.len(),

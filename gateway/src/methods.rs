@@ -212,7 +212,7 @@ impl RequestScope {
     fn within_rate(&self, method: Method) -> Result<(), RpcError> {
         self.gateway
             .buckets()
-            .settle(self.charge, &self.caller, Instant::now())
+            .settle_at_once(self.charge, &self.caller, Instant::now())
             .map_err(|wait| {
                 let place = format!("{} {}", self.place(), method.name());
                 self.gateway

@@ -29,6 +29,7 @@ pub fn text(gateway: &Serving) -> String {
 fn read_now(gateway: &Serving) -> Vec<MetricFamily> {
     let mut families = Vec::new();
     load(gateway, &mut families);
+    ledger(gateway, &mut families);
     refusals(gateway, &mut families);
     plugins(gateway, &mut families);
     upstreams(gateway, &mut families);
@@ -77,6 +78,31 @@ fn load(gateway: &Serving, families: &mut Vec<MetricFamily>) {
             ]
         });
     families.push(family(&table::LIMITERS, decided.collect()));
+}
+
+/// The ledger that nodes share. Where this process counts by itself, all is zero.
+fn ledger(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+    let ledger = gateway.buckets().ledger();
+    let figures = ledger.map(|ledger| ledger.figures()).unwrap_or_default();
+    families.push(family(
+        &table::LEDGER_TRIPS,
+        vec![
+            (vec!["answered"], figures.answered as f64),
+            (vec!["failed"], figures.failed as f64),
+        ],
+    ));
+    families.push(one(&table::LEDGER_SECONDS, figures.seconds));
+    families.push(family(
+        &table::LEDGER_CALLS,
+        vec![
+            (vec!["granted"], figures.granted as f64),
+            (vec!["refused"], figures.refused as f64),
+        ],
+    ));
+    let is_away = f64::from(u8::from(figures.is_away));
+    families.push(one(&table::LEDGER_AWAY, is_away));
+    families.push(one(&table::LEDGER_OUTAGES, figures.outages as f64));
+    families.push(one(&table::LEDGER_NODES, f64::from(figures.nodes)));
 }
 
 fn refusals(gateway: &Serving, families: &mut Vec<MetricFamily>) {

@@ -19,6 +19,7 @@ pub mod schema;
 pub mod stdio;
 pub mod strangers;
 pub mod upstream;
+pub mod valkey;
 pub mod vendor;
 pub mod web;
 
@@ -30,3 +31,4 @@ pub use mariadb::MariadbServer;
 pub use postgres::Postgres;
 pub use registry::Registry;
 pub use stdio::Stdio;
+pub use valkey::Valkey;

@@ -59,6 +59,7 @@ mod sample;
 mod secrets;
 mod servers;
 mod sessions;
+mod shared_limits;
 mod signals;
 mod sources;
 mod spreadsheet;

@@ -63,6 +63,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
         let balancer =
             scope.spawn(|| debian::ensure(workshop, &["haproxy", "iproute2"], balancer_present));
+        let ledger = scope.spawn(|| debian::ensure(workshop, &["redis-server"], ledger_present));
         let registry =
             scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
@@ -78,6 +79,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
             join(mariadb),
             join(metrics),
             join(balancer),
+            join(ledger),
             join(registry),
             join(certificates),
             join(browser),
@@ -268,6 +270,11 @@ fn prometheus_present() -> bool {
 /// Returns `true` if HAProxy is there, and what makes the networks of a fleet.
 fn balancer_present() -> bool {
     Path::new("/usr/sbin/haproxy").exists() && succeeds(Command::new("ip").arg("-V"))
+}
+
+/// Rates of several nodes are counted in it.
+fn ledger_present() -> bool {
+    Path::new("/usr/bin/redis-server").exists()
 }
 
 fn openssl_present() -> bool {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::contract::Format;
+use weir_ledger::SharedLedger;
 use weir_state::{NewNode, State};
 
 use crate::{config::Config, serving::Serving};
@@ -49,5 +50,37 @@ pub(super) async fn refuse_when_stale(gateway: Arc<Serving>, state: Arc<State>) 
             }
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// The time between two looks at how many nodes there are.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Counts rates together with the other nodes, if the configuration has it so.
+pub(super) async fn share_rates(gateway: &Arc<Serving>, state: &Arc<State>) -> anyhow::Result<()> {
+    let engine = gateway.config().open_ledger()?;
+    let Some(engine) = engine else {
+        return Ok(());
+    };
+    let ledger = SharedLedger::new(engine);
+    count_nodes(&ledger, state).await;
+    gateway.buckets().share(ledger.clone());
+    let asking = ledger.clone();
+    tokio::spawn(async move { asking.run().await });
+    let state = state.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(COUNT_INTERVAL).await;
+            count_nodes(&ledger, &state).await;
+        }
+    });
+    Ok(())
+}
+
+/// Says how many nodes share the rates. Where the database is away, there are as many as there were.
+async fn count_nodes(ledger: &SharedLedger, state: &State) {
+    if let Ok(nodes) = state.nodes().await {
+        let live = nodes.iter().filter(|node| node.is_live()).count();
+        ledger.set_nodes(u32::try_from(live).unwrap_or(u32::MAX));
     }
 }

@@ -36,7 +36,7 @@ pub async fn complete(
     context: Option<&str>,
 ) -> Result<Value, CallError> {
     let now = Instant::now();
-    limits::admit(gateway.buckets(), request.charge, caller, now)?;
+    limits::admit(gateway.buckets(), request.charge, caller, now).await?;
     let listing = request
         .snapshot
         .catalogue

@@ -65,7 +65,7 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<ItemOutcome, CallError> {
-    limits::admit(gateway.buckets(), request.charge, caller, record.opened())?;
+    limits::admit(gateway.buckets(), request.charge, caller, record.opened()).await?;
     let found = visible(gateway, caller, kind, request, record).await?;
     let source = &found.source;
     let slot = limits::acquire_item(
@@ -74,7 +74,8 @@ async fn stages(
         caller,
         source.meter(kind),
         record.opened(),
-    )?;
+    )
+    .await?;
     let (asked, bound) = found.asked(caller, request)?;
     record.asks();
     let call = ItemCall {

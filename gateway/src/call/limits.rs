@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 /// Takes from the bucket over everything, also for tools that do not exist, unless that was done at the front door.
-pub(super) fn admit(
+pub(super) async fn admit(
     buckets: &Buckets,
     charge: RateCharge,
     caller: &Caller,
@@ -27,10 +27,11 @@ pub(super) fn admit(
 ) -> Result<(), CallError> {
     buckets
         .settle(charge, caller, now)
+        .await
         .map_err(|wait| over_agent_rate(buckets, caller, wait))
 }
 
-pub(super) fn acquire(
+pub(super) async fn acquire(
     in_flight: &InFlight,
     (buckets, quotas): (&Buckets, &Quotas),
     caller: &Caller,
@@ -39,12 +40,13 @@ pub(super) fn acquire(
 ) -> Result<Slot, CallError> {
     buckets
         .call(caller, &tool.name, tool.tool.limits.rate, now)
+        .await
         .map_err(|wait| over_tool_rate(caller, tool, wait))?;
     within_quota(quotas, caller, enter(in_flight)?)
 }
 
 /// Takes room for a prompt or a resource, which has no rate of its own.
-pub(super) fn acquire_item(
+pub(super) async fn acquire_item(
     in_flight: &InFlight,
     (buckets, quotas): (&Buckets, &Quotas),
     caller: &Caller,
@@ -53,6 +55,7 @@ pub(super) fn acquire_item(
 ) -> Result<Slot, CallError> {
     buckets
         .call(caller, &meter.tool, None, now)
+        .await
         .map_err(|wait| over_agent_rate(buckets, caller, wait))?;
     within_quota(quotas, caller, enter(in_flight)?)
 }

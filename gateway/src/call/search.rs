@@ -60,7 +60,7 @@ pub async fn searched<'a>(
     };
     let mut record = CallRecord::open(gateway, caller, "tools/call", request);
     record.search(tool);
-    let admitted = limits::admit(gateway.buckets(), request.charge, caller, record.opened());
+    let admitted = limits::admit(gateway.buckets(), request.charge, caller, record.opened()).await;
     let outcome = admitted.and_then(|()| error.map_or_else(|| found(listing, arguments), Err));
     Searched::Answer(Box::new(
         record.close(outcome.map(CallOutcome::Complete)).await,

@@ -16,6 +16,8 @@ impl Config {
         hidden.extend(of_upstreams.flat_map(|upstream| upstream.secret_files(base)));
         let state = self.state.url.iter();
         hidden.extend(state.flat_map(|url| weir_connections::config::secret_files(url, base)));
+        let ledger = self.limits.ledger.iter().filter_map(|ledger| ledger.url());
+        hidden.extend(ledger.flat_map(|url| weir_connections::config::secret_files(url, base)));
         let token = self.metrics.token.iter();
         hidden.extend(token.flat_map(|token| weir_connections::config::secret_files(token, base)));
         let traces = self.traces.headers.values();

@@ -9,7 +9,7 @@ use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    Config, Folders, Places, issuers, sign_in, state_store, traces,
+    Config, Folders, Places, issuers, ledger_place, sign_in, state_store, traces,
     words::{self, KeyFault},
 };
 
@@ -327,6 +327,9 @@ impl Reader {
         let signing_in = sign_in::check(config.admin.oidc.as_ref());
         let traced = traces::check(&config.traces);
         for (place, message, hint) in state_store::check(config) {
+            self.problem(place, message, hint);
+        }
+        if let Some((place, message, hint)) = ledger_place::check(config) {
             self.problem(place, message, hint);
         }
         let more = issuers::check(config).into_iter().chain(signing_in);

@@ -300,6 +300,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             timeout_ms: limits.timeout_ms,
             tasks_max: limits.tasks_max,
             agent_rate: limits.agent_rate,
+            ledger: old.limits.ledger.clone(),
             agent_quota_day: limits.agent_quota_day,
             agent_quota_month: limits.agent_quota_month,
             held_max_bytes: limits.held_max_bytes,
@@ -340,6 +341,9 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("views", &old.views, &new.views));
     if old.state.url != new.state.url {
         places.push("/state/url".to_owned());
+    }
+    if old.limits.ledger != new.limits.ledger {
+        places.push("/limits/ledger".to_owned());
     }
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());

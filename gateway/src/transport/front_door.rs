@@ -294,14 +294,21 @@ impl FrontDoor {
     }
 
     /// Takes a request from the rate of its agent.
-    pub(super) fn within_rate(&self, caller: &Caller, place: &str) -> Result<(), RpcError> {
+    pub(super) async fn within_rate(&self, caller: &Caller, place: &str) -> Result<(), RpcError> {
         self.gateway
             .buckets()
             .request(caller, Instant::now())
+            .await
             .map_err(|wait| {
                 self.gateway.audit().refused_rate(place, &caller.agent);
                 RpcError::rate_limited(wait)
             })
+    }
+
+    /// Counts one of several requests of a message that is not the first.
+    pub(super) async fn charge_further(&self, caller: &Caller) -> RateCharge {
+        let buckets = self.gateway.buckets();
+        buckets.charge_further(caller, Instant::now()).await
     }
 
     /// Gives the charge of a message back that costs nothing.
@@ -387,7 +394,10 @@ impl CheckedVisit<'_, '_> {
             Ok(caller) => {
                 connections::set_known();
                 let charge = match self.head.method {
-                    Method::POST => self.door.gateway.buckets().charge(&caller, Instant::now()),
+                    Method::POST => {
+                        let buckets = self.door.gateway.buckets();
+                        buckets.charge(&caller, Instant::now()).await
+                    }
                     _ => RateCharge::Due,
                 };
                 Ok(AdmittedCaller {
@@ -458,8 +468,8 @@ impl AdmittedCaller<'_> {
     }
 
     /// Takes a page or a document from the rate of its agent: it counts as a request.
-    pub(super) fn within_rate(&self, place: &str) -> Result<(), RpcError> {
-        self.door.within_rate(&self.caller, place)
+    pub(super) async fn within_rate(&self, place: &str) -> Result<(), RpcError> {
+        self.door.within_rate(&self.caller, place).await
     }
 
     /// Records that the caller sees nothing at this place.

@@ -354,7 +354,7 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
     let surface = McpEndpoint(&endpoint);
     let enter = async |admitted: AdmittedCaller<'_>, body| match head.method {
         Method::POST => post(server, admitted, &endpoint, &head, body).await,
-        Method::GET => legacy::get(server, admitted, &endpoint, &head.headers),
+        Method::GET => legacy::get(server, admitted, &endpoint, &head.headers).await,
         _ => legacy::delete(
             server,
             &admitted.into_scope(endpoint.clone()),

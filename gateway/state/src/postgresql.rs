@@ -14,8 +14,8 @@ use crate::{
     state::State,
 };
 
-<<<<<<< HEAD
-/// A migration has the number of the one in SQLite with the same effect.
+/// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share are here
+/// alone.
 const MIGRATIONS: [(i64, &str, &str); 7] = [
     (
         15,

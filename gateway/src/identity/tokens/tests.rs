@@ -178,7 +178,7 @@ async fn a_token_is_an_agent_with_what_its_claims_grant() {
     assert!(caller.may_write());
     let principal = caller.policy_principal();
     assert_eq!(principal.kind, weir_policy::PrincipalKind::User);
-    assert_eq!(*principal.groups, ["x".into(), "staff".into()]);
+    assert_eq!(*principal.groups, ["x", "staff"].map(Arc::<str>::from));
     let all = issuer.token(|_, claims| {
         claims["aud"] = "extra".into();
         claims["https://claims.example/all"] = true.into();

@@ -100,6 +100,42 @@ pub const LIMITERS: Row = Row {
     help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), `quota` (one agent's calls in a day and in a month), \
            `in_flight` (calls running at once).",
 };
+pub const LEDGER_TRIPS: Row = Row {
+    name: "weir_ledger_trips_total",
+    kind: Counter,
+    labels: &["result"],
+    help: "Requests to the ledger of rates, each for many agents and tools: `answered`, or `failed`. None where a process counts by itself (docs/cluster.md).",
+};
+pub const LEDGER_SECONDS: Row = Row {
+    name: "weir_ledger_seconds_total",
+    kind: Counter,
+    labels: &[],
+    help: "Time of those requests.",
+};
+pub const LEDGER_CALLS: Row = Row {
+    name: "weir_ledger_decisions_total",
+    kind: Counter,
+    labels: &["decision"],
+    help: "What became of agents' requests that waited for the ledger: `granted` or `refused`.",
+};
+pub const LEDGER_AWAY: Row = Row {
+    name: "weir_ledger_away",
+    kind: Gauge,
+    labels: &[],
+    help: "1 while the ledger of rates is not reached. The node lets its part of each rate pass meanwhile.",
+};
+pub const LEDGER_OUTAGES: Row = Row {
+    name: "weir_ledger_outages_total",
+    kind: Counter,
+    labels: &[],
+    help: "How often the ledger of rates was not reached any more. Each time, a burst more of each rate may pass.",
+};
+pub const LEDGER_NODES: Row = Row {
+    name: "weir_ledger_nodes",
+    kind: Gauge,
+    labels: &[],
+    help: "The nodes that share the rates, as this one knows them; 0 where a process counts by itself.",
+};
 pub const RPC_ERRORS: Row = Row {
     name: "weir_rpc_errors_total",
     kind: Counter,
@@ -405,6 +441,12 @@ pub const TABLE: &[&Row] = &[
     &AGENTS,
     &REQUESTS,
     &LIMITERS,
+    &LEDGER_TRIPS,
+    &LEDGER_SECONDS,
+    &LEDGER_CALLS,
+    &LEDGER_AWAY,
+    &LEDGER_OUTAGES,
+    &LEDGER_NODES,
     &RPC_ERRORS,
     &REFUSALS,
     &IN_FLIGHT,

@@ -58,7 +58,7 @@ pub(super) async fn tool(
     let enter = async |admitted: AdmittedCaller<'_>, head: &Parts, body| match head.method {
         Method::POST => rest::call(&server, admitted, contract, tool, head, body).await,
         Method::GET | Method::HEAD => {
-            if let Err(error) = admitted.within_rate(head.uri.path()) {
+            if let Err(error) = admitted.within_rate(head.uri.path()).await {
                 return refusal(&error);
             }
             let snapshot = server.gateway.snapshot();

@@ -154,8 +154,12 @@ pub(super) async fn batch(
         match message {
             Ok(Message::Request { id, method, params }) => {
                 // What was taken at the head is for the first request.
+                let charge = match std::mem::replace(&mut charge, RateCharge::Due) {
+                    RateCharge::Due => server.door.charge_further(&scope.caller).await,
+                    first => first,
+                };
                 let scope = RequestScope {
-                    charge: std::mem::replace(&mut charge, RateCharge::Due),
+                    charge,
                     ..scope.clone()
                 };
                 in_batch(
@@ -189,7 +193,7 @@ pub(super) async fn batch(
 }
 
 /// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
-pub(super) fn get(
+pub(super) async fn get(
     server: &Arc<Server>,
     admitted: AdmittedCaller<'_>,
     endpoint: &Endpoint,
@@ -208,7 +212,7 @@ pub(super) fn get(
         Err(error) => return reply::refusal(&error),
     };
     let place = format!("GET {}", scope.endpoint);
-    if let Err(error) = server.door.within_rate(&scope.caller, &place) {
+    if let Err(error) = server.door.within_rate(&scope.caller, &place).await {
         return reply::refusal(&error);
     }
     let stream = match session.take_stream(|| server.subscriptions.admit(&scope.caller)) {

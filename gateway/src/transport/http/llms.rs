@@ -47,7 +47,7 @@ async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Respon
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let surface = LlmsPage(path, &endpoint);
-    let enter = async |admitted: AdmittedCaller<'_>, _| match admitted.within_rate(path) {
+    let enter = async |admitted: AdmittedCaller<'_>, _| match admitted.within_rate(path).await {
         Ok(()) => page(&admitted.into_scope(endpoint.clone())),
         Err(error) => reply::refusal(&error),
     };

@@ -94,7 +94,7 @@ impl PlainSurface {
                 return not_allowed("GET, HEAD, OPTIONS");
             }
             let place = head.uri.path();
-            if let Err(error) = admitted.within_rate(place) {
+            if let Err(error) = admitted.within_rate(place).await {
                 return refusal(&error);
             }
             show(admitted.caller()).unwrap_or_else(|| {

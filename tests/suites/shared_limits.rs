@@ -1,0 +1,220 @@
+//! Rates that three gateways over one state count together.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, Valkey, http};
+
+/// A key that has so many requests a second, over three nodes that are asked for more than a debug build answers of them.
+const RATE: f64 = 40.0;
+
+struct Nodes {
+    gateways: Vec<Gateway>,
+    admin: Admin,
+    _houses: Vec<House>,
+}
+
+/// What clients got.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    refused: usize,
+    others: Vec<String>,
+    seconds: f64,
+}
+
+impl Nodes {
+    /// Starts three gateways, with more in the section `[limits]`.
+    fn start(server: &Postgres, limits: &str) -> Self {
+        let house = || {
+            House::new().config(&format!(
+                "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[limits]\n{limits}\n",
+                server.url()
+            ))
+        };
+        let first = house();
+        let mut gateways = vec![first.serve()];
+        let admin = Admin::of(&first);
+        let mut houses = vec![first];
+        for _ in 0..2 {
+            let other = house();
+            gateways.push(other.serve());
+            houses.push(other);
+        }
+        Self {
+            gateways,
+            admin,
+            _houses: houses,
+        }
+    }
+
+    async fn key(&self, agent: &str, rate: &str) -> String {
+        let body = json!({"agent": agent, "limits": {"rate": rate}}).to_string();
+        let (status, made) = self.admin.ask("POST", "/v1/keys", body).await;
+        assert_eq!((status, &made["everywhere"]), (201, &json!(true)), "{made}");
+        made["key"].as_str().expect("a key").to_owned()
+    }
+
+    /// Waits until each node counts by three.
+    async fn counted(&self) {
+        for gateway in &self.gateways {
+            while metric(gateway, "weir_ledger_nodes").await != 3.0 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+
+    /// Asks all nodes for so long, with two clients each.
+    async fn offer(&self, key: &str, length: Duration) -> Tally {
+        let began = Instant::now();
+        let mut callers = Vec::new();
+        for gateway in self.gateways.iter().chain(&self.gateways) {
+            let client = Modern::with_key(gateway.url(), key);
+            callers.push(tokio::spawn(async move {
+                let mut tally = Tally::default();
+                while began.elapsed() < length {
+                    tally.ask(&client).await;
+                }
+                tally
+            }));
+        }
+        let mut all = Tally::default();
+        for caller in callers {
+            let one = caller.await.expect("a caller ends");
+            all.passed += one.passed;
+            all.refused += one.refused;
+            all.others.extend(one.others);
+        }
+        all.seconds = began.elapsed().as_secs_f64();
+        all
+    }
+}
+
+impl Tally {
+    async fn ask(&mut self, client: &Modern) {
+        let answer = client.ask("tools/list", json!({})).await;
+        match answer.status.as_u16() {
+            200 => self.passed += 1,
+            429 => {
+                self.refused += 1;
+                assert!(
+                    answer.headers.contains_key("retry-after"),
+                    "{}",
+                    answer.text
+                );
+            }
+            status => self.others.push(format!("{status}: {}", answer.text)),
+        }
+    }
+}
+
+/// Returns a series without labels.
+async fn metric(gateway: &Gateway, name: &str) -> f64 {
+    let url = format!("{}/metrics", gateway.base);
+    let text = http().get(url).send().await.expect("an answer");
+    let text = text.text().await.expect("text");
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name}:\n{text}"))
+        .parse()
+        .expect("a number")
+}
+
+/// Asks the nodes in turn, and returns how many of the requests passed, and how many may have.
+async fn ask_in_turn(nodes: &Nodes, key: &str, count: usize) -> (usize, usize) {
+    let began = Instant::now();
+    let clients: Vec<Modern> = nodes
+        .gateways
+        .iter()
+        .map(|gateway| Modern::with_key(gateway.url(), key))
+        .collect();
+    let mut tally = Tally::default();
+    for client in clients.iter().cycle().take(count) {
+        tally.ask(client).await;
+    }
+    assert_eq!(tally.others, Vec::<String>::new());
+    (tally.passed, 10 + (began.elapsed().as_secs() / 6) as usize)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
+    let server = Postgres::start();
+    let nodes = Nodes::start(&server, "");
+    nodes.counted().await;
+    let small = nodes.key("small", "10/min").await;
+    let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
+    assert!((10..=most).contains(&passed), "{passed} of {most}");
+
+    let busy = nodes.key("busy", &format!("{RATE}/s")).await;
+    let tally = nodes.offer(&busy, Duration::from_secs(5)).await;
+    assert_eq!(tally.others, Vec::<String>::new());
+    let (passed, one) = (tally.passed as f64, RATE * (tally.seconds + 1.0));
+    let offered = tally.passed + tally.refused;
+    assert!(
+        offered as f64 > one * 1.5,
+        "{offered} is no more than {one}"
+    );
+    assert!(
+        (one * 0.9..=one * 1.017 + 1.0).contains(&passed),
+        "{passed} passed of {offered}, one process lets {one} pass"
+    );
+
+    let held = nodes.key("held", &format!("{RATE}/s")).await;
+    server.signal("STOP");
+    let without = nodes.offer(&held, Duration::from_secs(4)).await;
+    let away = metric(&nodes.gateways[0], "weir_ledger_away").await;
+    server.signal("CONT");
+    let again = nodes.offer(&held, Duration::from_secs(2)).await;
+    assert_eq!(away, 1.0);
+    assert_eq!(
+        [without.others, again.others].concat(),
+        Vec::<String>::new()
+    );
+    let passed = (without.passed + again.passed) as f64;
+    let one = RATE * (without.seconds + again.seconds + 1.0);
+    assert!(
+        passed <= one + RATE,
+        "{passed} passed, one process lets {one} pass"
+    );
+    assert!(
+        without.passed as f64 >= RATE,
+        "each node has its part: {}",
+        without.passed
+    );
+    let outages = metric(&nodes.gateways[0], "weir_ledger_outages_total").await;
+    assert!(outages >= 1.0, "{outages}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rates_are_counted_in_valkey_where_it_is_configured() {
+    let (server, mut valkey) = (Postgres::start(), Valkey::start());
+    let nodes = Nodes::start(&server, &format!("ledger = \"{}\"", valkey.url()));
+    nodes.counted().await;
+    let small = nodes.key("small", "10/min").await;
+    let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
+    assert!((10..=most).contains(&passed), "{passed} of {most}");
+    assert_eq!(
+        server.sql("SELECT count(*) FROM limit_buckets"),
+        "0",
+        "nothing of it is in the database"
+    );
+
+    let busy = nodes.key("busy", &format!("{RATE}/s")).await;
+    let with = nodes.offer(&busy, Duration::from_secs(1)).await;
+    valkey.stop();
+    let without = nodes.offer(&busy, Duration::from_secs(3)).await;
+    valkey.run();
+    let again = nodes.offer(&busy, Duration::from_secs(2)).await;
+    let parts = [with, without, again];
+    let others: Vec<_> = parts.iter().flat_map(|part| &part.others).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    let passed: usize = parts.iter().map(|part| part.passed).sum();
+    let seconds: f64 = parts.iter().map(|part| part.seconds).sum();
+    let most = RATE * (seconds + 1.0) + RATE;
+    assert!(passed as f64 <= most, "{passed} of {most}");
+    assert!(
+        parts[2].passed as f64 >= RATE,
+        "it is back: {}",
+        parts[2].passed
+    );
+}
