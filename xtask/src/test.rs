@@ -117,7 +117,12 @@ pub(crate) fn cluster(workshop: &Workshop) -> Result<(), Failure> {
         "suites",
         "cluster::",
     ];
-    let result = steps.tests("cluster", &mut workshop.cargo(&suite));
+    let mut limits = suite;
+    limits[limits.len() - 1] = "shared_limits::";
+    let mut limits = workshop.cargo(&limits);
+    let result = steps
+        .tests("cluster", &mut workshop.cargo(&suite))
+        .and(steps.tests("limits", limits.env("WEIR_OFFER_SECONDS", "60")));
     steps.summary();
     result
 }
