@@ -88,16 +88,7 @@ impl State {
     /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
-        let done = sql(update)
-            .bind(at_ms)
-            .bind(id)
-            .execute(&self.engine)
-            .await?;
-        if done == 0 {
-            Err(StateError::Unknown("key"))
-        } else {
-            Ok(())
-        }
+        self.revoke(update, "key", id, at_ms).await
     }
 
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
@@ -126,15 +117,24 @@ impl State {
 
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
-        let done = sql(update)
+        self.revoke(update, "admin key", id, at_ms).await
+    }
+
+    async fn revoke(
+        &self,
+        update: &'static str,
+        kind: &'static str,
+        id: &str,
+        at_ms: i64,
+    ) -> Result<(), StateError> {
+        let revoked = sql(update)
             .bind(at_ms)
             .bind(id)
             .execute(&self.engine)
             .await?;
-        if done == 0 {
-            Err(StateError::Unknown("admin key"))
-        } else {
-            Ok(())
+        match revoked {
+            0 => Err(StateError::Unknown(kind)),
+            _ => Ok(()),
         }
     }
 }
