@@ -178,18 +178,18 @@ impl Accounts {
 
     /// Takes the address of the server out of accounts that were kept with it: it may hold a secret.
     pub async fn hide_addresses(&self) -> Result<(), StateError> {
-        for mut row in self.state.accounts(None).await? {
+        for row in self.state.accounts(None).await? {
             if !row.server.starts_with("http") {
                 continue;
             }
             let opened = self.opened(&row);
-            row.server = self.seal.mark(&row.server);
-            let place = [&*row.upstream, &*row.owner, &*row.server];
+            let server = self.seal.mark(&row.server);
+            let place = [&*row.upstream, &*row.owner, &*server];
             let closed = opened.map(|account| self.seal.close(&place, &account));
             match closed {
                 Ok(Ok(sealed)) => {
-                    let row = AccountRow { sealed, ..row };
-                    self.state.keep_account(&row).await?;
+                    // An account whose tokens another process renews meanwhile is left for the next start.
+                    self.state.rename_server(&row, &server, &sealed).await?;
                 }
                 _ => tracing::warn!(
                     upstream = row.upstream,

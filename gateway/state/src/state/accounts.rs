@@ -79,6 +79,25 @@ impl State {
         Ok(())
     }
 
+    /// Gives an account another name of its server, sealed anew. Returns `false` if the account is another one by now.
+    pub async fn rename_server(
+        &self,
+        account: &AccountRow,
+        server: &str,
+        sealed: &[u8],
+    ) -> Result<bool, StateError> {
+        let query =
+            "UPDATE accounts SET server = $1, sealed = $2 WHERE number = $3 AND version = $4";
+        let done = sql(query)
+            .bind(server)
+            .bind(sealed)
+            .bind(account.number)
+            .bind(account.version)
+            .execute(&self.engine)
+            .await?;
+        Ok(done > 0)
+    }
+
     /// Claims the renewal of the tokens of that version, until a time. Of several processes one is answered `true`.
     pub async fn claim_renewal(
         &self,

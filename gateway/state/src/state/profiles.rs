@@ -29,14 +29,18 @@ impl State {
 
     /// Adds to the counts of `day` (days since 1970).
     pub async fn keep_profiles(&self, day: i64, rows: &[ProfileRow]) -> Result<(), StateError> {
-        let mut change = self.change().await?;
+        let mut change = self.engine.begin_counts().await?;
         let (mut kept,): (i64,) = sql("SELECT count(*) FROM profiles")
             .fetch_one(&mut change)
             .await?;
+        // In one order, so that two processes do not wait for each other.
+        let mut rows: Vec<&ProfileRow> = rows.iter().collect();
+        rows.sort_by_key(|row| (&row.contract, &row.tool, &row.agent, &row.profile));
         for row in rows {
             let add = "UPDATE profiles SET calls = calls + $1 \
                        WHERE day = $2 AND contract = $3 AND tool = $4 AND agent = $5 AND profile = $6";
-            let insert = "INSERT INTO profiles (calls, day, contract, tool, agent, profile) VALUES ($1, $2, $3, $4, $5, $6)";
+            let insert = "INSERT INTO profiles (calls, day, contract, tool, agent, profile) VALUES ($1, $2, $3, $4, $5, $6) \
+                          ON CONFLICT (day, contract, tool, agent, profile) DO UPDATE SET calls = profiles.calls + excluded.calls";
             for query in [add, insert] {
                 if query == insert && kept >= ROWS_MAX {
                     break;
