@@ -149,10 +149,18 @@ async fn stages(
         record.replicate().await?;
     }
     let shaped = match target.run(&call, slot, record).await {
-        Ok(answer) => answer
-            .shape(&call, target.writes(), record.asked_at())
-            .await
-            .and_then(|outcome| versions::convert_outcome(tool, outcome, target.writes())),
+        Ok(answer) => {
+            let (writes, asked_at) = (target.writes(), record.asked_at());
+            match answer.shape(&call, writes, asked_at).await {
+                Ok(outcome) if tool.shim().is_some() => {
+                    Box::pin(versions::convert_outcome(
+                        gateway, tool, outcome, writes, asked_at,
+                    ))
+                    .await
+                }
+                shaped => shaped,
+            }
+        }
         Err(error) => Err(error),
     };
     let shaped = match &input.plan {

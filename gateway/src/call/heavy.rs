@@ -30,10 +30,15 @@ impl CheckTurn {
         since: Instant,
     ) -> Result<Self, CallError> {
         let raw = arguments.unwrap_or_default();
-        let checks = tool.checks();
-        let is_heavy = checks
-            .arguments()
-            .is_some_and(|arguments| arguments.is_heavy(raw));
+        let is_heavy_for = |tool: &CatalogueTool| {
+            let checks = tool.checks();
+            checks
+                .arguments()
+                .is_some_and(|arguments| arguments.is_heavy(raw))
+        };
+        // Those of a kept version are checked as the live version's too.
+        let runs = tool.shim().map(|(_, runs)| runs);
+        let is_heavy = is_heavy_for(tool) || runs.is_some_and(is_heavy_for);
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
@@ -48,7 +53,8 @@ impl CheckTurn {
         Self::wait(is_heavy, gateway, tool, since).await
     }
 
-    async fn wait(
+    /// Waits for a turn if what follows may take long.
+    pub(super) async fn wait(
         is_heavy: bool,
         gateway: &Serving,
         tool: &CatalogueTool,

@@ -1,15 +1,25 @@
 //! Calls of a version that is served beside the live one: its arguments are converted, and the result is converted back.
 
+use std::time::Instant;
+
 use serde_json::{Map, Value};
 use weir_contracts::{contract::TextMode, output::OutputMismatch, shim};
 
-use super::{CallError, CallOutcome, CallRequest, Content, ToolResult, error::WriteOutcome};
+use super::{
+    CallError, CallOutcome, CallRequest, Content, ToolResult, error::WriteOutcome, heavy::CheckTurn,
+};
 use crate::{
     catalogue::{CallShim, CatalogueTool, CatalogueViewer, shown_time},
     codes::Code,
     identity::Caller,
+    serving::Serving,
     telemetry::Metrics,
 };
+
+/// Bytes of a result that are converted on the thread of the request.
+const LIGHT_BYTES: usize = 64 * 1024;
+/// Items of a list among which that of a text is looked for.
+const ITEMS_MAX: usize = 1_000;
 
 /// Lets a call of a kept version go on until it ends.
 pub(super) fn admit(metrics: &Metrics, tool: &CatalogueTool) -> Result<(), CallError> {
@@ -70,33 +80,46 @@ pub(super) fn convert_arguments(
 }
 
 /// Converts the outcome of a call to that of the kept version which was called, and checks its result. Others stay as they are.
-pub(super) fn convert_outcome(
+pub(super) async fn convert_outcome(
+    gateway: &Serving,
     tool: &CatalogueTool,
     outcome: CallOutcome,
     writes: bool,
+    since: Instant,
 ) -> Result<CallOutcome, CallError> {
-    let (Some((calls, _)), CallOutcome::Complete(_)) = (tool.shim(), &outcome) else {
+    let Some((calls, _)) = tool.shim() else {
         return Ok(outcome);
     };
-    let CallOutcome::Complete(result) = outcome else {
-        return Ok(outcome);
+    let result = match outcome {
+        CallOutcome::Complete(result) if !result.is_error && result.code.is_none() => result,
+        other => return Ok(other),
     };
-    if result.is_error || result.code.is_some() {
-        return Ok(CallOutcome::Complete(result));
-    }
-    convert_result(tool, calls, result)
+    let turn = CheckTurn::wait(is_heavy(calls, &result), gateway, tool, since).await;
+    let converted = turn.and_then(|turn| {
+        turn.run(|| convert_result(tool, calls, result))
+            .map_err(|found| {
+                let message =
+                    "The result cannot be converted to one of the version that was called.";
+                CallError::new(Code::OutputMismatch, message).log(found.to_string())
+            })
+    });
+    converted
         .map(CallOutcome::Complete)
-        .map_err(|found| {
-            let error = CallError::new(
-                Code::OutputMismatch,
-                "The result cannot be converted to one of the version that was called.",
-            );
-            let error = error.log(found.to_string());
-            match writes {
-                true => error.outcome(WriteOutcome::Unknown),
-                false => error,
-            }
+        .map_err(|error| match writes {
+            true => error.outcome(WriteOutcome::Unknown),
+            false => error,
         })
+}
+
+/// Returns `true` if a result may take long to convert or to check.
+fn is_heavy(calls: &CallShim, result: &ToolResult) -> bool {
+    let Some(structured) = result.structured.as_deref() else {
+        return false;
+    };
+    let (Content::Text(content) | Content::Blocks(content)) = &result.content;
+    let is_large = !calls.down.is_empty() && structured.len() + content.len() > LIGHT_BYTES;
+    let checker = calls.results.as_ref();
+    is_large || checker.is_some_and(|checker| checker.is_heavy(structured))
 }
 
 fn convert_result(
@@ -116,31 +139,199 @@ fn convert_result(
         result.structured = Some(structured);
         return Ok(result);
     }
-    let mut value: Value = serde_json::from_str(&structured).unwrap_or_default();
-    calls.down.down(&mut value);
-    let converted = value.to_string();
+    let was: Value = serde_json::from_str(&structured).unwrap_or_default();
+    let mut is = was.clone();
+    calls.down.down(&mut is);
+    let converted = is.to_string();
     if let Some(checker) = &calls.results {
-        checker.check(&value, &converted)?;
+        checker.check(&is, &converted)?;
     }
-    let mode = tool.tool.collection().map(|target| target.text);
-    if let Content::Text(text) = &mut result.content {
-        *text = convert_text(text, &structured, &converted, mode);
+    let change = ValueChange {
+        was: &was,
+        was_text: &structured,
+        is: &is,
+        is_text: &converted,
+    };
+    match (&mut result.content, tool.tool.collection()) {
+        (Content::Text(text), Some(target)) => *text = change.record_text(text, target.text),
+        (Content::Text(text), None) => change.convert_text(text),
+        (Content::Blocks(blocks), _) => change.convert_blocks(blocks),
     }
     result.structured = Some(converted);
     Ok(result)
 }
 
-/// Returns the text of a result as the kept version has it: its JSON is the converted one.
-fn convert_text(text: &str, structured: &str, converted: &str, mode: Option<TextMode>) -> String {
-    let sentence = text
-        .strip_suffix(structured)
-        .map_or(text, |before| before.trim_end_matches('\n'));
-    match mode {
-        Some(TextMode::Json) => converted.to_owned(),
-        Some(TextMode::Sentence) if !sentence.is_empty() => sentence.to_owned(),
-        _ if sentence.is_empty() => converted.to_owned(),
-        Some(TextMode::Both) => format!("{sentence}\n{converted}"),
-        _ if sentence.len() == text.len() => text.to_owned(),
-        _ => format!("{sentence}\n{converted}"),
+/// The value of a result in the live version and in the kept one, which the texts beside it repeat.
+struct ValueChange<'v> {
+    was: &'v Value,
+    was_text: &'v str,
+    is: &'v Value,
+    is_text: &'v str,
+}
+
+impl ValueChange<'_> {
+    /// Returns the text of a result of records as the kept version has it: its JSON is the converted one.
+    fn record_text(&self, text: &str, mode: TextMode) -> String {
+        let sentence = text
+            .strip_suffix(self.was_text)
+            .map_or(text, |before| before.trim_end_matches('\n'));
+        match mode {
+            TextMode::Sentence if !sentence.is_empty() => sentence.to_owned(),
+            TextMode::Both if !sentence.is_empty() => format!("{sentence}\n{}", self.is_text),
+            _ => self.is_text.to_owned(),
+        }
+    }
+
+    /// Converts the text blocks that repeat the value, or a part of it.
+    fn convert_blocks(&self, content: &mut String) {
+        let Ok(Value::Array(mut blocks)) = serde_json::from_str(content) else {
+            return;
+        };
+        let texts = blocks.iter_mut().filter(|block| block["type"] == "text");
+        for block in texts {
+            if let Some(Value::String(text)) = block.get_mut("text") {
+                self.convert_text(text);
+            }
+        }
+        *content = Value::Array(blocks).to_string();
+    }
+
+    /// Converts a text that repeats the value, alone or after other words, or a part of it.
+    fn convert_text(&self, text: &mut String) {
+        if let Some(before) = text.strip_suffix(self.was_text) {
+            *text = [before, self.is_text].concat();
+            return;
+        }
+        let repeated = match serde_json::from_str(text) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+            _ => Value::String(text.clone()), // the text of a string is the string
+        };
+        match self.converted_part(&repeated) {
+            Some(Value::String(part)) => text.clone_from(part),
+            Some(part) => *text = part.to_string(),
+            None => {}
+        }
+    }
+
+    /// Returns what becomes of the value, of what it wraps, or of an item of its list: servers show each of these as a text.
+    fn converted_part(&self, repeated: &Value) -> Option<&Value> {
+        let wrapped = Some((self.was.get("result"), self.is.get("result")));
+        let wrapped = wrapped.and_then(|(was, is)| Some((was?, is?)));
+        for (was, is) in [Some((self.was, self.is)), wrapped].into_iter().flatten() {
+            if was == repeated {
+                return Some(is);
+            }
+            let (Value::Array(was), Value::Array(is)) = (was, is) else {
+                continue;
+            };
+            let place = was.iter().take(ITEMS_MAX).position(|item| item == repeated);
+            if let Some(item) = place.and_then(|place| is.get(place)) {
+                return Some(item);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use weir_contracts::shim::{ShimStep, ToolShim};
+
+    use super::*;
+
+    fn renaming(at: &str) -> CallShim {
+        let rename = ShimStep::Rename {
+            at: at.to_owned(),
+            to: "feet".to_owned(),
+        };
+        let shim = ToolShim {
+            output: vec![rename],
+            ..ToolShim::default()
+        };
+        let (up, down) = shim.conversions().expect("a shim");
+        CallShim {
+            up,
+            down,
+            results: None,
+        }
+    }
+
+    fn texts(was: &Value, at: &str, blocks: &Value) -> Value {
+        let mut is = was.clone();
+        renaming(at).down.down(&mut is);
+        let mut content = blocks.to_string();
+        let (was_text, is_text) = (was.to_string(), is.to_string());
+        let change = ValueChange {
+            was,
+            was_text: &was_text,
+            is: &is,
+            is_text: &is_text,
+        };
+        change.convert_blocks(&mut content);
+        let content: Value = serde_json::from_str(&content).expect("blocks");
+        let texts = content.as_array().expect("a list").iter();
+        texts.map(|block| block["text"].clone()).collect()
+    }
+
+    #[test]
+    fn texts_that_repeat_the_value_have_the_old_names() {
+        let was = json!({ "feet": 7, "name": "KEF" });
+        let is = r#"{"name":"KEF","ft":7}"#;
+        let blocks = json!([
+            { "type": "text", "text": "{ \"name\": \"KEF\",\n \"feet\": 7 }" },
+            { "type": "text", "text": format!("One airport: {was}") },
+            { "type": "text", "text": "Its height is in feet." },
+            { "type": "text", "text": "{\"feet\":8}" },
+            { "type": "image", "data": "", "mimeType": "image/png" },
+        ]);
+        let got = texts(&was, "/ft", &blocks);
+        let parsed = |text: &Value| -> Value {
+            serde_json::from_str(text.as_str().expect("a text")).expect("JSON")
+        };
+        let wanted: Value = serde_json::from_str(is).expect("JSON");
+        assert_eq!(parsed(&got[0]), wanted);
+        let after = got[1]
+            .as_str()
+            .and_then(|text| text.strip_prefix("One airport: "));
+        let after: Value = serde_json::from_str(after.expect("words before")).expect("JSON");
+        assert_eq!(after, wanted);
+        // What is another value is the tool's own words.
+        assert_eq!(got[2], "Its height is in feet.");
+        assert_eq!(got[3], "{\"feet\":8}");
+        assert_eq!(got[4], Value::Null);
+    }
+
+    #[test]
+    fn texts_that_repeat_a_part_of_the_value_have_the_old_names() {
+        let was = json!({ "result": [{ "feet": 7 }, { "feet": 8 }] });
+        let blocks = json!([
+            { "type": "text", "text": "{\"feet\":7}" },
+            { "type": "text", "text": "{\"feet\": 8}" },
+            { "type": "text", "text": "[{\"feet\":7},{\"feet\":8}]" },
+        ]);
+        let got = texts(&was, "/result/*/ft", &blocks);
+        let wanted = json!(["{\"ft\":7}", "{\"ft\":8}", "[{\"ft\":7},{\"ft\":8}]"]);
+        assert_eq!(got, wanted);
+    }
+
+    #[test]
+    fn a_large_result_is_converted_where_nothing_waits_for_it() {
+        let calls = renaming("/ft");
+        let result = |text: &str| {
+            let value = json!({ "feet": 7, "name": text }).to_string();
+            ToolResult::new(value.clone(), value, false)
+        };
+        assert!(!is_heavy(&calls, &result("KEF")));
+        let large = "x".repeat(LIGHT_BYTES);
+        assert!(is_heavy(&calls, &result(&large)));
+        // What is not written anew is as heavy as its check.
+        let (up, down) = ToolShim::default().conversions().expect("a shim");
+        let same = CallShim {
+            up,
+            down,
+            results: None,
+        };
+        assert!(!is_heavy(&same, &result(&large)));
     }
 }
