@@ -6,7 +6,10 @@
 mod derive;
 mod steps;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -65,8 +68,8 @@ pub enum ShimStep {
 }
 
 /// Returns the shim that the differences of two versions suggest: new names of tools, of members and of values, and defaults.
-/// Whether it is enough, [`judge`] says.
-pub fn derive(old: &Contract, new: &Contract) -> VersionShim {
+/// Whether it is enough, [`judge`] says. The error says that there are too many that suggest nothing.
+pub fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
     derive::derive(old, new)
 }
 
@@ -140,7 +143,8 @@ fn through(
     new: &Contract,
     shim: &VersionShim,
 ) -> Result<(Contract, Contract), String> {
-    let known = |tool: &str| old.tools.iter().any(|one| one.name == tool);
+    let known: BTreeSet<&str> = old.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let known = |tool: &str| known.contains(tool);
     if let Some(tool) = shim.tools.keys().find(|tool| !known(tool)) {
         let tool = name::quoted(tool);
         return Err(format!(

@@ -16,7 +16,7 @@ fn a_column_with_another_name_is_read_off_the_difference() {
         file["collections"]["people"]["columns"][1] = "surname".into();
         file["tools"][0]["fields"][1]["name"] = "surname".into();
     });
-    let shim = derive(&old, &new);
+    let shim = derive(&old, &new).expect("a shim");
     assert_eq!(shim.fits(&old, &new), Ok(()), "{shim:#?}");
     let (up, down) = shim.tools["list"].conversions().expect("a shim");
     let mut arguments = json!({ "id": 7, "name": "nobody" });
@@ -39,7 +39,7 @@ fn values_and_tools_are_read_off_the_difference() {
         file["tools"][0]["tool"] = "list_all".into();
         choices(file, &["open_cases", "closed_case"]);
     });
-    let shim = derive(&old, &new);
+    let shim = derive(&old, &new).expect("a shim");
     assert_eq!(shim.new_name("list"), "list_all");
     let (up, _) = shim.tools["list"].conversions().expect("a shim");
     let mut arguments = json!({ "name": "open_case" });
@@ -57,7 +57,7 @@ fn the_old_default_stays() {
         }
     };
     let (old, new) = (contract(default(1)), contract(default(2)));
-    let shim = derive(&old, &new);
+    let shim = derive(&old, &new).expect("a shim");
     let (up, _) = shim.tools["list"].conversions().expect("a shim");
     let mut arguments = json!({});
     up.up(&mut arguments);
@@ -75,7 +75,7 @@ fn where_the_difference_does_not_show_a_name_an_operator_says_it() {
         file["tools"][0]["fields"][1]["column"] = "xq".into();
         file["tools"][0]["fields"][0]["required"] = true.into();
     });
-    let shim = derive(&old, &new);
+    let shim = derive(&old, &new).expect("a shim");
     assert!(shim.fits(&old, &new).is_err(), "{shim:#?}");
     let shim = json!({ "tools": { "list": {
         "input": [{ "rename": { "at": "/name", "to": "zz" } }, { "set": { "at": "/id", "value": 7 } }],
@@ -103,6 +103,7 @@ fn a_shim_that_does_not_do_says_why() {
         file["tools"][0]["verb"] = "count".into();
     });
     let why = derive(&old, &other)
+        .expect("a shim")
         .fits(&old, &other)
         .expect_err("a tool less");
     assert!(why.contains("tool-removed"), "{why}");
@@ -151,6 +152,62 @@ fn what_is_no_shim_is_refused_with_its_place() {
     ] } } });
     let read = VersionShim::read(&written).expect("a shim");
     assert_eq!(serde_json::to_value(&read).expect("plain data"), written);
+}
+
+/// Each of these tools changes in a way that a step is suggested for, and cannot be made.
+#[test]
+fn too_many_steps_that_cannot_be_made_are_reported() {
+    let with_defaults = |default: i64, max: i64, tools: usize| {
+        contract(|file, _| {
+            let mut one = file["tools"][0].clone();
+            one["fields"][0]["max"] = max.into();
+            one["fields"][0]["default"] = default.into();
+            let named = |number: usize| {
+                let mut tool = one.clone();
+                tool["tool"] = format!("list_{number}").into();
+                tool
+            };
+            file["tools"] = (0..tools).map(named).collect();
+        })
+    };
+    let (few, many) = (3, 1_001);
+    let (old, new) = (with_defaults(9, 9, few), with_defaults(1, 5, few));
+    assert_eq!(derive(&old, &new), Ok(VersionShim::default()));
+    let (old, new) = (with_defaults(9, 9, many), with_defaults(1, 5, many));
+    let why = derive(&old, &new).expect_err("a bound");
+    assert!(
+        why.contains("more than 1000 steps are not possible; write the shim"),
+        "{why}"
+    );
+}
+
+/// A step that cannot be made leaves all the others of its tool.
+#[test]
+fn steps_beside_one_that_cannot_be_made_are_found() {
+    let fields = |names: [&str; 3], default: i64, max: i64| {
+        contract(|file, shape| {
+            let text = |name| json!({ "key": name, "type": "string" });
+            let texts = names.map(text);
+            shape["fields"] =
+                json!([{ "key": "id", "type": "integer" }, texts[0], texts[1], texts[2]]);
+            file["collections"]["people"]["columns"] = json!(["id", names[0], names[1], names[2]]);
+            let mut all =
+                vec![json!({ "name": "id", "type": "number", "default": default, "max": max })];
+            all.extend(names.map(|name| json!({ "name": name, "type": "text" })));
+            file["tools"][0]["fields"] = json!(all);
+        })
+    };
+    let old = fields(["name", "town_code", "street"], 9, 9);
+    let new = fields(["surname", "town_codes", "street"], 1, 5);
+    let shim = derive(&old, &new).expect("a shim");
+    let input = &shim.tools["list"].input;
+    assert!(!input.is_empty(), "{shim:#?}");
+    assert!(
+        input
+            .iter()
+            .all(|step| matches!(step, weir_contracts::shim::ShimStep::Rename { .. })),
+        "{shim:#?}"
+    );
 }
 
 fn choices(file: &mut Value, choices: &[&str]) {

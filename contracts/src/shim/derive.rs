@@ -1,67 +1,140 @@
 //! Reads a shim off the differences of two versions.
 
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
+
 use serde_json::Value;
 use weir_schema::compare::{SchemaRule, normal};
 
-use super::{ShimStep, ToolShim, VersionShim, through};
+use super::{ShimStep, ToolShim, VersionShim, seen, through};
 use crate::{
-    contract::Contract,
+    contract::{Contract, Tool},
     diff::{Item, Side, diff},
     json::push_pointer,
 };
 
 /// What is inside a member with a new name shows only once its name is known.
 const ROUNDS_MAX: usize = 8;
+/// Steps that turn out not to be possible, with the groups that they are found in.
+const FAULTS_MAX: usize = 1_000;
 
-pub(super) fn derive(old: &Contract, new: &Contract) -> VersionShim {
+type SideStep = (Side, ShimStep);
+
+pub(super) fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
+    let now = by_name(new);
     let mut shim = VersionShim::default();
+    let mut faults = FaultBudget(FAULTS_MAX);
     for _ in 0..ROUNDS_MAX {
         let Ok((was, is)) = through(old, new, &shim) else {
             break;
         };
+        let converted = by_name(&is);
+        let found = diff(&was, &is);
+        let mut items: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+        for item in &found.items {
+            if let Some(tool) = &item.tool {
+                items.entry(tool).or_default().push(item);
+            }
+        }
+        let names = old.tools.iter().map(|tool| shim.new_name(&tool.name));
+        let mut used: BTreeSet<String> = names
+            .filter(|name| now.contains_key(name))
+            .map(str::to_owned)
+            .collect();
         let mut grown = false;
-        for item in &diff(&was, &is).items {
-            let mut next = shim.clone();
-            // A step that cannot be made costs the others nothing.
-            if add(&mut next, item, &is) && through(old, new, &next).is_ok() {
-                (shim, grown) = (next, true);
+        for (tool, items) in items {
+            let mut one = shim.tools.get(tool).cloned().unwrap_or_default();
+            let before = one.clone();
+            let mut renamed = items.iter().filter(|item| item.rule == "tool-renamed");
+            if one.name.is_none()
+                && let Some(name) = renamed.find_map(|item| item.new.as_str())
+                && used.insert(name.to_owned())
+            {
+                one.name = Some(name.to_owned());
+            }
+            let Some(target) = now.get(one.name.as_deref().unwrap_or(tool)) else {
+                continue;
+            };
+            let steps = steps(&items, converted.get(tool).copied());
+            let is_possible = |shim: &ToolShim| seen(target, tool, shim).is_ok();
+            extend(&mut one, &steps, &is_possible, &mut faults)?;
+            if one != before {
+                grown = true;
+                shim.tools.insert(tool.to_owned(), one);
             }
         }
         if !grown {
             break;
         }
     }
-    shim.tools.retain(|_, tool| *tool != ToolShim::default());
-    shim
+    Ok(shim)
 }
 
-/// Adds what one difference suggests. Returns whether it does.
-fn add(shim: &mut VersionShim, item: &Item, seen: &Contract) -> bool {
-    let Some(tool) = &item.tool else {
-        return false;
-    };
-    if item.rule == "tool-renamed" {
-        let one = shim.tools.entry(tool.clone()).or_default();
-        let is_new = one.name.is_none();
-        one.name = item.new.as_str().map(str::to_owned);
-        return is_new;
-    }
-    let Some((side, step)) = step(item, tool, seen) else {
-        return false;
-    };
-    let one = shim.tools.entry(tool.clone()).or_default();
-    let steps = match side {
-        Side::Input => &mut one.input,
-        Side::Output => &mut one.output,
-    };
-    let is_new = !steps.contains(&step);
-    if is_new {
-        steps.push(step);
-    }
-    is_new
+fn by_name(contract: &Contract) -> HashMap<&str, &Tool> {
+    let tools = contract.tools.iter();
+    tools.map(|tool| (tool.name.as_str(), &**tool)).collect()
 }
 
-fn step(item: &Item, tool: &str, seen: &Contract) -> Option<(Side, ShimStep)> {
+/// How many more steps may turn out not to be possible.
+struct FaultBudget(usize);
+
+impl FaultBudget {
+    fn take(&mut self) -> Result<(), String> {
+        self.0 = self.0.checked_sub(1).ok_or_else(|| {
+            format!(
+                "the versions differ in too many ways to read a shim off the difference: more than {FAULTS_MAX} steps \
+                 are not possible; write the shim"
+            )
+        })?;
+        Ok(())
+    }
+}
+
+/// Adds the steps that can be made. They are tried all at once, and those of a group that cannot be made in halves: a step
+/// that cannot be made costs the others nothing, and many that can are as cheap as one.
+fn extend(
+    shim: &mut ToolShim,
+    steps: &[SideStep],
+    is_possible: &dyn Fn(&ToolShim) -> bool,
+    faults: &mut FaultBudget,
+) -> Result<(), String> {
+    let mut next = shim.clone();
+    for (side, step) in steps {
+        let known = match side {
+            Side::Input => &mut next.input,
+            Side::Output => &mut next.output,
+        };
+        if !known.contains(step) {
+            known.push(step.clone());
+        }
+    }
+    if next == *shim {
+        return Ok(());
+    }
+    if is_possible(&next) {
+        *shim = next;
+        return Ok(());
+    }
+    faults.take()?;
+    if steps.len() > 1 {
+        let (first, rest) = steps.split_at(steps.len() / 2);
+        extend(shim, first, is_possible, faults)?;
+        extend(shim, rest, is_possible, faults)?;
+    }
+    Ok(())
+}
+
+/// Returns what the differences of one tool suggest.
+fn steps(items: &[&Item], seen: Option<&Tool>) -> Vec<SideStep> {
+    let input = LazyCell::new(|| normal::normal(&seen?.checked_input().value()).ok());
+    let input = || input.as_ref();
+    let suggested = items.iter().filter_map(|item| step(item, &input));
+    suggested.collect()
+}
+
+fn step<'s>(item: &Item, input: &dyn Fn() -> Option<&'s Value>) -> Option<SideStep> {
     let side = item.side?;
     let is = |rule: SchemaRule| rule.id(side) == item.rule;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -85,9 +158,7 @@ fn step(item: &Item, tool: &str, seen: &Contract) -> Option<(Side, ShimStep)> {
     } else if is(SchemaRule::RequiredAdded) {
         set(&value_place(&item.path)?, only_value(&item.new)?)
     } else if is(SchemaRule::BecameRequired) {
-        let tool = seen.tools.iter().find(|one| one.name == tool)?;
-        let schema = normal::normal(&tool.checked_input().value()).ok()?;
-        let value = only_value(schema.pointer(&item.path)?)?;
+        let value = only_value(input()?.pointer(&item.path)?)?;
         set(&value_place(&item.path)?, value)
     } else if is(SchemaRule::DefaultChanged) && !item.old.is_null() {
         let at = value_place(item.path.strip_suffix("/default")?)?;

@@ -28,7 +28,7 @@ pub(crate) fn pair(tape: &mut Tape<'_>) -> Pair {
     }
     let contracts = (contract(&old), contract(&new));
     let shim = match tape.one_in(2) {
-        true => derive(&contracts.0, &contracts.1),
+        true => derive(&contracts.0, &contracts.1).unwrap_or_default(),
         false => {
             let shim = json!({ "tools": { "t": { "input": steps, "output": steps } } });
             VersionShim::read(&shim).unwrap_or_default()

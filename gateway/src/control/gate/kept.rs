@@ -201,15 +201,21 @@ fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
 /// Returns the shim that the difference suggests, if it converts every call. Without one, a version goes on with its own
 /// binding, which one of a plugin does not have: one build of a plugin answers.
 fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>, GateError> {
-    let shim = derive(old, new);
-    match shim.fits(old, new) {
-        Ok(()) => Ok(Some(shim)),
+    match derived_shim(old, new) {
+        Ok(shim) => Ok(Some(shim)),
         Err(why) if old.plugin().is_some() => Err(GateError::NotKept(format!(
             "its calls go to a plugin, which has one build: a shim is needed, and what the change suggests does not \
              convert every call: {why}"
         ))),
         Err(_) => Ok(None),
     }
+}
+
+/// Returns the shim that the difference suggests, or what it does not convert.
+fn derived_shim(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
+    let shim = derive(old, new)?;
+    shim.fits(old, new)?;
+    Ok(shim)
 }
 
 /// Returns the shim that converts calls of a kept version to those of what is live now: that of the operator as long as it
