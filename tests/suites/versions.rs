@@ -10,6 +10,7 @@ use weir_tests::{
 
 use crate::sample;
 
+mod names;
 mod places;
 
 /// The contract after its source gave a column another name.

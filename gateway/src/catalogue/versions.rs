@@ -111,25 +111,35 @@ impl Catalogue {
         if let Endpoint::Version(..) = endpoint {
             return self.live_tool(endpoint, name);
         }
-        let of_pins = pinned.all().filter_map(|(contract, major)| {
-            let version = self.version(contract, major)?;
-            version.tools.get(name)
-        });
-        let mut of_pins = of_pins.filter(|tool| match endpoint {
+        let of_pins = |has_ended: bool| {
+            let versions = pinned.all();
+            let versions = versions.filter_map(|(contract, major)| self.version(contract, major));
+            let mut versions = versions.filter(move |version| version.has_ended == has_ended);
+            versions.find_map(|version| {
+                let tool = version.tools.get(name)?;
+                self.is_at(endpoint, tool).then_some(tool)
+            })
+        };
+        let live = || {
+            let live = self.live_tool(endpoint, name)?;
+            let major = pinned.major(&live.contract);
+            major
+                .is_none_or(|major| major == live.version.major)
+                .then_some(live)
+        };
+        // The names of a version that has ended may be those of others by now.
+        of_pins(false).or_else(live).or_else(|| of_pins(true))
+    }
+
+    fn is_at(&self, endpoint: &Endpoint, tool: &CatalogueTool) -> bool {
+        match endpoint {
             Endpoint::All | Endpoint::Version(..) => true,
             Endpoint::Contract(contract) => *tool.contract == **contract,
             Endpoint::View(name) => self
                 .views
                 .get(&**name)
                 .is_some_and(|served| view::selects(&served.settings, tool)),
-        });
-        of_pins.next().or_else(|| {
-            let live = self.live_tool(endpoint, name)?;
-            let major = pinned.major(&live.contract);
-            major
-                .is_none_or(|major| major == live.version.major)
-                .then_some(live)
-        })
+        }
     }
 
     /// Returns what a listing is for those who are pinned.

@@ -414,7 +414,9 @@ impl Gate {
         }
         problems.extend(taken_names(
             contract,
-            live.values().flat_map(|live| live.every_version()),
+            live.values()
+                .flat_map(|live| live.every_version())
+                .map(Arc::as_ref),
         ));
         problems.extend(self.broken_policies(contract, live));
         if problems.is_empty() {
@@ -448,6 +450,21 @@ impl Gate {
         let Some(contract) = contract else {
             return Ok(change);
         };
+        let mut problems = self.names_taken(&mut change, contract).await?;
+        problems.extend(self.broken_policies(contract, &self.live()));
+        if problems.is_empty() {
+            Ok(change)
+        } else {
+            Err(GateError::Refused(problems))
+        }
+    }
+
+    /// Compares the names of a contract with those of all others that are served.
+    async fn names_taken(
+        &self,
+        change: &mut LiveChange,
+        contract: &Contract,
+    ) -> Result<Vec<Problem>, GateError> {
         let known = self.live();
         let mut others = Vec::new();
         for head in change
@@ -458,23 +475,18 @@ impl Gate {
         {
             let known = known.get(&head.name);
             if let Some(known) = known.filter(|known| known.revision == head.revision) {
-                others.push(known.contract.clone());
-                others.extend(known.kept.iter().map(|kept| kept.contract.clone()));
+                others.extend(known.every_version().cloned());
             } else if let Some(row) = change.live_of(&head.name).await? {
                 // If this program cannot read it, the version before it is served on here.
                 let read = artifact(&row.name, &row.artifact).ok().map(Arc::new);
                 others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
-                let kept = known.into_iter().flat_map(|known| &known.kept);
-                others.extend(kept.map(|kept| kept.contract.clone()));
+                let kept = known
+                    .into_iter()
+                    .flat_map(|known| known.every_version().skip(1));
+                others.extend(kept.cloned());
             }
         }
-        let mut problems = taken_names(contract, others.iter().map(Arc::as_ref));
-        problems.extend(self.broken_policies(contract, &known));
-        if problems.is_empty() {
-            Ok(change)
-        } else {
-            Err(GateError::Refused(problems))
-        }
+        Ok(taken_names(contract, others.iter().map(Arc::as_ref)))
     }
 
     /// Publishes a version: it is live when this returns.

@@ -82,6 +82,17 @@ impl Gate {
         let rows = change.kept_of(name).await?;
         let row = rows.into_iter().find(|row| row.major == i64::from(major));
         let row = row.ok_or(StateError::Unknown("kept version"))?;
+        let has_ended = |sunset: Option<i64>| sunset.is_some_and(|sunset| sunset <= now_ms());
+        if has_ended(row.sunset_ms) && !has_ended(sunset_ms) {
+            // Others may have taken its names since it ended.
+            let version = self.state.version(name, &row.version).await?;
+            let version = version.ok_or(StateError::Unknown("kept version"))?;
+            let contract = artifact(name, &version.artifact)?;
+            let problems = self.names_taken(&mut change, &contract).await?;
+            if !problems.is_empty() {
+                return Err(GateError::Refused(problems));
+            }
+        }
         let subject = format!("{name}@{}", row.version);
         change.keep(&KeptRow { sunset_ms, ..row }).await?;
         let done = change.end_kept(name);

@@ -9,7 +9,7 @@ use weir_contracts::Contract;
 use weir_state::{FeedPart, Live};
 
 use super::{Gate, GateError, Origin, artifact};
-use crate::catalogue::KeptContract;
+use crate::{catalogue::KeptContract, identity::now_ms};
 
 /// A published version that is served.
 #[derive(Clone, Debug)]
@@ -27,10 +27,11 @@ pub struct LiveContract {
 }
 
 impl LiveContract {
-    /// Returns the live version and those beside it.
-    pub(super) fn every_version(&self) -> impl Iterator<Item = &Contract> {
-        let kept = self.kept.iter().map(|kept| &*kept.contract);
-        std::iter::once(&*self.contract).chain(kept)
+    /// Returns the live version and those beside it that have not ended.
+    pub(super) fn every_version(&self) -> impl Iterator<Item = &Arc<Contract>> {
+        let now = now_ms();
+        let going_on = self.kept.iter().filter(move |kept| !kept.has_ended(now));
+        std::iter::once(&self.contract).chain(going_on.map(|kept| &kept.contract))
     }
 }
 
