@@ -138,7 +138,7 @@ const CASES: &[Case] = &[
                 "required".into();
         },
         class: Class::Review,
-        rules: &["description-changed", "approval-added"],
+        rules: &["approval-added", "tool-text-changed"],
     },
     Case {
         what: "a column may be null now",
