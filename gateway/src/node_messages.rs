@@ -88,6 +88,15 @@ pub struct NodeMessages {
     asked: DashMap<u64, WaitingReport, RandomState>,
 }
 
+/// A request that waits for another node; it is forgotten when its caller has gone.
+struct AskedQuestion<'m>(&'m NodeMessages, u64);
+
+impl Drop for AskedQuestion<'_> {
+    fn drop(&mut self) {
+        self.0.asked.remove(&self.1);
+    }
+}
+
 #[derive(Default)]
 struct WaitingMessages {
     messages: Vec<NewMessage>,
@@ -160,11 +169,10 @@ impl NodeMessages {
         let question = u64::from_be_bytes(number);
         let (tell, told) = oneshot::channel();
         self.asked.insert(question, tell);
+        let _asked = AskedQuestion(self, question);
         let message = NodeMessage::TaskRequested { question, request };
         self.send(Some(node), &message);
-        let report = tokio::time::timeout(ANSWER_WITHIN, told).await;
-        self.asked.remove(&question);
-        match report {
+        match tokio::time::timeout(ANSWER_WITHIN, told).await {
             Ok(Ok(report)) => Ok(report),
             _ => Err(StateError::Unreachable(
                 "the node that runs the task does not answer".to_owned(),

@@ -5,6 +5,7 @@
 //! restart; the call is in the audit trail like every other. Where several nodes share a state, the id of a task names its node,
 //! which the others ask.
 
+mod events;
 mod name;
 mod report;
 mod room;
@@ -24,16 +25,14 @@ use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
-use weir_text::shorten;
 
 use crate::{catalogue::Endpoint, codes::Code, cursor::Cursors, identity::Caller};
 
-/// The time that a task is kept, from its beginning. One that still runs then is cancelled.
-pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-const MESSAGE_MAX_CHARS: usize = 1000;
-
 pub use name::TaskPlace;
 pub use report::TaskReport;
+
+/// The time that a task is kept, from its beginning. One that still runs then is cancelled.
+pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// The tasks of this process.
 pub struct Tasks {
@@ -411,7 +410,7 @@ impl Stage {
         }
     }
 
-    fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
     }
 
@@ -454,41 +453,6 @@ impl State {
         self.updated = Timestamp::now();
         self.entered += 1;
         self.tick.send_modify(|tick| *tick += 1);
-    }
-}
-
-/// As long as the request is open, whoever made it hears the call. After that, its progress is what the task says of itself.
-impl CallEvents for Task {
-    fn wants_progress(&self) -> bool {
-        true
-    }
-
-    fn progress(&self, done: f64, total: Option<f64>, said: &str) {
-        let message = match (said.is_empty(), total) {
-            (false, _) => shorten(said, MESSAGE_MAX_CHARS).into_owned(),
-            (true, Some(total)) => format!("{done} of {total}"),
-            (true, None) => format!("{done}"),
-        };
-        let mut state = self.lock();
-        state.message = Some(message);
-        state.updated = Timestamp::now();
-        if matches!(state.stage, Stage::Open)
-            && let Some(events) = &self.events
-        {
-            events.progress(done, total, said);
-        }
-    }
-
-    fn log_level(&self) -> Option<&'static str> {
-        self.events.as_ref()?.log_level()
-    }
-
-    fn log(&self, level: &str, logger: &str, data: Value) {
-        if matches!(self.lock().stage, Stage::Open)
-            && let Some(events) = &self.events
-        {
-            events.log(level, logger, data);
-        }
     }
 }
 

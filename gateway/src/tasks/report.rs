@@ -17,6 +17,7 @@ pub struct TaskReport {
     created_ms: i64,
     updated_ms: i64,
     message: Option<String>,
+    entered: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +50,7 @@ impl TaskReport {
             created_ms: seen.created.as_millisecond(),
             updated_ms: seen.updated.as_millisecond(),
             message: seen.message,
+            entered: seen.entered,
         }
     }
 
@@ -69,7 +71,7 @@ impl TaskReport {
             created: time(self.created_ms),
             updated: time(self.updated_ms),
             message: self.message,
-            entered: 0,
+            entered: self.entered,
         }
     }
 }
@@ -86,7 +88,7 @@ impl Seen {
             created: place.created,
             updated: place.created,
             message: None,
-            entered: 0,
+            entered: u64::MAX,
         }
     }
 }

@@ -284,6 +284,27 @@ pub(crate) async fn notes_of_sessions_move_a_feed_of_their_own(place: &Place) {
     assert_eq!(state.generation().await.expect("read"), before);
 }
 
+/// However many sessions are ended in a day, the first are forgotten.
+pub(crate) async fn notes_of_sessions_are_bounded(place: &Place) {
+    let state = place.open().await;
+    let many = "INSERT INTO client_sessions (id, note, expires_ms, change) \
+                WITH RECURSIVE rows(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM rows WHERE i < 70000) \
+                SELECT CAST(i AS TEXT), '{}', 1000, i - 100000 FROM rows";
+    place.run(many).await;
+    for round in 0..64 {
+        let ids = [format!("new {round}")];
+        let written = state.write_client_sessions(&ids, |_, _| "{}".to_owned(), 0, 1000);
+        written.await.expect("written");
+    }
+    let kept = place.run("SELECT count(*) FROM client_sessions").await;
+    assert!(
+        kept.is_some_and(|kept| (60_000..=66_000).contains(&kept)),
+        "{kept:?}"
+    );
+    let newest = "SELECT count(*) FROM client_sessions WHERE id LIKE 'new %'";
+    assert_eq!(place.run(newest).await, Some(64));
+}
+
 /// A message for one node is taken once; those for all stay for each, in the order in which they were sent.
 #[tokio::test]
 async fn messages_reach_the_nodes_that_they_are_for() {

@@ -54,4 +54,5 @@ suite![
     store::sessions_move_the_feed_and_are_taken_away_once,
     database::every_table_is_copied,
     database::notes_of_sessions_move_a_feed_of_their_own,
+    database::notes_of_sessions_are_bounded,
 ];

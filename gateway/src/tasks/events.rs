@@ -1,0 +1,45 @@
+//! What the call of a task says before its end.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use weir_plugin_host::CallEvents;
+use weir_text::shorten;
+
+use super::{Stage, Task};
+
+const MESSAGE_MAX_CHARS: usize = 1000;
+
+/// As long as the request is open, its caller hears the call. After that, its progress is what the task says of itself.
+impl CallEvents for Task {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, said: &str) {
+        let message = match (said.is_empty(), total) {
+            (false, _) => shorten(said, MESSAGE_MAX_CHARS).into_owned(),
+            (true, Some(total)) => format!("{done} of {total}"),
+            (true, None) => format!("{done}"),
+        };
+        let mut state = self.lock();
+        state.message = Some(message);
+        state.updated = Timestamp::now();
+        if matches!(state.stage, Stage::Open)
+            && let Some(events) = &self.events
+        {
+            events.progress(done, total, said);
+        }
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        self.events.as_ref()?.log_level()
+    }
+
+    fn log(&self, level: &str, logger: &str, data: Value) {
+        if matches!(self.lock().stage, Stage::Open)
+            && let Some(events) = &self.events
+        {
+            events.log(level, logger, data);
+        }
+    }
+}
