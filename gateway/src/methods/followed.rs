@@ -1,13 +1,22 @@
 //! The tasks that one subscription listens for.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tokio::sync::watch;
+use futures::future::join_all;
+use tokio::{
+    sync::watch,
+    time::{Interval, MissedTickBehavior, interval},
+};
 
 use super::{RequestScope, tasks};
+use crate::tasks::TaskPlace;
 
 /// More ids in one request are left out.
 const IDS_MAX: usize = 1024;
+/// The same of tasks that other nodes have.
+const ELSEWHERE_MAX: usize = 64;
+/// The time between two looks at those.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Remembers the stage that its client was told last, so that nothing is queued: stages while nobody waits become one.
 pub(super) struct FollowedTasks {
@@ -15,6 +24,9 @@ pub(super) struct FollowedTasks {
     heard: watch::Receiver<u64>,
     /// By the task's id, the number of that stage.
     told: BTreeMap<String, u64>,
+    /// The same of tasks that other nodes have.
+    elsewhere: BTreeMap<String, (TaskPlace, u64)>,
+    looks: Interval,
 }
 
 impl FollowedTasks {
@@ -23,33 +35,52 @@ impl FollowedTasks {
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
         heard.mark_changed();
-        let is_there = |id: &String| scope.task(id).is_some();
-        let told = ids
-            .into_iter()
-            .take(IDS_MAX)
-            .filter(is_there)
-            .map(|id| (id, 0))
-            .collect();
-        Self { scope, heard, told }
+        let (mut told, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        for id in ids.into_iter().take(IDS_MAX) {
+            if scope.task(&id).is_some() {
+                told.insert(id, 0);
+            } else if elsewhere.len() < ELSEWHERE_MAX
+                && let Some(place) = tasks::place(&scope, &id)
+            {
+                elsewhere.insert(id, (place, 0));
+            }
+        }
+        let mut looks = interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            scope,
+            heard,
+            told,
+            elsewhere,
+            looks,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.told.is_empty() && self.elsewhere.is_empty()
     }
 
     pub(super) fn ids(&self) -> Vec<&String> {
-        self.told.keys().collect()
+        let mut ids: Vec<&String> = self.told.keys().chain(self.elsewhere.keys()).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// Returns a notification for each task that has entered another stage since the last return, at least one. `meta` is JSON. It
     /// may be dropped and called again.
     pub(super) async fn changed(&mut self, meta: &str) -> Vec<Vec<u8>> {
         loop {
-            if self.told.is_empty() || self.heard.changed().await.is_err() {
-                // Nothing is followed. The gateway, which we hold, keeps the sender.
-                std::future::pending::<()>().await;
-            }
-            let now = self.now(meta);
+            let now = tokio::select! {
+                changed = self.heard.changed(), if !self.told.is_empty() => match changed {
+                    Ok(()) => self.now(meta),
+                    // The gateway, which we hold, keeps the sender.
+                    Err(_) => std::future::pending().await,
+                },
+                _ = self.looks.tick(), if !self.elsewhere.is_empty() => {
+                    self.now_elsewhere(meta).await
+                }
+                else => std::future::pending().await, // nothing is followed
+            };
             if !now.is_empty() {
                 return now;
             }
@@ -67,7 +98,33 @@ impl FollowedTasks {
             let seen = task.tell();
             if seen.entered != *told {
                 *told = seen.entered;
-                messages.push(tasks::notification(&task, &seen, meta));
+                messages.push(tasks::notification(id, &seen, meta));
+            }
+        }
+        messages
+    }
+
+    /// Looks at the tasks that other nodes have. One that has ended is not looked at again. Nothing changes before all have
+    /// answered, so that no stage is lost where this is dropped.
+    async fn now_elsewhere(&mut self, meta: &str) -> Vec<Vec<u8>> {
+        let scope = &self.scope;
+        let looks = self.elsewhere.iter().map(async |(id, (place, _))| {
+            let seen = tasks::look_elsewhere(scope, place).await;
+            (id.clone(), seen)
+        });
+        let mut messages = Vec::new();
+        for (id, seen) in join_all(looks).await {
+            // A node that does not answer now may do so at the next look.
+            let (Ok(seen), Some((_, told))) = (seen, self.elsewhere.get_mut(&id)) else {
+                continue;
+            };
+            if seen.entered == *told {
+                continue;
+            }
+            *told = seen.entered;
+            messages.push(tasks::notification(&id, &seen, meta));
+            if seen.stage.has_ended() {
+                self.elsewhere.remove(&id);
             }
         }
         messages

@@ -207,13 +207,12 @@ pub(super) fn is_elsewhere(
     request: &McpRequest<'_>,
 ) -> Result<bool, RpcError> {
     check(request)?;
-    if scope.gateway.node_messages().is_none() {
-        return Ok(false);
-    }
     Ok(place(scope, &named(request)?).is_some())
 }
 
-fn place(scope: &RequestScope, id: &str) -> Option<TaskPlace> {
+/// Returns where a task is that another node has.
+pub(super) fn place(scope: &RequestScope, id: &str) -> Option<TaskPlace> {
+    scope.gateway.node_messages()?;
     let tasks = scope.gateway.tasks();
     tasks.elsewhere(&scope.caller, &scope.endpoint, id)
 }
@@ -243,12 +242,7 @@ async fn ask_elsewhere(
         _ => None,
     };
     let place = place(scope, id).ok_or_else(unknown)?;
-    // Whether the caller may see the tool is known here, before anything happens there.
-    let seen = match ask_node(scope, &place, TaskAct::Look).await? {
-        Some(report) if !scope.may_see(&report.contract, &report.tool) => return Err(unknown()),
-        Some(report) => report.into_seen(),
-        None => Seen::lost(&place),
-    };
+    let seen = look_elsewhere(scope, &place).await?;
     let mut result = ResultWriter::new(&call.id, 512);
     result.string("resultType", "complete");
     match act {
@@ -257,6 +251,18 @@ async fn ask_elsewhere(
     }
     list::write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
+}
+
+/// Looks at a task that another node has. Whether the caller may see the tool is known here, before anything happens there.
+pub(super) async fn look_elsewhere(
+    scope: &RequestScope,
+    place: &TaskPlace,
+) -> Result<Seen, RpcError> {
+    match ask_node(scope, place, TaskAct::Look).await? {
+        Some(report) if !scope.may_see(&report.contract, &report.tool) => Err(unknown()),
+        Some(report) => Ok(report.into_seen()),
+        None => Ok(Seen::lost(place)),
+    }
 }
 
 /// Asks the node that has a task. `None`: that node is gone.
@@ -301,9 +307,9 @@ pub fn report_task(gateway: &Serving, to: &str, question: u64, request: TaskRequ
 }
 
 /// Tells a client that listens how the task fares, as it would read it with `tasks/get`. `meta` is JSON.
-pub(super) fn notification(task: &Task, seen: &Seen, meta: &str) -> Vec<u8> {
+pub(super) fn notification(id: &str, seen: &Seen, meta: &str) -> Vec<u8> {
     let mut params = ResultWriter::notification("notifications/tasks");
-    write_detailed(&mut params, task.id(), seen);
+    write_detailed(&mut params, id, seen);
     params.json("_meta", meta);
     params.finish()
 }

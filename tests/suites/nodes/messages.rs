@@ -254,6 +254,43 @@ async fn a_task_of_one_node_is_read_answered_and_cancelled_at_another_by_its_cal
 }
 
 #[tokio::test]
+async fn who_listens_at_one_node_hears_of_a_task_of_another() {
+    let server = Postgres::start();
+    let [(one, first), (_two, second)] = nodes(&server);
+    let keys = ["ann", "bob"].map(|agent| one.key(&["--agent", agent]));
+    let [ann, bob] = keys.map(|key| Modern::with_key(first.url(), &key).saying(knows_tasks()));
+    let there = at(&ann, second.url());
+    let task = begun(&ann, "confirm_delete", json!({"filename": "a.txt"})).await;
+    let filter = json!({"notifications": {"taskIds": [task, "0".repeat(32)]}});
+    let bob = at(&bob, second.url());
+    let mut others = Events::open(bob.request("subscriptions/listen", filter.clone())).await;
+    let accepted = others.next(WAIT).await.expect("it is acknowledged");
+    assert_eq!(accepted["params"]["notifications"], json!({}), "{accepted}");
+    let mut events = Events::open(there.request("subscriptions/listen", filter)).await;
+    let accepted = events.next(WAIT).await.expect("it is acknowledged");
+    let followed = &accepted["params"]["notifications"]["taskIds"];
+    assert_eq!(followed, &json!([task]), "{accepted}");
+    let mut told = async |status: &str| {
+        let began = Instant::now();
+        loop {
+            let message = events.next(WAIT).await.expect("a notification");
+            if message["params"]["status"] == status {
+                return message["params"].clone();
+            }
+            assert!(began.elapsed() < WAIT, "{message}");
+        }
+    };
+    let asked = told("input_required").await;
+    assert!(asked["inputRequests"]["confirm"].is_object(), "{asked}");
+    let answers = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
+    let params = json!({"taskId": task, "inputResponses": answers});
+    ann.ask("tasks/update", params).await.result();
+    let ended = told("completed").await;
+    assert_eq!(ended["taskId"], task.as_str(), "{ended}");
+    assert_eq!(ended["result"]["isError"], false, "{ended}");
+}
+
+#[tokio::test]
 async fn a_task_whose_node_is_gone_has_failed_and_nothing_is_known_of_it() {
     let server = Postgres::start();
     let [(_one, mut first), (_two, second)] = nodes(&server);
