@@ -68,6 +68,7 @@ impl Config {
             Some(LedgerPlace::Valkey(url)) => {
                 let failed = |why| anyhow::anyhow!("`[limits] ledger`: {why}");
                 let url = weir_connections::config::resolve_url(url, &self.base).map_err(failed)?;
+                weir_connections::http::install_tls();
                 let ledger = ValkeyLedger::new(&url);
                 let ledger = ledger.map_err(|why| failed(why.to_string()))?;
                 Some(LedgerEngine::Valkey(Box::new(ledger)))

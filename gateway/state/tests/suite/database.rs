@@ -255,11 +255,11 @@ pub(crate) async fn every_table_is_copied(place: &Place) {
     let (query, not_copied) = match place.address() {
         // The numbers of changes, the migrations, and the counter of accounts.
         None => ("SELECT count(*) FROM sqlite_master WHERE type = 'table'", 5),
-        // Those numbers and the migrations, the nodes, the content of builds, which is copied apart, and which of them were
+        // Those numbers and the migrations, the nodes, the buckets of their rates, the content of builds, which is copied apart, and which of them were
         // uploaded; messages and their numbers.
         Some(_) => (
             "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
-            9,
+            10,
         ),
     };
     let copied = state.sums().await.expect("summed").len() as i64;
