@@ -31,6 +31,21 @@ export const useVersion = (name: string, version: string) =>
     staleTime: Infinity,
   });
 
+/** The versions beside the live ones, and the agents that are pinned to one. */
+export const useServedVersions = () =>
+  useQuery({ queryKey: ["served-versions"], queryFn: () => unwrap(api.GET("/v1/versions")), refetchInterval: LIST_MS });
+
+/** The calls of kept versions since the process started, by contract and version. */
+export const useKeptCalls = () =>
+  useQuery({
+    queryKey: ["kept-calls"],
+    queryFn: async () => {
+      const calls = (await readSamples()).filter(({ name }) => name === "weir_kept_version_calls_total");
+      return new Map(calls.map(({ labels, value }) => [`${labels.contract}@${labels.version}`, value]));
+    },
+    refetchInterval: LIST_MS,
+  });
+
 export const useDiff = (name: string, from: string, to: string) =>
   useQuery({
     queryKey: ["diff", name, from, to],

@@ -16,6 +16,7 @@ import { Badge, CodeBlock, count, Time } from "../parts/words";
 import { mayDo } from "../session";
 import { statusOf } from "./key-status";
 import { quotaWords, readQuota } from "./key-quota";
+import { Pins } from "./pins";
 import { RefusedCallers } from "./refused-callers";
 
 export function KeysPage() {
@@ -119,6 +120,7 @@ export function KeysPage() {
           );
         }}
       </Loaded>
+      <Pins />
       <RefusedCallers />
       <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setAddressValues({ make: "", contract: "" })}>
         <KeyForm />

@@ -33,7 +33,7 @@ use weir_state::{KeptRow, LiveChange, Source, State, StateError, VersionRow};
 
 pub use self::{
     drafts::{Approval, Held},
-    kept::KeepVersion,
+    kept::{KeepPreview, KeepVersion},
     live::LiveContract,
     preview::ForeseenVerdict,
 };

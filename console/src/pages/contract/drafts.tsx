@@ -16,6 +16,8 @@ import { mayDo, type Role } from "../../session";
 import type { TaggedContract } from "../contract";
 import { draftAddress, VersionStep } from "../drafts";
 import { Callers, Difference, Findings } from "./difference";
+import { KeepFields } from "./keep";
+import { NOT_KEPT, readKeep } from "./keep-choice";
 import { isModelText, shownItems } from "./items";
 import { LeaveOut } from "./leave-out";
 import { TextLines } from "./text-lines";
@@ -183,15 +185,19 @@ function Decision({ draft, error, setError }: { draft: DraftView; error: unknown
   const client = useQueryClient();
   const [asking, setAsking] = useState<"approve" | "reject" | null>(null);
   const [typed, setTyped] = useState("");
+  const [choice, setChoice] = useState(NOT_KEPT);
   const [isPending, setPending] = useState(false);
   const needs = (draft.needs ?? "editor") as Role;
   const isBreaking = draft.class === "breaking" || draft.class === "undecided" || draft.version == null;
+  const { keeping } = draft;
+  const kept = keeping == null ? { body: {} } : readKeep(choice, keeping);
+  const isConfirmed = typed === draft.contract && kept.fault === undefined;
   const decide = async (approve: boolean) => {
     setPending(true);
     setError(null);
     const params = { path: { id: draft.id } };
     try {
-      if (approve) await unwrap(api.POST("/v1/drafts/{id}/publish", { params, body: { fingerprint: draft.fingerprint } }));
+      if (approve) await unwrap(api.POST("/v1/drafts/{id}/publish", { params, body: { fingerprint: draft.fingerprint, ...kept.body } as never }));
       else await unwrap(api.POST("/v1/drafts/{id}/discard", { params }));
       setAsking(null);
     } catch (caught) {
@@ -224,12 +230,13 @@ function Decision({ draft, error, setError }: { draft: DraftView; error: unknown
           className="stack"
           onSubmit={(event) => {
             event.preventDefault();
-            if (typed === draft.contract && !isPending && mayDo(needs)) void decide(true);
+            if (isConfirmed && !isPending && mayDo(needs)) void decide(true);
           }}
         >
           <TextField label={<>Type <code>{draft.contract}</code> to confirm</>} value={typed} onChange={setTyped} autoFocus />
+          {keeping && <KeepFields keeping={keeping} choice={choice} onChange={setChoice} />}
           <div className="row">
-            <GuardedAction needs={needs} kind="danger" type="submit" isDisabled={typed !== draft.contract} isPending={isPending}>
+            <GuardedAction needs={needs} kind="danger" type="submit" isDisabled={!isConfirmed} isPending={isPending}>
               Publish
             </GuardedAction>
             <Action onPress={() => setAsking(null)}>Keep the draft</Action>

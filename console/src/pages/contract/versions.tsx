@@ -13,6 +13,7 @@ import { DataTable } from "../../parts/table";
 import { Badge, ClassBadge, Digest, Time } from "../../parts/words";
 import type { TaggedContract } from "../contract";
 import { Callers, Difference } from "./difference";
+import { KeptVersions } from "./kept";
 import { TextLines } from "./text-lines";
 
 export function VersionsTab({ detail }: { detail: TaggedContract }) {
@@ -53,6 +54,7 @@ export function VersionsTab({ detail }: { detail: TaggedContract }) {
           },
         ]}
       />
+      <KeptVersions contract={detail.name} />
       {names.length > 1 && (
         <section className="stack">
           <div className="filters">

@@ -28,7 +28,28 @@ pub struct KeepVersion {
     pub shim: Option<VersionShim>,
 }
 
+/// What keeping the version would be whose place a draft takes.
+pub struct KeepPreview {
+    pub version: String,
+    /// The shim that the difference suggests, or what it does not convert.
+    pub shim: Result<VersionShim, String>,
+    /// Whether it cannot be kept without a shim.
+    pub needs_shim: bool,
+}
+
 impl Gate {
+    /// Returns what keeping the live version would be, if `new` breaks its callers.
+    pub fn keep_preview(&self, base: Option<&str>, new: &Contract) -> Option<KeepPreview> {
+        let live = self.live().get(&new.name)?.contract.clone();
+        let version = live.version.to_string();
+        let is_breaking = live.version.major != new.version.major;
+        (is_breaking && base == Some(&*version)).then(|| KeepPreview {
+            version,
+            shim: apart(|| derived_shim(&live, new)),
+            needs_shim: live.plugin().is_some(),
+        })
+    }
+
     /// Returns the row of a version that stays beside `new`.
     pub(super) fn row_to_keep(
         &self,

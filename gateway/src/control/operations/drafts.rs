@@ -11,7 +11,7 @@ use weir_state::{DraftFilter, DraftRow, ListedDraft};
 use super::{
     ActingAdmin, OperationError, OperationResult,
     contracts::{NowLive, read_contract, value},
-    versions::{KeepRequest, beside},
+    versions::{KeepRequest, KeepingView, beside},
 };
 use crate::control::{
     Control,
@@ -56,6 +56,8 @@ pub struct DraftView {
     pub findings: Option<Value>,
     /// The server whose offer it is; null in lists, and for drafts of anything else.
     pub upstream: Option<DraftUpstream>,
+    /// What keeping the live version would be; null in lists, and where no caller of it would break.
+    pub keeping: Option<KeepingView>,
 }
 
 /// The server that a draft comes from.
@@ -104,6 +106,9 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
     let gate = control.gate();
     gate.refresh().await?;
     let live = gate.live().get(&head.contract).cloned();
+    let is_pending = head.status == DraftStatus::Pending;
+    let keeping = new.as_ref().filter(|_| is_pending);
+    let keeping = keeping.and_then(|new| gate.keep_preview(head.base.as_deref(), new));
     let known = live
         .map(|live| lint::lint_contract(&live.contract))
         .unwrap_or_default();
@@ -117,6 +122,7 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
         document: new.as_ref().map(compiled_document),
         findings: Some(value(&findings)),
         upstream: new.as_ref().and_then(DraftUpstream::new),
+        keeping: keeping.map(KeepingView::from),
         ..ListedDraft { head, report }.into()
     })
 }
@@ -164,6 +170,7 @@ impl From<ListedDraft> for DraftView {
             document: None,
             findings: None,
             upstream: None,
+            keeping: None,
             id: head.id,
             contract: head.contract,
             base: head.base,

@@ -11,7 +11,7 @@ use crate::{
     catalogue::KeptContract,
     control::{
         Control,
-        gate::{KeepVersion, LiveContract},
+        gate::{KeepPreview, KeepVersion, LiveContract},
     },
     identity::now_ms,
 };
@@ -36,6 +36,19 @@ pub struct KeptView {
     /// When it ends; null: when an operator says so.
     pub sunset_ms: Option<i64>,
     pub has_ended: bool,
+}
+
+/// What keeping the version would be whose place a draft takes.
+#[derive(Serialize, ToSchema)]
+pub struct KeepingView {
+    pub version: String,
+    /// What would convert its calls, read off the difference; null: that is not enough.
+    #[schema(value_type = Option<Object>)]
+    pub shim: Option<Value>,
+    /// The first place that a shim read off the difference does not convert.
+    pub missing: Option<String>,
+    /// Whether it cannot be kept without a shim.
+    pub needs_shim: bool,
 }
 
 /// The major version of a contract that an agent goes on with.
@@ -192,6 +205,21 @@ impl From<&KeptContract> for KeptView {
             shim: shim.map(|shim| serde_json::to_value(shim).expect("plain data")),
             sunset_ms: kept.sunset_ms,
             has_ended: kept.has_ended(now_ms()),
+        }
+    }
+}
+
+impl From<KeepPreview> for KeepingView {
+    fn from(preview: KeepPreview) -> Self {
+        let (shim, missing) = match preview.shim {
+            Ok(shim) => (Some(shim), None),
+            Err(missing) => (None, Some(missing)),
+        };
+        Self {
+            version: preview.version,
+            shim: shim.map(|shim| serde_json::to_value(shim).expect("plain data")),
+            missing,
+            needs_shim: preview.needs_shim,
         }
     }
 }

@@ -1,0 +1,35 @@
+// What becomes of the version whose place a breaking change takes, as it is typed.
+import type { KeepingView } from "../../api/shapes";
+
+export interface KeepChoice {
+  isKept: boolean;
+  /** A day in UTC; empty: until an operator ends it. */
+  lastDay: string;
+  /** A shim as JSON; empty: the one that the difference suggests. */
+  shim: string;
+}
+
+export const NOT_KEPT: KeepChoice = { isKept: false, lastDay: "", shim: "" };
+
+interface TypedKeep {
+  /** What a publication says of it. */
+  body?: { keep?: boolean; sunset?: string; shim?: { [name: string]: unknown } };
+  /** The fault of the shim. */
+  fault?: string;
+}
+
+export function readKeep(choice: KeepChoice, keeping: KeepingView): TypedKeep {
+  if (!choice.isKept) return { body: {} };
+  const body = { keep: true, ...(choice.lastDay && { sunset: choice.lastDay }) };
+  if (choice.shim.trim() === "") {
+    const isEnough = keeping.shim != null || !keeping.needs_shim;
+    return isEnough ? { body } : { fault: "a shim is needed, since one build of a plugin answers" };
+  }
+  try {
+    const shim: unknown = JSON.parse(choice.shim);
+    const isObject = typeof shim === "object" && shim !== null && !Array.isArray(shim);
+    return isObject ? { body: { ...body, shim: shim as { [name: string]: unknown } } } : { fault: "is a JSON object" };
+  } catch (error) {
+    return { fault: `is no JSON: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
