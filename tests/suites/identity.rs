@@ -44,6 +44,26 @@ async fn refused(client: &Modern) -> Answer {
     answer
 }
 
+/// Where no key is needed a key of an admin opens nothing either, whichever scheme it is sent with.
+#[tokio::test]
+async fn a_key_of_an_admin_is_no_agent_where_none_is_needed() {
+    let house = house();
+    let gateway = house.serve();
+    let key = Admin::of(&house).key;
+    for scheme in ["Bearer", "DPoP"] {
+        let request = http()
+            .post(gateway.url())
+            .header("content-type", "application/json");
+        let request = request
+            .header("authorization", format!("{scheme} {}", key.trim()))
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2025-06-18")
+            .body(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string());
+        let answer = request.send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{scheme}");
+    }
+}
+
 #[tokio::test]
 async fn a_key_is_needed_as_soon_as_one_exists_and_revoking_it_closes_at_once() {
     let house = house();

@@ -151,6 +151,52 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("paths of tests are UTF-8")
 }
 
+/// Returns `true` if the image's build is not given this file of the folder. Git reads patterns as the engines do, once each
+/// begins at the root.
+fn is_left_out(git: &Path, file: &str) -> bool {
+    let mut command = Command::new("git");
+    command
+        .current_dir(git)
+        .args(["-c", "core.excludesFile=patterns"]);
+    command.args(["check-ignore", "-q", "--no-index", file]);
+    command.status().expect("git runs").success()
+}
+
+#[test]
+fn the_build_is_given_no_secret_and_nothing_built() {
+    let patterns = fs::read_to_string(place::repository().join(".dockerignore")).expect("it");
+    let from_root = |line: &str| match line.strip_prefix('!') {
+        _ if line.is_empty() || line.starts_with('#') => String::new(),
+        Some(kept) => format!("!/{kept}\n"),
+        None => format!("/{line}\n"),
+    };
+    let folder = TempDir::new().expect("a temporary folder");
+    let from_root: String = patterns.lines().map(from_root).collect();
+    fs::write(folder.path().join("patterns"), from_root).expect("it can be written");
+    let mut init = Command::new("git");
+    init.args(["init", "-q"]).current_dir(folder.path());
+    assert!(init.status().expect("git runs").success());
+    for file in [
+        ".weir/admin.token",
+        "demo/.weir/state.sqlite",
+        "weir.toml",
+        "prod.env",
+        "deploy/compose/prod.env",
+        "data/airports.sqlite",
+        "target/debug/weir",
+        "console/node_modules/vite/index.js",
+    ] {
+        assert!(is_left_out(folder.path(), file), "{file}");
+    }
+    for file in [
+        "Cargo.toml",
+        "gateway/src/lib.rs",
+        "console/dist/.gitignore",
+    ] {
+        assert!(!is_left_out(folder.path(), file), "{file}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_image_is_built_and_serves_on_a_read_only_system() {
     // What makes networks may run containers too.

@@ -57,3 +57,24 @@ impl Config {
         KeptFiles { hidden, read_only }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiled_plugins_of_the_user_are_not_for_servers_to_write() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut config = Config::bare(folder.path());
+        config.folders.cache = None;
+        let of_user = super::super::compiled::folder_of_user();
+        let of_user = of_user.expect("the user has a cache");
+        assert!(config.kept_files().read_only.contains(&of_user));
+        config.folders.cache = Some(folder.path().join("cache"));
+        let read_only = config.kept_files().read_only;
+        assert!(
+            read_only.contains(&folder.path().join("cache")),
+            "{read_only:?}"
+        );
+    }
+}

@@ -151,6 +151,18 @@ mod tests {
     }
 
     #[test]
+    fn what_strangers_write_begins_no_line() {
+        let failures = IdentityFailures::default();
+        note(&failures, "/mcp\r\n/x", "ann\nbob\u{1b}[2J\t", false);
+        for failure in failures.list() {
+            let subject = failure.subject.as_deref().unwrap_or_default();
+            let text = format!("{} {subject}", failure.endpoint);
+            assert!(!text.contains(char::is_control), "{text:?}");
+            assert!(subject.starts_with("ann bob"), "{text:?}");
+        }
+    }
+
+    #[test]
     fn strangers_crowd_out_strangers_alone() {
         let failures = IdentityFailures::default();
         note(&failures, "/mcp", "ann", true);

@@ -200,6 +200,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_prefix_of_a_proxy_is_whole_segments() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut config = Config::bare(folder.path());
+        config.http.public_url = Some("https://mcp.example/weir".to_owned());
+        for (path, below) in [
+            ("/weir/mcp", "/mcp"),
+            ("/weir", ""),
+            ("/weirdo/mcp", "/weirdo/mcp"),
+            ("/mcp", "/mcp"),
+        ] {
+            assert_eq!(below_prefix(&config, path), below);
+        }
+    }
+
+    #[test]
     fn the_metadata_is_between_host_and_path() {
         let url = |public: &str, path: &str| {
             metadata_url(&TokenResource {
