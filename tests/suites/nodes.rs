@@ -201,6 +201,17 @@ async fn calls_go_on_without_the_database_and_changes_flow_again_with_it() {
         Some(2),
         "{shown}"
     );
+    // The feed of changes goes on too: the other node serves what it was not asked for.
+    let more = format!(
+        "{other}  - tool: count_airports\n    description: Lists all.\n    verb: list\n    collection: airports\n    fields: []\n"
+    );
+    let (code, published) = submit(&two, &more).await;
+    assert_eq!(code, 200, "{published}");
+    let started = Instant::now();
+    while !names(&one).await.contains(&"count_airports".to_owned()) {
+        assert!(started.elapsed() < Duration::from_secs(20));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test]
