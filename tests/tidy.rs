@@ -36,6 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-watch", &[]),
     ("weir-policy", &["weir-contracts"]),
     ("weir-audit", &["weir-files", "weir-text"]),
+    ("weir-copies", &["weir-audit"]),
     (
         "weir-plugin-host",
         &[
@@ -67,6 +68,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-audit",
             "weir-connections",
             "weir-contracts",
+            "weir-copies",
             "weir-files",
             "weir-ledger",
             "weir-oauth",
@@ -87,6 +89,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "weir-audit",
             "weir-connections",
             "weir-contracts",
+            "weir-copies",
             "weir-files",
             "weir-oauth",
             "weir-plugin-host",
@@ -143,7 +146,10 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("sqlx", &["weir-connections", "weir-ledger", "weir-state"]),
     ("redis", &["weir-ledger"]),
     ("postgres-protocol", &["weir-connections"]),
-    ("reqwest", &["weir-connections", "weir-cli", "weir-tests"]),
+    (
+        "reqwest",
+        &["weir-connections", "weir-copies", "weir-cli", "weir-tests"],
+    ),
     ("clap", &["weir-cli", "weir-bench"]),
     ("toml_edit", &["weir-cli"]),
     ("cedar-policy", &["weir-policy"]),
@@ -154,6 +160,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
         &[
             "weir-admission",
             "weir-connections",
+            "weir-copies",
             "weir-ledger",
             "weir-plugin-host",
             "weir-state",

@@ -1,6 +1,9 @@
 //! The program as a whole: connections, plugins, state, gateway and control, made in the order in which they need each other.
 
+mod copies;
 mod node;
+
+pub use self::copies::open_bucket;
 
 use std::{ffi::OsString, io::ErrorKind, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -268,6 +271,9 @@ impl App {
         let notes = self.gateway.session_notes().take_over(&self.state).await;
         notes.map_err(anyhow::Error::from)?;
         let node = node::describe(&self.gateway.config())?;
+        if let Some(bucket) = open_bucket(&self.gateway.config())? {
+            tokio::spawn(copies::copy_trail(self.gateway.clone(), bucket));
+        }
         let joined = self.state.join(node).await;
         joined.map_err(anyhow::Error::from)?;
         if let Some(node) = self.state.node_id() {

@@ -314,6 +314,11 @@ pub struct Audit {
     pub receipts: bool,
     /// What has to be known to a database that gateways share before it happens.
     pub replicate: Replication,
+    /// `s3://BUCKET/PREFIX`: the trail is copied there, and no segment is removed before.
+    pub copies: Option<String>,
+    /// The server of the bucket, where it is not that of AWS.
+    pub copies_endpoint: Option<String>,
+    pub copies_region: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -346,6 +351,9 @@ impl Default for Audit {
             keep_max_bytes: 8 << 30,
             receipts: true,
             replicate: Replication::Off,
+            copies: None,
+            copies_endpoint: None,
+            copies_region: None,
         }
     }
 }

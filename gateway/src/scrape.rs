@@ -226,6 +226,20 @@ fn audit(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::AUDIT_BYTES, health.bytes as f64));
     families.push(one(&table::AUDIT_UNSYNCED, health.unsynced as f64));
     families.push(one(&table::AUDIT_UNCERTAIN, health.uncertain as f64));
+    let Some(copies) = gateway.audit().copy_figures() else {
+        return;
+    };
+    for (row, value) in [
+        (
+            &table::AUDIT_UNSHIPPED_SEGMENTS,
+            copies.unshipped_segments as f64,
+        ),
+        (&table::AUDIT_UNSHIPPED_BYTES, copies.unshipped_bytes as f64),
+        (&table::AUDIT_UNSHIPPED_AGE, copies.age.as_secs_f64()),
+        (&table::AUDIT_COPY_FAILURES, copies.failures as f64),
+    ] {
+        families.push(one(row, value));
+    }
 }
 
 fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {

@@ -217,3 +217,19 @@ fn wait_within(limit: Duration, host: &str, port: u16, what: &str) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// A server of buckets that speaks S3 and keeps them in memory; killed when dropped.
+pub struct BucketServer {
+    _running: Running,
+}
+
+impl BucketServer {
+    pub fn start(port: u16) -> Self {
+        let mut command = foreign::python("python-buckets");
+        let port_text = port.to_string();
+        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &port_text]);
+        let running = Running::silent(&mut command, "moto");
+        wait_for_port(port, "moto");
+        Self { _running: running }
+    }
+}

@@ -18,6 +18,7 @@ mod commands;
 mod conformance;
 mod connecting;
 mod console;
+mod copies;
 mod databases;
 mod deploy;
 mod door;

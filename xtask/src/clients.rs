@@ -19,9 +19,10 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 14] = [
+const PYTHON_ENVIRONMENTS: [&str; 15] = [
     "plugin-models1",
     "plugin-models2",
+    "python-buckets",
     "python-current",
     "python-deploy",
     "python-mcp1",

@@ -1,10 +1,11 @@
 //! `weir audit collect`: the chains of all machines in one folder, to be verified together.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
+use weir::{app::open_bucket, config::Config};
 use weir_audit::{ChainFiles, CollectedHeads, CollectedTrail, SegmentFile};
 
 use crate::{
@@ -22,7 +23,8 @@ pub(super) struct Collect {
     /// The folder, which is made if need be; what lies in it stays and is gone on with
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
-    /// The admin API of a machine; repeat it for each. By default that of --admin or of the state folder
+    /// The admin API of a machine; repeat it for each. By default that of --admin or of the state folder. Or s3://BUCKET/PREFIX, with
+    /// copies, as `[audit]` of weir.toml has it
     #[arg(long, value_name = "URL")]
     from: Vec<String>,
     #[command(flatten)]
@@ -38,21 +40,30 @@ impl Collect {
         let trail = CollectedTrail::begin(&self.to)
             .with_context(|| format!("{} cannot be written", self.to.display()))?;
         // The heads come first: what is written after them is more than they demand.
-        let mut reached = Vec::new();
-        for machine in machines {
+        let (mut reached, mut whole) = (Vec::new(), true);
+        let (buckets, machines): (Vec<_>, Vec<_>) = machines
+            .iter()
+            .partition(|machine| machine.is_some_and(|url| url.starts_with("s3://")));
+        for machine in &machines {
             match block_on(self.collect_heads(&trail, *machine))? {
                 Ok(api) => reached.push((machine, api)),
                 Err(error) => warn(*machine, &error),
             }
         }
-        let mut whole = reached.len() == machines.len();
+        whole &= reached.len() == machines.len();
+        for url in buckets.iter().copied().flatten() {
+            if let Err(error) = block_on(self.collect_copies(&trail, url))? {
+                whole = false;
+                warn(Some(url), &error);
+            }
+        }
         for (machine, api) in &reached {
             if let Err(error) = block_on(collect_chains(&trail, api))? {
                 whole = false;
                 warn(**machine, &error);
             }
         }
-        if reached.is_empty() {
+        if reached.is_empty() && buckets.is_empty() {
             return Err(anyhow::anyhow!("no machine gave its chains").into());
         }
         eprintln!(
@@ -60,6 +71,22 @@ impl Collect {
             self.to.display()
         );
         Ok(whole)
+    }
+
+    async fn collect_copies(&self, trail: &CollectedTrail, url: &str) -> anyhow::Result<()> {
+        let mut config = self
+            .target
+            .settings()
+            .config()
+            .unwrap_or_else(|_| Config::bare(Path::new(".")));
+        config.audit.copies = Some(url.to_owned());
+        let bucket = open_bucket(&config)?.context("it is no bucket")?;
+        for chain in bucket.chains().await? {
+            for (segment, lines) in bucket.segments(&chain).await? {
+                trail.put_segment(&chain, segment, &lines)?;
+            }
+        }
+        Ok(())
     }
 
     async fn collect_heads(
@@ -90,7 +117,10 @@ async fn collect_chains(trail: &CollectedTrail, api: &Api) -> anyhow::Result<()>
     let chains = api.ask(Method::GET, "/v1/audit/chains", None).await?;
     let chains: Vec<ChainFiles> =
         serde_json::from_value(chains).context("it answered with no list of chains")?;
-    for ChainFiles { chain, segments } in &chains {
+    for ChainFiles {
+        chain, segments, ..
+    } in &chains
+    {
         for SegmentFile { number, .. } in segments {
             let place = path(&["v1", "audit", "chains", chain.as_str(), &number.to_string()]);
             let mut lines = Vec::new();

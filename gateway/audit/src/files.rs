@@ -25,6 +25,8 @@ pub const PART_MAX_BYTES: usize = 4 << 20;
 pub struct ChainFiles {
     #[schema(value_type = String)]
     pub chain: ChainName,
+    /// Whether its process runs.
+    pub live: bool,
     pub segments: Vec<SegmentFile>,
 }
 
@@ -39,12 +41,17 @@ pub struct SegmentFile {
 pub fn list_files(folder: &Path) -> io::Result<Vec<ChainFiles>> {
     let mut chains = Vec::new();
     for (chain, path) in folder::chains(folder)? {
+        let live = folder::is_live(&path)?;
         let segments = match list_segments(&path) {
             // Retention removed the chain meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             segments => segments?,
         };
-        chains.push(ChainFiles { chain, segments });
+        chains.push(ChainFiles {
+            chain,
+            live,
+            segments,
+        });
     }
     Ok(chains)
 }

@@ -427,6 +427,18 @@ pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     Ok(chains)
 }
 
+/// Returns the bytes of all segments.
+pub(crate) fn total_bytes(folder: &Path) -> io::Result<u64> {
+    let mut total = 0;
+    for (_, path) in chains(folder)? {
+        for (_, segment) in segments_of(&path).unwrap_or_default() {
+            // One that is gone takes no room.
+            total += fs::metadata(&segment).map_or(0, |it| it.len());
+        }
+    }
+    Ok(total)
+}
+
 /// Returns the segments of a chain by number; they are plain files only, and links are not followed.
 pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut segments = Vec::new();

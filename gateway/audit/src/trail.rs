@@ -4,7 +4,7 @@ mod keeper;
 mod writer;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -24,7 +24,7 @@ use crate::{
     folder::{
         self, ChainAct, Chained, Opening, Process, Survey, Uncertain,
         repair::repair,
-        retention::{Keep, Removal},
+        retention::{Copied, Keep, Removal},
     },
     line,
 };
@@ -43,6 +43,9 @@ pub struct Settings {
     pub keep_age: Option<Duration>,
     /// The oldest segments are removed when all chains hold more. `None` keeps them.
     pub keep_bytes: Option<u64>,
+    /// Whether a segment is kept until [`Trail::set_copied`] says that it is copied, and nothing is recorded when all chains hold
+    /// more than `keep_bytes` therefore.
+    pub waits_for_copies: bool,
     /// The heads of chains on other machines, which the opening names.
     pub heads_elsewhere: Vec<Receipt>,
 }
@@ -56,6 +59,7 @@ impl Default for Settings {
             segment_max_age: Duration::from_secs(3600),
             keep_age: Some(Duration::from_secs(90 * 24 * 3600)),
             keep_bytes: Some(8 << 30),
+            waits_for_copies: false,
             heads_elsewhere: Vec::new(),
         }
     }
@@ -137,6 +141,9 @@ struct Shared {
     full: AtomicBool,
     /// The heads of chains on other machines that the next segment names.
     elsewhere: Mutex<Vec<Receipt>>,
+    copied: Mutex<Copied>,
+    /// Whether there is more than is kept, since it is not copied.
+    overfull: AtomicBool,
     /// Chains that are known to have been removed as a whole.
     removed: Mutex<BTreeSet<ChainName>>,
     /// The lock that is held as long as the process lives; closing the file releases it.
@@ -169,11 +176,12 @@ impl Trail {
     /// meanwhile shares one write.
     pub fn enter(&self, event: &Event<'_>) -> Result<Entry<'_>, AuditError> {
         let body = line::body(event).ok_or(AuditError::TooLong)?;
-        let (seq, hash, batch) = self
-            .shared
-            .writer()
-            .enter(&body)
-            .map_err(AuditError::Write)?;
+        let mut writer = self.shared.writer();
+        if self.shared.overfull.load(Ordering::Relaxed) {
+            return Err(AuditError::Write(writer.refuse_overfull()));
+        }
+        let (seq, hash, batch) = writer.enter(&body).map_err(AuditError::Write)?;
+        drop(writer);
         Ok(Entry {
             trail: self,
             seq,
@@ -214,6 +222,13 @@ impl Trail {
             chain: self.shared.chain.clone(),
             seq,
             hash,
+        }
+    }
+
+    /// Notes the last segment of each chain up to which all is copied elsewhere. They may go then.
+    pub fn set_copied(&self, copied: BTreeMap<ChainName, u32>) {
+        if self.shared.settings.waits_for_copies {
+            *self.shared.copied.lock() = Some(copied);
         }
     }
 
@@ -326,7 +341,8 @@ impl Shared {
         let survey = Survey::take(folder)?;
         survey.warn();
         let repaired = repair(&survey);
-        let removal = Removal::plan(folder, &survey, None, settings.keep())?;
+        let copied: Copied = settings.waits_for_copies.then(BTreeMap::new);
+        let removal = Removal::plan(folder, &survey, None, settings.keep(), &copied)?;
         let chain = ChainName::new()?;
         let opening = Opening {
             chain: chain.clone(),
@@ -361,9 +377,25 @@ impl Shared {
             dirty: AtomicBool::new(true),
             full: AtomicBool::new(false),
             elsewhere,
+            copied: Mutex::new(copied),
+            overfull: AtomicBool::new(false),
             removed: Mutex::new(removed),
             _lock: lock,
         })
+    }
+
+    /// Makes room where all chains hold more than is kept, and notes whether they still do: what was not copied stays.
+    fn check_room(&self) -> io::Result<()> {
+        let (true, Some(kept)) = (self.settings.waits_for_copies, self.settings.keep_bytes) else {
+            return Ok(());
+        };
+        let mut is_over = folder::total_bytes(&self.folder)? > kept;
+        if is_over {
+            self.rotate(false)?;
+            is_over = folder::total_bytes(&self.folder)? > kept;
+        }
+        self.overfull.store(is_over, Ordering::Relaxed);
+        Ok(())
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -409,6 +441,7 @@ impl Shared {
             &survey,
             Some(&self.chain),
             self.settings.keep(),
+            &self.copied.lock().clone(),
         )?;
         let heads = survey.unnamed_heads(Some(&self.chain), &self.elsewhere.lock());
         let (number, worth) = {

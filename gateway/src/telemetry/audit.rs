@@ -3,11 +3,12 @@
 mod heads;
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     num::NonZeroU32,
     path::Path,
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -17,11 +18,13 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use weir_audit::{
-    Admin, AdminAct, ArgumentsKey, AuditError, ChainHead, Entry, Event, Fsync, Receipt, Refused,
-    RefusedWhat, Settings, Trail,
+    Admin, AdminAct, ArgumentsKey, AuditError, ChainHead, ChainName, Entry, Event, Fsync, Receipt,
+    Refused, RefusedWhat, Settings, Trail,
 };
 
 use self::heads::SharedHeads;
+use weir_copies::{CopyFigures, CopyStatus};
+
 pub use self::heads::{heads_of_others, read_heads};
 use crate::config;
 
@@ -69,6 +72,8 @@ pub struct Audit {
     to_count: Notify,
     /// Where a state is shared.
     shared: OnceLock<SharedHeads>,
+    /// Where the trail is copied.
+    copies: OnceLock<Arc<CopyStatus>>,
 }
 
 /// The refusals of one kind.
@@ -126,6 +131,7 @@ impl Audit {
                 Some(_) => SHARED_SEGMENT_MAX_AGE,
                 None => Settings::default().segment_max_age,
             },
+            waits_for_copies: config.copies.is_some(),
             heads_elsewhere: elsewhere.unwrap_or_default(),
         };
         let waits = matches!(settings.fsync, Fsync::Each);
@@ -149,6 +155,7 @@ impl Audit {
             refusals,
             to_count: Notify::new(),
             shared: OnceLock::new(),
+            copies: OnceLock::new(),
         }
     }
 
@@ -327,6 +334,24 @@ impl Audit {
         counts.map(|((_, what, reason), refusals)| {
             (*what, *reason, refusals.counted.load(Ordering::Relaxed))
         })
+    }
+
+    /// Takes note of copies that are made of the trail.
+    pub fn share_copies(&self, status: Arc<CopyStatus>) {
+        // It is set once, when the process starts to serve.
+        let _ = self.copies.set(status);
+    }
+
+    /// Notes the last segment of each chain up to which all is copied.
+    pub fn set_copied(&self, copied: BTreeMap<ChainName, u32>) {
+        if let Some(trail) = self.trail() {
+            trail.set_copied(copied);
+        }
+    }
+
+    /// Returns what is not copied yet, where the trail is copied.
+    pub fn copy_figures(&self) -> Option<CopyFigures> {
+        self.copies.get().map(|status| status.figures())
     }
 
     /// Returns the last record of the chain.

@@ -44,6 +44,9 @@ pub(crate) struct Keep {
     pub(crate) bytes: Option<u64>,
 }
 
+/// The last segment of each chain up to which all is copied elsewhere; `None` where nothing is to be copied.
+pub(crate) type Copied = Option<BTreeMap<ChainName, u32>>;
+
 /// The segments to be removed. It holds the locks that keep other processes from doing the same.
 #[derive(Default)]
 pub(crate) struct Removal {
@@ -77,6 +80,7 @@ impl Removal {
         survey: &Survey,
         own: Option<&ChainName>,
         keep: Keep,
+        copied: &Copied,
     ) -> io::Result<Self> {
         let horizon = survey
             .openings()
@@ -86,7 +90,7 @@ impl Removal {
             horizon,
             ..Self::default()
         };
-        let due = due(survey, own, keep, Timestamp::now());
+        let due = due(survey, own, keep, copied, Timestamp::now());
         if due.is_empty() {
             return Ok(nothing);
         }
@@ -188,12 +192,13 @@ fn due<'a>(
     survey: &'a Survey,
     own: Option<&ChainName>,
     keep: Keep,
+    copied: &Copied,
     now: Timestamp,
 ) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<_> = survey
         .chains
         .iter()
-        .flat_map(|chain| removable(chain, own))
+        .flat_map(|chain| removable(chain, own, copied))
         .collect();
     candidates.sort_by(|a, b| {
         (a.ended, &a.chain.name, a.removed.segment).cmp(&(
@@ -224,8 +229,13 @@ fn due<'a>(
     due
 }
 
-/// Returns the segments of a chain that may go: from its beginning up to one that cannot be read.
-fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate<'a>> {
+/// Returns the segments of a chain that may go: from its beginning up to one that cannot be read, or that was not copied and
+/// has to be.
+fn removable<'a>(
+    chain: &'a ChainView,
+    own: Option<&ChainName>,
+    copied: &Copied,
+) -> Vec<Candidate<'a>> {
     let is_own = Some(&chain.name) == own;
     if chain.live && !is_own {
         return Vec::new();
@@ -238,7 +248,11 @@ fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate
     let mut candidates = Vec::new();
     let mut ended = Timestamp::MIN;
     for (index, segment) in filled.iter().enumerate() {
-        if segment.first.is_none() {
+        let last_copied = match copied {
+            Some(copied) => copied.get(&chain.name).copied().unwrap_or_default(),
+            None => u32::MAX,
+        };
+        if segment.first.is_none() || segment.number > last_copied {
             break;
         }
         // A segment ends where the next one begins; the last one with the chain.

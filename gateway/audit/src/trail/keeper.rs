@@ -14,6 +14,8 @@ use super::{Fsync, Shared};
 
 /// The time between two looks at the place of the file and the age of the segment.
 const LOOK: Duration = Duration::from_secs(1);
+/// The time between two looks at the room that is taken.
+const ROOM: Duration = Duration::from_secs(5);
 /// The time until the next try after a failed rotation.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -58,6 +60,7 @@ impl Drop for Keeper {
 fn run(shared: &Shared, stop: &AtomicBool) {
     let mut sync_at = None;
     let mut look_at = Instant::now();
+    let mut room_at = look_at;
     // The first is the earliest time for the rotation of a full segment, the second is when the segment reaches its
     // age.
     let mut retry_at = Instant::now();
@@ -76,6 +79,12 @@ fn run(shared: &Shared, stop: &AtomicBool) {
         if look_at <= now {
             look_at = now + LOOK;
             shared.writer().check_place();
+        }
+        if room_at <= now {
+            room_at = now + ROOM;
+            if let Err(error) = shared.check_room() {
+                tracing::warn!(%error, "it cannot be told how much room the audit trail takes");
+            }
         }
         if retry_at <= now && (aged_at <= now || shared.full.load(Ordering::Relaxed)) {
             aged_at = now + shared.settings.segment_max_age;

@@ -287,6 +287,14 @@ impl Writer {
         }
     }
 
+    /// Notes that nothing is recorded, since what is kept is not copied.
+    pub(super) fn refuse_overfull(&mut self) -> io::Error {
+        let why = "the trail has its greatest size, and its segments are not copied yet";
+        let error = io::Error::new(ErrorKind::StorageFull, why);
+        self.append_failed(&error);
+        error
+    }
+
     fn append_failed(&mut self, error: &io::Error) {
         if !self.append_failing {
             tracing::error!(%error, "the audit trail cannot be written: calls are refused until it can");

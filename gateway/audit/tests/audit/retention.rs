@@ -1,10 +1,16 @@
 //! Old records go, and what is left verifies.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use weir_audit::{Problem, Receipt, ReceiptStatus, Settings, Trail, verify};
 
-use crate::{append, check_whole, open, problems, segment, settings};
+use crate::{append, call, check_whole, open, problems, segment, settings};
 
 fn keeping(bytes: u64) -> Settings {
     Settings {
@@ -136,4 +142,38 @@ fn many_processes_and_small_keeping_stay_whole() {
     }
     let bytes = verify(folder.path(), &[]).unwrap().bytes;
     assert!(bytes < 60_000, "{bytes} bytes are kept");
+}
+
+/// What has to be copied stays until it is, and then nothing is recorded any more: it would be lost or the disk be full.
+#[test]
+fn what_is_not_copied_is_kept_and_a_full_trail_records_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        keep_bytes: Some(8_000),
+        waits_for_copies: true,
+        ..settings()
+    };
+    let trail = Trail::open(folder.path(), settings).unwrap();
+    let first = append(&trail, 8)[0].clone();
+    trail.rotate().unwrap();
+    assert!(segment(folder.path(), &first, 1).exists());
+    let refused = || trail.append(&call("c_more")).is_err();
+    let wait_until = |holds: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !holds() {
+            assert!(started.elapsed() < Duration::from_secs(30));
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait_until(&refused);
+    assert!(trail.health().failing);
+    trail.rotate().unwrap();
+    assert!(segment(folder.path(), &first, 1).exists());
+    trail.set_copied(BTreeMap::from([(first.chain.clone(), 2)]));
+    wait_until(&|| !refused());
+    assert!(!segment(folder.path(), &first, 1).exists());
+    append(&trail, 1);
+    assert!(!trail.health().failing);
+    drop(trail);
+    check_whole(folder.path(), &[]);
 }

@@ -13,6 +13,7 @@ pub(crate) fn settings() -> Settings {
         segment_max_age: Duration::from_secs(3600),
         keep_age: None,
         keep_bytes: None,
+        waits_for_copies: false,
         heads_elsewhere: Vec::new(),
     }
 }

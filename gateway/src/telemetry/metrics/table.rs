@@ -357,6 +357,30 @@ pub const AUDIT_UNCERTAIN: Row = Row {
     help: "Records since the start that were written before a sync that failed: a crash of the machine could lose them \
            although later syncs succeeded. The trail names them.",
 };
+pub const AUDIT_UNSHIPPED_SEGMENTS: Row = Row {
+    name: "weir_audit_unshipped_segments",
+    kind: Gauge,
+    labels: &[],
+    help: "Segments of this machine's trail with records that are not copied to the bucket, with `[audit] copies`.",
+};
+pub const AUDIT_UNSHIPPED_BYTES: Row = Row {
+    name: "weir_audit_unshipped_bytes",
+    kind: Gauge,
+    labels: &[],
+    help: "Bytes of those records: what the loss of the disk would lose.",
+};
+pub const AUDIT_UNSHIPPED_AGE: Row = Row {
+    name: "weir_audit_unshipped_age_seconds",
+    kind: Gauge,
+    labels: &[],
+    help: "The time since everything that was written then was copied; 0 where all is.",
+};
+pub const AUDIT_COPY_FAILURES: Row = Row {
+    name: "weir_audit_copy_failures_total",
+    kind: Counter,
+    labels: &[],
+    help: "Rounds of copying that failed; each is tried again after 10 s.",
+};
 pub const CONTRACT_TOOLS: Row = Row {
     name: "weir_contract_tools",
     kind: Gauge,
@@ -482,6 +506,10 @@ pub const TABLE: &[&Row] = &[
     &AUDIT_BYTES,
     &AUDIT_UNSYNCED,
     &AUDIT_UNCERTAIN,
+    &AUDIT_UNSHIPPED_SEGMENTS,
+    &AUDIT_UNSHIPPED_BYTES,
+    &AUDIT_UNSHIPPED_AGE,
+    &AUDIT_COPY_FAILURES,
     &CONTRACT_TOOLS,
     &DRAFTS,
     &REFUSED,

@@ -1,0 +1,196 @@
+//! Copies what was written since the last round.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tokio::{task::spawn_blocking, time::interval};
+use weir_audit::{ChainFiles, ChainName};
+
+use crate::bucket::{Bucket, CopyError, whole_bytes};
+
+/// The time between two rounds.
+const ROUND: Duration = Duration::from_secs(10);
+
+/// What is copied and what is not, for metrics and for retention.
+#[derive(Debug)]
+pub struct CopyStatus(Mutex<Known>);
+
+#[derive(Debug)]
+struct Known {
+    figures: CopyFigures,
+    /// When the last round began after which all was copied; before the first, when this was made.
+    whole_at: Instant,
+}
+
+/// Numbers for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CopyFigures {
+    pub unshipped_segments: u64,
+    pub unshipped_bytes: u64,
+    /// Rounds that failed.
+    pub failures: u64,
+    /// The time since all that was written then was copied, if something is not.
+    pub age: Duration,
+}
+
+impl Default for CopyStatus {
+    fn default() -> Self {
+        Self(Mutex::new(Known {
+            figures: CopyFigures::default(),
+            whole_at: Instant::now(),
+        }))
+    }
+}
+
+impl CopyStatus {
+    pub fn figures(&self) -> CopyFigures {
+        let known = self.0.lock();
+        let age = match known.figures.unshipped_bytes {
+            0 => Duration::ZERO,
+            _ => known.whole_at.elapsed(),
+        };
+        CopyFigures {
+            age,
+            ..known.figures
+        }
+    }
+}
+
+/// Copies the chains of a folder to a bucket.
+pub struct Shipper {
+    bucket: Bucket,
+    folder: PathBuf,
+    status: Arc<CopyStatus>,
+    /// For each segment of the folder the bytes that are copied. A chain is in it once the bucket was asked for its parts.
+    shipped: BTreeMap<ChainName, BTreeMap<u32, u64>>,
+}
+
+impl Shipper {
+    pub fn new(bucket: Bucket, folder: PathBuf, status: Arc<CopyStatus>) -> Self {
+        Self {
+            bucket,
+            folder,
+            status,
+            shipped: BTreeMap::new(),
+        }
+    }
+
+    /// Copies round after round. `note` takes the last segment of each chain up to which all is copied.
+    pub async fn run(mut self, note: impl Fn(BTreeMap<ChainName, u32>)) {
+        let mut ticks = interval(ROUND);
+        let mut failing = false;
+        loop {
+            ticks.tick().await;
+            match self.round().await {
+                Ok(copied) => {
+                    if std::mem::take(&mut failing) {
+                        tracing::info!("the audit trail is copied again");
+                    }
+                    note(copied);
+                }
+                Err(error) => {
+                    self.status.0.lock().figures.failures += 1;
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::error!(%error, "the audit trail cannot be copied: its segments stay here until it can");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies what is there now. Returns the last segment of each chain up to which all is copied and nothing more comes.
+    pub async fn round(&mut self) -> Result<BTreeMap<ChainName, u32>, CopyError> {
+        let begun = Instant::now();
+        let folder = self.folder.clone();
+        let files = blocking(move || weir_audit::list_files(&folder)).await?;
+        self.shipped
+            .retain(|chain, _| files.iter().any(|files| files.chain == *chain));
+        self.count(&files);
+        for files in &files {
+            self.ship(files).await?;
+        }
+        self.count(&files);
+        self.status.0.lock().whole_at = begun;
+        Ok(files
+            .iter()
+            .filter_map(|files| Some((files.chain.clone(), self.copied_segment(files)?)))
+            .collect())
+    }
+
+    async fn ship(&mut self, files: &ChainFiles) -> Result<(), CopyError> {
+        let chain = &files.chain;
+        if !self.shipped.contains_key(chain) {
+            let parts = self.bucket.parts(chain).await?;
+            let shipped = parts
+                .iter()
+                .map(|(segment, parts)| (*segment, whole_bytes(parts)));
+            self.shipped.insert(chain.clone(), shipped.collect());
+        }
+        for segment in &files.segments {
+            loop {
+                let from = self.shipped_bytes(chain, segment.number);
+                if from >= segment.bytes {
+                    break;
+                }
+                let (folder, name, number) = (self.folder.clone(), chain.clone(), segment.number);
+                let read =
+                    blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
+                let lines = match read {
+                    // It was removed, by whoever may.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                    lines => lines?,
+                };
+                let bytes = lines.len() as u64;
+                if bytes == 0 {
+                    break;
+                }
+                self.bucket.put_part(chain, number, from, lines).await?;
+                let shipped = self.shipped.entry(chain.clone()).or_default();
+                shipped.insert(number, from + bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn shipped_bytes(&self, chain: &ChainName, segment: u32) -> u64 {
+        let shipped = self.shipped.get(chain);
+        let bytes = shipped.and_then(|segments| segments.get(&segment));
+        bytes.copied().unwrap_or_default()
+    }
+
+    /// The newest segment of a chain whose process lives may grow.
+    fn copied_segment(&self, files: &ChainFiles) -> Option<u32> {
+        let ended = files.segments.len() - usize::from(files.live && !files.segments.is_empty());
+        let copied = files.segments[..ended]
+            .iter()
+            .take_while(|file| self.shipped_bytes(&files.chain, file.number) >= file.bytes);
+        copied.last().map(|file| file.number)
+    }
+
+    fn count(&self, files: &[ChainFiles]) {
+        let (mut segments, mut bytes) = (0, 0);
+        for files in files {
+            for file in &files.segments {
+                let left = file
+                    .bytes
+                    .saturating_sub(self.shipped_bytes(&files.chain, file.number));
+                segments += u64::from(left > 0);
+                bytes += left;
+            }
+        }
+        let mut known = self.status.0.lock();
+        known.figures.unshipped_segments = segments;
+        known.figures.unshipped_bytes = bytes;
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    spawn_blocking(read).await.map_err(std::io::Error::other)?
+}

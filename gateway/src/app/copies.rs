@@ -1,0 +1,33 @@
+//! Copies of the audit trail in a bucket, while the process serves.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use weir_copies::{Bucket, BucketAddress, CopyStatus, Shipper};
+
+use crate::{config::Config, serving::Serving};
+
+/// Returns the bucket that the configuration names. Credentials come from the environment.
+pub fn open_bucket(config: &Config) -> anyhow::Result<Option<Bucket>> {
+    let Some(url) = &config.audit.copies else {
+        return Ok(None);
+    };
+    let address = BucketAddress {
+        url: url.clone(),
+        endpoint: config.audit.copies_endpoint.clone(),
+        region: config.audit.copies_region.clone(),
+    };
+    weir_connections::http::install_tls();
+    let bucket = Bucket::open(&address).context("[audit] copies")?;
+    Ok(Some(bucket))
+}
+
+/// Copies the trail as long as the process serves.
+pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
+    let status = Arc::new(CopyStatus::default());
+    gateway.audit().share_copies(status.clone());
+    let folder = gateway.config().folders.state.join("audit");
+    let audit = gateway.audit().clone();
+    let shipper = Shipper::new(bucket, folder, status);
+    shipper.run(move |copied| audit.set_copied(copied)).await;
+}
