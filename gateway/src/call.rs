@@ -9,6 +9,7 @@ pub mod error;
 mod headers;
 mod heavy;
 mod item;
+mod keyed;
 mod limits;
 mod lookup;
 mod policy;
@@ -31,6 +32,7 @@ pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub use self::headers::{ParamHeaders, decoded};
 use self::heavy::CheckTurn;
 pub use self::item::{ItemOutcome, ask_item, has_resource};
+use self::keyed::KeyedStart;
 use self::policy::CallPolicies;
 pub use self::policy::{PolicyDecision, PolicyOutcome};
 use self::record::CallRecord;
@@ -55,6 +57,9 @@ pub async fn call_tool(
         .catch_unwind()
         .await;
     let outcome = stages.unwrap_or_else(|panic| Err(record.panicked(&*panic))); // this call failed, and no other
+    if let Some(keyed) = record.take_keyed() {
+        keyed.end(gateway.cursors(), &outcome).boxed().await;
+    }
     record.close(outcome).await
 }
 
@@ -136,6 +141,15 @@ async fn stages(
         tool: input.tool,
         request,
     };
+    if let Some(key) = request
+        .idempotency_key
+        .filter(|_| is_keyed(request, &input))
+    {
+        match keyed::begin(&call, &input, key).boxed().await? {
+            KeyedStart::Runs(keyed) => record.set_keyed(keyed),
+            KeyedStart::Answered(result) => return Ok(CallOutcome::Complete(result)),
+        }
+    }
     if request.is_preview || input.tool.tool.approval.is_some() {
         // Boxed: the future of every call would be larger otherwise.
         let held = approval::hold(&call, &mut input, record).boxed();
@@ -171,4 +185,10 @@ async fn stages(
         Err(error) => Err(Box::pin(call.explain(error)).await), // the source may have changed
         shaped => shaped,
     }
+}
+
+/// Returns `true` for a call that a key keeps from being made twice: a write, and no preview. A question's answer goes on with a
+/// call, and is no repetition.
+fn is_keyed(request: &CallRequest<'_>, input: &arguments::CheckedInput<'_>) -> bool {
+    input.target.writes() && !request.is_preview && request.asking.resumed.is_none()
 }

@@ -116,11 +116,7 @@ impl PlannedWrite {
 impl PlanSubject {
     /// `contract` is `name@version`.
     pub fn new(caller: &Caller, contract: &str, tool: &str, change: &Change) -> Self {
-        let kind = match caller.holder() {
-            Some(_) => "user",
-            None => "agent",
-        };
-        let caller = format!("{kind} {} of {}", caller.principal(), caller.tenant);
+        let caller = caller_name(caller);
         let optional = |text: &Option<String>| text.clone().unwrap_or_default();
         let change = digest(&[
             &caller,
@@ -138,6 +134,10 @@ impl PlanSubject {
 impl WritePlans {
     pub fn new(state: Arc<State>) -> Self {
         Self { state }
+    }
+
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
     }
 
     /// Returns the newest plan for the change that has not expired.
@@ -161,6 +161,15 @@ impl WritePlans {
     pub async fn add(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
         self.state.add_plan(plan).await
     }
+}
+
+/// Names a caller in a form that no other one has.
+pub fn caller_name(caller: &Caller) -> String {
+    let kind = match caller.holder() {
+        Some(_) => "user",
+        None => "agent",
+    };
+    format!("{kind} {} of {}", caller.principal(), caller.tenant)
 }
 
 /// Makes the row of a plan that waits. `contract` is `name@version`; `policies` those that would have denied the call.
@@ -218,7 +227,7 @@ fn bound(caller: &str, change: &str) -> Bound {
 }
 
 /// Returns the SHA-256 of parts, each with its length in front, as hex.
-fn digest(parts: &[&str]) -> String {
+pub fn digest(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update((part.len() as u64).to_be_bytes());

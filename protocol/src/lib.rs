@@ -24,7 +24,7 @@ pub use id::Id;
 pub use level::LogLevel;
 pub use message::{BATCH_MAX, Body, Malformed, Message, Response, request_id};
 pub use method::Method;
-pub use params::{GivenParams, Meta, Params, log_level};
+pub use params::{GivenParams, Meta, Params, is_idempotency_key, log_level};
 pub use version::Version;
 
 /// The `_meta` keys the protocol reserves for itself.

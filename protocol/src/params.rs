@@ -1,5 +1,7 @@
 //! `params` and its `_meta`: every member any method reads, raw.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -211,12 +213,31 @@ impl<'a> Meta<'a> {
         }
     }
 
+    /// Returns the key by which a write that is repeated is known.
+    pub fn idempotency_key(&self) -> Result<Option<Cow<'a, str>>, RpcError> {
+        let Some(key) = self.idempotency_key else {
+            return Ok(None);
+        };
+        let key = raw::string(key).filter(|key| is_idempotency_key(key));
+        key.map(Some).ok_or_else(|| {
+            RpcError::invalid_params(
+                "`params._meta[\"dev.weir/idempotency-key\"]` must be a string of 1 to 128 visible characters",
+            )
+        })
+    }
+
     /// The least grave log messages that the caller of a modern request wants to hear.
     pub fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
         self.log_level
             .map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]"))
             .transpose()
     }
+}
+
+/// Returns `true` for a text that can be an idempotency key.
+pub fn is_idempotency_key(key: &str) -> bool {
+    const LENGTH_MAX: usize = 128;
+    (1..=LENGTH_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// `place`: where the word stands, for the error.

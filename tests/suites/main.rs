@@ -54,6 +54,7 @@ mod questions;
 mod quotas;
 mod refusals;
 mod related;
+mod repeated;
 mod rest;
 mod restart;
 mod sample;

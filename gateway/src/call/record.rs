@@ -4,6 +4,8 @@
 //! Answered means recorded: what cannot be written to the audit trail is not answered with a result, and a write that
 //! cannot be announced there is not run.
 
+mod asked;
+
 use std::{
     any::Any,
     future::Future,
@@ -18,22 +20,24 @@ use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, PolicyRecord, Receipt};
 use weir_connections::http::TraceContext;
 
+use self::asked::Asked;
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, PolicyDecision, ToolResult,
     approval::TakenPlan,
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     item::ItemOutcome,
+    keyed::KeyedCall,
     refusal::{AbsentName, recorded_reason},
 };
 use crate::{
-    catalogue::{CatalogueTool, FIND_TOOLS, ItemKind, ItemSource},
+    catalogue::{CatalogueTool, ItemKind, ItemSource},
     codes::Code,
     identity::Caller,
     serving::Serving,
     telemetry::{
         self, Audit, Metrics,
-        metrics::{Ended, Marks, Stages, ToolMeter},
+        metrics::{Ended, Marks, Stages},
         traces::{CallTrace, EndedTrace},
     },
 };
@@ -44,6 +48,8 @@ pub(crate) const TRIAL: &str = "admin";
 pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
+    /// What is kept of a write with an idempotency key.
+    keyed: Option<KeyedCall>,
     closed: bool,
 }
 
@@ -93,59 +99,6 @@ struct Known {
     marks: Marks,
 }
 
-/// The thing that the caller may ask for, and asked for.
-enum Asked {
-    Tool(Arc<CatalogueTool>),
-    /// An item, by the name that it is recorded under.
-    Item(Arc<ItemSource>, ItemKind, Box<str>),
-    /// One of the two tools of a view with search, which belong to no contract.
-    Search(&'static str),
-}
-
-impl Asked {
-    fn meter(&self) -> Option<&ToolMeter> {
-        match self {
-            Self::Tool(tool) => Some(&tool.meter),
-            Self::Item(source, kind, _) => Some(source.meter(*kind)),
-            Self::Search(_) => None,
-        }
-    }
-
-    fn finds(&self) -> Option<&'static str> {
-        matches!(self, Self::Search(FIND_TOOLS)).then_some(FIND_TOOLS)
-    }
-
-    fn name(&self) -> &str {
-        match self {
-            Self::Tool(tool) => &tool.name,
-            Self::Item(.., name) => name,
-            Self::Search(name) => name,
-        }
-    }
-
-    fn item(&self) -> Option<&'static str> {
-        match self {
-            Self::Tool(_) | Self::Search(_) => None,
-            Self::Item(_, kind, _) => Some(kind.word()),
-        }
-    }
-
-    fn upstream(&self) -> Option<&str> {
-        match self {
-            Self::Tool(tool) => tool.target.upstream(),
-            Self::Item(source, ..) => source.target.upstream().map(|upstream| &**upstream),
-            Self::Search(_) => None,
-        }
-    }
-
-    fn keeps_errors_in_meta(&self) -> bool {
-        match self {
-            Self::Tool(tool) => tool.target.keeps_errors_in_meta(),
-            Self::Item(..) | Self::Search(_) => false,
-        }
-    }
-}
-
 /// The progress of a write in its own task.
 enum Write {
     Running,
@@ -188,8 +141,19 @@ impl CallRecord {
         Self {
             line: Arc::new(line),
             write: None,
+            keyed: None,
             closed: false,
         }
+    }
+
+    /// Sets what is kept of the write if its caller goes.
+    pub(super) fn set_keyed(&mut self, keyed: KeyedCall) {
+        self.keyed = Some(keyed);
+    }
+
+    /// Takes what is kept of the write, which has ended.
+    pub(super) fn take_keyed(&mut self) -> Option<KeyedCall> {
+        self.keyed.take()
     }
 
     pub(super) fn call_id(&self) -> &Arc<str> {
@@ -299,15 +263,18 @@ impl CallRecord {
     ) -> Result<T, CallError> {
         let state = Arc::new(Mutex::new(Write::Running));
         self.write = Some(state.clone());
-        let line = self.line.clone();
+        let (line, keyed) = (self.line.clone(), self.keyed.clone());
         let task = tokio::spawn(async move {
             let result = AssertUnwindSafe(write)
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|panic| Err(panicked(&*panic, true)));
-            match std::mem::replace(&mut *state.lock(), Write::Done) {
-                Write::Abandoned => drop(line.end(result.as_ref().err())),
-                Write::Running | Write::Done => {}
+            let was = std::mem::replace(&mut *state.lock(), Write::Done);
+            if let Write::Abandoned = was {
+                drop(line.end(result.as_ref().err()));
+                if let Some(keyed) = keyed {
+                    keyed.end_alone(result.as_ref().err()).await;
+                }
             }
             result
         });

@@ -44,6 +44,8 @@ pub struct CallRequest<'a> {
     pub asking: Asking<'a>,
     /// Whether a write is not to be done: its caller wants to know what it would do.
     pub is_preview: bool,
+    /// The key by which a write that is repeated is known.
+    pub idempotency_key: Option<&'a str>,
 }
 
 impl<'a> CallRequest<'a> {
@@ -80,6 +82,7 @@ impl<'a> CallRequest<'a> {
             charge: RateCharge::Due,
             asking: Asking::default(),
             is_preview: false,
+            idempotency_key: None,
         }
     }
 

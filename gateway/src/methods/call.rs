@@ -408,6 +408,7 @@ mod tests {
                 responses: None,
                 state: None,
                 is_preview: false,
+                idempotency_key: None,
             },
         }
     }

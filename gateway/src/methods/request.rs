@@ -49,6 +49,8 @@ pub struct CallParams<'a> {
     pub(super) state: Option<Cow<'a, str>>,
     /// Whether a write is only to be planned.
     pub(super) is_preview: bool,
+    /// The key by which a write that is repeated is known.
+    pub(super) idempotency_key: Option<Cow<'a, str>>,
 }
 
 /// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
@@ -210,6 +212,7 @@ impl<'a> CallParams<'a> {
             responses: params.input_responses.map(text),
             state,
             is_preview: params.meta.is_preview()?,
+            idempotency_key: params.meta.idempotency_key()?,
         })
     }
 
@@ -221,6 +224,7 @@ impl<'a> CallParams<'a> {
             responses: self.responses.map(owned),
             state: self.state.map(owned),
             is_preview: self.is_preview,
+            idempotency_key: self.idempotency_key.map(owned),
         }
     }
 }
@@ -286,6 +290,7 @@ impl McpCall<'_> {
                 resumed,
             },
             is_preview: self.params.is_preview,
+            idempotency_key: self.params.idempotency_key.as_deref(),
         }
     }
 

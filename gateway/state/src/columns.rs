@@ -9,8 +9,8 @@ use sqlx::{
 };
 
 use crate::{
-    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role, SecretPurpose,
-    SessionKind, engine::SqlValue,
+    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role,
+    SecretPurpose, SessionKind, engine::SqlValue,
 };
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
@@ -65,6 +65,7 @@ macro_rules! word_column {
 }
 
 word_column!(BuildKind);
+word_column!(CallReplyStatus);
 word_column!(ChangeClass);
 word_column!(ConnectKind);
 word_column!(DraftStatus);

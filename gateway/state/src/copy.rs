@@ -12,7 +12,7 @@ use crate::{
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to. Nodes and messages between them are left out: no node runs meanwhile.
 /// refers to.
-const TABLES: [CopyTable; 22] = [
+const TABLES: [CopyTable; 23] = [
     CopyTable::new(
         "keys",
         1,
@@ -54,6 +54,11 @@ const TABLES: [CopyTable; 22] = [
         "plans",
         1,
         "id, caller, agent, tenant, subject, contract, tool, change, fingerprint, sealed, status, created_ms, expires_ms, decided_ms, decided_by, reason",
+    ),
+    CopyTable::new(
+        "call_replies",
+        3,
+        "caller, tool, key, request, status, sealed, lease_ms, created_ms",
     ),
     CopyTable::new(
         "drafts",

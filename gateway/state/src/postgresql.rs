@@ -16,7 +16,7 @@ use crate::{
 
 /// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share are here
 /// alone.
-const MIGRATIONS: [(i64, &str, &str); 7] = [
+const MIGRATIONS: [(i64, &str, &str); 8] = [
     (
         15,
         "first",
@@ -46,6 +46,11 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
         21,
         "plans",
         include_str!("../migrations/postgresql/0021_plans.sql"),
+    ),
+    (
+        22,
+        "call replies",
+        include_str!("../migrations/postgresql/0022_call_replies.sql"),
     ),
     (
         23,

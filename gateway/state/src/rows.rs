@@ -498,3 +498,29 @@ pub struct PlanDecision<'a> {
     pub reason: Option<&'a str>,
     pub at_ms: i64,
 }
+
+/// A write with an idempotency key: whose, of which tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallKey {
+    /// The caller, in a form that no other one has.
+    pub caller: String,
+    pub tool: String,
+    pub key: String,
+}
+
+/// The state of a write with a key as it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BegunCall {
+    /// It is the first with its key: it runs, and ends with [`State::end_call`](crate::State::end_call).
+    First,
+    /// The first one has not ended.
+    Running,
+    /// It was made: its result, sealed, where that was kept.
+    Done(Option<String>),
+    /// What became of it is not known.
+    Unknown,
+    /// The key was used with other arguments.
+    Other,
+    /// Too many of the caller have not ended.
+    Full,
+}

@@ -4,6 +4,7 @@ mod accounts;
 mod agent_calls;
 mod audit_heads;
 pub(crate) mod builds;
+mod call_replies;
 mod changes;
 mod client_sessions;
 mod contracts;

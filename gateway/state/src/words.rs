@@ -103,6 +103,18 @@ pub enum PlanStatus {
 
 words!(PlanStatus { Pending = "pending", Approved = "approved", Rejected = "rejected", Applied = "applied", Stale = "stale" });
 
+/// What became of a write with an idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallReplyStatus {
+    /// It has not ended, or its process was stopped.
+    Running,
+    Done,
+    /// It was begun, and what became of it is not known.
+    Unknown,
+}
+
+words!(CallReplyStatus { Running = "running", Done = "done", Unknown = "unknown" });
+
 /// The place that a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {

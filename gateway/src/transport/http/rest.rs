@@ -35,11 +35,12 @@ use crate::{
     pages,
     serving::Serving,
     transport::front_door::{AdmittedCaller, closing},
-    wire::{RpcError, sse},
+    wire::{RpcError, is_idempotency_key, sse},
 };
 
 /// Proof that the call is recorded.
 const RECEIPT: &str = "weir-receipt";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
 
 /// A call as it goes on by itself, whoever reads of it.
@@ -55,6 +56,8 @@ struct Call {
     _body: Bytes,
     trace: Option<String>,
     trace_state: Option<String>,
+    /// The key by which a write that is repeated is known.
+    idempotency_key: Option<String>,
 }
 
 /// A result or a problem.
@@ -96,6 +99,12 @@ pub(super) async fn call(
         admitted.record_hidden(head.uri.path());
         return refusal(&RpcError::insufficient_scope());
     }
+    let Ok(idempotency_key) = idempotency_key(&head.headers) else {
+        return refusal(&RpcError::refused(
+            400,
+            "an Idempotency-Key is 1 to 128 visible characters, once",
+        ));
+    };
     let (arguments, body) = match arguments(&admitted, known, head, body).await {
         Ok(arguments) => arguments,
         Err(refused) => return refused,
@@ -119,6 +128,7 @@ pub(super) async fn call(
         _body: body,
         trace,
         trace_state,
+        idempotency_key,
     };
     if wants_events(&head.headers) {
         return events(server, call);
@@ -282,6 +292,19 @@ fn of_query(schema: &Value, query: &str) -> String {
     Value::Object(arguments.collect()).to_string()
 }
 
+/// Returns the key of a request, or an error for what is none.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ()> {
+    let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
+    match (given.next(), given.next()) {
+        (None, _) => Ok(None),
+        (Some(key), None) => {
+            let key = key.to_str().ok().filter(|key| is_idempotency_key(key));
+            key.map(|key| Some(key.to_owned())).ok_or(())
+        }
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
 /// Returns `true` if a browser says so; it sends no Origin with what it merely loads.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::ORIGIN)
@@ -315,6 +338,7 @@ impl Call {
             trace: self.trace.as_deref(),
             trace_state: self.trace_state.as_deref(),
             charge: self.charge,
+            idempotency_key: self.idempotency_key.as_deref(),
             ..CallRequest::new(&snapshot, &self.endpoint, &self.tool, "rest", cancel)
         };
         match call_tool(&self.gateway, &self.caller, &request)

@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 19] = [
+const MIGRATIONS: [(i64, &str, &str); 20] = [
     (
         1,
         "first",
@@ -93,6 +93,11 @@ const MIGRATIONS: [(i64, &str, &str); 19] = [
         21,
         "plans",
         include_str!("../../migrations/sqlite/0021_plans.sql"),
+    ),
+    (
+        22,
+        "call replies",
+        include_str!("../../migrations/sqlite/0022_call_replies.sql"),
     ),
     (
         23,

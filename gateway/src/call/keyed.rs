@@ -1,0 +1,231 @@
+//! Writes with an idempotency key: of the calls of one caller with one key, one runs. The others get its result, or what is known
+//! of it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_state::{BegunCall, CallKey, CallReplyStatus, State, StateError};
+
+use super::{
+    CallError, CallOutcome, Content, ToolResult,
+    arguments::CheckedInput,
+    error::{ErrorForm, WriteOutcome},
+    target::{TargetRequest, ToolCall, collection::CollectionRequest},
+};
+use crate::{
+    codes::Code,
+    cursor::{Bound, Cursors},
+    identity::now_ms,
+    plans::{caller_name, digest},
+};
+
+/// The member of `_meta` of a result that was kept.
+const REPLAYED: &str = "dev.weir/replayed";
+/// The time beyond the tool's own in which a call ends, in milliseconds.
+const LEASE_MARGIN_MS: i64 = 60_000;
+const BUSY_RETRY_MS: u32 = 1_000;
+
+/// How a write with a key begins.
+pub(super) enum KeyedStart {
+    Runs(KeyedCall),
+    /// It was made: its result.
+    Answered(ToolResult),
+}
+
+/// A write that is the first with its key.
+#[derive(Clone)]
+pub(super) struct KeyedCall {
+    state: Arc<State>,
+    key: Arc<CallKey>,
+    bound: Arc<Bound>,
+}
+
+/// A result as it is kept, sealed.
+#[derive(Serialize, Deserialize)]
+struct KeptResult {
+    text: Option<String>,
+    blocks: Option<String>,
+    structured: Option<String>,
+    is_error: bool,
+    meta: Vec<(String, String)>,
+}
+
+/// Begins a write. One that was begun with the same key is not run again, whatever became of it.
+pub(super) async fn begin(
+    call: &ToolCall<'_>,
+    input: &CheckedInput<'_>,
+    key: &str,
+) -> Result<KeyedStart, CallError> {
+    let plans = call.gateway.plans().ok_or_else(|| {
+        let message = "This process keeps no results: call without an idempotency key, or at a gateway that serves.";
+        CallError::new(Code::Unavailable, message).outcome(WriteOutcome::None)
+    })?;
+    let key = CallKey {
+        caller: caller_name(call.caller),
+        tool: call.tool.name.to_string(),
+        key: key.to_owned(),
+    };
+    let keyed = KeyedCall {
+        state: plans.state().clone(),
+        bound: Bound::new(
+            "a kept result",
+            1,
+            &key.caller,
+            &format!("{} {}", key.tool, key.key),
+        )
+        .into(),
+        key: key.into(),
+    };
+    let now_ms = now_ms();
+    let time = call.tool.timeout(call.gateway.timeout()).as_millis();
+    let lease_ms = now_ms + LEASE_MARGIN_MS + i64::try_from(time).unwrap_or(LEASE_MARGIN_MS);
+    let request = request(call, input);
+    let begun = keyed
+        .state
+        .begin_call(&keyed.key, &request, now_ms, lease_ms);
+    let conflict = |reason: &str, message: &'static str| CallError {
+        reason: Some(reason.to_owned()),
+        ..CallError::new(Code::Conflict, message)
+    };
+    match begun.await.map_err(unreachable)? {
+        BegunCall::First => Ok(KeyedStart::Runs(keyed)),
+        BegunCall::Done(sealed) => {
+            let kept = sealed.and_then(|sealed| keyed.open(call.gateway.cursors(), &sealed));
+            kept.map(KeyedStart::Answered).ok_or_else(|| {
+                let message = "The first call with this idempotency key made the write; its result was not kept. Read the record.";
+                conflict("done_before", message)
+            })
+        }
+        BegunCall::Running => Err(CallError {
+            reason: Some("in_progress".to_owned()),
+            ..CallError::new(
+                Code::Unavailable,
+                "The first call with this idempotency key has not ended.",
+            )
+            .retry_after_ms(BUSY_RETRY_MS)
+        }),
+        BegunCall::Unknown => {
+            let message = "Whether the first call with this idempotency key made its write is not known, and it is not made again. \
+                           Look, then use another key.";
+            Err(conflict("outcome_unknown", message).outcome(WriteOutcome::Unknown))
+        }
+        BegunCall::Other => Err(CallError {
+            reason: Some("idempotency_key_reused".to_owned()),
+            ..CallError::new(
+                Code::InvalidArguments,
+                "The idempotency key was used with other arguments: use another one.",
+            )
+        }),
+        BegunCall::Full => {
+            let message = "Too many calls with idempotency keys of this caller have not ended, or are unknown.";
+            Err(CallError::new(Code::RateLimited, message).retry_after_ms(60_000))
+        }
+    }
+}
+
+/// Returns the digest of what is asked, which is the same for the same arguments.
+fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
+    match &input.target {
+        TargetRequest::Collection(_, CollectionRequest::Write(change)) => {
+            let part = |text: &Option<String>| text.clone().unwrap_or_default();
+            digest(&[
+                &change.verb,
+                &part(&change.key),
+                &part(&change.record),
+                &part(&change.options),
+            ])
+        }
+        TargetRequest::Plugin(_, invocation) => digest(&[&invocation.arguments]),
+        TargetRequest::Collection(..) | TargetRequest::Upstream(..) => {
+            digest(&[call.request.arguments.unwrap_or("{}")])
+        }
+    }
+}
+
+impl KeyedCall {
+    /// Keeps what became of the write. One that changed nothing is forgotten, so that the next call with the key runs.
+    pub(super) async fn end(&self, cursors: &Cursors, outcome: &Result<CallOutcome, CallError>) {
+        let ended = match outcome {
+            Ok(CallOutcome::Complete(result)) => self.keep(cursors, result).await,
+            Err(error) => match &error.form {
+                ErrorForm::Upstream(result) => self.keep(cursors, result).await,
+                _ => self.give_up(error).await,
+            },
+            Ok(_) => self.state.forget_call(&self.key).await,
+        };
+        if let Err(error) = ended {
+            // Its lease lapses, and then it is unknown.
+            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept");
+        }
+    }
+
+    /// Notes how a write ended whose caller has gone: its result is not there.
+    pub(super) async fn end_alone(&self, failure: Option<&CallError>) {
+        let ended = match failure {
+            None => {
+                let done = CallReplyStatus::Done;
+                self.state.end_call(&self.key, done, None).await
+            }
+            Some(error) => self.give_up(error).await,
+        };
+        if let Err(error) = ended {
+            tracing::warn!(%error, tool = self.key.tool, "what became of a call with an idempotency key could not be kept");
+        }
+    }
+
+    async fn give_up(&self, error: &CallError) -> Result<(), StateError> {
+        match error.outcome {
+            Some(WriteOutcome::Unknown) => {
+                let unknown = CallReplyStatus::Unknown;
+                self.state.end_call(&self.key, unknown, None).await
+            }
+            Some(WriteOutcome::None) | None => self.state.forget_call(&self.key).await,
+        }
+    }
+
+    async fn keep(&self, cursors: &Cursors, result: &ToolResult) -> Result<(), StateError> {
+        let (text, blocks) = match &result.content {
+            Content::Text(text) => (Some(text.clone()), None),
+            Content::Blocks(blocks) => (None, Some(blocks.clone())),
+        };
+        let meta = result.meta.iter();
+        let kept = KeptResult {
+            text,
+            blocks,
+            structured: result.structured.clone(),
+            is_error: result.is_error,
+            meta: meta
+                .map(|(name, value)| (name.to_string(), value.clone()))
+                .collect(),
+        };
+        let kept = serde_json::to_string(&kept).expect("plain data");
+        // One that is too long is not kept, and that it was made is.
+        let sealed = cursors.seal(&self.bound, &kept).ok();
+        let done = CallReplyStatus::Done;
+        self.state
+            .end_call(&self.key, done, sealed.as_deref())
+            .await
+    }
+
+    fn open(&self, cursors: &Cursors, sealed: &str) -> Option<ToolResult> {
+        let kept = cursors.open_sealed(&self.bound, sealed)?;
+        let kept: KeptResult = serde_json::from_str(&kept).ok()?;
+        let content = match (kept.text, kept.blocks) {
+            (_, Some(blocks)) => Content::Blocks(blocks),
+            (text, None) => Content::Text(text.unwrap_or_default()),
+        };
+        let mut result = ToolResult::of(content, kept.structured, kept.is_error);
+        let meta = kept.meta.into_iter();
+        result.meta = meta.map(|(name, value)| (name.into(), value)).collect();
+        result.meta.push((REPLAYED.into(), "true".to_owned()));
+        Some(result)
+    }
+}
+
+fn unreachable(error: StateError) -> CallError {
+    let message = "Results that are kept cannot be looked up now, so nothing was done.";
+    CallError::new(Code::Unavailable, message)
+        .retry_after_ms(BUSY_RETRY_MS)
+        .outcome(WriteOutcome::None)
+        .log(error.to_string())
+}

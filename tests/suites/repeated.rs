@@ -1,0 +1,218 @@
+//! Writes with an idempotency key: of those with one key, one runs.
+
+use serde_json::{Value, json};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, http};
+
+const CONTRACT: &str = r#"
+contract: orders
+collections:
+  orders:
+    adapter: sql
+    settings: { connection: db, table: orders }
+    key: [id]
+    write: true
+tools:
+  - tool: create_order
+    description: Makes an order.
+    verb: create
+    collection: orders
+    fields:
+      - { name: what, type: text, required: true }
+  - tool: approved_order
+    description: Makes an order that a person approves.
+    verb: create
+    collection: orders
+    approval: required
+    fields:
+      - { name: what, type: text, required: true }
+"#;
+
+const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
+const TABLE: &str =
+    "CREATE TABLE orders (id integer PRIMARY KEY, what text NOT NULL CHECK (what <> 'bad'))";
+
+fn sqlite() -> (House, Gateway) {
+    let house = House::new().config(ADMIN).config(
+        "[connections.db]\nkind = \"sqlite\"\npath = \"data/orders.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
+    );
+    house.write("data/none", "");
+    database(&house).execute_batch(TABLE).expect("a table");
+    let house = house.file("contracts/orders.yaml", CONTRACT);
+    let gateway = house.serve();
+    (house, gateway)
+}
+
+fn database(house: &House) -> rusqlite::Connection {
+    let path = house.path().join("data/orders.sqlite");
+    rusqlite::Connection::open(path).expect("a file in the temporary folder")
+}
+
+fn orders(house: &House) -> i64 {
+    let count = "SELECT count(*) FROM orders";
+    let counted = database(house).query_row(count, (), |row| row.get(0));
+    counted.expect("a count")
+}
+
+async fn create(client: &Modern, tool: &str, what: &str, key: &str) -> Value {
+    let meta = json!({ "dev.weir/idempotency-key": key });
+    let params = json!({ "name": tool, "arguments": { "what": what }, "_meta": meta });
+    client.ask("tools/call", params).await.result().clone()
+}
+
+fn reason(result: &Value) -> &str {
+    result["structuredContent"]["reason"]
+        .as_str()
+        .unwrap_or("none")
+}
+
+#[tokio::test]
+async fn a_repeated_write_gets_the_first_result() {
+    let (house, gateway) = sqlite();
+    let [ann, bob] = ["ann", "bob"].map(|agent| {
+        let key = house.key(&["--agent", agent]);
+        Modern::with_key(gateway.url(), &key)
+    });
+    let first = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(first["isError"], false, "{first}");
+    let again = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(
+        again["structuredContent"], first["structuredContent"],
+        "{again}"
+    );
+    assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
+    assert_eq!(orders(&house), 1);
+
+    // A key is of one caller, one tool and one change.
+    let other = create(&ann, "create_order", "desk", "k1").await;
+    assert_eq!(reason(&other), "idempotency_key_reused", "{other}");
+    let bobs = create(&bob, "create_order", "lamp", "k1").await;
+    assert_eq!(bobs["_meta"].get("dev.weir/replayed"), None, "{bobs}");
+    assert_eq!(orders(&house), 2);
+    let params = json!({ "name": "create_order", "arguments": { "what": "x" }, "_meta": { "dev.weir/idempotency-key": "" } });
+    assert_eq!(ann.ask("tools/call", params).await.error_code(), -32602);
+
+    // What was refused was not done, and runs anew.
+    for _ in 0..2 {
+        let refused = create(&ann, "create_order", "bad", "k2").await;
+        assert_eq!(refused["isError"], true, "{refused}");
+        assert_eq!(refused["_meta"].get("dev.weir/replayed"), None, "{refused}");
+    }
+    // At its end, and after a restart, the result is the same.
+    drop(gateway);
+    let gateway = house.serve();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    let again = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(
+        again["structuredContent"], first["structuredContent"],
+        "{again}"
+    );
+    assert_eq!(orders(&house), 2);
+}
+
+#[tokio::test]
+async fn a_write_that_did_not_end_is_unknown_and_never_made_again() {
+    let (house, gateway) = sqlite();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    create(&ann, "create_order", "lamp", "k1").await;
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("a state");
+    let set = |lease: &str| {
+        let set = format!(
+            "UPDATE call_replies SET status = 'running', sealed = NULL, lease_ms = {lease}"
+        );
+        assert_eq!(state.execute(&set, ()).expect("set"), 1);
+    };
+    set("9000000000000");
+    let running = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(reason(&running), "in_progress", "{running}");
+    assert!(
+        running["structuredContent"]["retry_after_ms"].is_number(),
+        "{running}"
+    );
+    set("1");
+    let unknown = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(reason(&unknown), "outcome_unknown", "{unknown}");
+    assert_eq!(
+        unknown["structuredContent"]["outcome"], "unknown",
+        "{unknown}"
+    );
+    assert_eq!(orders(&house), 1);
+}
+
+#[tokio::test]
+async fn a_key_holds_by_plain_http_and_beside_an_approval() {
+    let (house, gateway) = sqlite();
+    let key = house.key(&["--agent", "ann"]);
+    let post = async |name: &str, value: &str| {
+        let request = http()
+            .post(format!("{}/rest/orders/create_order", gateway.base))
+            .bearer_auth(&key)
+            .header("content-type", "application/json")
+            .header(name, value)
+            .body(r#"{"what":"lamp"}"#);
+        let answer = request.send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        (status, answer.text().await.expect("a text"))
+    };
+    let first = post("idempotency-key", "k1").await;
+    assert_eq!(first.0, 200, "{}", first.1);
+    assert_eq!(post("Idempotency-Key", "k1").await, first);
+    assert_eq!(post("idempotency-key", "a b").await.0, 400);
+    assert_eq!(orders(&house), 1);
+
+    let ann = Modern::with_key(gateway.url(), &key);
+    let admin = Admin::of(&house);
+    let asked = create(&ann, "approved_order", "desk", "k2").await;
+    let id = asked["structuredContent"]["plan"]["id"]
+        .as_str()
+        .expect("a plan")
+        .to_owned();
+    let path = format!("/v1/approvals/{id}");
+    let (_, plan) = admin.ask("GET", &path, "").await;
+    let body = json!({ "fingerprint": plan["fingerprint"] }).to_string();
+    let (status, answer) = admin.ask("POST", &format!("{path}/approve"), body).await;
+    assert_eq!(status, 200, "{answer}");
+    let done = create(&ann, "approved_order", "desk", "k2").await;
+    assert_eq!(done["isError"], false, "{done}");
+    let again = create(&ann, "approved_order", "desk", "k2").await;
+    assert_eq!(
+        again["structuredContent"], done["structuredContent"],
+        "no further approval is asked for"
+    );
+    assert_eq!(orders(&house), 2);
+}
+
+#[tokio::test]
+async fn of_two_nodes_at_once_one_makes_the_write() {
+    let server = Postgres::start();
+    server.sql("CREATE TABLE orders (id bigserial PRIMARY KEY, what text NOT NULL)");
+    let url = server.url();
+    let node = || {
+        let house = House::new()
+            .config(&format!("[state]\nurl = \"{url}\"\n{ADMIN}"))
+            .config(&format!(
+                "[connections.db]\nkind = \"postgresql\"\nurl = \"{url}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\""
+            ));
+        let gateway = house.serve();
+        (house, gateway)
+    };
+    let (house, one) = node();
+    let (_other, two) = node();
+    let source = json!({ "source": CONTRACT }).to_string();
+    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
+    assert_eq!(status, 200, "{submitted}");
+    let key = house.key(&["--agent", "ann"]);
+    let clients = [&one, &two].map(|gateway| Modern::with_key(gateway.url(), &key));
+    for round in 0..10 {
+        let (what, key) = (format!("order {round}"), format!("k{round}"));
+        let calls = clients.iter().cycle().take(6);
+        let calls = calls.map(|client| create(client, "create_order", &what, &key));
+        let results = futures::future::join_all(calls).await;
+        for result in &results {
+            let is_known = result["isError"] == false || reason(result) == "in_progress";
+            assert!(is_known, "{result}");
+        }
+        let kept = create(&clients[1], "create_order", &what, &key).await;
+        assert_eq!(kept["_meta"]["dev.weir/replayed"], true, "{kept}");
+    }
+    assert_eq!(server.sql("SELECT count(*) FROM orders").trim(), "10");
+}
