@@ -147,7 +147,7 @@ async fn stages(
     {
         match keyed::begin(&call, &input, key).boxed().await? {
             KeyedStart::Runs(keyed) => record.set_keyed(keyed),
-            KeyedStart::Answered(result) => return Ok(CallOutcome::Complete(result)),
+            KeyedStart::Answered(result) => return Ok(CallOutcome::Complete(*result)),
         }
     }
     if request.is_preview || input.tool.tool.approval.is_some() {

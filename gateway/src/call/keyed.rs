@@ -29,7 +29,7 @@ const BUSY_RETRY_MS: u32 = 1_000;
 pub(super) enum KeyedStart {
     Runs(KeyedCall),
     /// It was made: its result.
-    Answered(ToolResult),
+    Answered(Box<ToolResult>),
 }
 
 /// A write that is the first with its key.
@@ -91,7 +91,7 @@ pub(super) async fn begin(
         BegunCall::First => Ok(KeyedStart::Runs(keyed)),
         BegunCall::Done(sealed) => {
             let kept = sealed.and_then(|sealed| keyed.open(call.gateway.cursors(), &sealed));
-            kept.map(KeyedStart::Answered).ok_or_else(|| {
+            kept.map(|kept| KeyedStart::Answered(kept.into())).ok_or_else(|| {
                 let message = "The first call with this idempotency key made the write; its result was not kept. Read the record.";
                 conflict("done_before", message)
             })
