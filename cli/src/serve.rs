@@ -266,6 +266,8 @@ fn stdio(
             .await;
         started.gateway.quotas().write(&started.state).await;
         started.gateway.upstreams().close().await;
+        // Where it cannot be said now, the lease says so.
+        let _ = started.state.leave().await;
         Ok(ExitCode::SUCCESS)
     });
     // A read of stdin cannot be taken back: while the client keeps it open, a runtime that is dropped waits for one more
@@ -284,9 +286,7 @@ async fn start(
     // A reload that is asked for during the start is done at its end; unheard, the signal would end the process.
     let hangups = start::hangups();
     let started = start::open(config, Some(process)).await?;
-    if process == "serve" {
-        started.join().await?;
-    }
+    started.join().await?;
     let report = match served {
         Some((file, part)) => Some(serve_source(&started, file, part).await?),
         None => {

@@ -2,6 +2,7 @@
 
 mod builds;
 mod messages;
+mod versions;
 
 use std::time::{Duration, Instant};
 

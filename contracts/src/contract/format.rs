@@ -32,6 +32,10 @@ impl Format {
     /// The last one that this program reads.
     pub const NEWEST: Self = Self::APPROVALS;
 
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
     pub(super) fn is_first(&self) -> bool {
         *self == Self::FIRST
     }

@@ -8,6 +8,7 @@ mod drafts;
 mod kept;
 mod live;
 mod names;
+mod nodes;
 mod owner;
 mod preview;
 mod rollback;
@@ -111,6 +112,9 @@ pub enum GateError {
     Changed(String),
     #[error("the version is not kept: {0}")]
     NotKept(String),
+    /// A node that runs would leave the version out.
+    #[error("{0}")]
+    OlderNode(String),
     #[error("a stored version cannot be read: {0}")]
     Artifact(String),
     #[error(
@@ -450,6 +454,7 @@ impl Gate {
         let Some(contract) = contract else {
             return Ok(change);
         };
+        nodes::check_format(&change.nodes().await?, contract)?;
         let mut problems = self.names_taken(&mut change, contract).await?;
         problems.extend(self.broken_policies(contract, &self.live()));
         if problems.is_empty() {

@@ -92,10 +92,6 @@ pub(super) trait DoorSurface: Sync {
     fn complete(&self, _headers: &mut HeaderMap, _is_exposed: bool) {}
 }
 
-/// The refusal of a gateway that does not know which keys were revoked.
-const STALE: &str =
-    "this gateway has not reached its database for too long: ask another one, or again later";
-
 /// A request whose Host and Origin may call.
 pub(crate) struct CheckedVisit<'d, 'h> {
     door: &'d FrontDoor,
@@ -140,7 +136,7 @@ impl FrontDoor {
             Err(error) => return surface.refusal(&error),
         };
         if self.gateway.readiness().is_stale() {
-            return surface.refusal(&RpcError::no_room(503, STALE));
+            return surface.refusal(&RpcError::no_room(503, super::STALE));
         }
         if let Some(closed) = surface.closed(&self.gateway) {
             return closed;

@@ -231,6 +231,9 @@ impl Connection {
 
     /// Returns the caller as the key is now: it may have been revoked since the last message.
     fn caller(&self) -> Result<Caller, RpcError> {
+        if self.scope.gateway.readiness().is_stale() {
+            return Err(RpcError::no_room(503, super::STALE));
+        }
         let resolved = self
             .scope
             .gateway

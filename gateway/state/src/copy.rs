@@ -167,8 +167,10 @@ impl State {
     /// Copies everything of this state into one that is empty, in one transaction, and compares the two. Nothing else writes
     /// to either meanwhile.
     pub async fn copy_to(&self, to: &Self) -> Result<Vec<CopiedTable>, StateError> {
-        self.check_idle().await?;
-        to.check_idle().await?;
+        for state in [self, to] {
+            state.check_tables().await?;
+            state.check_idle().await?;
+        }
         let (mut source, mut target) = (self.change().await?, to.change().await?);
         for change in [&mut source, &mut target] {
             allow_pauses(change).await?;

@@ -52,6 +52,13 @@ pub enum StateError {
         "the database of the state cannot be reached: {0}; what is served stays as it is, and changes have to wait until it answers"
     )]
     Unreachable(String),
+    /// Positive where this machine is ahead.
+    #[error(
+        "the clock of this machine is {} ms {} that of the database, and 2000 are allowed: set both by NTP, and start again",
+        ahead_ms.abs(),
+        if *ahead_ms > 0 { "ahead of" } else { "behind" }
+    )]
+    Clock { ahead_ms: i64 },
     #[error("the state: {0}")]
     Database(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -71,11 +71,11 @@ impl State {
         migrator()
             .run(&pool)
             .await
-            .map_err(|error| failure::explain_migration(address, newest(), error))?;
+            .map_err(|error| failure::explain_migration(address, error))?;
         Ok(Self::new(StateEngine::Postgresql(pool), folder))
     }
 
-    /// Opens a state that is there, without changing its tables: for commands that look something up. A state of another
+    /// Opens a state that is there, without changing its tables: for commands that look something up. A state of an earlier
     /// version is refused.
     pub async fn connect_to_read(
         address: &ServerAddress,
@@ -87,7 +87,7 @@ impl State {
             .fetch_one(&pool)
             .await
             .map_err(|error| failure::explain_start(address, &error))?;
-        if version != Some(newest()) {
+        if version.is_none_or(|version| version < newest()) {
             return Err(failure::explain_version(
                 address,
                 version.unwrap_or(0),
@@ -98,13 +98,38 @@ impl State {
     }
 }
 
+impl State {
+    /// Refuses tables of a later version, whose rows this program would leave behind.
+    pub(crate) async fn check_tables(&self) -> Result<(), StateError> {
+        let StateEngine::Postgresql(pool) = &self.engine else {
+            return Ok(());
+        };
+        let version = "SELECT max(version) FROM _sqlx_migrations";
+        let version: i64 = server::in_time(sqlx::query_scalar(version).fetch_one(pool)).await?;
+        match version > newest() {
+            true => {
+                let known = newest();
+                let why = format!(
+                    "its tables have the number {version}, and this program knows {known}: copy it with the later version of weir"
+                );
+                Err(StateError::Database(why.into()))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the migrations of this program. Those of later versions may have run: a migration only adds, and what nothing reads any
+/// more is removed by the release after, so that an upgrade can be taken back.
 fn migrator() -> Migrator {
     let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
         let kind = MigrationType::Simple;
         let sql = SqlStr::from_static(sql);
         Migration::new(version, description.into(), kind, sql, false)
     };
-    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect());
+    migrator.set_ignore_missing(true);
+    migrator
 }
 
 /// Returns the number of the last migration.

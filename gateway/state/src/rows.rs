@@ -370,6 +370,18 @@ impl NodeRow {
         self.lease_ms > self.now_ms
     }
 
+    /// Returns the formats of artifacts that it can read.
+    pub fn read_formats(&self) -> impl Iterator<Item = u32> {
+        self.formats
+            .split(',')
+            .filter_map(|format| format.parse().ok())
+    }
+
+    /// Returns `true` if it can read artifacts of a format.
+    pub fn reads(&self, format: u32) -> bool {
+        self.read_formats().any(|read| read == format)
+    }
+
     /// Returns the time by which it has stopped, if it does not reach the database any more.
     pub fn stops_ms(&self) -> i64 {
         self.lease_ms.saturating_add(self.stale_ms)

@@ -100,7 +100,10 @@ impl From<StateError> for OperationError {
             }
             StateError::Unknown(_) => Self::new(FailureKind::NotFound, error.to_string()),
             StateError::Unreachable(_) => Self::unavailable(error.to_string()),
-            StateError::Open { .. } | StateError::Connect { .. } | StateError::Database(_) => {
+            StateError::Open { .. }
+            | StateError::Connect { .. }
+            | StateError::Clock { .. }
+            | StateError::Database(_) => {
                 tracing::error!(%error, "an admin request failed");
                 Self::unavailable("the state cannot be used now")
             }
@@ -122,6 +125,7 @@ impl From<GateError> for OperationError {
             GateError::Fingerprint(_)
             | GateError::Decided(_)
             | GateError::Alone
+            | GateError::OlderNode(_)
             | GateError::Outdated { .. }
             | GateError::Owned { .. } => Self::new(FailureKind::Conflict, error.to_string()),
             GateError::NotKept(_) => Self::invalid(error.to_string()),

@@ -31,16 +31,11 @@ pub(crate) fn explain_start(address: &ServerAddress, error: &sqlx::Error) -> Sta
     }
 }
 
-pub(crate) fn explain_migration(
-    address: &ServerAddress,
-    known: i64,
-    error: MigrateError,
-) -> StateError {
+pub(crate) fn explain_migration(address: &ServerAddress, error: MigrateError) -> StateError {
     match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
             explain_start(address, &error)
         }
-        MigrateError::VersionMissing(version) => explain_version(address, version, known),
         other => StateError::Connect {
             address: address.to_string(),
             why: other.to_string(),
@@ -48,14 +43,10 @@ pub(crate) fn explain_migration(
     }
 }
 
-/// Explains that the tables are those of another version; `known` is the number of this program's.
+/// Explains that the tables are those of an earlier version; `known` is the number of this program's.
 pub(crate) fn explain_version(address: &ServerAddress, version: i64, known: i64) -> StateError {
-    let what = match version > known {
-        true => "install that version here",
-        false => "start a gateway of this version on it first",
-    };
     let why = format!(
-        "it was written by another version of weir: its tables have the number {version}, and this program knows {known}; {what}"
+        "its tables have the number {version}, and this program needs {known}: start a gateway of this version on it first"
     );
     StateError::Connect {
         address: address.to_string(),

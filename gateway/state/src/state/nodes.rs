@@ -3,7 +3,7 @@
 
 use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
@@ -12,11 +12,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::State;
+use super::{LiveChange, State};
 use crate::{
     NewNode, NodeRow, StateError,
     columns::from_row,
-    engine::{StateEngine, sql},
+    engine::{StateChange, StateEngine, sql},
 };
 
 /// The time for which a row says that its node runs.
@@ -28,6 +28,8 @@ const BUILDS_MAX: Duration = Duration::from_secs(60);
 const REACH_INTERVAL: Duration = Duration::from_millis(15);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
+/// The most that the clock of a node may be off that of the database.
+const CLOCK_OFFSET_MAX_MS: i64 = 2_000;
 /// Before anything is taken over.
 const NOTHING: i64 = -1;
 /// The time of the database, in milliseconds since 1970.
@@ -38,6 +40,12 @@ macro_rules! now_ms {
 }
 
 pub(super) use now_ms;
+
+const NODES: &str = concat!(
+    "SELECT *, ",
+    now_ms!(),
+    " AS now_ms FROM nodes ORDER BY name, started_ms"
+);
 
 from_row!(NodeRow {
     id,
@@ -82,6 +90,16 @@ impl Default for OwnNode {
     }
 }
 
+impl LiveChange {
+    /// Returns the nodes, those that ended lately too. A state in a file has none.
+    pub async fn nodes(&mut self) -> Result<Vec<NodeRow>, StateError> {
+        match self.0 {
+            StateChange::Sqlite(_) => Ok(Vec::new()),
+            StateChange::Postgresql(_) => sql(NODES).fetch_all(&mut self.0).await,
+        }
+    }
+}
+
 impl State {
     /// Returns `true` if several machines may share this state.
     pub fn is_shared(&self) -> bool {
@@ -89,11 +107,12 @@ impl State {
     }
 
     /// Makes this process a node, before it takes anything over: from then on, others wait for it. A state in a file has no
-    /// nodes.
+    /// nodes. A machine whose clock is wrong does not join: keys would expire there at another time than elsewhere.
     pub async fn join(&self, node: NewNode) -> Result<(), StateError> {
         if !self.is_shared() {
             return Ok(());
         }
+        self.check_clock().await?;
         let forget = concat!(
             "DELETE FROM nodes WHERE lease_ms + stale_ms < ",
             now_ms!(),
@@ -104,6 +123,19 @@ impl State {
             self.look().await?;
         }
         Ok(())
+    }
+
+    /// Compares the clock of this machine with that of the database. The time that the question took is in favour of it.
+    async fn check_clock(&self) -> Result<(), StateError> {
+        let asked = local_ms();
+        let query = concat!("SELECT ", now_ms!());
+        let there: i64 = sql(query).fetch_value(&self.engine).await?;
+        let answered = local_ms();
+        let ahead = (asked - there).max(0) - (there - answered).max(0);
+        match ahead.abs() > CLOCK_OFFSET_MAX_MS {
+            true => Err(StateError::Clock { ahead_ms: ahead }),
+            false => Ok(()),
+        }
     }
 
     /// Takes this process off the nodes: it serves nothing any more.
@@ -184,12 +216,7 @@ impl State {
         if !self.is_shared() {
             return Ok(Vec::new());
         }
-        let query = concat!(
-            "SELECT *, ",
-            now_ms!(),
-            " AS now_ms FROM nodes ORDER BY name, started_ms"
-        );
-        sql(query).fetch_all(&self.engine).await
+        sql(NODES).fetch_all(&self.engine).await
     }
 
     /// Returns `true` while the lease of a node lasts.
@@ -235,4 +262,12 @@ impl State {
             sleep(REACH_INTERVAL).await;
         }
     }
+}
+
+/// Returns the time of this machine, in milliseconds since 1970.
+fn local_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    })
 }
