@@ -462,9 +462,11 @@ const KEYS_RETRY: Duration = Duration::from_millis(250);
 
 /// Takes over keys that any process made or revoked.
 async fn take_over_keys(gateway: Arc<Serving>, state: Arc<State>) {
-    let mut changes = state.changes();
+    let (mut changes, mut fail_overs) = (state.changes(), 0);
     loop {
         let number = *changes.borrow_and_update();
+        let before = std::mem::replace(&mut fail_overs, state.fail_overs());
+        gateway.metrics().count_fail_overs(fail_overs - before);
         if let Err(error) = gateway.identities().take_over(&state).await {
             tracing::error!(%error, "the state cannot be read: keys stay as they were");
             tokio::time::sleep(KEYS_RETRY).await;

@@ -9,10 +9,11 @@ mod tokens;
 mod uses;
 
 use std::{
+    collections::{BTreeSet, HashSet},
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -78,6 +79,10 @@ pub struct Identities {
     keys: Keys,
     /// The number of the last change taken over. Held while changes are: none is undone by a slower reader.
     seen: Mutex<i64>,
+    /// The fail-overs of the database after which all keys were read again.
+    fail_overs: AtomicU64,
+    /// Keys whose revocation the database lacks.
+    lacking: Mutex<BTreeSet<String>>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
     /// What validates the tokens of other issuers, where some are configured.
@@ -274,6 +279,8 @@ impl Identities {
         Self {
             keys: Keys::default(),
             seen: Mutex::default(),
+            fail_overs: AtomicU64::new(0),
+            lacking: Mutex::default(),
             required: AtomicBool::new(required),
             tokens: ArcSwapOption::empty(),
             used: UsedKeys::default(),
@@ -281,14 +288,46 @@ impl Identities {
         }
     }
 
-    /// Takes over what any process changed since the last time. It costs what changed.
+    /// Takes over what any process changed since the last time. It costs what changed. After a fail-over the database may know
+    /// less than this process has seen: all is read again then, and revocations that it lacks are written again.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
-        // After a fail-over the database may know less than this process has seen: all is read again.
-        if state.last_key_change().await? < self.seen() {
-            *self.seen.lock() = 0;
+        let fail_overs = state.fail_overs();
+        let is_other = self.fail_overs.load(Ordering::Relaxed) != fail_overs;
+        if is_other || state.last_key_change().await? < self.seen() {
+            self.take_over_anew(state).await?;
+            self.fail_overs.store(fail_overs, Ordering::Relaxed);
+        } else {
+            self.take_over_rest(state, &mut |_| ()).await?;
         }
+        let lacking = self.lacking.lock().clone();
+        for id in lacking {
+            match state.revoke_key(&id, now_ms()).await {
+                Ok(()) | Err(StateError::Unknown(_)) => self.lacking.lock().remove(&id),
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
+    }
+
+    async fn take_over_anew(&self, state: &State) -> Result<(), StateError> {
+        *self.seen.lock() = 0;
+        let mut there = HashSet::new();
+        let note = &mut |row: &KeyRow| {
+            there.insert(row.id.clone());
+        };
+        self.take_over_rest(state, note).await?;
+        self.keys.keep_only(&there);
+        Ok(())
+    }
+
+    async fn take_over_rest(
+        &self,
+        state: &State,
+        note: &mut (dyn FnMut(&KeyRow) + Send),
+    ) -> Result<(), StateError> {
         loop {
             let rows = state.keys_after(self.seen(), PAGE).await?;
+            rows.iter().for_each(&mut *note);
             self.apply(&rows);
             if rows.len() < PAGE as usize {
                 return Ok(());
@@ -300,7 +339,13 @@ impl Identities {
     fn apply(&self, rows: &[KeyRow]) {
         let mut seen = self.seen.lock();
         for row in rows.iter().filter(|row| row.change > *seen) {
-            self.keys.apply(row);
+            if self.keys.apply(row) {
+                tracing::error!(
+                    key = row.id,
+                    "the database does not know that a key was revoked: it stays revoked, and that is written again"
+                );
+                self.lacking.lock().insert(row.id.clone());
+            }
         }
         *seen = rows.iter().map(|row| row.change).fold(*seen, i64::max);
     }

@@ -67,6 +67,46 @@ impl Postgres {
         }
     }
 
+    /// Makes a standby that follows this cluster, and starts it.
+    pub fn start_standby(&self) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("weir-pg-")
+            .tempdir()
+            .expect("a temporary folder");
+        if let Some((user, group)) = unprivileged() {
+            chown(folder.path(), Some(user), Some(group)).expect("root may give folders away");
+        }
+        let mut copy = as_database_user(&program("pg_basebackup"));
+        copy.args(["-w", "-R", "-X", "stream", "-c", "fast", "--no-sync"])
+            .args(["-h", &self.host, "-p", &self.port.to_string(), "-U", "weir"])
+            .arg("-D")
+            .arg(folder.path().join("data"));
+        let output = copy.output().expect("pg_basebackup runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "pg_basebackup: {errors}");
+        let mut standby = Self {
+            folder,
+            host: self.host.clone(),
+            port: free_port(),
+            machine: None,
+            server: None,
+        };
+        standby.run();
+        standby
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        self.sql("SELECT pg_promote(true, 30)");
+    }
+
+    /// Returns the URL of this cluster and another one, of which either may be the primary.
+    pub fn url_with(&self, other: &Self) -> String {
+        let (host, port) = (&self.host, self.port);
+        let other = format!("{}:{}", other.host, other.port);
+        format!("postgres://weir@{host}:{port},{other}/postgres?target_session_attrs=read-write")
+    }
+
     /// Says that the cluster, which does not run yet, runs on a machine of a network and serves all that are there.
     pub fn move_to(&mut self, network: &TestNetwork, machine: &str) {
         let rules = self.folder.path().join("data/pg_hba.conf");

@@ -1,6 +1,7 @@
 //! Two gateways over one state in PostgreSQL.
 
 mod builds;
+mod fail_over;
 mod messages;
 mod versions;
 
@@ -43,7 +44,11 @@ fn nodes(server: &Postgres) -> (Node, Node) {
 }
 
 fn join(server: &Postgres, first: &Admin) -> Node {
-    let house = house(&server.url());
+    join_at(&server.url(), first)
+}
+
+fn join_at(url: &str, first: &Admin) -> Node {
+    let house = house(url);
     let gateway = house.serve();
     let address = std::fs::read_to_string(house.path().join("state/admin.url")).expect("written");
     assert!(

@@ -1,7 +1,8 @@
 //! The ledger in a table of a PostgreSQL database. The clock is the server's.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -58,19 +59,35 @@ const DROP_FULL: &str = "DELETE FROM limit_buckets WHERE id IN (SELECT id FROM l
 
 /// The ledger in the table `limit_buckets`, which is there.
 #[derive(Clone)]
-pub struct PostgresqlLedger(PgPool);
+pub struct PostgresqlLedger(Arc<Servers>);
+
+/// The servers of which one is the primary, and the connections to the one that is taken for it.
+struct Servers {
+    all: Vec<PgConnectOptions>,
+    taken: Mutex<(usize, PgPool)>,
+}
 
 impl PostgresqlLedger {
-    /// Connects when it is first asked.
-    pub fn new(options: PgConnectOptions) -> Self {
-        let pool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS_MAX)
-            .acquire_timeout(ANSWER_MAX)
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_lazy_with(options.options(BOUNDS));
-        Self(pool)
+    /// Connects when it is first asked. `servers`, of which there is one at least, are those that may be the primary.
+    pub fn new(servers: Vec<PgConnectOptions>) -> Self {
+        let taken = Mutex::new((0, pool(&servers[0])));
+        Self(Arc::new(Servers {
+            all: servers,
+            taken,
+        }))
+    }
+
+    fn pool(&self) -> PgPool {
+        self.0.taken.lock().1.clone()
+    }
+
+    /// Goes to the next server, where there are several: this one is away, or is no primary any more.
+    fn move_on(&self) {
+        if self.0.all.len() > 1 {
+            let mut taken = self.0.taken.lock();
+            let next = (taken.0 + 1) % self.0.all.len();
+            *taken = (next, pool(&self.0.all[next]));
+        }
     }
 
     pub(crate) async fn apply(
@@ -90,8 +107,9 @@ impl PostgresqlLedger {
             .bind(rates)
             .bind(bursts)
             .bind(wanted)
-            .fetch_all(&self.0)
+            .fetch_all(&self.pool())
             .await
+            .inspect_err(|_| self.move_on())
             .map_err(explain)?;
         let grants: HashMap<Vec<u8>, LedgerGrant> = rows
             .into_iter()
@@ -109,8 +127,18 @@ impl PostgresqlLedger {
 
     pub(crate) async fn drop_full(&self) -> Result<(), LedgerError> {
         let dropped = sqlx::query(DROP_FULL).bind(DROPPED_MAX);
-        dropped.execute(&self.0).await.map(drop).map_err(explain)
+        dropped.execute(&self.pool()).await.map(drop).map_err(explain)
     }
+}
+
+fn pool(server: &PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(CONNECTIONS_MAX)
+        .acquire_timeout(ANSWER_MAX)
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .connect_lazy_with(server.clone().options(BOUNDS))
 }
 
 fn explain(error: sqlx::Error) -> LedgerError {

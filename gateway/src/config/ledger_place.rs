@@ -74,7 +74,7 @@ impl Config {
                 Some(LedgerEngine::Valkey(Box::new(ledger)))
             }
             None | Some(LedgerPlace::Postgresql) => Some(LedgerEngine::Postgresql(
-                PostgresqlLedger::new(address.options().clone()),
+                PostgresqlLedger::new(address.servers().to_vec()),
             )),
         })
     }

@@ -17,7 +17,10 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::AtomicI64},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64},
+    },
 };
 
 use parking_lot::Mutex;
@@ -64,6 +67,8 @@ pub struct Gate {
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
+    /// The fail-overs of the database that `live` was read after.
+    fail_overs: AtomicU64,
     /// The lock for reading the state: of two readings at once, the older one could end last and stay.
     reading: tokio::sync::Mutex<()>,
 }
@@ -140,6 +145,7 @@ impl Gate {
             unreadable: Mutex::default(),
             waiting: Mutex::default(),
             seen: AtomicI64::new(-1),
+            fail_overs: AtomicU64::new(0),
             reading: tokio::sync::Mutex::default(),
         }
     }

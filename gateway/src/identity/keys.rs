@@ -105,11 +105,14 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Takes over one row. A key that did not change stays the same object, with what it has open.
-    pub(super) fn apply(&self, row: &KeyRow) {
+    /// Takes over one row. A key that did not change stays the same object, with what it has open. One that was revoked stays so:
+    /// returns `true` if the row does not say it.
+    pub(super) fn apply(&self, row: &KeyRow) -> bool {
         let new = Key::new(row, &mut self.shared.lock());
         let mut shard = self.shard(&row.id).write();
-        let key = match shard.get(row.id.as_str()) {
+        let known = shard.get(row.id.as_str());
+        let was_revoked = known.is_some_and(|ById(known)| known.is_revoked());
+        let key = match known {
             Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
             // Another access or another limit is another key: sessions and streams of the old one end.
             known => {
@@ -122,10 +125,24 @@ impl Keys {
             }
         };
         drop(shard);
-        if row.revoked_ms.is_some() {
+        if was_revoked || row.revoked_ms.is_some() {
             key.revoke();
         }
         self.any.store(true, Ordering::Release);
+        was_revoked && row.revoked_ms.is_none()
+    }
+
+    /// Drops the keys that a database lacks.
+    pub(super) fn keep_only(&self, there: &HashSet<String>) {
+        for shard in &self.shards {
+            shard.write().retain(|ById(key)| {
+                let is_there = there.contains(&*key.id);
+                if !is_there {
+                    key.revoke();
+                }
+                is_there
+            });
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -273,6 +290,10 @@ impl Key {
         if let Some(token) = self.revoked.get() {
             token.cancel();
         }
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.is_revoked.load(Ordering::SeqCst)
     }
 
     /// Returns whether the key is valid. The clock is asked only if the key can expire.

@@ -106,6 +106,7 @@ pub struct Metrics {
     connections_lost: IntCounterVec,
     policy_denials: IntCounterVec,
     kept_calls: IntCounterVec,
+    state_fail_overs: IntCounterVec,
     folded_contracts: IntCounter,
     tools_max: usize,
     sessions: OnceLock<Reading>,
@@ -214,6 +215,7 @@ impl Metrics {
             connections_lost,
             policy_denials,
             kept_calls: counters(&registry, &table::KEPT_CALLS),
+            state_fail_overs: counters(&registry, &table::STATE_FAIL_OVERS),
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
@@ -384,6 +386,15 @@ impl Metrics {
     ) {
         let _ = self.sessions.set(Box::new(sessions));
         let _ = self.streams.set(Box::new(streams));
+    }
+}
+
+impl Metrics {
+    /// Counts the times that another server had the state.
+    pub fn count_fail_overs(&self, count: u64) {
+        self.state_fail_overs
+            .with_label_values::<&str>(&[])
+            .inc_by(count);
     }
 }
 

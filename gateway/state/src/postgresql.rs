@@ -1,6 +1,6 @@
 //! The state in a PostgreSQL database, which the gateways of several machines share.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use sqlx::{
     SqlStr,
@@ -67,12 +67,16 @@ impl State {
             error: error.into(),
         };
         weir_files::create_folder(folder, 0o700).map_err(folder_failed)?;
-        let pool = server::open(address).await?;
+        let timeline = Arc::default();
+        let pool = server::open(address, &timeline).await?;
         migrator()
             .run(&pool)
             .await
             .map_err(|error| failure::explain_migration(address, error))?;
-        Ok(Self::new(StateEngine::Postgresql(pool), folder))
+        let mut state = Self::new(StateEngine::Postgresql(pool), folder);
+        state.address = Some(address.clone());
+        state.timeline = timeline;
+        Ok(state)
     }
 
     /// Opens a state that is there, without changing its tables: for commands that look something up. A state of an earlier
@@ -81,7 +85,7 @@ impl State {
         address: &ServerAddress,
         folder: &Path,
     ) -> Result<Self, StateError> {
-        let pool = server::open(&address.to_read()).await?;
+        let pool = server::open(&address.to_read(), &Arc::default()).await?;
         let version = "SELECT max(version) FROM _sqlx_migrations";
         let version: Option<i64> = sqlx::query_scalar(version)
             .fetch_one(&pool)

@@ -7,16 +7,21 @@
 mod address;
 pub(crate) mod failure;
 mod feed;
+mod timeline;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use sqlx::{PgPool, Postgres, Transaction, postgres::PgPoolOptions};
+use sqlx::{
+    ConnectOptions as _, PgPool, Postgres, Transaction,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
 use tokio::time::timeout;
 
 use crate::StateError;
 
 pub use address::ServerAddress;
 pub(crate) use feed::ServerPace;
+pub(crate) use timeline::Timeline;
 
 const CONNECTIONS_MAX: u32 = 8;
 /// The bound on the wait for a connection, and on a login.
@@ -24,13 +29,40 @@ const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// The bound on one statement. The server's own bounds, in `address`, are below it.
 const STATEMENT_MAX: Duration = Duration::from_secs(10);
 
-pub(crate) async fn open(address: &ServerAddress) -> Result<PgPool, StateError> {
+pub(crate) async fn open(
+    address: &ServerAddress,
+    timeline: &Arc<Timeline>,
+) -> Result<PgPool, StateError> {
+    let primary = find_primary(address).await?;
+    let timeline = timeline.clone();
     let pool = PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(CONNECT_MAX)
-        .connect_with(address.options().clone())
+        .after_connect(move |connection, _| {
+            let timeline = timeline.clone();
+            Box::pin(async move { timeline.check(connection).await })
+        })
+        .connect_with(primary)
         .await;
     pool.map_err(|error| failure::explain_start(address, &error))
+}
+
+/// Finds the server that can be written to. Where there is none, the error is that of the first one.
+pub(crate) async fn find_primary(address: &ServerAddress) -> Result<PgConnectOptions, StateError> {
+    let mut first = None;
+    for server in address.servers() {
+        let asked = async {
+            let mut connection = server.connect().await?;
+            Timeline::read(&mut connection).await
+        };
+        match timeout(CONNECT_MAX, asked).await {
+            Ok(Ok(_)) => return Ok(server.clone()),
+            Ok(Err(error)) => first.get_or_insert(error),
+            Err(_) => first.get_or_insert(sqlx::Error::PoolTimedOut),
+        };
+    }
+    let error = first.unwrap_or(sqlx::Error::PoolTimedOut);
+    Err(failure::explain_start(address, &error))
 }
 
 /// Begins a transaction with the lock of writers.

@@ -22,12 +22,16 @@ pub(crate) mod shapes;
 mod uploads;
 mod versions;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use self::{changes::Changes, nodes::OwnNode};
 use crate::{
     StateError,
     engine::{StateChange, StateEngine},
+    server::{ServerAddress, Timeline},
 };
 
 pub use contracts::LiveChange;
@@ -37,6 +41,9 @@ pub struct State {
     pub(crate) engine: StateEngine,
     /// The folder of what is this machine's own.
     pub(crate) folder: PathBuf,
+    /// Where a database with the state may be.
+    pub(crate) address: Option<ServerAddress>,
+    pub(crate) timeline: Arc<Timeline>,
     changes: Changes,
     node: OwnNode,
 }
@@ -46,6 +53,8 @@ impl State {
         Self {
             engine,
             folder: folder.to_owned(),
+            address: None,
+            timeline: Arc::default(),
             changes: Changes::default(),
             node: OwnNode::default(),
         }

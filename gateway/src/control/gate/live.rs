@@ -48,10 +48,13 @@ impl Gate {
     pub async fn refresh(&self) -> Result<(), GateError> {
         let _reading = self.reading.lock().await;
         // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
+        let fail_overs = self.state.fail_overs();
         let generation = self.state.generation().await?;
-        if self.seen.load(Ordering::Relaxed) != generation {
-            self.read().await?;
+        let is_other = self.fail_overs.load(Ordering::Relaxed) != fail_overs;
+        if is_other || self.seen.load(Ordering::Relaxed) != generation {
+            self.read(is_other).await?;
             self.seen.store(generation, Ordering::Relaxed);
+            self.fail_overs.store(fail_overs, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -59,7 +62,8 @@ impl Gate {
     /// Takes over what any process published, as far as the feed of changes knows. Nothing is read where it has not moved.
     pub async fn follow(&self) -> Result<(), GateError> {
         let now = *self.state.changes().borrow();
-        match self.seen.load(Ordering::Relaxed) == now {
+        let is_same = self.fail_overs.load(Ordering::Relaxed) == self.state.fail_overs();
+        match is_same && self.seen.load(Ordering::Relaxed) == now {
             true => Ok(()),
             false => self.refresh().await,
         }
@@ -71,9 +75,15 @@ impl Gate {
         self.state.note_taken(FeedPart::Contracts, seen);
     }
 
-    async fn read(&self) -> Result<(), GateError> {
+    /// Reads what moved. Where another server has the state, the same number may be another version: all is read.
+    async fn read(&self, is_other: bool) -> Result<(), GateError> {
         *self.waiting.lock() = self.state.waiting().await?;
-        let (known, mut now) = (self.live(), LiveVersions::default());
+        let before = self.live();
+        let known = match is_other {
+            true => BTreeMap::new(),
+            false => before.clone(),
+        };
+        let mut now = LiveVersions::default();
         if known.is_empty() {
             self.state
                 .live()
@@ -111,6 +121,11 @@ impl Gate {
                 kept,
                 ..(**live).clone()
             });
+        }
+        for name in now.unreadable.keys() {
+            if let (None, Some(served)) = (now.live.get(name), before.get(name)) {
+                now.live.insert(name.clone(), served.clone());
+            }
         }
         self.read_pins().await?;
         self.set(now.live);

@@ -41,6 +41,13 @@ pub const KEPT_CALLS: Row = Row {
     labels: &["contract", "version"],
     help: "Calls of versions that are served beside the live one, those that are refused because the version has ended too.",
 };
+pub const STATE_FAIL_OVERS: Row = Row {
+    name: "weir_state_fail_overs_total",
+    kind: Counter,
+    labels: &[],
+    help: "Times that another server had the state than before, or one that knew less (one fail-over may be both): all was read \
+           again, and revocations that it lacked were written again.",
+};
 pub const SUNSETS: Row = Row {
     name: "weir_kept_version_sunset_timestamp_seconds",
     kind: Gauge,
@@ -456,6 +463,7 @@ pub const BUILD: Row = Row {
 pub const TABLE: &[&Row] = &[
     &CALLS,
     &KEPT_CALLS,
+    &STATE_FAIL_OVERS,
     &SUNSETS,
     &OPERATIONS,
     &OVERHEAD,

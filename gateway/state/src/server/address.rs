@@ -8,7 +8,7 @@ use sqlx::{
 };
 
 /// What a URL may say beside the host, the user, the password and the database.
-const PARAMETERS: [&str; 12] = [
+const PARAMETERS: [&str; 13] = [
     "sslmode",
     "sslrootcert",
     "sslcert",
@@ -21,7 +21,12 @@ const PARAMETERS: [&str; 12] = [
     "user",
     "password",
     "dbname",
+    TARGET,
 ];
+/// The parameter of libpq that says which server of several is meant. Here it is the primary, whatever is left out.
+const TARGET: &str = "target_session_attrs";
+/// Servers that one URL names.
+const HOSTS_MAX: usize = 8;
 const MODES: [&str; 6] = [
     "disable",
     "allow",
@@ -39,7 +44,7 @@ const BOUNDS: [(&str, &str); 3] = [
 
 /// Where a state in PostgreSQL is, and how to log in there. It shows no password.
 #[derive(Clone)]
-pub struct ServerAddress(PgConnectOptions);
+pub struct ServerAddress(Vec<PgConnectOptions>);
 
 impl ServerAddress {
     /// Reads a URL. The messages repeat no part of it, since that may be a part of the password.
@@ -70,40 +75,90 @@ impl ServerAddress {
         if value("sslcert").is_some() != value("sslkey").is_some() {
             return Err("`url` must have sslcert and sslkey, or neither".to_owned());
         }
-        let mut options = PgConnectOptions::from_str(url)
-            .map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
-        // As in libpq, to name the authorities is to want them to be asked.
-        if value("sslrootcert").is_some() && matches!(options.get_ssl_mode(), PgSslMode::Require) {
-            options = options.ssl_mode(PgSslMode::VerifyCa);
+        if value(TARGET).is_some_and(|target| !["primary", "read-write"].contains(&target)) {
+            return Err(format!(
+                "`url` may say {TARGET}=read-write alone: a standby is not used"
+            ));
         }
-        if value("application_name").is_none() {
-            options = options.application_name("weir");
+        let (named_ca, named_program) = (
+            value("sslrootcert").is_some(),
+            value("application_name").is_some(),
+        );
+        let urls = split_hosts(&without_target(url));
+        if urls.len() > HOSTS_MAX {
+            return Err(format!("`url` names more than {HOSTS_MAX} servers"));
         }
-        Ok(Self(options.options(BOUNDS).disable_statement_logging()))
+        let servers = urls.iter().map(|url| server(url, named_ca, named_program));
+        Ok(Self(servers.collect::<Result<_, _>>()?))
     }
 
     /// The same for one that changes nothing.
     pub(crate) fn to_read(&self) -> Self {
-        let options = self.0.clone();
-        Self(options.options([("default_transaction_read_only", "on")]))
+        let read_only = [("default_transaction_read_only", "on")];
+        let servers = self.0.iter().cloned();
+        Self(servers.map(|server| server.options(read_only)).collect())
     }
 
-    /// Returns how to connect, for what else is kept in the same database.
-    pub fn options(&self) -> &PgConnectOptions {
+    /// Returns the servers that may be the primary, for what else is kept in the same database too.
+    pub fn servers(&self) -> &[PgConnectOptions] {
         &self.0
     }
 }
 
+/// Returns a URL for each server: as in libpq, `one:5432,other:5432` are two.
+fn split_hosts(url: &str) -> Vec<String> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..]
+        .find(['/', '?'])
+        .map_or(url.len(), |at| start + at);
+    let (before, after) = (&url[..start], &url[end..]);
+    let authority = &url[start..end];
+    let at = authority.rfind('@').map_or(0, |at| at + 1);
+    let (login, hosts) = authority.split_at(at);
+    let one = |host: &str| format!("{before}{login}{host}{after}");
+    hosts.split(',').map(one).collect()
+}
+
+fn without_target(url: &str) -> String {
+    let Some((address, parameters)) = url.split_once('?') else {
+        return url.to_owned();
+    };
+    let others = parameters
+        .split('&')
+        .filter(|parameter| parameter.split('=').next() != Some(TARGET));
+    let others: Vec<&str> = others.collect();
+    format!("{address}?{}", others.join("&"))
+}
+
+fn server(url: &str, named_ca: bool, named_program: bool) -> Result<PgConnectOptions, String> {
+    let mut options =
+        PgConnectOptions::from_str(url).map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
+    // As in libpq, to name the authorities is to want them to be asked.
+    if named_ca && matches!(options.get_ssl_mode(), PgSslMode::Require) {
+        options = options.ssl_mode(PgSslMode::VerifyCa);
+    }
+    if !named_program {
+        options = options.application_name("weir");
+    }
+    Ok(options.options(BOUNDS).disable_statement_logging())
+}
+
 impl fmt::Display for ServerAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = &self.0;
+        let options = &self.0[0];
         write!(out, "postgresql://{}@", options.get_username())?;
-        match options.get_socket() {
-            Some(socket) => write!(out, "{}", socket.display())?,
-            None => write!(out, "{}", options.get_host())?,
+        for (number, server) in self.0.iter().enumerate() {
+            if number > 0 {
+                write!(out, ",")?;
+            }
+            match server.get_socket() {
+                Some(socket) => write!(out, "{}", socket.display())?,
+                None => write!(out, "{}", server.get_host())?,
+            }
+            write!(out, ":{}", server.get_port())?;
         }
         let database = options.get_database().unwrap_or(options.get_username());
-        write!(out, ":{}/{database}", options.get_port())
+        write!(out, "/{database}")
     }
 }
 
@@ -126,8 +181,18 @@ mod tests {
             "postgresql://weir@db.internal:6000/gateway"
         );
         assert!(!format!("{address:?}").contains("hunter2"));
-        assert!(matches!(address.0.get_ssl_mode(), PgSslMode::VerifyCa));
+        assert!(matches!(address.0[0].get_ssl_mode(), PgSslMode::VerifyCa));
+        let url = "postgresql://weir:a,b@one:6000,two/gateway?target_session_attrs=read-write&sslmode=disable";
+        let address = ServerAddress::parse(url).expect("two servers");
+        assert_eq!(
+            address.to_string(),
+            "postgresql://weir@one:6000,two:5432/gateway"
+        );
         for (url, why) in [
+            (
+                "postgresql://weir@h/d?target_session_attrs=any",
+                "a standby is not used",
+            ),
             ("mysql://weir@h/d", "must begin with"),
             ("postgresql://weir@h/d?sslmode=hunter2", "sslmode"),
             ("postgresql://weir@h/d?sslcert=/a", "sslkey"),

@@ -8,6 +8,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use super::ServerAddress;
+
 /// The channel that the database's own trigger notifies.
 const CHANNEL: &str = "weir_changes";
 /// The channel for messages between nodes and for notes of clients' sessions.
@@ -17,15 +19,21 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct ServerPace {
     pool: PgPool,
+    address: Option<ServerAddress>,
     listener: Option<PgListener>,
     /// Wakes what looks for messages.
     nudge: Arc<Notify>,
 }
 
 impl ServerPace {
-    pub(crate) fn new(pool: PgPool, nudge: Arc<Notify>) -> Self {
+    pub(crate) fn new(
+        pool: PgPool,
+        address: Option<ServerAddress>,
+        nudge: Arc<Notify>,
+    ) -> Self {
         Self {
             pool,
+            address,
             listener: None,
             nudge,
         }
@@ -66,9 +74,16 @@ impl ServerPace {
         std::future::pending().await
     }
 
-    /// Listens on another connection from the next look on: one that is cut in silence is never heard to end.
-    pub(crate) fn forget_connection(&mut self) {
+    /// Listens on another connection from the next look on: one that is cut in silence is never heard to end. Of several
+    /// servers, another one may be the primary by now.
+    pub(crate) async fn recover(&mut self) {
         self.listener = None;
+        if let Some(address) = &self.address
+            && address.servers().len() > 1
+            && let Ok(primary) = super::find_primary(address).await
+        {
+            self.pool.set_connect_options(primary);
+        }
     }
 
     async fn listen(&self) -> Result<PgListener, sqlx::Error> {

@@ -73,12 +73,18 @@ impl State {
     /// Keeps the feed moving, until the task ends. All that waits for changes waits for this one look.
     pub async fn follow(&self, watcher: &Watcher) {
         let mut pace = self.pace(watcher);
-        let mut failing = false;
+        let (mut failing, mut moves) = (false, self.fail_overs());
         loop {
             match self.look().await {
                 Ok(now) => {
                     failing = false;
-                    move_to(&self.changes.all, now);
+                    let is_other = std::mem::replace(&mut moves, self.fail_overs()) != moves;
+                    if is_other {
+                        tracing::error!(
+                            "another server has the state, or an earlier one: it is read anew"
+                        );
+                    }
+                    move_to(&self.changes.all, now, is_other);
                 }
                 Err(error) => {
                     if !failing {
@@ -86,7 +92,7 @@ impl State {
                     }
                     failing = true;
                     if let FeedPace::Server(pace) = &mut pace {
-                        pace.forget_connection();
+                        pace.recover().await;
                     }
                     tokio::time::sleep(RETRY).await;
                 }
@@ -100,7 +106,7 @@ impl State {
 
     /// Moves the feed of clients' sessions.
     pub(super) async fn look_at_sessions(&self) -> Result<(), StateError> {
-        move_to(&self.changes.sessions, self.session_number().await?);
+        move_to(&self.changes.sessions, self.session_number().await?, false);
         Ok(())
     }
 
@@ -132,7 +138,7 @@ impl State {
     ) -> Result<(), StateError> {
         let numbers = "SELECT (SELECT n FROM session_changes), (SELECT n FROM message_numbers)";
         let (sessions, last): (i64, i64) = sql(numbers).fetch_one(&self.engine).await?;
-        move_to(&self.changes.sessions, sessions);
+        move_to(&self.changes.sessions, sessions, false);
         // What was sent before this process listened is not for it. After a fail-over the database may know less.
         let after = seen.get_or_insert(last);
         if last < *after {
@@ -161,14 +167,15 @@ impl State {
                 FeedPace::File(watcher.pace(LOOK_INTERVAL, places))
             }
             StateEngine::Postgresql(pool) => {
-                FeedPace::Server(ServerPace::new(pool.clone(), self.changes.nudge.clone()))
+                let (address, nudge) = (self.address.clone(), self.changes.nudge.clone());
+                FeedPace::Server(ServerPace::new(pool.clone(), address, nudge))
             }
         }
     }
 }
 
-fn move_to(feed: &watch::Sender<i64>, now: i64) {
-    feed.send_if_modified(|known| std::mem::replace(known, now) != now);
+fn move_to(feed: &watch::Sender<i64>, now: i64, is_other: bool) {
+    feed.send_if_modified(|known| std::mem::replace(known, now) != now || is_other);
 }
 
 /// Says when to look for changes.

@@ -74,6 +74,8 @@ pub(super) struct OwnNode {
     taken: [AtomicI64; 2],
     builds: AtomicI64,
     looked: Mutex<Instant>,
+    /// The number that the last look found.
+    number: AtomicI64,
     /// Wakes the look that reports what was taken over.
     pub(super) moved: Notify,
 }
@@ -85,6 +87,7 @@ impl Default for OwnNode {
             taken: [AtomicI64::new(NOTHING), AtomicI64::new(NOTHING)],
             builds: AtomicI64::new(0),
             looked: Mutex::new(Instant::now()),
+            number: AtomicI64::new(NOTHING),
             moved: Notify::new(),
         }
     }
@@ -171,8 +174,16 @@ impl State {
     pub(super) async fn look(&self) -> Result<i64, StateError> {
         let begun = Instant::now();
         let number = self.renew().await?;
+        if self.node.number.swap(number, Relaxed) > number {
+            self.timeline.note_move();
+        }
         *self.node.looked.lock() = begun;
         Ok(number)
+    }
+
+    /// Returns how often the database became another one, or one that knows less: what was read before is read again then.
+    pub fn fail_overs(&self) -> u64 {
+        self.timeline.moves()
     }
 
     /// Returns the time since the last look that succeeded was begun.

@@ -1,0 +1,54 @@
+//! Which server is written to, and whether it is another one than before.
+//!
+//! A standby that becomes the primary begins another timeline, and may lack the last changes of the one before.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use sqlx::PgConnection;
+
+const STANDBY: &str = "it is a standby: promote it, or name the primary too in `[state] url`";
+const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
+                    ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
+
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    known: Mutex<Option<String>>,
+    moves: AtomicU64,
+}
+
+impl Timeline {
+    /// Checks a new connection: one to a standby is refused, and another timeline than before is noted.
+    pub(super) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let Some(now) = Self::read(connection).await? else {
+            return Ok(());
+        };
+        let before = self.known.lock().replace(now.clone());
+        if before.is_some_and(|before| before != now) {
+            self.note_move();
+        }
+        Ok(())
+    }
+
+    /// Returns the timeline of a primary; `None` where a server that is offered as a service does not say it.
+    pub(super) async fn read(connection: &mut PgConnection) -> Result<Option<String>, sqlx::Error> {
+        let read = sqlx::query_scalar::<_, String>(READ);
+        match read.fetch_one(connection).await {
+            Ok(timeline) if timeline.is_empty() => {
+                Err(sqlx::Error::Io(std::io::Error::other(STANDBY)))
+            }
+            Ok(timeline) => Ok(Some(timeline)),
+            Err(sqlx::Error::Database(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that the database may know less than this process has seen.
+    pub(crate) fn note_move(&self) {
+        self.moves.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves.load(Relaxed)
+    }
+}
