@@ -1,6 +1,7 @@
 //! A fleet over one PostgreSQL and behind HAProxy, with the configuration of `deploy/`, each node on a machine of its own: calls go
 //! to the nodes in turn, what an admin changes at one of them holds at all, and a node or the database may be lost.
 
+mod changes;
 mod fleet;
 mod load;
 
@@ -191,6 +192,11 @@ async fn calls_go_on_while_the_database_is_away() {
     let began = Instant::now();
     let (status, answer) = fleet.admin(1).ask("POST", "/v1/keys", body.clone()).await;
     assert_eq!(status, 503, "after {:?}: {answer}", began.elapsed());
+    for (node, iata) in ["AAA", "BBB", "CCC"].iter().enumerate() {
+        let new = json!({"iata": iata, "name": "New", "country": "NO"});
+        let written = fleet.client(node).call("create_airport", new).await;
+        assert_ne!(written["isError"], json!(true), "writes go on: {written}");
+    }
     load.wait_for(1000).await;
     fleet.database.signal("CONT");
 

@@ -35,6 +35,11 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Returns `None` where this machine makes no networks.
     pub(super) async fn start() -> Option<Self> {
+        Self::start_with(("", "")).await
+    }
+
+    /// Starts nodes with one text of the configuration in another's place.
+    pub(super) async fn start_with(replaced: (&str, &str)) -> Option<Self> {
         if !TestNetwork::is_allowed() {
             return None;
         }
@@ -42,7 +47,7 @@ impl Fleet {
         let database = cluster.start_database();
         // All at once, on a database without tables, as an orchestrator starts them.
         let start = |name| {
-            let house = house(&cluster, name);
+            let house = house(&cluster, name, replaced);
             let gateway = serve(&cluster, &database, name, &house);
             FleetNode { gateway, house }
         };
@@ -137,7 +142,7 @@ impl Fleet {
 }
 
 /// Makes the folder of a node. Its configuration is that of `deploy/`, with places and names of this test.
-fn house(cluster: &Cluster, name: &str) -> House {
+fn house(cluster: &Cluster, name: &str, replaced: (&str, &str)) -> House {
     let file = place::repository().join("deploy/weir.toml");
     let mut config = fs::read_to_string(file).expect("the configuration is there");
     let cache = place::cache().join("compiled");
@@ -148,9 +153,10 @@ fn house(cluster: &Cluster, name: &str) -> House {
         ("plugins = \"/var/lib/weir/plugins\"", folders.as_str()),
         ("\"/var/lib/weir/state\"", "\"state\""),
         ("hosts = []", &hosts),
+        replaced,
     ] {
         assert!(config.contains(there), "{there} in deploy/weir.toml");
-        config = config.replace(there, here);
+        config = config.replacen(there, here, 1);
     }
     config += &format!(
         "[admin]\nlisten = \"{}:8485\"\n[limits]\nagent_rate = \"off\"\n\
