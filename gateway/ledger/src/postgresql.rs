@@ -127,7 +127,11 @@ impl PostgresqlLedger {
 
     pub(crate) async fn drop_full(&self) -> Result<(), LedgerError> {
         let dropped = sqlx::query(DROP_FULL).bind(DROPPED_MAX);
-        dropped.execute(&self.pool()).await.map(drop).map_err(explain)
+        dropped
+            .execute(&self.pool())
+            .await
+            .map(drop)
+            .map_err(explain)
     }
 }
 

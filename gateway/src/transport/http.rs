@@ -469,10 +469,10 @@ async fn one(
             match params.claim_modern() || names_modern(headers) {
                 // Core defines none over HTTP: closing the response is how a modern client cancels.
                 true => reply::accepted(),
-                false => legacy::notification(server, &scope, headers, &method, params),
+                false => legacy::notification(server, &scope, headers, &method, params).await,
             }
         }
-        Message::Response(response) => legacy::response(server, &scope, headers, &response),
+        Message::Response(response) => legacy::response(server, &scope, headers, &response).await,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
 
 /// Hands a message of a caller on to all nodes. It takes from the caller's rate, since it costs all of them something. Without
 /// other nodes nothing happens.
-pub(super) fn hand_on(
+pub(super) async fn hand_on(
     server: &Server,
     scope: &RequestScope,
     message: impl FnOnce() -> Option<NodeMessage>,
@@ -22,14 +22,14 @@ pub(super) fn hand_on(
     };
     if let Some(message) = message() {
         let place = format!("POST {}", scope.endpoint);
-        server.door.within_rate(&scope.caller, &place)?;
+        server.door.within_rate(&scope.caller, &place).await?;
         messages.send(None, &message);
     }
     Ok(())
 }
 
 /// Takes an answer to the call that asked. Where none of this process did, another node may have.
-pub(super) fn take_answer(
+pub(super) async fn take_answer(
     server: &Server,
     scope: &RequestScope,
     session: &Session,
@@ -46,6 +46,7 @@ pub(super) fn take_answer(
             outcome,
         })
     })
+    .await
 }
 
 /// Takes what other nodes hand on, as long as the server is there.

@@ -78,7 +78,7 @@ pub(super) async fn request(
 }
 
 /// Notifications are accepted; the one that cancels reaches calls of its own session alone.
-pub(super) fn notification(
+pub(super) async fn notification(
     server: &Server,
     scope: &RequestScope,
     headers: &HeaderMap,
@@ -86,7 +86,7 @@ pub(super) fn notification(
     params: GivenParams<'_>,
 ) -> Response {
     match LegacyContext::of(server, scope, headers) {
-        Ok(context) => match context.notice(server, scope, method, params) {
+        Ok(context) => match context.notice(server, scope, method, params).await {
             Ok(()) => reply::accepted(),
             Err(error) => reply::refusal(&error),
         },
@@ -95,7 +95,7 @@ pub(super) fn notification(
 }
 
 /// What a client answers to a question of one of its calls. Without a session nothing was asked.
-pub(super) fn response(
+pub(super) async fn response(
     server: &Server,
     scope: &RequestScope,
     headers: &HeaderMap,
@@ -105,7 +105,7 @@ pub(super) fn response(
         Ok(LegacyContext {
             session: Some(session),
             ..
-        }) => match elsewhere::take_answer(server, scope, &session, response) {
+        }) => match elsewhere::take_answer(server, scope, &session, response).await {
             Ok(()) => reply::accepted(),
             Err(error) => reply::refusal(&error),
         },
@@ -168,11 +168,11 @@ pub(super) async fn batch(
             }
             // Nothing is answered to either, also where another node cannot be reached.
             Ok(Message::Notification { method, params }) => {
-                let _ = context.notice(server, &scope, &method, params);
+                let _ = context.notice(server, &scope, &method, params).await;
             }
             Ok(Message::Response(response)) => {
                 if let Some(session) = &context.session {
-                    let _ = elsewhere::take_answer(server, &scope, session, &response);
+                    let _ = elsewhere::take_answer(server, &scope, session, &response).await;
                 }
             }
             Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
@@ -341,7 +341,7 @@ impl LegacyContext {
     }
 
     /// Takes a notification. A call that does not run here may run on another node.
-    fn notice(
+    async fn notice(
         &self,
         server: &Server,
         scope: &RequestScope,
@@ -360,6 +360,7 @@ impl LegacyContext {
         elsewhere::hand_on(server, scope, || {
             NodeMessage::cancel(call.0.number(), call.1)
         })
+        .await
     }
 }
 

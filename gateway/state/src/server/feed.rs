@@ -26,11 +26,7 @@ pub(crate) struct ServerPace {
 }
 
 impl ServerPace {
-    pub(crate) fn new(
-        pool: PgPool,
-        address: Option<ServerAddress>,
-        nudge: Arc<Notify>,
-    ) -> Self {
+    pub(crate) fn new(pool: PgPool, address: Option<ServerAddress>, nudge: Arc<Notify>) -> Self {
         Self {
             pool,
             address,
