@@ -4,8 +4,9 @@ import { asProblem, ProblemError, readProblem, unreachable } from "./api/problem
 import { takeIssuerAnswer } from "./issuer-sign-in";
 import { takeFragmentValue } from "./location";
 
-export type Role = "auditor" | "viewer" | "editor" | "operator";
-export const ROLES: Role[] = ["auditor", "viewer", "editor", "operator"];
+export type Role = "approver" | "auditor" | "viewer" | "editor" | "operator";
+/** Each may what those before it may, but for approving writes. */
+export const ROLES: Role[] = ["approver", "auditor", "viewer", "editor", "operator"];
 
 export interface Session {
   token: string;
@@ -47,6 +48,9 @@ export const currentRole = () => session?.role ?? "viewer";
 export function mayDo(role: Role): boolean {
   return session !== null && ROLES.indexOf(session.role) >= ROLES.indexOf(role);
 }
+
+/** Returns whether this session may decide about writes that wait for a person. */
+export const mayApprove = () => session?.role === "approver" || session?.role === "operator";
 
 /** Begins a session with an admin key or a link. Neither is kept. Throws a `ProblemError` where the gateway does not take it. */
 export async function signIn(secret: string): Promise<void> {
