@@ -10,7 +10,7 @@ import { ToolsPage } from "./pages/tools";
 import { PageBoundary } from "./parts/boundary";
 import { PageHead } from "./parts/page";
 import { Empty, Skeleton } from "./parts/states";
-import { mayDo, useSession } from "./session";
+import { mayApprove, mayDo, useSession } from "./session";
 import { Shell } from "./shell";
 
 /** A page that is loaded when it is opened first. */
@@ -21,6 +21,7 @@ function later<Name extends string>(load: () => Promise<Record<Name, ComponentTy
 const BuilderPage = later(() => import("./pages/builder"), "BuilderPage");
 const TryPage = later(() => import("./pages/try"), "TryPage");
 const KeysPage = later(() => import("./pages/keys"), "KeysPage");
+const ApprovalsPage = later(() => import("./pages/approvals"), "ApprovalsPage");
 const AuditPage = later(() => import("./pages/audit"), "AuditPage");
 const ServersPage = later(() => import("./pages/servers"), "ServersPage");
 const PluginsPage = later(() => import("./pages/plugins"), "PluginsPage");
@@ -39,16 +40,19 @@ function Unknown() {
   );
 }
 
-/** An auditor reads the trail alone: other pages would ask for what the gateway refuses. */
-function AuditorPages() {
+/** An auditor reads the trail alone, and an approver the writes that wait: other pages would ask for what the gateway refuses. */
+function NarrowPages() {
   const [path] = useLocation();
-  if (path === "/" || path === "/audit") return <AuditPage />;
+  const [own, OwnPage, name] = mayApprove()
+    ? (["/approvals", ApprovalsPage, "See the writes that wait"] as const)
+    : (["/audit", AuditPage, "See the audit trail"] as const);
+  if (path === "/" || path === own) return <OwnPage />;
   return (
     <>
       <PageHead title="Not for your role" />
       <Empty title="A viewer may read this page">
         <p>
-          <Link href="/audit">See the audit trail</Link>, or sign in with another key.
+          <Link href={own}>{name}</Link>, or sign in with another key.
         </p>
       </Empty>
     </>
@@ -65,12 +69,13 @@ export function App() {
       <PageBoundary key={path}>
         <Suspense fallback={<Skeleton lines={8} />}>
           <Switch>
-            {!mayDo("viewer") && <Route component={AuditorPages} />}
+            {!mayDo("viewer") && <Route component={NarrowPages} />}
             <Route path="/" component={OverviewPage} />
             <Route path="/contracts" component={ContractsPage} />
             <Route path="/contracts/:name">{({ name }) => <ContractPage key={name} name={decodeURIComponent(name)} />}</Route>
             <Route path="/tools" component={ToolsPage} />
             <Route path="/drafts" component={DraftsPage} />
+            <Route path="/approvals" component={ApprovalsPage} />
             <Route path="/builder" component={BuilderPage} />
             <Route path="/try" component={TryPage} />
             <Route path="/keys" component={KeysPage} />

@@ -1,5 +1,5 @@
 // The pages of the navigation, in its order.
-import { mayDo, type Role } from "./session";
+import { mayApprove, mayDo, type Role } from "./session";
 
 export interface Place {
   href: string;
@@ -7,11 +7,14 @@ export interface Place {
   group?: string;
   /** The role that may read what the page shows; by default a viewer. */
   needs?: Role;
+  /** Whether it is read by those who decide about writes alone. */
+  isOfApprovers?: boolean;
 }
 
 const PLACES: Place[] = [
   { href: "/", title: "Overview" },
   { href: "/drafts", title: "Waiting for review" },
+  { href: "/approvals", title: "Approvals", isOfApprovers: true },
   { href: "/contracts", title: "Contracts", group: "Build" },
   { href: "/tools", title: "Tools" },
   { href: "/builder", title: "Builder" },
@@ -24,4 +27,4 @@ const PLACES: Place[] = [
 ];
 
 /** The pages that the role of this session may read. */
-export const readablePlaces = () => PLACES.filter(({ needs = "viewer" }) => mayDo(needs));
+export const readablePlaces = () => PLACES.filter(({ needs = "viewer", isOfApprovers }) => (isOfApprovers ? mayApprove() : mayDo(needs)));

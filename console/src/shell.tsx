@@ -1,7 +1,7 @@
 // What is around every page: navigation, who is signed in, what waits for a review, and the search over everything.
 import { useEffect, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { useContracts, useDrafts } from "./api/queries";
+import { useContracts, useDrafts, usePlans } from "./api/queries";
 import icon from "./icon.svg";
 import { useLiveEvents } from "./live";
 import { Action } from "./parts/action";
@@ -22,6 +22,8 @@ function Brand() {
 }
 
 function Places({ pending, onChoose }: { pending: number; onChoose?: () => void }) {
+  const plans = usePlans();
+  const waiting = (plans.data ?? []).filter(({ status, is_expired }) => status === "pending" && !is_expired).length;
   const [path] = useLocation();
   const isHere = (href: string) => (href === "/" ? path === "/" : path === href || path.startsWith(`${href}/`));
   return (
@@ -32,6 +34,7 @@ function Places({ pending, onChoose }: { pending: number; onChoose?: () => void 
           <Link href={href} aria-current={isHere(href) ? "page" : undefined} onClick={onChoose}>
             {title}
             {href === "/drafts" && pending > 0 && <Badge tone="warn">{pending}</Badge>}
+            {href === "/approvals" && waiting > 0 && <Badge tone="warn">{waiting}</Badge>}
           </Link>
         </div>
       ))}

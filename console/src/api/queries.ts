@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { parseMetrics, type Sample } from "../metrics";
 import { api, exchange, unwrap } from "./client";
-import { mayDo } from "../session";
+import { mayApprove, mayDo } from "../session";
 import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
@@ -43,6 +43,17 @@ export const useKeptCalls = () =>
       const calls = (await readSamples()).filter(({ name }) => name === "weir_kept_version_calls_total");
       return new Map(calls.map(({ labels, value }) => [`${labels.contract}@${labels.version}`, value]));
     },
+    refetchInterval: LIST_MS,
+  });
+
+/** The writes that wait for a person, and those of the last day that no longer do. */
+export const usePlans = () =>
+  useQuery({ queryKey: ["plans"], queryFn: () => unwrap(api.GET("/v1/approvals")), refetchInterval: LIST_MS, enabled: mayApprove() });
+
+export const usePlan = (id: string) =>
+  useQuery({
+    queryKey: ["plans", id],
+    queryFn: () => unwrap(api.GET("/v1/approvals/{id}", { params: { path: { id } } })),
     refetchInterval: LIST_MS,
   });
 
