@@ -1,9 +1,10 @@
 // What the tests share: signing in, and a contract of their own at the gateway.
 import { expect, test as base, type APIRequestContext, type Page } from "@playwright/test";
 
-export type Role = "viewer" | "editor" | "operator";
+export type Role = "approver" | "viewer" | "editor" | "operator";
 
 const KEYS: Record<Role, string> = {
+  approver: process.env.WEIR_CONSOLE_APPROVER ?? "",
   viewer: process.env.WEIR_CONSOLE_VIEWER ?? "",
   editor: process.env.WEIR_CONSOLE_EDITOR ?? "",
   operator: process.env.WEIR_CONSOLE_OPERATOR ?? "",

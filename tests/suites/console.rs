@@ -175,8 +175,8 @@ fn pages_work_in_a_browser() {
              roles = {{ airports = \"editor\", pilots = \"operator\" }}",
             issuer.url
         ));
-    let _gateway = house.serve();
-    house.key(&["--agent", "caller"]);
+    let gateway = house.serve();
+    let caller = house.key(&["--agent", "caller"]);
     let admin = Admin::of(&house);
     let key = |role: &str| {
         let (code, key, err) = house.run(&["admins", "create", "--name", role, "--role", role]);
@@ -195,6 +195,8 @@ fn pages_work_in_a_browser() {
         .arg("test")
         .env("WEIR_CONSOLE_URL", &admin.url)
         .env("WEIR_CONSOLE_OTHER", &url)
+        .env("WEIR_CONSOLE_REST", format!("{}/rest", gateway.base))
+        .env("WEIR_CONSOLE_CALLER", caller)
         .env("WEIR_CONSOLE_ISSUER", &issuer.url)
         .env("WEIR_CONSOLE_EMPTY", &first.url)
         .env("WEIR_CONSOLE_EMPTY_KEY", &first.key)
@@ -202,6 +204,7 @@ fn pages_work_in_a_browser() {
         .env("WEIR_CONSOLE_OPERATOR", admin.key.trim())
         .env("WEIR_CONSOLE_EDITOR", key("editor"))
         .env("WEIR_CONSOLE_VIEWER", key("viewer"))
+        .env("WEIR_CONSOLE_APPROVER", key("approver"))
         .env("WEIR_CONSOLE_OUTPUT", house.path().join("playwright"));
     let output = foreign::run(command, Duration::from_secs(600));
     assert!(

@@ -1,5 +1,5 @@
 // What a planned write changes, and where it stands, in the words of the page.
-import type { PlannedWrite, PlanView } from "../api/shapes";
+import type { PlanView } from "../api/shapes";
 import type { Tone } from "../parts/words";
 
 export interface ChangedColumn {
@@ -11,14 +11,23 @@ export interface ChangedColumn {
 
 const written = (value: unknown) => (value === undefined ? "" : JSON.stringify(value));
 
+/** The part of a planned write that is a record; the document does not say which columns there are. */
+export interface RecordChange {
+  before?: object | null;
+  after?: object | null;
+  changed: string[];
+}
+
+const valueOf = (record: object | null | undefined, column: string) => (record as Record<string, unknown> | null | undefined)?.[column];
+
 /** The columns of the record: those that would change first, each group in the record's order. */
-export function changedRows({ before, after, changed }: Pick<PlannedWrite, "before" | "after" | "changed">): ChangedColumn[] {
+export function changedRows({ before, after, changed }: RecordChange): ChangedColumn[] {
   const columns = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   const changes = new Set(changed);
   const rows = columns.map((column) => ({
     column,
-    before: written((before as Record<string, unknown> | null | undefined)?.[column]),
-    after: written((after as Record<string, unknown> | null | undefined)?.[column]),
+    before: written(valueOf(before, column)),
+    after: written(valueOf(after, column)),
     isChanged: changes.has(column),
   }));
   return [...rows.filter(({ isChanged }) => isChanged), ...rows.filter(({ isChanged }) => !isChanged)];
