@@ -266,8 +266,7 @@ fn stdio(
             .await;
         started.gateway.quotas().write(&started.state).await;
         started.gateway.upstreams().close().await;
-        // Where it cannot be said now, the lease says so.
-        let _ = started.state.leave().await;
+        started.leave().await;
         Ok(ExitCode::SUCCESS)
     });
     // A read of stdin cannot be taken back: while the client keeps it open, a runtime that is dropped waits for one more

@@ -45,7 +45,7 @@ test("an approver reads what a write would change, and lets it run once", async 
   await expect(page.getByRole("heading", { name: /guarda_close/ })).toContainText("approved, not run yet");
   const done = await callClose(request, "guarda", "Approved in the console");
   expect(done.code, JSON.stringify(done)).toBeUndefined();
-  await expect(page.getByRole("heading", { name: /guarda_close/ })).toContainText("written", { timeout: 15_000 });
+  await expect(page.getByRole("heading", { name: /guarda_close/ })).toContainText("used", { timeout: 15_000 });
   const again = await callClose(request, "guarda", "Approved in the console again");
   expect(again.code).toBe("approval_required");
 });

@@ -5,10 +5,19 @@ mod node;
 
 pub use self::copies::open_bucket;
 
-use std::{ffi::OsString, io::ErrorKind, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    io::ErrorKind,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use anyhow::Context as _;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    task::{AbortHandle, JoinHandle},
+};
 use tokio_util::sync::CancellationToken;
 use weir_audit::ArgumentsKey;
 use weir_connections::Connections;
@@ -43,6 +52,8 @@ pub struct App {
     pub control: Arc<Control>,
     pub state: Arc<State>,
     pub connections: Arc<Connections>,
+    /// Ends the copies of the trail, where there are any.
+    copies: OnceLock<AbortHandle>,
 }
 
 /// The parts that the program knows beside its configuration.
@@ -187,6 +198,7 @@ impl App {
             control,
             state,
             connections,
+            copies: OnceLock::new(),
         })
     }
 
@@ -272,7 +284,8 @@ impl App {
         notes.map_err(anyhow::Error::from)?;
         let node = node::describe(&self.gateway.config())?;
         if let Some(bucket) = open_bucket(&self.gateway.config())? {
-            tokio::spawn(copies::copy_trail(self.gateway.clone(), bucket));
+            let copying = tokio::spawn(copies::copy_trail(self.gateway.clone(), bucket));
+            let _ = self.copies.set(copying.abort_handle());
         }
         let joined = self.state.join(node).await;
         joined.map_err(anyhow::Error::from)?;
@@ -291,6 +304,10 @@ impl App {
     /// Takes this process off the nodes, once it serves nothing any more.
     pub async fn leave(&self) {
         self.gateway.audit().write_head().await;
+        if let Some(copying) = self.copies.get() {
+            copying.abort();
+            copies::copy_rest(&self.gateway).await; // after the head: all that it names is then copied
+        }
         // Where it cannot be said now, the lease says so.
         let _ = self.state.leave().await;
     }

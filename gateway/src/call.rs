@@ -160,7 +160,8 @@ async fn stages(
     record.intent(&input)?; // a write is recorded before it runs
     let target = &input.target;
     if target.writes() {
-        record.replicate().await?;
+        // Boxed, as what waits for a database is: the future of every call would be larger otherwise.
+        record.replicate().boxed().await?;
     }
     let shaped = match target.run(&call, slot, record).await {
         Ok(answer) => {
@@ -187,8 +188,8 @@ async fn stages(
     }
 }
 
-/// Returns `true` for a call that a key keeps from being made twice: a write, and no preview. A question's answer goes on with a
-/// call, and is no repetition.
+/// Returns `true` for a call that a key keeps from being made twice: a write, and no preview. A call that asked its caller
+/// something was forgotten with the question, so the one that goes on with the answer is the first.
 fn is_keyed(request: &CallRequest<'_>, input: &arguments::CheckedInput<'_>) -> bool {
-    input.target.writes() && !request.is_preview && request.asking.resumed.is_none()
+    input.target.writes() && !request.is_preview
 }

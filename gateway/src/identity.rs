@@ -31,7 +31,7 @@ pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
 pub use tokens::{
     IdClaims, IdTokenVerifier, PresentedToken, RequestProof, TokenFault, TokenHolder,
-    TokenResource, TokenVerifier, WRITE_SCOPE,
+    TokenResource, TokenVerifier, WRITE_SCOPE, holder_name,
 };
 pub use uses::UseCount;
 
@@ -83,6 +83,8 @@ pub struct Identities {
     fail_overs: AtomicU64,
     /// Keys whose revocation the database lacks.
     lacking: Mutex<BTreeSet<String>>,
+    /// Held while keys are taken over: of two at once, one would miss in its list what the other has read.
+    taking: tokio::sync::Mutex<()>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
     /// What validates the tokens of other issuers, where some are configured.
@@ -281,6 +283,7 @@ impl Identities {
             seen: Mutex::default(),
             fail_overs: AtomicU64::new(0),
             lacking: Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
             required: AtomicBool::new(required),
             tokens: ArcSwapOption::empty(),
             used: UsedKeys::default(),
@@ -291,6 +294,7 @@ impl Identities {
     /// Takes over what any process changed since the last time. It costs what changed. After a fail-over the database may know
     /// less than this process has seen: all is read again then, and revocations that it lacks are written again.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+        let _taking = self.taking.lock().await;
         let fail_overs = state.fail_overs();
         let is_other = self.fail_overs.load(Ordering::Relaxed) != fail_overs;
         if is_other || state.last_key_change().await? < self.seen() {

@@ -13,7 +13,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 use weir_state::{MessageRow, NewMessage, State, StateError};
 
 use crate::{cursor::Cursors, tasks::TaskReport};
@@ -29,6 +29,7 @@ const MESSAGE_MAX_BYTES: usize = 17 << 20;
 const REQUEST_ID_MAX_BYTES: usize = 1 << 10;
 /// The time within which another node answers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const ASKED_AT_ONCE: usize = 32;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum NodeMessage {
@@ -86,6 +87,8 @@ pub struct NodeMessages {
     listener: OnceLock<MessageListener>,
     /// The requests about tasks of other nodes, by their numbers.
     asked: DashMap<u64, WaitingReport, RandomState>,
+    /// Requests about tasks of other nodes that are under way at once.
+    turns: Semaphore,
 }
 
 /// A request that waits for another node; it is forgotten when its caller has gone.
@@ -121,7 +124,13 @@ impl NodeMessages {
             noted: Notify::new(),
             listener: OnceLock::new(),
             asked: DashMap::default(),
+            turns: Semaphore::new(ASKED_AT_ONCE),
         }
+    }
+
+    /// Waits until another node may be asked: one agent's requests must not fill the database's connections.
+    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok()
     }
 
     /// Sets what hears the messages of other nodes, and those of this one that were for all.
@@ -199,6 +208,9 @@ impl NodeMessages {
             self.noted.notified().await;
             tokio::time::sleep(BATCH_INTERVAL).await;
             let batch = std::mem::take(&mut *self.waiting.lock());
+            if batch.messages.is_empty() {
+                continue;
+            }
             let sent = self.state.send_messages(&self.node, &batch.messages).await;
             if let (Err(error), false) = (&sent, is_failing) {
                 tracing::warn!(%error, "messages for other nodes are lost");

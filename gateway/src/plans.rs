@@ -12,7 +12,7 @@ use weir_state::{AddedPlan, PlanRow, PlanStatus, State, StateError};
 
 use crate::{
     cursor::{Bound, Cursors, Unsealed},
-    identity::{Caller, now_ms},
+    identity::{Caller, holder_name, now_ms},
 };
 
 /// The time in which a plan is approved and made, in milliseconds.
@@ -200,7 +200,10 @@ pub fn make_row(
         caller: subject.caller.clone(),
         agent: caller.agent.to_string(),
         tenant: caller.tenant.to_string(),
-        subject: caller.holder().map(|holder| holder.subject.to_string()),
+        // As an admin is called who signed in as the same person.
+        subject: caller
+            .holder()
+            .map(|holder| holder_name(&holder.issuer, &holder.subject).to_string()),
         contract: contract.to_owned(),
         tool: tool.to_owned(),
         change: subject.change.clone(),

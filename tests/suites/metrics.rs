@@ -108,8 +108,12 @@ async fn every_panel_and_alert_finds_its_metrics() {
     let expressions = panels
         .iter()
         .map(|(place, expression)| (place.clone(), filled(expression)));
+    // The trail of this gateway is not copied.
+    let selectors = selectors
+        .into_iter()
+        .filter(|it| !it.starts_with("weir_audit_unshipped"));
     let mut empty: Vec<_> = expressions
-        .chain(selectors.into_iter().map(|it| (it.clone(), it)))
+        .chain(selectors.map(|it| (it.clone(), it)))
         .collect();
     // A rate needs two scrapes, and a rule is evaluated after them.
     let began = Instant::now();

@@ -132,7 +132,9 @@ function Write({ write }: { write: PlannedWrite }) {
         />
       )}
       {write.options && <CodeBlock label="What the source is asked with" text={pretty(write.options as never)} />}
-      {write.guards.length > 0 && <p className="small soft">It runs only while the record is as shown.</p>}
+      <p className="small soft">
+        {write.guards.length > 0 ? "It runs only while the record is as shown." : "The source cannot hold the write to the record as it is now."}
+      </p>
     </>
   );
 }
@@ -157,7 +159,7 @@ function PlanDecision({ plan }: { plan: PlanView }) {
     <>
       {error != null && <ProblemNote error={error} />}
       <div className="row">
-        <Action kind="primary" onPress={approve}>
+        <Action kind="main" onPress={approve}>
           Approve this write
         </Action>
         <Action onPress={() => setRejecting(true)}>Reject</Action>
@@ -178,7 +180,7 @@ function RejectForm({ reject }: { reject: (reason: string) => Promise<void> }) {
   return (
     <form className="stack" onSubmit={submit}>
       <TextField label="Why" value={reason} onChange={setReason} help="The agent reads it." />
-      <Action type="submit" kind="primary">
+      <Action type="submit" kind="main">
         Reject it
       </Action>
     </form>

@@ -37,7 +37,7 @@ const STATES: Record<PlanView["status"], { word: string; tone: Tone }> = {
   pending: { word: "waits", tone: "warn" },
   approved: { word: "approved, not run yet", tone: "accent" },
   rejected: { word: "rejected", tone: "bad" },
-  applied: { word: "written", tone: "good" },
+  applied: { word: "used", tone: "" },
   stale: { word: "the record changed", tone: "bad" },
 };
 

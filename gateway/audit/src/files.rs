@@ -41,11 +41,18 @@ pub struct SegmentFile {
 pub fn list_files(folder: &Path) -> io::Result<Vec<ChainFiles>> {
     let mut chains = Vec::new();
     for (chain, path) in folder::chains(folder)? {
-        let live = folder::is_live(&path)?;
-        let segments = match list_segments(&path) {
-            // Retention removed the chain meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            segments => segments?,
+        let looked = folder::is_live(&path).and_then(|live| Ok((live, list_segments(&path)?)));
+        let (live, segments) = match looked {
+            // Retention removed the chain meanwhile, or it is another user's.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                continue;
+            }
+            looked => looked?,
         };
         chains.push(ChainFiles {
             chain,
@@ -125,22 +132,27 @@ impl CollectedTrail {
         })
     }
 
-    /// Puts the lines of a segment into their place, unless there are more already.
+    /// Puts the lines of a segment into their place, unless there are more already. Lines that do not go on from those that
+    /// were collected before are refused: they were changed since.
     pub fn put_segment(&self, chain: &ChainName, segment: u32, lines: &[u8]) -> io::Result<()> {
         let path = self
             .folder
             .join(chain.as_str())
             .join(folder::segment_name(segment));
-        let has_more = path
-            .metadata()
-            .is_ok_and(|known| known.len() > lines.len() as u64);
-        match has_more {
-            true => Ok(()),
-            false => {
-                folder::make(&self.folder.join(chain.as_str()))?;
-                weir_files::replace(&path, lines, Readers::Owner)
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(known) if known.starts_with(lines) => return Ok(()),
+            Ok(known) if lines.starts_with(&known) => {}
+            Ok(_) => {
+                let why = format!(
+                    "segment {segment} of {chain} differs from what was collected before, which stays"
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
         }
+        folder::make(&self.folder.join(chain.as_str()))?;
+        weir_files::replace(&path, lines, Readers::Owner)
     }
 
     /// Puts the heads beside the chains, with those that were collected before and are further.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{
     ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder},
+    aws::{AmazonS3, AmazonS3Builder, Checksum},
     path::Path,
 };
 use weir_audit::ChainName;
@@ -33,7 +33,7 @@ pub struct BucketAddress {
 pub enum CopyError {
     #[error("`{0}` is no place for copies: it is like s3://BUCKET/PREFIX")]
     Address(String),
-    #[error("the bucket: {0}")]
+    #[error("the bucket: {}", shorten_answer(_0))]
     Bucket(#[from] object_store::Error),
     #[error("no client of HTTP: {0}")]
     Client(#[from] reqwest::Error),
@@ -56,6 +56,14 @@ pub struct Bucket {
 /// The parts of one chain: for each segment the bytes that they begin with and their lengths.
 pub(crate) type ChainParts = BTreeMap<u32, BTreeMap<u64, u64>>;
 
+/// Leaves out what an answer repeats of the request, such as a session token.
+fn shorten_answer(error: &object_store::Error) -> String {
+    const CHARS_MAX: usize = 500;
+    let text = error.to_string();
+    let before = text.split("<AWSAccessKeyId>").next().unwrap_or_default();
+    before.chars().take(CHARS_MAX).collect()
+}
+
 impl Bucket {
     pub fn open(address: &BucketAddress) -> Result<Self, CopyError> {
         let wrong = || CopyError::Address(address.url.clone());
@@ -72,6 +80,8 @@ impl Bucket {
         };
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
+            // A bucket with Object Lock takes nothing without one.
+            .with_checksum_algorithm(Checksum::SHA256)
             .with_retry(retries)
             .with_http_connector(BucketClient::new()?);
         if let Some(endpoint) = &address.endpoint {

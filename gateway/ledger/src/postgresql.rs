@@ -8,6 +8,8 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use tokio::time::timeout;
+
 use crate::request::{ANSWER_MAX, BucketId, LedgerError, LedgerGrant, TokenRequest};
 
 const CONNECTIONS_MAX: u32 = 2;
@@ -102,13 +104,17 @@ impl PostgresqlLedger {
         );
         let wanted: Vec<f64> =
             values(|request| f64::from(request.wanted) - f64::from(request.given_back));
-        let rows: Vec<(Vec<u8>, f64, f64)> = sqlx::query_as(APPLY)
+        let pool = self.pool();
+        let asked = sqlx::query_as(APPLY)
             .bind(ids)
             .bind(rates)
             .bind(bursts)
             .bind(wanted)
-            .fetch_all(&self.pool())
-            .await
+            .fetch_all(&pool);
+        // Within the time that the batch has: a server that hangs is left for the next one.
+        let asked = timeout(ANSWER_MAX * 4 / 5, asked).await;
+        let rows: Vec<(Vec<u8>, f64, f64)> = asked
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
             .inspect_err(|_| self.move_on())
             .map_err(explain)?;
         let grants: HashMap<Vec<u8>, LedgerGrant> = rows

@@ -169,7 +169,7 @@ pub(super) async fn show_call(
 /// later record that something else knows. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/{call_id}/proof",
     params(ProofRange, ("call_id" = String, Path, description = "the call's id, of which the end is proven; or `chain:seq` of a record")),
-    responses((status = 200, body = RecordProof), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    responses((status = 200, body = RecordProof), (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
         (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn prove(
     Shared(admin): Ask,

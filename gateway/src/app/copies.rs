@@ -1,8 +1,9 @@
 //! Copies of the audit trail in a bucket, while the process serves.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use tokio::time::timeout;
 use weir_copies::{Bucket, BucketAddress, CopyStatus, Shipper};
 
 use crate::{config::Config, serving::Serving};
@@ -30,4 +31,19 @@ pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
     let audit = gateway.audit().clone();
     let shipper = Shipper::new(bucket, folder, status);
     shipper.run(move |copied| audit.set_copied(copied)).await;
+}
+
+/// The bound on the last copy, while the process ends.
+const REST_MAX: Duration = Duration::from_secs(10);
+
+/// Copies what was recorded since the last copy.
+pub(super) async fn copy_rest(gateway: &Serving) {
+    let config = gateway.config();
+    if let Ok(Some(bucket)) = open_bucket(&config) {
+        let folder = config.folders.state.join("audit");
+        let mut shipper = Shipper::new(bucket, folder, Arc::default());
+        if !matches!(timeout(REST_MAX, shipper.round()).await, Ok(Ok(_))) {
+            tracing::warn!("the last records of the audit trail are not copied");
+        }
+    }
 }

@@ -253,6 +253,12 @@ async fn read_before(
         .collect();
     write.guards = guards(&shape, &before);
     write.set_before(before);
+    // Whether a column that the tool does not answer has a value already is not said: it could be guessed.
+    for name in written.keys() {
+        if !target.columns.contains(name) && !write.changed.contains(name) {
+            write.changed.push(name.clone());
+        }
+    }
     Ok(write)
 }
 
@@ -292,6 +298,11 @@ fn guards(shape: &Shape, before: &Map<String, Value>) -> Vec<Value> {
     let guard = |field: &Field| {
         let (comparison, value) = match before.get(&field.key)? {
             Value::Null => ("is-empty", Value::Bool(true)),
+            // What does not fit its column cannot be compared with it.
+            value if matches!(field.kind, Type::Integer | Type::Number) && !value.is_number() => {
+                return None;
+            }
+            value if field.kind == Type::Boolean && !value.is_boolean() => return None,
             value => ("equals", value.clone()),
         };
         let condition = json!({ "column": field.key, "comparison": comparison, "value": value });
@@ -396,7 +407,10 @@ pub(super) async fn conclude(
     outcome: Result<CallOutcome, CallError>,
 ) -> Result<CallOutcome, CallError> {
     let has_moved = |error: &CallError| {
-        plan.is_guarded && matches!(error.code, Code::NotFound | Code::Conflict)
+        // A conflict is about another record, such as one that has the value already.
+        plan.is_guarded
+            && error.code == Code::NotFound
+            && error.outcome != Some(WriteOutcome::Unknown)
     };
     match outcome {
         Err(error) if has_moved(&error) => {

@@ -62,7 +62,8 @@ pub(super) async fn begin(
     })?;
     let key = CallKey {
         caller: caller_name(call.caller),
-        tool: call.tool.name.to_string(),
+        // Another contract may have a tool of the same name.
+        tool: format!("{} {}", call.tool.contract, call.tool.name),
         key: key.to_owned(),
     };
     let keyed = KeyedCall {

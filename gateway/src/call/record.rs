@@ -252,8 +252,12 @@ impl CallRecord {
 
     /// Waits until other machines could know of the intent, where the configuration asks for it.
     pub(super) async fn replicate(&self) -> Result<(), CallError> {
+        // It is asked for once others know of it: a caller who leaves before has had nothing written.
+        self.line.known.lock().marks.asked = None;
         let replicated = self.line.audit.replicate().await;
-        replicated.map_err(|_| self.unrecorded_write())
+        replicated.map_err(|_| self.unrecorded_write())?;
+        self.line.known.lock().marks.asked = Some(Instant::now());
+        Ok(())
     }
 
     /// Runs a write in its own task and waits for it. When this future is dropped, the task runs on and closes the record.
@@ -450,6 +454,11 @@ impl Drop for CallRecord {
                 gone
             };
             drop(self.line.end(Some(&gone)));
+            if let (Some(keyed), Ok(runtime)) =
+                (self.keyed.take(), tokio::runtime::Handle::try_current())
+            {
+                runtime.spawn(async move { keyed.end_alone(Some(&gone)).await });
+            }
         }
     }
 }

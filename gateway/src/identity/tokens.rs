@@ -31,7 +31,7 @@ use self::{
 };
 pub use self::{
     fault::TokenFault,
-    grant::WRITE_SCOPE,
+    grant::{WRITE_SCOPE, name as holder_name},
     id_token::{IdClaims, IdTokenVerifier},
     proof::{PresentedToken, RequestProof},
 };

@@ -275,6 +275,7 @@ async fn ask_node(
         RpcError::internal("the node that runs the task cannot be reached now: ask again")
     };
     let messages = scope.gateway.node_messages().ok_or_else(unknown)?;
+    let _turn = messages.turn().await;
     if !messages.is_live(&place.node).await.map_err(away)? {
         return Ok(None);
     }

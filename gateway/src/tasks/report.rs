@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{Questions, Seen, Stage, Task, TaskPlace};
 use crate::codes::Code;
@@ -24,10 +24,8 @@ pub struct TaskReport {
 enum ReportedStage {
     Working,
     InputRequired(Map<String, Value>),
-    /// JSON.
-    Completed(String),
-    /// JSON.
-    Failed(String),
+    Completed(Box<RawValue>),
+    Failed(Box<RawValue>),
     Cancelled,
 }
 
@@ -39,8 +37,8 @@ impl TaskReport {
         let stage = match seen.stage {
             Stage::Open | Stage::AnsweredAtOnce | Stage::Working => ReportedStage::Working,
             Stage::InputRequired(questions) => ReportedStage::InputRequired(questions.open),
-            Stage::Completed(answer) => ReportedStage::Completed(answer.to_string()),
-            Stage::Failed(error) => ReportedStage::Failed(error.to_string()),
+            Stage::Completed(answer) => ReportedStage::Completed(raw(&answer)),
+            Stage::Failed(error) => ReportedStage::Failed(raw(&error)),
             Stage::Cancelled => ReportedStage::Cancelled,
         };
         Self {
@@ -62,8 +60,8 @@ impl TaskReport {
                 open,
                 answers: Map::new(),
             }),
-            ReportedStage::Completed(answer) => Stage::Completed(answer.into()),
-            ReportedStage::Failed(error) => Stage::Failed(error.into()),
+            ReportedStage::Completed(answer) => Stage::Completed(answer.get().into()),
+            ReportedStage::Failed(error) => Stage::Failed(error.get().into()),
             ReportedStage::Cancelled => Stage::Cancelled,
         };
         Seen {
@@ -74,6 +72,11 @@ impl TaskReport {
             entered: self.entered,
         }
     }
+}
+
+/// Returns an answer as it is: as a text of JSON it would be twice as long.
+fn raw(answer: &str) -> Box<RawValue> {
+    RawValue::from_string(answer.to_owned()).expect("an answer is JSON")
 }
 
 impl Seen {

@@ -3,7 +3,11 @@
 mod heard;
 mod lines;
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::FutureExt as _;
 use serde_json::value::RawValue;
@@ -186,6 +190,9 @@ impl Connection {
     }
 
     async fn message(&mut self, message: Message<'_>) {
+        if matches!(message, Message::Request { .. }) {
+            self.charge().await;
+        }
         match message {
             Message::Request { id, method, params } => match self.reply(&id, &method, params) {
                 Ok(Reply::Answer(body)) => {
@@ -230,6 +237,15 @@ impl Connection {
     }
 
     /// Returns the caller as the key is now: it may have been revoked since the last message.
+    /// Takes from the agent's rate where nodes count it together, which may have to be asked for.
+    async fn charge(&mut self) {
+        if let Ok(caller) = self.caller() {
+            let buckets = self.scope.gateway.buckets();
+            let charge = buckets.charge_further(&caller, Instant::now()).await;
+            self.scope.charge = charge;
+        }
+    }
+
     fn caller(&self) -> Result<Caller, RpcError> {
         if self.scope.gateway.readiness().is_stale() {
             return Err(RpcError::no_room(503, super::STALE));
@@ -338,6 +354,7 @@ impl Connection {
         for message in messages {
             match message {
                 Ok(Message::Request { id, method, params }) => {
+                    self.charge().await;
                     let reply = batch.room().and_then(|()| self.reply(&id, &method, params));
                     self.in_batch(&mut batch, &id, &method, reply);
                 }

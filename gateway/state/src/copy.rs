@@ -11,7 +11,6 @@ use crate::{
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to. Nodes and messages between them are left out: no node runs meanwhile.
-/// refers to.
 const TABLES: [CopyTable; 23] = [
     CopyTable::new(
         "keys",

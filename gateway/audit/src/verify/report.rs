@@ -218,7 +218,9 @@ impl fmt::Display for Report {
         for finding in &self.findings {
             writeln!(to, "{finding}")?;
         }
-        let unlisted = self.findings_count - self.findings.len() as u64;
+        let unlisted = self
+            .findings_count
+            .saturating_sub(self.findings.len() as u64);
         if unlisted > 0 {
             writeln!(to, "… and {unlisted} findings more")?;
         }

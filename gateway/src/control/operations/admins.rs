@@ -3,9 +3,10 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
+use weir_contracts::contract::Format;
 use weir_state::AdminRow;
 
-use super::{OperationError, OperationResult, keys::check_name};
+use super::{FailureKind, OperationError, OperationResult, keys::check_name};
 use crate::{
     control::{Control, gate::Role},
     identity::{Kind, Minted, now_ms},
@@ -60,6 +61,25 @@ pub async fn list(control: &Control) -> OperationResult<Vec<AdminView>> {
     Ok(admins.into_iter().map(AdminView::from).collect())
 }
 
+/// Checks that every node that runs can read a role: one of an earlier version reads no admin at all beside an approver.
+pub async fn check_role(control: &Control, role: Role) -> OperationResult<()> {
+    if role != Role::Approver {
+        return Ok(());
+    }
+    let format = Format::APPROVALS.number();
+    let nodes = control.state().nodes().await?;
+    let older = nodes
+        .iter()
+        .find(|node| node.is_live() && !node.reads(format));
+    older.map_or(Ok(()), |older| {
+        let detail = format!(
+            "the node `{}` runs version {}, which does not know the role approver: upgrade that node or stop it, and try again",
+            older.name, older.version
+        );
+        Err(OperationError::new(FailureKind::Conflict, detail))
+    })
+}
+
 /// Makes an admin key.
 pub async fn create(
     control: &Control,
@@ -68,6 +88,7 @@ pub async fn create(
     by: &str,
 ) -> OperationResult<MadeAdmin> {
     check_name("name", &name)?;
+    check_role(control, role).await?;
     let minted = Minted::new(Kind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {

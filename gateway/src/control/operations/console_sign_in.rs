@@ -19,7 +19,7 @@ use weir_oauth::{
 use weir_state::AdminRow;
 
 use super::{
-    FailureKind, OperationError, OperationResult,
+    FailureKind, OperationError, OperationResult, admins,
     sessions::{self, SignInLink},
 };
 use crate::{
@@ -295,6 +295,7 @@ async fn find_or_make_admin(
     let (None, Some(role)) = (&found, role) else {
         return Ok(found);
     };
+    admins::check_role(control, role).await?;
     let minted = Minted::new(Kind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {

@@ -170,7 +170,7 @@ async fn content(control: &Control, row: &UploadRow) -> OperationResult<Option<V
 fn is_taken(taken: &TakenUploads, row: &UploadRow) -> bool {
     taken
         .get(&row.file)
-        .is_some_and(|taken| *taken >= row.change)
+        .is_some_and(|taken| *taken == row.change)
 }
 
 fn taken_file(folder: &Path) -> PathBuf {

@@ -205,7 +205,7 @@ pub(super) fn find<'c>(claims: &'c Claims, claim: &str) -> Option<&'c Value> {
 }
 
 /// Returns a name as it is, or one made of its digest where it has characters that logs and metrics do not take.
-pub(super) fn name(issuer: &str, value: &str) -> Arc<str> {
+pub fn name(issuer: &str, value: &str) -> Arc<str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@:-".contains(&byte);
     if value.len() <= NAME_MAX && value.bytes().all(is_plain) {
         return value.into();

@@ -48,7 +48,9 @@ impl SharedHeads {
 
     /// Writes the head to the state, unless it knows record `seq` already.
     async fn write_up_to(&self, audit: &Audit, seq: u64) -> Result<(), Unrecorded> {
-        let mut written = self.written.lock().await;
+        let Ok(mut written) = timeout(STATEMENT_MAX, self.written.lock()).await else {
+            return Err(Unrecorded);
+        };
         if *written >= seq {
             return Ok(());
         }
@@ -126,19 +128,17 @@ impl Audit {
         };
         let mut ticks = interval(WRITE_INTERVAL);
         let mut read_at = Instant::now();
+        let mut removed: Vec<String> = Vec::new();
         loop {
             ticks.tick().await;
             self.write_head().await;
-            let removed = self.trail().map(|trail| trail.take_removed_chains());
-            let removed: Vec<String> = removed
-                .unwrap_or_default()
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let gone = self.trail().map(|trail| trail.take_removed_chains());
+            removed.extend(gone.unwrap_or_default().iter().map(ToString::to_string));
             if !removed.is_empty() {
-                let _ = shared
-                    .within(shared.state.forget_audit_heads(&removed))
-                    .await;
+                let forgotten = shared.within(shared.state.forget_audit_heads(&removed));
+                if forgotten.await.is_ok() {
+                    removed.clear();
+                }
             }
             if read_at <= Instant::now()
                 && let Ok(rows) = shared.within(shared.state.audit_heads()).await

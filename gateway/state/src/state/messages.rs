@@ -79,7 +79,12 @@ impl State {
         let own = "DELETE FROM messages WHERE recipient = $1 RETURNING number, sender, content";
         let own: Vec<MessageRow> = sql(own).bind(node).fetch_all(&mut change).await?;
         change.commit().await?;
-        messages.extend(own);
+        // Their numbers may be beyond those of messages for all that were not read yet.
+        let own = own.into_iter();
+        messages.extend(own.map(|own| MessageRow {
+            number: after,
+            ..own
+        }));
         Ok(messages)
     }
 }
