@@ -150,10 +150,8 @@ impl App {
             .await
             .map_err(anyhow::Error::from)?;
         let host = Arc::new(host);
-        let traces = match setup.process {
-            Some(_) => start_traces(&config)?,
-            None => None,
-        };
+        let traces = setup.process.map(|_| start_traces(&config));
+        let traces = traces.transpose()?.flatten();
         let serving = Serving::new(
             config,
             host.clone(),
