@@ -48,7 +48,7 @@ pub struct NodeBucket {
     /// Tokens that were taken from the ledger and are not used.
     leased: u32,
     leased_at: f64,
-    /// Tokens that were spent without the ledger, which it is not told of yet.
+    /// Tokens that were spent without the ledger, which it does not know of yet.
     owed: u32,
     window: f64,
     used: u32,

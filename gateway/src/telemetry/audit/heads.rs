@@ -1,4 +1,4 @@
-//! The head of this process's chain in a state that machines share: whoever loses the disk still knows which records there were.
+//! The head of this process's chain in a state that machines share: where the disk is lost, it is still known which records there were.
 
 use std::{
     sync::{

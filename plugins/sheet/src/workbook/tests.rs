@@ -59,7 +59,7 @@ fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
     Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
 }
 
-/// Tables of a workbook are told by their first rows: what a sheet has far below costs the description of another one nothing.
+/// Tables of a workbook are found by their first rows: what a sheet has far below costs the description of another one nothing.
 #[test]
 fn other_sheets_are_judged_by_their_first_rows() {
     let orders: &[_] = &[("A1", "no"), ("B1", "city"), ("A2", "1"), ("B2", "Bern")];
