@@ -59,7 +59,7 @@ pub struct Plugin<'p> {
     pub contract: &'p str,
     /// The text put in front of every tool's name.
     pub prefix: &'p str,
-    /// The tools that are published, as the plugin names them; `None` stands for all.
+    /// The tools that are published, by the plugin's names. `None` means all.
     pub only: Option<&'p [String]>,
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
@@ -554,7 +554,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns `true` if the tool takes its own default. A null default stands for "absent".
+/// Returns `true` if the tool accepts its own default. A null default means "absent".
 fn fits(default: &Value, property: &str, root: &Map<String, Value>) -> bool {
     if default.is_null() {
         return true;

@@ -55,7 +55,7 @@ pub struct Contract {
     pub maker: Option<Maker>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
-    /// Of an upstream server or a plugin, as what follows.
+    /// The prompts of an upstream server or a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Arc<Prompt>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -114,7 +114,7 @@ pub enum ApprovalRule {
 /// The target that a call of a tool reaches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// A bare form: it compiles and validates arguments, but nothing stands behind it and no contract publishes it.
+    /// A bare form. It compiles and validates arguments, but has no collection, and no contract publishes it.
     Form,
     /// A collection of the same contract.
     Collection(Arc<CollectionTarget>),
@@ -122,7 +122,7 @@ pub enum Target {
     Offer(Arc<OfferTarget>),
 }
 
-/// A verb on a collection, and how its result is told.
+/// A verb on a collection, and the form of its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionTarget {
     pub verb: Verb,
@@ -235,8 +235,8 @@ pub enum Maker {
     Upstream(String),
 }
 
-/// The effects of a tool, as a client is told of them. For a collection they are derived from the verb or the
-/// operation; a maker's own are kept as they are, including hints that the protocol does not know.
+/// The effects of a tool, as clients see them. For a collection they are derived from the verb or the operation. A maker's
+/// own are kept as they are, including hints that the protocol does not define.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
@@ -273,10 +273,10 @@ pub struct Binding {
     /// The operation; only for `call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// What an agent chooses; only for `list`.
+    /// The choices of an agent; only for `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<ListChoices>,
-    /// What can be asked; only for `summarize`.
+    /// The groups and measures that an agent may ask for; only for `summarize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryChoices>,
     /// The related records that an agent can ask for; only for `lookup`.

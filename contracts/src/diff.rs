@@ -27,7 +27,7 @@ use rule::ToolRule;
 pub use rule::page;
 pub use weir_schema::compare::{Class, Side};
 
-/// Values in a report are told in full up to this many bytes of JSON.
+/// The most bytes of JSON that a report shows of a value.
 const VALUE_BYTES_MAX: usize = 4_096;
 /// Witnesses that are looked for in one diff.
 const WITNESSES_MAX: usize = 200;
@@ -60,7 +60,7 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     pub class: Class,
-    /// The value before and after; null stands for nothing.
+    /// The value before and after; null means no value.
     pub old: Value,
     pub new: Value,
     /// The reason, in one sentence without a final stop.

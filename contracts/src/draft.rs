@@ -410,7 +410,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Says why the draft writes nothing, where somebody could change that.
+    /// Explains why the draft writes nothing, if an operator can change that.
     fn why_no_create(&self) -> Vec<String> {
         let mut why = Vec::new();
         if let Some(reason) = &self.shape.capabilities.read_only {

@@ -1,7 +1,8 @@
 //! The document of an HTTP API becomes a contract over the `rest` adapter, operation by operation.
 //!
-//! The document is a stranger's: it is bounded, nothing that it refers to is fetched, and what cannot be taken is said with
-//! its place and the reason. What comes out was compiled and linted; a tool that does not pass is left out and told too.
+//! The document is untrusted: its size is bounded, and no reference to another document is fetched. Parts that cannot be
+//! imported are reported with their place and the reason. The result was compiled and linted; a tool that does not pass is
+//! left out and reported too.
 
 mod answer;
 mod body;

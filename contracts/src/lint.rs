@@ -1,4 +1,4 @@
-//! Checks how well a model can read a list of tools, and whether it is told things that no person sees.
+//! Checks how well a model can read a list of tools, and whether it contains text that no person sees.
 //!
 //! Looks at what a client sees and nothing else, so that a foreign server's list is judged as a compiled contract is.
 
@@ -17,7 +17,7 @@ use crate::{compiled_document, contract::Contract, name};
 /// A fault that one rule found at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The tool; `None` stands for the contract or the list as a whole.
+    /// The tool. `None` means the contract or the list as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// A property of the input or output, `address.city` for one inside another.

@@ -8,10 +8,9 @@ use crate::{
     uri,
 };
 
-/// What `weir compile` prints: everything a client will see, and no binding:
-/// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
-/// neither contract (null) nor output schema. A contract of a plugin or an upstream server may have `prompts`, `resources` and
-/// `resourceTemplates` beside.
+/// Returns the output of `weir compile`: everything that a client will see, and no binding: `{contract, version, tools:
+/// [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has neither a contract (null) nor an
+/// output schema. A contract of a plugin or an upstream server may also have `prompts`, `resources` and `resourceTemplates`.
 pub fn document(contract: &Contract) -> Value {
     let tools = contract.tools.iter().map(|tool| self::tool(tool));
     let mut document = Map::new();
@@ -135,8 +134,7 @@ pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
     Value::Object(entry)
 }
 
-/// Returns the template for the resources that are a lookup's records, and the name of the argument that stands for its
-/// key.
+/// Returns the template for the resources that are a lookup's records, and the name of the argument for its key.
 pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
     let target = tool.collection().filter(|target| target.resource)?;
     let [key] = &target.binding.inputs[..] else {

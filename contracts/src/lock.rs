@@ -31,7 +31,7 @@ pub struct Lock {
     pub approvals: Vec<Approval>,
 }
 
-/// A change that somebody approved.
+/// A change that was approved, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {

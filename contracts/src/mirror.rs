@@ -1,5 +1,5 @@
-//! Arguments that HTTP requests repeat in a header (`x-mcp-header` in the schema of a property), so that what stands in
-//! front of a server can route by them.
+//! Arguments that HTTP requests repeat in a header (`x-mcp-header` in the schema of a property), so that a proxy in front of
+//! a server can route by them.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub struct Mirrored {
 }
 
 impl Mirrored {
-    /// As a header has it. `None`: the argument is absent or null, and so is the header.
+    /// Returns the value as a header has it, or `None` if the argument is absent or null and the header must be absent.
     pub fn value(&self, arguments: &Value) -> Option<String> {
         let value = self
             .path
@@ -64,7 +64,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
     }
 }
 
-/// As RFC 9110 has the names of headers.
+/// Returns `true` for a header name of RFC 9110.
 fn is_token(name: &str) -> bool {
     let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty()

@@ -48,8 +48,7 @@ pub fn check_tool(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the published name of what a contract or a server calls `name`: the prefix stands in front of it, joined by `_`
-/// if it does not end with `_` or `-` itself.
+/// Returns the published name of `name`: the prefix and the name, joined by `_` if the prefix does not end with `_` or `-`.
 pub fn prefixed(prefix: &str, name: &str) -> String {
     let is_joined = prefix.is_empty() || prefix.ends_with(['_', '-']);
     format!("{prefix}{}{name}", if is_joined { "" } else { "_" })
@@ -138,8 +137,8 @@ fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
-/// Returns `true` if the name matches: `*` stands for any characters, `?` for one. Each star is tried once, because
-/// what a later one can take an earlier one need not.
+/// Returns `true` if the name matches: `*` matches any characters, `?` one. Each star is tried once, because a later star can
+/// match whatever an earlier one leaves.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), name.chars().collect());

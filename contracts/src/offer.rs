@@ -1,4 +1,4 @@
-//! Reads what somebody else's MCP server offers: raw list results are read strictly and composed into one document.
+//! Reads the lists of another MCP server: raw list results are read strictly and composed into one document.
 //!
 //! The document is meant for programs that make something of a server: command lines, endpoints, forms. Its shape is
 //! the same for every kind of item. What the server wrote is kept as it was written, digit for digit and in its order;
@@ -31,7 +31,7 @@ const DEPTH_MAX: usize = 48;
 #[derive(Default)]
 pub struct Lists {
     pub info: Option<Box<RawValue>>,
-    /// An object, as the server stated it; `None` where nobody knows, and the lists that are there say it.
+    /// The capabilities object, as the server stated it. `None` if it is unknown; the lists then show the capabilities.
     pub capabilities: Option<Box<RawValue>>,
     pub instructions: Option<String>,
     pub tools: Option<Vec<Box<RawValue>>>,
@@ -242,9 +242,9 @@ impl Document {
         lay_out(&self.text(), false)
     }
 
-    /// Returns what is stored about an upstream server: the same as [`Document::compact`], with `execution` of each
-    /// tool beside its `meta`, a mark at items without a name, and the capabilities that the lists stand for where none are
-    /// stated. A client is told that, but a generator has no use for it.
+    /// Returns the stored form of an upstream server: the same as [`Document::compact`], with `execution` of each tool beside
+    /// its `meta`, a mark at items without a name, and the capabilities that the lists imply if none are stated. Clients see
+    /// these, but a generator has no use for them.
     pub fn pinned(&self) -> String {
         let items = self.items.iter().map(|item| Pinned {
             item,

@@ -397,7 +397,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                         .is_some();
                     twice.then(|| column.name.clone())
                 }
-                // A column added to the source reaches nobody before a publish.
+                // A column added to the source is not published until a new version is.
                 Key::Other(name) => {
                     walk.at(access.next_value::<IgnoredAny>(), || name.clone())?;
                     match scratch.others.contains(&name) {

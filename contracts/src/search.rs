@@ -1,6 +1,6 @@
 //! Finding the tools that a question is about: BM25 over their names, titles, descriptions and arguments.
 //!
-//! Nothing but words is compared: the same tools and the same question have the same answer, whoever asks and whenever.
+//! Only words are compared: the same tools and the same question always have the same answer.
 
 mod words;
 

@@ -27,7 +27,7 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What becomes of cells that are no values of their column. Set by the contract.
+    /// The treatment of cells that are no values of their column, set by the contract.
     #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
     pub misfits: Misfits,
     /// The texts that stand for an empty cell. Set by the contract.
@@ -37,8 +37,8 @@ pub struct Shape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What a person should know who drafts a contract for the source, a sentence each. Only a description has notes: no
-    /// contract records them.
+    /// Notes for the person who drafts a contract for the source, a sentence each. Only a description has notes: no contract
+    /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The tables of a source that has several and of which the settings name none. Only a description has them: no
@@ -58,7 +58,7 @@ pub struct SourcePart {
     pub left_out: Option<String>,
 }
 
-/// What becomes of a cell that is no value of its column, in a source that holds text.
+/// The treatment of a cell that is no value of its column, in a source that stores text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Misfits {
@@ -312,7 +312,7 @@ fn check_fields(fields: &[Field], depth: usize, left: &mut usize) -> Result<(), 
     Ok(())
 }
 
-/// The one value table for all sources: see `docs/values.md`.
+/// The value table of all sources: see `docs/values.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Type {
@@ -363,8 +363,8 @@ pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// Which of create, update and delete the source takes (`true` stands for all). If this is empty, `read_only` may
-    /// say why.
+    /// The writes that the source supports, of create, update and delete (`true` means all). If this is empty, `read_only`
+    /// may say why.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -374,16 +374,16 @@ pub struct Capabilities {
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<String>,
-    /// Whether update and delete can be held to conditions beside the key, in one step with the change.
+    /// Whether update and delete accept conditions beside the key, in one step with the change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guarded_write: bool,
-    /// Column → comparisons it supports; `*` stands for every column not named.
+    /// Column → comparisons it supports. `*` means every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,
-    /// Columns that a list may be ordered by; `["*"]` stands for all.
+    /// Columns that a list may be ordered by. `["*"]` means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
-    /// What the source answers about many records at once. A contract records as much of it as its tools need.
+    /// The summaries that the source supports. A contract records as much of it as its tools need.
     #[serde(default, skip_serializing_if = "Summaries::is_none")]
     pub summaries: Summaries,
     /// Extra inputs a field may be sent to with `param:`.
@@ -397,13 +397,13 @@ pub struct Capabilities {
     pub open_world: bool,
 }
 
-/// What a source answers about many records at once; each word includes those before it.
+/// The summaries that a source supports; each word includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Summaries {
     #[default]
     None,
-    /// How many records meet conditions.
+    /// The number of records that meet conditions.
     Count,
     /// All measures of groups.
     All,

@@ -1,9 +1,9 @@
 //! The contract of an upstream server, from the document of what it offers and an optional overlay.
 //!
-//! A server that nobody here wrote is taken as it is, as far as clients take it. Each item is judged alone: one that
-//! cannot be published is left out and told with its place, its name, the reason and what to do; the others go on. What the
-//! server says is passed on in its own words; what is written otherwise, because some client refuses it, is told as
-//! well. The document is the pin: equal documents and overlays give equal bytes.
+//! A foreign server is published as far as clients accept it. Each item is judged alone: one that cannot be published is left
+//! out and reported with its place, its name, the reason and what to do; the others are published. The server's words are
+//! kept; a change that some client needs is reported as well. The document is the pin: equal documents and overlays give
+//! equal bytes.
 
 mod items;
 mod offered;
@@ -53,8 +53,8 @@ pub struct Upstream<'u> {
     pub name: &'u str,
     /// The name of its contract, unless the overlay says another.
     pub contract: &'u str,
-    /// The text in front of every published name, see [`name::prefixed`]: `None` stands for the upstream's name, and an
-    /// empty text for nothing. The overlay's prefix wins.
+    /// The text in front of every published name, see [`name::prefixed`]. `None` means the upstream's name, and an empty text
+    /// no prefix. The overlay's prefix wins.
     pub prefix: Option<&'u str>,
     pub overlay: Option<&'u Overlay>,
     /// Limits of every tool that the overlay says nothing else about.
@@ -71,7 +71,8 @@ pub struct Upstream<'u> {
 #[derive(Debug)]
 pub struct Compiled {
     pub contract: Contract,
-    /// Items that cannot be published, and the server's instructions where they cannot. What the overlay leaves is not told.
+    /// Items that cannot be published, and the server's instructions if they cannot. Items that the overlay leaves out are
+    /// not listed.
     pub left_out: Vec<Problem>,
     /// The items that are published otherwise than the server wrote them, and what the overlay says in vain.
     pub notes: Vec<Problem>,

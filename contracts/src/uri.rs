@@ -53,9 +53,9 @@ pub fn record_key(template: &str, uri: &str) -> Option<String> {
     is_made_of(template, uri).then(|| json::percent_decoded(&uri[head.len()..]))
 }
 
-/// Returns `true` if a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and
-/// the rest can stand for its expressions. The server judges what the values mean. A URI of more than 32 KiB is none: a caller
-/// may have it held against many templates.
+/// Returns `true` if a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and the
+/// rest can be the values of its expressions. The server judges the values. A URI of more than 32 KiB never matches: a caller
+/// may have it compared with many templates.
 pub fn is_made_of(template: &str, uri: &str) -> bool {
     if uri.len() > MADE_BYTES_MAX {
         return false;

@@ -51,7 +51,7 @@ pub struct MatchWord {
     pub field_types: &'static [&'static str],
 }
 
-/// What a tool does with its collection, such as `list`.
+/// The word for an action of a tool on its collection, such as `list`.
 pub struct VerbWord {
     /// The word in a file.
     pub name: &'static str,
@@ -255,7 +255,7 @@ pub fn part_word(part: FormPart) -> &'static str {
     }
 }
 
-/// Returns the schema of the type alone, which stands for the whole column.
+/// Returns the schema of the type alone, which is allowed instead of the whole column.
 fn column_type() -> Value {
     let kind = keys::COLUMN.iter().find(|key| key.name == "type");
     kind.map_or(Value::Bool(false), |key| value_schema(key.value))

@@ -239,7 +239,7 @@ fn pretty(value: &Value) -> String {
     text
 }
 
-/// What our engine knows and JSON Schema does not would cost clients the tool, wherever the pattern stands.
+/// A pattern that our engine accepts and JSON Schema does not would cost clients the tool, in any place.
 #[test]
 fn patterns_are_of_json_schema() {
     let problems = |pattern: &str| {

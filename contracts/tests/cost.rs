@@ -1,4 +1,4 @@
-//! What small documents can make a check cost: it is refused where the schema comes in, or bounded where the value does.
+//! Small documents whose check could cost much: each is refused where the schema is read, or bounded where the value is.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ fn alternatives_that_a_property_tells_apart_are_served() {
     assert!(arguments.validate(&nested(8, "1")).is_ok());
     let refused = arguments.validate(&nested(2, "\"x\"")).expect_err("a text");
     assert_eq!(reasons(&refused), ["/a/n/n wrong_type"]);
-    // The faults of twenty alternatives on eight levels are 20^8; what is told is bounded.
+    // The faults of twenty alternatives on eight levels are 20^8; the report is bounded.
     let refused = arguments.validate(&nested(8, "\"x\"")).expect_err("a text");
     assert!(refused.errors.len() <= 32, "{}", refused.errors.len());
 }

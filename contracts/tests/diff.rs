@@ -765,7 +765,7 @@ fn what_is_no_schema_is_undecided_where_the_validator_does_not_look() {
     }
 }
 
-/// What no keyword of its own schema has looked at is refused, also where another schema beside it has looked.
+/// A member that no keyword of its own schema evaluates is refused, even if another schema beside it evaluates it.
 #[test]
 fn unevaluated_members_are_those_of_their_own_schema() {
     let old =

@@ -1,4 +1,4 @@
-//! Compares two versions of a contract: what stands behind the schemas, and what clients see of it.
+//! Compares two versions of a contract: the bindings of its tools, and what clients see.
 
 use std::collections::BTreeMap;
 
@@ -347,7 +347,7 @@ fn every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The documents alone say what clients see, and nothing about what stands behind.
+/// Documents contain what clients see, and no bindings.
 #[test]
 fn documents_compare_without_bindings() {
     let live = contract(|_, _| {});

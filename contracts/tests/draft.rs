@@ -138,7 +138,7 @@ fn a_good_draft() {
     );
 }
 
-/// What can be asked of many records follows the columns and what the source can.
+/// Questions about many records follow the columns and the source's abilities.
 #[test]
 fn a_draft_asks_about_many_records() {
     let wide: Vec<Value> = (0..20)
@@ -502,7 +502,7 @@ fn no_create_that_cannot_work() {
     assert_eq!(contract.tools.len(), 3);
 }
 
-/// What the database computes cannot be written: a create with it would fail every time.
+/// Columns that the database computes cannot be written: a create with them would always fail.
 #[test]
 fn a_computed_column_is_read_and_not_created() {
     let shape = json!({ "name": "lines", "key": ["id"], "fields": [

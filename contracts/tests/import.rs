@@ -160,7 +160,7 @@ fn a_document_that_explodes_is_bounded() {
     assert!(told.contains("at most 200000 are accepted"), "{told}");
 }
 
-/// Every document's contract must compile, whoever made the document: the shapes are what the adapter describes.
+/// Every document's contract must compile, whatever its author: the shapes are what the adapter describes.
 #[test]
 fn relative_servers_lie_beside_the_document() {
     let document = |url: &str| {
@@ -210,7 +210,7 @@ fn a_contract_is_a_form_like_any_other() {
     );
 }
 
-/// Members that only answers have are not asked for, whether a reference stands beside the mark or an `allOf` above it.
+/// Members that only answers have are not asked for, whether the mark is beside a reference or in an `allOf` above it.
 #[test]
 fn nobody_is_asked_for_what_only_answers_have() {
     let document = r##"{"openapi": "3.1.0", "info": {"title": "Hooks"}, "servers": [{"url": "http://127.0.0.1:1"}],
@@ -280,7 +280,7 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
     }
 }
 
-/// The name of a scheme stands in a comment, and nothing in it may become a line of weir.toml.
+/// The name of a scheme is written into a comment, and no part of it may become a line of weir.toml.
 #[test]
 fn the_name_of_a_security_scheme_writes_no_line() {
     let hostile = "x\\n[upstreams.x]\\ncommand = [\\\"sh\\\"]\\r\\u2028";
@@ -546,7 +546,7 @@ fn fields_of(path: &str, method: &str, operation: &str) -> Vec<serde_json::Value
         .unwrap_or_default()
 }
 
-/// Names of headers have no case, and the operation's own parameter stands in for the path's.
+/// Names of headers ignore case, and the operation's own parameter replaces the path's.
 #[test]
 fn a_header_in_two_spellings_is_one_argument() {
     let document = r#"{"openapi": "3.1.0", "info": {"title": "t"}, "servers": [{"url": "https://a.example"}],
@@ -609,7 +609,7 @@ fn an_integer_of_64_bits_has_two_forms() {
     assert_eq!(fields[2]["schema"]["properties"]["n"], both);
 }
 
-/// What a document requires of an answer is not asked of the service, which has done something.
+/// The columns that a document requires of an answer may be missing: the service has already acted.
 #[test]
 fn every_column_of_an_answer_may_be_null() {
     let operation = r#"{"responses": {"200": {"content": {"application/json": {"schema": {"type": "object", "required": ["id", "name"],
@@ -708,7 +708,7 @@ fn a_discriminator_adds_nothing_to_what_schemas_say_themselves() {
     assert_eq!(check(r#"{"kind":"CASH"}"#), Ok(()));
     let text = check(r#"{"kind":"CARD"}"#).expect_err("no number");
     assert!(text.contains("\n/body/number: is required"), "{text}");
-    // Where the property may be absent, a value without it is still held against all of them.
+    // Where the property may be absent, a value without it is still checked against all of them.
     let check = body_check("3.0.3", &one_of(&["Cash", "Gift"]), schemas);
     assert_eq!(check(r#"{"code":"x"}"#), Ok(()));
     assert_eq!(check(r#"{"kind":"Gift","code":"x"}"#), Ok(()));

@@ -1,4 +1,4 @@
-//! What an agent chooses of a list: from the form to schemas, artifact and diff.
+//! The choices of an agent for a list: from the form to schemas, artifact and diff.
 
 use std::collections::BTreeMap;
 

@@ -65,7 +65,7 @@ fn records_leave_in_one_form() {
     }
 }
 
-/// What lies inside JSON is not typed: its integers keep their digits, and cost nothing else.
+/// Values inside JSON have no type: their integers keep their digits.
 #[test]
 fn integers_of_64_bits_inside_json_keep_their_digits() {
     let checker = RecordChecker::new(&every_type(), &["j".to_owned()]);
@@ -374,7 +374,7 @@ proptest! {
     }
 }
 
-/// What an operation has done is done: an odd value costs itself, and not the answer.
+/// An operation that has run cannot be undone: an odd value is dropped alone, and the rest of the answer is kept.
 #[test]
 fn a_result_of_an_operation_passes_as_far_as_it_fits() {
     let fields = shape(json!([

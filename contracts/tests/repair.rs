@@ -182,7 +182,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}/[a-d]~", "[é-ñ名前]{1,3}"]
 }
 
-/// Returns the name of a field itself, which stands for the one of [`name`] that [`odd`] makes of it.
+/// Returns the name of a field; [`odd`] turns it into a name as [`name`] makes them.
 fn field_name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}\\.[a-d]-", "[a-d]_[a-d]"]
 }

@@ -71,7 +71,7 @@ impl Searched {
     }
 }
 
-/// What became of the questions.
+/// The results of the questions.
 #[derive(Default)]
 struct Tally {
     asked: usize,
@@ -146,7 +146,7 @@ fn what_is_asked_for_is_among_the_first_five() {
     tally.holds(searched.tools.len());
 }
 
-/// Among ten thousand tools, whoever says which service is meant finds its tool and no other service's.
+/// Among ten thousand tools, a question that names a service finds its tool and no other service's.
 #[test]
 fn it_is_among_the_first_five_of_ten_thousand() {
     let searched = Searched::new(of_many_services(10_000));

@@ -12,7 +12,7 @@ use weir_contracts::{
     uri::{own_uri, publish_uris, published_uri},
 };
 
-/// Returns documents of servers that nobody here wrote.
+/// Returns documents of foreign servers.
 fn extracted() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
     let files = fs::read_dir(folder)
@@ -418,7 +418,7 @@ fn the_root_of_an_input_is_a_plain_object() {
         json!({ "$ref": "#/$defs/Args" })
     );
     assert_eq!(schema["type"], "object");
-    // A union that is told apart by one argument.
+    // A union that one argument distinguishes.
     let union = json!({ "oneOf": [
         { "type": "object", "properties": { "kind": { "const": "url" }, "url": { "type": "string" } }, "required": ["kind", "url"], "additionalProperties": false },
         { "type": "object", "properties": { "kind": { "const": "id" }, "id": { "type": "integer" } }, "required": ["kind", "id"], "additionalProperties": false },
@@ -977,7 +977,7 @@ fn texts_new_items_and_annotations_wait_for_consent() {
         1,
         "it breaks callers"
     );
-    // A part that no client sees waits for nobody.
+    // A part that no client sees does not wait for consent.
     let mut unseen = contract(json!([tool]), "Ask.");
     unseen.definitions = Some("0".repeat(64));
     assert!(

@@ -60,8 +60,8 @@ fn translated(schema: &Value) -> Option<Validator> {
         .ok()
 }
 
-/// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`.
-/// `dependencies` stands beside the keywords that took its place, whichever comes first: neither is lost.
+/// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`. `dependencies` is beside the keywords that
+/// replaced it, in either order: both apply.
 #[test]
 fn dependencies_join_what_took_their_place() {
     let with = |value: Value| {
@@ -488,7 +488,7 @@ proptest! {
         let after_alone = translated(&tool.input_schema.value()).expect("a schema");
         for value in values {
             let value = json!({ "value": value });
-            // A member that no schema names cannot be told from the one that was published under its name.
+            // A member that no schema names cannot be distinguished from one that was published under its name.
             if has_name(&value, &keys) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is said of contract files is what their readers accept.
+//! Checks that the vocabulary of contract files is what their readers accept.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! The one table of protocol errors: condition → code and HTTP status.
+//! The table of protocol errors: condition → code and HTTP status.
 
 use std::borrow::Cow;
 

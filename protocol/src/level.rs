@@ -1,4 +1,4 @@
-//! How grave a log message is: the eight levels of MCP, which are those of syslog (RFC 5424).
+//! The severity of log messages: the eight levels of MCP, which are those of syslog (RFC 5424).
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {

@@ -53,10 +53,10 @@ pub struct Params<'a> {
     pub argument: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub context: Option<&'a RawValue>,
-    /// Of `logging/setLevel`.
+    /// The level of `logging/setLevel`.
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub level: Option<&'a RawValue>,
-    /// Of `initialize`.
+    /// The capabilities of `initialize`.
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub capabilities: Option<&'a RawValue>,
 }
@@ -240,7 +240,7 @@ pub fn is_idempotency_key(key: &str) -> bool {
     (1..=LENGTH_MAX).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// `place`: where the word stands, for the error.
+/// Reads a log level. `place` is the place of the word, for the error.
 pub fn log_level(word: &RawValue, place: &str) -> Result<LogLevel, RpcError> {
     let level = raw::string(word).and_then(|word| LogLevel::find(&word));
     let levels = || LogLevel::ALL.map(LogLevel::name).join(", ");

@@ -1,8 +1,7 @@
-//! Rewrites a tool's schema so that a given client or model vendor takes it, and reports what that client then is not
-//! told.
+//! Rewrites a tool's schema for a given client or model vendor, and reports what that client does not see of it.
 //!
-//! An operator chooses the client of a view; what a client says about itself is never asked. Arguments meet the full
-//! schema all the same, so that a lowered one costs a model advice, and nobody a check.
+//! An operator chooses the client of a view; Weir does not ask what a client says about itself. Arguments are always
+//! validated against the full schema, so a lowered schema costs a model some advice and never skips a check.
 
 mod lower;
 mod references;
@@ -61,11 +60,11 @@ impl ClientProfile {
     }
 }
 
-/// A tool as one client is told of it.
+/// A tool as one client sees it.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     pub input: Value,
-    /// The reasons why the client is not told everything, or does not take the tool.
+    /// The reasons why the client does not see everything, or refuses the tool.
     pub remarks: Vec<Remark>,
 }
 
@@ -84,9 +83,9 @@ pub struct Remark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The client is told everything.
+    /// The client sees everything.
     Accept,
-    /// The client takes the tool but is not told everything.
+    /// The client accepts the tool, but does not see everything.
     Loss,
     Refuse,
 }

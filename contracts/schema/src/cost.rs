@@ -1,4 +1,4 @@
-//! What a schema costs: the steps that a check of one value takes at most, with every reference followed.
+//! Computes the cost of a schema: the most steps that a check of one value takes, with every reference followed.
 //!
 //! A small schema can ask for a lot of work: thirty definitions that each name the next one twice apply the last one 2^30
 //! times. Such a schema is refused before anything expands it. What the other ones cost depends on how deep a value is,

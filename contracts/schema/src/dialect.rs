@@ -1,7 +1,7 @@
 //! Schemas of older dialects as JSON Schema 2020-12: what was valid stays valid, and nothing else becomes so.
 //!
-//! References become pointers from the root, so that identifiers and anchors can go: a published schema stands inside a list, where
-//! no reader resolves them. What a dialect does not know it ignores, and so does the translation.
+//! References become pointers from the root, and identifiers and anchors are removed: a published schema is part of a list,
+//! where no reader resolves them. Keywords that the dialect does not know are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The one strict JSON reader, for arguments, guest records and contract files.
+//! The strict JSON reader, for arguments, guest records and contract files.
 //!
 //! Refuses duplicate keys, depth over 64, lone surrogates, integers outside ±(2^53−1) however they are written, and
 //! numbers that are not finite. An integer has one form afterwards: `5.0` and `5e0` are read as `5`, so that what was
@@ -21,7 +21,7 @@ use serde_json::{Map, Number, Value};
 pub const DEPTH_MAX: usize = 64;
 /// The depth bound for what the gateway stores: a schema with the contract around it. The text reader ends at 128.
 const KEPT_DEPTH_MAX: usize = DEPTH_MAX + 32;
-/// Faults of one document that are told; the others are read over.
+/// The most faults that are reported for one document. Further ones are skipped.
 const FAULTS_MAX: usize = 32;
 /// Bytes of the path of a fault. One that is longer ends at the last value around it that it reaches.
 const PATH_MAX: usize = 1024;
@@ -281,7 +281,7 @@ fn syntax(path: String, message: String) -> JsonError {
 /// The whole numbers that pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
-    /// Those within ±(2^53−1).
+    /// Numbers within ±(2^53−1).
     Safe,
     /// Integers of 64 bits.
     Integers,
@@ -306,7 +306,7 @@ struct Walk {
     faults: RefCell<Vec<JsonError>>,
     depth_max: usize,
     numbers: Numbers,
-    /// What is nested too deep is null, and the reading goes on.
+    /// Whether values that are nested too deep are read as null instead of refused.
     is_lenient: bool,
     /// A whole number beyond ±(2^53−1) has passed that was read as a double.
     has_large_double: Cell<bool>,

@@ -7,7 +7,7 @@ pub const RECURSIVE_REF: &str = "$recursiveRef";
 pub const REFERENCES: [&str; 3] = [REF, DYNAMIC_REF, RECURSIVE_REF];
 
 pub const DEFS: &str = "$defs";
-/// What older dialects call [`DEFS`].
+/// The name of [`DEFS`] in older dialects.
 pub const DEFINITIONS: &str = "definitions";
 /// The keywords under which schemas stand that others refer to.
 pub const SHARED: [&str; 2] = [DEFS, DEFINITIONS];

@@ -229,7 +229,8 @@ pub fn member_parts<'s>(
     Ok(parts)
 }
 
-/// Replaces a reference that stands alone by what it refers to; beside other rules it becomes one of `allOf`.
+/// Replaces a reference by its target. If the reference has other keywords beside it, the target becomes one schema of
+/// `allOf`.
 pub fn write_out_reference(schema: &mut Value, root: &Value) {
     inline(schema, root);
     if let Value::Object(members) = schema

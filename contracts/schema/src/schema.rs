@@ -23,7 +23,7 @@ impl Schema {
         self.0.get()
     }
 
-    /// Returns the tree. Each call makes it anew, so whoever needs it often keeps it.
+    /// Returns the tree. Each call parses it again, so keep the result if you need it often.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.0.get()).expect("it was made of a value, or read as JSON")
     }
@@ -38,7 +38,7 @@ impl From<Value> for Schema {
 impl<'de> Deserialize<'de> for Schema {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(from)?;
-        // We write it on one line; whoever wrote it otherwise must not break a message in two.
+        // Weir writes schemas on one line; a schema written otherwise must not split a message.
         match text.get().contains(['\n', '\r']) {
             true => serde_json::from_str::<Value>(text.get())
                 .map(Self::from)

@@ -1,7 +1,7 @@
 //! The gate in front of a source: arguments against the published schema, with errors an agent can repair from.
 //!
-//! The way of a valid call is short: one strict reading, one yes. Only a refusal is looked at closely, and then until
-//! it can be repaired: the errors are applied as a mechanical client would, and what is still wrong is told as well.
+//! Valid arguments are read once and answered quickly. Only refused arguments are examined closely: the errors are applied as
+//! a mechanical client would apply them, and the errors that remain are reported as well.
 
 mod absent;
 mod bounded;
@@ -474,7 +474,7 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
     serde_json::to_writer(json, value).expect("a text has a JSON form");
 }
 
-/// Who has the last word on a value.
+/// The party that decides whether a value is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     /// The gateway: formats are asserted, and every pattern runs in linear time.

@@ -9,7 +9,7 @@ use crate::{
     keyword::{DEFINITIONS, DEFS},
 };
 
-/// The kind of value that stands under a keyword, in any dialect.
+/// The kind of value that a keyword has, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Inside {
     /// Schemas by name.

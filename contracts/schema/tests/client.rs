@@ -278,7 +278,7 @@ fn gemini_reads_a_part_of_the_schema_language() {
     );
 }
 
-/// The type of an argument is told however its schema is nested.
+/// The type of an argument is listed however its schema is nested.
 #[test]
 fn gemini_is_told_what_stands_beside_null_whatever_it_is() {
     let (text, number, none) = (

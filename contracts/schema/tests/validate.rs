@@ -440,7 +440,7 @@ fn a_million_wrong_items_are_bounded() {
             .as_array()
             .is_some_and(|errors| errors.len() <= 32)
     );
-    // Too many to ask for every failure: the first is told, and a misspelt name all the same.
+    // There are too many failures to ask for each: the first is reported, and a misspelt name too.
     let numbers: Vec<_> = (0..200_000).map(|number| number.to_string()).collect();
     let found = refused(
         &ticket(),
@@ -488,7 +488,7 @@ fn a_million_wrong_items_are_bounded() {
     );
 }
 
-/// What alternatives name may be left out as well: strict clients send null for it.
+/// Members that alternatives name may be omitted as well: strict clients send null for them.
 #[test]
 fn null_counts_as_absent_in_alternatives_too() {
     let closed = |properties: Value, required: &str| json!({ "type": "object", "properties": properties, "required": [required], "additionalProperties": false });
@@ -536,7 +536,7 @@ fn null_counts_as_absent_in_alternatives_too() {
     assert_eq!(Value::Object(read), json!({ "id": "7" }));
 }
 
-/// Clients that send every argument of a tool, with null for those that nobody set.
+/// Some clients send every argument of a tool, with null for those that have no value.
 #[test]
 fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
     let schema = json!({

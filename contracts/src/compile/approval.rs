@@ -5,7 +5,7 @@ use crate::{
     form::{self, Problems},
 };
 
-/// What the description of such a tool ends with.
+/// The end of the description of such a tool.
 const APPROVED: &str =
     "A person approves each call before it runs: once that is done, repeat the same call.";
 

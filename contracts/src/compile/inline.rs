@@ -1,5 +1,4 @@
-//! A schema that stands in a field becomes a part of the tool's: what it refers to in itself goes to the root's `$defs`,
-//! where clients look for it.
+//! Moves the schema of a field into the tool's schema: its definitions go to the root's `$defs`, where clients look for them.
 
 use serde_json::{Map, Value};
 use weir_schema::{

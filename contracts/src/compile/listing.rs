@@ -50,7 +50,7 @@ fn order_by(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> 
             problems.add_hint(place, "a column is offered both ways", hint);
             continue;
         }
-        // Whoever may order by a column can find out its values piece by piece.
+        // A caller that may order by a column can find out its values piece by piece.
         if summary::published(column, target.collection, &place, problems).is_none() {
             continue;
         }

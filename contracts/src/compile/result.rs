@@ -94,7 +94,7 @@ fn with_errors(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     json!({ "type": "object", "properties": in_root, "anyOf": [arm, error_members()] })
 }
 
-/// The one member of a count.
+/// The only member of a count.
 pub(crate) const COUNT: &str = "count";
 
 /// Returns the field of the one record that a count answers.

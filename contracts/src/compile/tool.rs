@@ -513,7 +513,7 @@ fn input_schema(
 }
 
 /// Returns `true` for a field of an update whose column may become null. An agent asks for that by naming the field in
-/// [`CLEAR`], because too many clients send null for what nobody set. In a required field null can only be meant.
+/// [`CLEAR`], because too many clients send null for fields without a value. In a required field null can only be meant.
 fn can_be_cleared(form: &form::Tool, field: &form::Field, bound: Option<&Bound<'_>>) -> bool {
     let is_written = bound.is_some_and(|bound| matches!(bound.to, Destination::Column(_)));
     form.verb == Some(Verb::Update) && is_written && field.nullable && !field.required

@@ -1,10 +1,10 @@
-//! What a question may choose: the groups and measures of a summary, the order and the columns of a list.
+//! The choices of a question: groups and measures of a summary, order and columns of a list.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shape::{Field, Shape, Type};
 
-/// What an agent can choose of a list beside its filters.
+/// The choices of an agent for a list, besides its filters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListChoices {
@@ -63,7 +63,7 @@ pub enum GroupStep {
     Year,
 }
 
-/// What a measure computes.
+/// The function that a measure computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MeasureFunction {
@@ -128,7 +128,7 @@ impl MeasureFunction {
     }
 }
 
-/// Returns `true` for types whose values can be told apart.
+/// Returns `true` for types whose values can be grouped.
 pub(crate) fn is_groupable(kind: Type) -> bool {
     !matches!(kind, Type::Json | Type::Record | Type::List)
 }

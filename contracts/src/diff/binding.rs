@@ -215,7 +215,7 @@ fn set(
     );
 }
 
-/// Compares what is asked of a collection, and how its answer is told.
+/// Compares the questions to a collection, and the form of its answers.
 fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, report: &mut Report) {
     if was.verb != is.verb {
         let reason = format!("{} → {}", was.verb.word(), is.verb.word());

@@ -1,4 +1,4 @@
-//! Decides which parts of a change wait for somebody's consent if the tools are a foreign server's.
+//! Decides which parts of a change to a foreign server's tools wait for consent.
 //!
 //! The classes ask whether callers go on as before. A foreign server may do harm without breaking anyone: by a description
 //! that was harmless when it was approved, by a further tool, by an annotation that makes clients approve its calls unasked.
@@ -15,7 +15,7 @@ pub enum ForeignChanges {
     /// No change that a client can see.
     #[default]
     Hold,
-    /// Changes that break nobody and bring no text, no item and no annotation.
+    /// Changes that break no caller and add no text, item or annotation.
     Compatible,
 }
 
@@ -34,7 +34,7 @@ const OPERATORS: &[&str] = &[
     "bound-field-removed",
 ];
 
-/// Rules about schemas whose new side is a number, a type or less than before, on the side where they break nobody.
+/// Rules about schemas whose new side is a number, a type or less than before, on the side where they break no caller.
 const WITHOUT_TEXT: &[&str] = &[
     "property-removed",
     "property-removed-from-open",

@@ -35,7 +35,7 @@ pub struct DatabaseDraft {
     pub left_out: Vec<LeftOutTable>,
 }
 
-/// What the contract has of one table.
+/// The part of the contract that comes from one table.
 pub struct TableDraft {
     pub table: String,
     /// The name of its collection.

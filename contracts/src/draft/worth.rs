@@ -1,5 +1,5 @@
-//! What the columns of a wide table are worth: which have filters, which are answered unasked, and how many records make an
-//! answer of a good size.
+//! Ranks the columns of a wide table: which have filters, which are answered by default, and how many records make an answer
+//! of a good size.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     shape::{Field, Type},
 };
 
-/// What the first records of a source showed of a column.
+/// The values of a column in the first records of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnSample {
     /// The tokens of its name and value in one record, on average.
@@ -18,7 +18,7 @@ pub struct ColumnSample {
     pub is_filled: bool,
 }
 
-/// What the first records showed, by column; columns of which nothing is known are missing.
+/// The samples of the first records by column. Columns without a known value are missing.
 pub type ColumnSamples = BTreeMap<String, ColumnSample>;
 
 /// The tokens that an answer of the default number of records should have at most.
@@ -63,7 +63,7 @@ const REMOTE: [&str; 26] = [
     "raw",
 ];
 
-/// How much a column helps to find records; less is better.
+/// The use of a column for finding records; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ColumnWorth {
     Key,

@@ -18,7 +18,7 @@ pub struct Collection {
     pub name: String,
     pub adapter: String,
     pub settings: Value,
-    /// The columns that may leave; `None` stands for all but the hidden ones.
+    /// The columns that are published. `None` means all but the hidden ones.
     pub columns: Option<Vec<String>>,
     pub hide: Vec<String>,
     pub key: Option<Vec<String>>,
@@ -26,7 +26,7 @@ pub struct Collection {
     /// The contract's own words about columns, where it knows better than the source.
     pub overrides: Vec<Override>,
     pub timezone: Option<String>,
-    /// What becomes of cells that are no values of their column.
+    /// The treatment of cells that are no values of their column.
     pub misfits: Misfits,
     /// The texts that stand for an empty cell.
     pub null_words: Vec<String>,

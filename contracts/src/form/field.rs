@@ -393,7 +393,7 @@ fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problem
     }
     match kind {
         Some(kind) => known.extend(keys::names(keys::own_keys(kind))),
-        // The type is unknown, so its keys cannot be told apart: any type's key passes here.
+        // The type is unknown, and so are its keys: any type's key passes here.
         None => known.extend(
             TYPES
                 .iter()

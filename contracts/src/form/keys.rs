@@ -28,7 +28,7 @@ pub struct FormKey {
     pub help: &'static str,
 }
 
-/// What a key holds.
+/// The kind of value that a key has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A text of so many characters at most.

@@ -1,4 +1,4 @@
-//! A schema asked about a profile: yes, no, or not to be told.
+//! Asks a schema whether it accepts a profile: yes, no, or undecidable.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ pub(super) struct Body<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<Part<'d>>,
     pub(super) required: bool,
-    /// Where the document says less than it should, or what cannot be said: below the body, and a sentence.
+    /// Places below the body where the document says too little, or more than a form can express, each with a sentence.
     pub(super) gaps: Vec<(String, String)>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Part<'d> {
     /// Below the body.
     pub(super) at: String,
     pub(super) description: Option<&'d str>,
-    /// How a form writes lists and objects, as `encoding` says.
+    /// The encoding of lists and objects in a form body, as `encoding` defines it.
     pub(super) style: Option<&'d str>,
     pub(super) explode: Option<bool>,
 }

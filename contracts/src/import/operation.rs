@@ -234,7 +234,7 @@ impl Operation {
     }
 }
 
-/// An operation where it stands.
+/// An operation and its place in the document.
 struct Source<'d> {
     document: &'d Document,
     contract: &'d str,
@@ -488,7 +488,7 @@ impl<'d> Source<'d> {
                     .document
                     .resolved(given)
                     .map_err(|why| ("reference", place.clone(), why))?;
-                // An operation's own stands in for the path's.
+                // A parameter of the operation replaces the path's parameter of the same name.
                 found.retain(|(_, other)| !is_same(other, given));
                 found.push((place, given));
             }

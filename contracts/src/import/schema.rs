@@ -1,4 +1,4 @@
-//! Schemas of a document, each as one that stands alone: in 2020-12, with what it refers to in its own `$defs`.
+//! Makes each schema of a document independent: in 2020-12, with its definitions in its own `$defs`.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ struct Lifter<'d> {
     /// Definitions that are still to be lifted: a chain of references may be longer than a schema is deep.
     open: Vec<(String, String)>,
     left: usize,
-    /// How much may still be looked at in the parts of `allOf`s.
+    /// The number of parts of `allOf`s that may still be examined.
     left_in_parts: usize,
     dropped: Vec<(&'static str, String)>,
 }
@@ -333,7 +333,7 @@ impl Lifter<'_> {
                     )
                 }
                 (Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
-                // `xml`, extensions: nothing that a value is held against. A discriminator chooses among alternatives.
+                // `xml` and extensions do not constrain a value. A discriminator chooses among alternatives.
                 _ => None,
             },
         };

@@ -16,7 +16,7 @@ use super::{
 use crate::{name, validate};
 
 const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
-/// A parameter with one of these is told by its values or by another place.
+/// Keywords that describe a parameter, by its values or by another place.
 const TOLD: [&str; 5] = ["enum", "const", REF, "title", "description"];
 
 pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {

@@ -1,4 +1,4 @@
-//! Checks what a text does to its reader: hidden characters, escapes, orders to the model, blocks that nobody can read.
+//! Checks the effect of a text on its reader: hidden characters, escapes, orders to the model, unreadable blocks.
 
 use base64::{
     Engine as _, alphabet,
@@ -89,8 +89,8 @@ pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut Finding
     place.check_letters(text, findings);
 }
 
-/// Visits every text. `found` gets the property that a text is about, the key that it stands under (empty if it is
-/// itself a key), and the text.
+/// Visits every text. `found` gets the property that the text describes, the key of the text (empty if it is itself a key),
+/// and the text.
 fn texts(
     value: &Value,
     field: &str,
@@ -224,7 +224,7 @@ const CYRILLIC: &[char] = &[
     'С', 'Т', 'Х', 'І', 'Ј', 'Ѕ',
 ];
 
-/// Returns the character that a tag character stands for.
+/// Returns the character that a tag character encodes.
 fn tagged(character: char) -> Option<char> {
     match u32::from(character) {
         code @ 0xe0020..=0xe007e => char::from_u32(code - 0xe0000),

@@ -1,4 +1,4 @@
-//! Checks the results of a tool that somebody else makes against the schema that the tool is published with.
+//! Checks the results of plugins' and servers' tools against their published schema.
 
 use serde_json::Value;
 use weir_schema::validate::{Judge, SchemaChecker};

@@ -15,7 +15,7 @@ pub struct TextFormat {
     /// The mark between groups of three digits; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouping: Option<String>,
-    /// A number with its unit, for which `#` stands: `# €`, `$#`.
+    /// A number with its unit. `#` is the place of the number: `# €`, `$#`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// A date, as strftime writes it: `%d/%m/%Y`.

@@ -15,7 +15,7 @@ use crate::{
     json::push_pointer,
 };
 
-/// What is inside a member with a new name shows only once its name is known.
+/// The rounds of renaming: the content of a member with a new name is compared only once its name is known.
 const ROUNDS_MAX: usize = 8;
 /// Steps that turn out not to be possible, with the groups that they are found in.
 const FAULTS_MAX: usize = 1_000;
@@ -77,7 +77,7 @@ fn by_name(contract: &Contract) -> HashMap<&str, &Tool> {
     tools.map(|tool| (tool.name.as_str(), &**tool)).collect()
 }
 
-/// How many more steps may turn out not to be possible.
+/// The number of further steps that may turn out to be impossible.
 struct FaultBudget(usize);
 
 impl FaultBudget {
@@ -169,7 +169,7 @@ fn step<'s>(item: &Item, input: &dyn Fn() -> Option<&'s Value>) -> Option<SideSt
     Some((side, step))
 }
 
-/// Returns the value that stands for an absent argument.
+/// Returns the only value that the schema allows, which is used for an absent argument.
 fn only_value(schema: &Value) -> Option<Value> {
     let only = schema.get("enum").and_then(Value::as_array);
     let only = only.filter(|values| values.len() == 1);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::ShimStep;
 use crate::{diff::Side, name, validate};
 
-/// Stands for every item of a list.
+/// Matches every item of a list.
 const ITEMS: &str = "*";
 const DEPTH_MAX: usize = 32;
 

@@ -43,7 +43,7 @@ pub struct Overlay {
     /// Instructions that replace the server's.
     pub instructions: Option<String>,
     pub prefix: Option<String>,
-    /// Patterns of names: `*` stands for any characters, `?` for one.
+    /// Patterns of names: `*` matches any characters, `?` one.
     pub take: Vec<String>,
     pub leave: Vec<String>,
     pub tools: Vec<ToolOverlay>,

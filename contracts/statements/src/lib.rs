@@ -1,5 +1,5 @@
-//! Cuts the text of a statement into tokens, so that a parameter is found where it is code and not where it stands in a
-//! text, a name or a comment. Each byte is looked at a bounded number of times. What a token means is for the database.
+//! Cuts the text of a statement into tokens, so that a parameter is found in code and not in a text, a name or a comment.
+//! Each byte is read a bounded number of times. The meaning of a token is left to the database.
 
 use std::fmt;
 

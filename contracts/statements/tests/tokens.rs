@@ -1,4 +1,4 @@
-//! Where statements are cut, and that nothing of them is lost.
+//! Checks the places where statements are cut, and that no text is lost.
 
 use proptest::prelude::*;
 use weir_statements::{SqlSyntax, TokenKind, tokens};

@@ -255,8 +255,7 @@ fn texts() -> Vec<Value> {
     values
 }
 
-/// Returns alternatives of other types and of the same, kinds told by a constant, with and without keywords beside
-/// them.
+/// Returns alternatives of different types or of the same type, kinds with a constant, with and without keywords beside them.
 fn union(tape: &mut Tape<'_>) -> Map<String, Value> {
     let arms = [
         json!({ "type": "integer" }),

@@ -152,7 +152,7 @@ impl Maker<'_> {
                 ),
             );
         }
-        // A name of the other schema, or one that nobody knows.
+        // A name of the other schema, or an unknown one.
         let others = self
             .other
             .get("properties")

@@ -394,8 +394,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Leaves out each argument for which null and absence both mean something. In strict mode every argument is sent,
-    /// and null stands for its absence.
+    /// Removes each argument for which null and absence have different meanings. In strict mode every argument is sent, and
+    /// null means absence.
     fn told_apart(&mut self, members: &mut Map<String, Value>, at: &str) {
         let required = names(members.get("required"));
         let Some(Value::Object(properties)) = members.get_mut("properties") else {

@@ -1,5 +1,5 @@
-//! The one table of what clients take, each rule with where it was found. None of the vendors' own interfaces was asked: the
-//! rules are those of their pages, of their clients' code, and of reports with the words of the refusal.
+//! The table of what clients accept, with the source of each rule. No vendor's interface was called: the rules come from
+//! their pages, their clients' code, and reports that quote the refusal.
 
 use crate::keyword::{DEFS, REF};
 
@@ -8,7 +8,7 @@ use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict
 pub struct Rule {
     pub name: &'static str,
     pub clients: &'static [ClientProfile],
-    /// What happens to a tool that breaks the rule.
+    /// The effect on a tool that breaks the rule.
     pub does: &'static str,
     pub source: &'static str,
 }
@@ -123,7 +123,7 @@ pub const RULES: [Rule; 14] = [
 /// The features of JSON Schema that one client takes.
 pub(super) struct Takes {
     pub(super) references: bool,
-    /// The keywords that the client takes; `None` stands for all.
+    /// The keywords that the client accepts. `None` means all.
     pub(super) keywords: Option<&'static [&'static str]>,
     pub(super) formats: Option<&'static [&'static str]>,
     pub(super) null: bool,

@@ -179,7 +179,7 @@ impl<'s> Inliner<'s> {
         Ok(Value::Object(out))
     }
 
-    /// Puts what `reference` says beside what stands beside it.
+    /// Merges the target of `reference` with the keywords beside it.
     fn reference(
         &mut self,
         key: &str,

@@ -11,7 +11,7 @@ use super::{
 /// Alternatives that are paired; a larger union is compared as a whole.
 const ARMS_MAX: usize = 64;
 
-/// An alternative and where it stands; a schema without a union is its own only one.
+/// An alternative and its place. A schema without a union is its own only alternative.
 #[derive(Clone, Copy)]
 struct Arm<'s> {
     schema: &'s Value,
@@ -182,7 +182,7 @@ fn is_alone(schema: &Value) -> bool {
         })
 }
 
-/// Returns the alternatives of a schema; `None` if they cannot be told apart one by one.
+/// Returns the alternatives of a schema, or `None` if they cannot be distinguished one by one.
 fn arms(schema: &Value) -> Option<Vec<Arm<'_>>> {
     for key in ["anyOf", "oneOf"] {
         if let Some(union) = schema.get(key) {

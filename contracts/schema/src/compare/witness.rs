@@ -1,7 +1,7 @@
 //! A value that shows what a change breaks: valid before and not after, or, of a result, after and not before.
 //!
-//! Guessed from the two schemas at the place that changed, put into whole arguments or a whole result around it, and
-//! told only when the validator agrees on both sides.
+//! A witness is guessed from the two schemas at the place that changed, and put into whole arguments or a whole result. It is
+//! reported only if the validator agrees on both sides.
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};

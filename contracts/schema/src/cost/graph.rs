@@ -15,7 +15,7 @@ use crate::{
 /// The number of a schema in its document; the root is 0.
 pub(crate) type NodeId = usize;
 
-/// How a schema is applied to the value of another one.
+/// The way in which a schema applies to the value of another schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
     /// The value must meet both.

@@ -1,4 +1,4 @@
-//! Alternatives that one property tells apart, so that a value is held against one of them alone.
+//! Finds alternatives that one property distinguishes, so that a value is checked against one of them only.
 
 use std::collections::{BTreeMap, BTreeSet};
 

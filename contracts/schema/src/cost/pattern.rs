@@ -1,8 +1,8 @@
-//! What one character of a text costs a regular expression.
+//! Computes the cost of one character for a regular expression.
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// States of the expression that one step stands for.
+/// The number of states of the expression that count as one step.
 const STATES: u64 = 32;
 /// For an expression that is not read here.
 const UNKNOWN: u64 = 8;

@@ -32,7 +32,7 @@ pub(super) fn mended(text: &str) -> Option<String> {
     is_mended.then_some(out)
 }
 
-/// Appends a JSON string, and returns `true` if it held half a pair of surrogates.
+/// Appends a JSON string. Returns `true` if it contained half of a surrogate pair.
 fn push_whole(string: &str, out: &mut String) -> bool {
     let (mut rest, mut is_mended) = (string, false);
     while let Some(at) = rest.find('\\') {

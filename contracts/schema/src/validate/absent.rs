@@ -1,7 +1,7 @@
 //! Members that are null and might as well not be there.
 //!
-//! Many clients send every argument of a tool, with null for those that nobody set. Where an optional member may not be
-//! null, its null says nothing: it counts as absent. Where null is a value of its own, it stays.
+//! Many clients send every argument of a tool, with null for those that have no value. Where an optional member may not be
+//! null, null counts as absent. Where null is a value of its own, it stays.
 
 use serde_json::{Map, Value};
 
@@ -72,7 +72,7 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)>
     Some((schema, schema.get("properties")?.get(name)?))
 }
 
-/// Adds every schema that the same value is held against beside `schema`, or may be.
+/// Adds every schema that applies, or may apply, to the same value beside `schema`.
 fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         for arm in schema

@@ -28,8 +28,8 @@ const TEXT_BYTES: usize = 64;
 
 pub(super) struct BoundedValidator {
     pub(super) validator: Validator,
-    /// Whether its faults are those of the schema: what counts as evaluated cannot be told of alternatives that are asked
-    /// for yes or no.
+    /// Whether its faults are those of the schema. Alternatives that are only tested for validity do not report what counts
+    /// as evaluated.
     pub(super) explains: bool,
     /// The place of each definition in the schema.
     places: Vec<Definition>,

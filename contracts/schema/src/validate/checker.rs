@@ -47,7 +47,7 @@ pub struct Failure<'e> {
     pub is_union: bool,
 }
 
-/// How large a value is.
+/// The size of a value.
 #[derive(Clone, Copy, Default)]
 struct ValueSize {
     values: u64,

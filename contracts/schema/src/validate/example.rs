@@ -17,7 +17,7 @@ use crate::{
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;
-/// What it takes to make one value, and to compile one value of a schema.
+/// The steps for making one value.
 const VALUE_STEPS: u64 = 20;
 const COMPILE_STEPS: u64 = 50;
 
@@ -200,7 +200,7 @@ impl<'s> Maker<'s> {
             .find(|made| satisfies(self.root, schema, made))
     }
 
-    /// Makes a value of one alternative together with what stands beside it.
+    /// Makes a value of one alternative together with the keywords beside it.
     fn alternative(
         &self,
         schema: &'s Value,

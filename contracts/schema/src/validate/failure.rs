@@ -25,7 +25,7 @@ pub(super) struct Context<'s> {
     pub known: &'s ViolationCache,
 }
 
-/// Keywords that say what a value may be, in the order they are told.
+/// Keywords that constrain a value, in the order in which they are reported.
 const CONSTRAINTS: &[&str] = &[
     "type",
     "enum",
@@ -386,7 +386,7 @@ fn rank(root: &Value, path: &str) -> Rank {
 fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
     const RANGE: &[&str] = &["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
     match kind {
-        // The rules for a value of the right type are told at once.
+        // All rules for a value of the right type are reported in the same error.
         Kind::Type { .. } => ("wrong_type", CONSTRAINTS),
         Kind::Enum { .. } => ("not_in_enum", &["enum"]),
         Kind::Constant { .. } => ("not_in_enum", &["const"]),

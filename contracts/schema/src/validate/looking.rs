@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::budget;
 use crate::walk::each_inside_mut;
 
-/// Stands for `pattern` in the compiled form of a schema.
+/// The keyword that replaces `pattern` in the compiled form of a schema.
 pub(super) const KEYWORD: &str = "weir:pattern";
 /// Steps back in one search: most texts take few.
 const BACKTRACKS: [usize; 3] = [500, 5_000, 50_000];

@@ -43,7 +43,7 @@ pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s
     }
 }
 
-/// Returns `true` if `null` is valid, or if that is not easily told.
+/// Returns `true` if `null` is valid, or if that cannot be decided cheaply.
 pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
     let Some(Value::Object(rules)) = resolve(root, schema) else {
         return schema != &Value::Bool(false);

@@ -1,9 +1,9 @@
 //! Writes refusals in words: a sentence about the first error, and a line about each for the text block, which is all
 //! that most models are shown.
 //!
-//! A line is for a person and a program: `/path: what is wrong and what is allowed. Example: JSON`, or `Leave it out.`, or
-//! `Did you mean "name"?` at its end. The path is a JSON Pointer, in quotes as a JSON string where it has other characters
-//! than names have; `arguments` stands for the arguments as a whole.
+//! A line is for a person and a program: `/path: what is wrong and what is allowed. Example: JSON`. It may end with `Leave it
+//! out.` or `Did you mean "name"?` instead. The path is a JSON Pointer, quoted as a JSON string if it has other characters
+//! than names have. `arguments` is the path of the arguments as a whole.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -198,7 +198,7 @@ impl Violation {
         })
     }
 
-    /// Returns the values and types that would do, as far as the alternatives are told apart by them.
+    /// Returns the values and types that would be valid, as far as they distinguish the alternatives.
     fn alternatives(&self) -> Option<String> {
         let constraint = self.constraint.as_ref()?;
         let schemas = ["anyOf", "oneOf"]

@@ -1,4 +1,4 @@
-//! Which of several alternatives a value was meant to be, by the faults that it has under each of them.
+//! Guesses which of several alternatives a value was meant to be, from its faults under each of them.
 
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::Value;

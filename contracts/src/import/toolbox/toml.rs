@@ -1,4 +1,4 @@
-//! What weir.toml needs for a translated configuration: connections, grants and views. No secret is copied.
+//! Writes the part of weir.toml that a translated configuration needs: connections, grants and views. No secret is copied.
 
 use std::fmt::Write as _;
 
