@@ -50,9 +50,9 @@ pub enum ConnectFault {
 pub struct Accounts {
     state: Arc<State>,
     seal: SecretSeal,
-    /// Held while the tokens of an account are renewed, by its number.
+    /// One lock for each account whose tokens are being renewed, by its number.
     renewing: Mutex<HashMap<i64, Arc<tokio::sync::Mutex<()>>>>,
-    /// Held while a client is registered.
+    /// Locked while a client is registered.
     registering: tokio::sync::Mutex<()>,
     /// Where the listener of agents is, for links where no public URL is configured.
     listener: OnceLock<SocketAddr>,

@@ -1,8 +1,8 @@
-//! What the makers of tools and resources say has changed, for the clients that listen.
+//! Changes that plugins and servers report, for the clients that listen.
 //!
-//! A list that is published in another form is told of by its snapshot. This is for what no snapshot knows: a plugin that
-//! says that a list of its is another, and resources that hold something else. Nothing is queued: a count says how often
-//! something changed, and who listens remembers the last one that they saw.
+//! A list that is published in another form is announced by its snapshot. This module is for changes that no snapshot knows:
+//! a plugin reports that one of its lists changed, or a resource has other contents. Nothing is queued: a counter counts the
+//! changes, and each listener remembers the last value that it saw.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,9 +18,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 pub struct Announcements {
     counts: Mutex<Counts>,
-    /// Wakes whoever listens.
+    /// Wakes the listeners.
     tick: watch::Sender<u64>,
-    /// Wakes whoever has to ask other servers for news of resources.
+    /// Wakes the task that asks other servers for news of resources.
     wanted: watch::Sender<u64>,
 }
 
@@ -28,7 +28,7 @@ pub struct Announcements {
 struct Counts {
     /// By contract, in the order of [`crate::catalogue::Listing::digests`].
     lists: HashMap<Arc<str>, [Pulse; 3]>,
-    /// Those that somebody listens for, by the URI that clients know.
+    /// Resources with a listener, by the URI that clients know.
     resources: BTreeMap<Arc<str>, Watched>,
 }
 
@@ -78,12 +78,12 @@ impl Announcements {
         self.wanted.subscribe()
     }
 
-    /// The resources that somebody listens for.
+    /// Returns the resources that have a listener.
     pub fn watched(&self) -> BTreeSet<Arc<str>> {
         self.lock().resources.keys().cloned().collect()
     }
 
-    /// How often the lists of these contracts were said to be others, in all.
+    /// Returns how often the lists of these contracts were reported as changed, in all.
     pub fn lists(&self, contracts: &[Arc<str>]) -> [u64; 3] {
         let counts = self.lock();
         let announced = contracts
@@ -106,7 +106,7 @@ impl Announcements {
         });
     }
 
-    /// Nothing where nobody listens for it.
+    /// Reports a change of a resource. Does nothing if it has no listener.
     pub fn resource_changed(self: &Arc<Self>, uri: &str) {
         let uri: Arc<str> = uri.into();
         self.beat(move |counts| {
@@ -195,7 +195,7 @@ impl WatchedResources {
         }
     }
 
-    /// Those that changed since they were asked for last.
+    /// Returns the resources that changed since the last call.
     pub fn changed(&self) -> Vec<Arc<str>> {
         let mut seen = self.lock();
         if seen.is_empty() {

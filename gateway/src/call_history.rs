@@ -93,7 +93,7 @@ impl CallHistory {
 mod tests {
     use super::*;
 
-    /// A day passes also where nobody calls, and what is no longer to be kept is forgotten at once.
+    /// A day passes without any call too, and what is too old is forgotten at once.
     #[tokio::test]
     async fn what_is_too_old_is_forgotten_without_a_call() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -61,7 +61,7 @@ pub struct Catalogue {
     by_contract: HashMap<Box<str>, usize>,
     views: BTreeMap<String, ServedView>,
     /// The lists for agents with narrower access. Each distinct access is prepared once, however many agents have it.
-    /// Nobody waits while the listing of another access is prepared, and those that are asked for least make room.
+    /// Listings are prepared without blocking other callers; the least used one is evicted.
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
     /// The policies over it, where there are any.
     policies: Option<Arc<ServedPolicies>>,

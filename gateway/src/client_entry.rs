@@ -1,4 +1,4 @@
-//! How the MCP clients that people have write a server down in their configurations.
+//! Writes a server into the configurations of MCP clients.
 
 use serde_json::{Map, Value, json};
 use weir_upstream::{Failure, Kind};
@@ -114,7 +114,7 @@ impl McpClient {
                 }
                 match key {
                     None => {}
-                    // Codex starts a server with those variables alone that it is told to hand on.
+                    // Codex passes only these variables on to a server.
                     Some((KEY, _)) if self == Self::Codex => written["env_vars"] = json!([KEY]),
                     Some((variable, _)) if self == Self::Codex => {
                         let cause = format!(

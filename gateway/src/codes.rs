@@ -1,6 +1,6 @@
-//! The one table of error codes as the gateway reads it, and the page of the docs.
+//! The table of error codes, and the page of the docs that is made from it.
 //!
-//! The table stands with the connections, the lowest place that names a code.
+//! The table is defined with the connections, the lowest crate that names a code.
 
 pub use weir_connections::code::{Code, TABLE};
 

@@ -101,7 +101,7 @@ pub struct Policy {
     /// The folder of policies: `*.cedar`, relative to the file.
     pub folder: PathBuf,
     pub mode: PolicyMode,
-    /// What holds where no policy says anything.
+    /// The decision if no policy applies.
     pub default: PolicyDefault,
 }
 
@@ -115,7 +115,7 @@ impl Default for Policy {
     }
 }
 
-/// What becomes of what policies deny.
+/// The effect of a denial by policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyMode {
@@ -125,11 +125,11 @@ pub enum PolicyMode {
     Audit,
 }
 
-/// What holds where no policy says anything.
+/// The decision if no policy applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDefault {
-    /// What keys and tokens allow.
+    /// As keys and tokens allow.
     #[default]
     Permit,
     Deny,
@@ -149,10 +149,9 @@ impl From<PolicyDefault> for DefaultDecision {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct View {
-    /// The contracts of its tools; an empty list stands for every contract.
+    /// The contracts of its tools; an empty list means every contract.
     pub contracts: Vec<String>,
-    /// The names of its tools, where `*` stands for any characters and `?` for one; an empty list stands for every
-    /// name.
+    /// The names of its tools, where `*` matches any characters and `?` one; an empty list means every name.
     pub tools: Vec<String>,
     /// Whether the view has only tools that say that they only read.
     pub read_only: bool,
@@ -179,7 +178,7 @@ pub struct Http {
     pub hosts: Vec<String>,
     /// Origins a browser may call from, beside loopback ones.
     pub origins: Vec<String>,
-    /// The URL clients use, where a proxy stands in front.
+    /// The URL that clients use behind a proxy.
     pub public_url: Option<String>,
     /// What ChatGPT's registry of apps reads at `/.well-known/openai-apps-challenge`, as proof whose server it is.
     pub openai_apps_challenge: Option<String>,
@@ -231,17 +230,17 @@ impl Default for Http {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
-    /// Whether nobody is served without a key, even before the first one is made. Other addresses than loopback need
-    /// it. Without it keys are needed as soon as one was ever made.
+    /// Whether every caller needs a key, even before the first one is made. Other addresses than loopback require this. If it
+    /// is false, keys are needed as soon as one was ever made.
     pub required: bool,
-    /// The issuers whose access tokens (JWTs) are accepted beside keys. With one, nobody is served without a key or a token.
+    /// The issuers whose access tokens (JWTs) are accepted beside keys. With an issuer, every caller needs a key or a token.
     pub issuers: Vec<IssuerConfig>,
     /// Whether tokens of the issuers have to be bound to a key of their holder (DPoP). Keys are not tokens.
     pub dpop_bound_access_tokens_required: bool,
 }
 
 impl Identity {
-    /// Returns `true` if nobody is served without a credential, whether there are keys or not.
+    /// Returns `true` if every caller needs a credential, whether there are keys or not.
     pub fn needs_credential(&self) -> bool {
         self.required || !self.issuers.is_empty()
     }
@@ -279,8 +278,7 @@ impl Default for Admin {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contracts {
-    /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 stands for
-    /// never.
+    /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 disables them.
     pub drift_interval_s: u64,
     /// The days for which it is kept what calls looked like (no texts, no free numbers), so that a change is reported
     /// with the agents whose calls it would have refused; 0 keeps nothing.
@@ -404,7 +402,7 @@ pub struct Limits {
     /// Where the nodes that share a state count rates together: by default in the database with the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPlace>,
-    /// Calls of one agent in a day, UTC, where its key says nothing of it; 0 stands for as many as it likes.
+    /// The calls of one agent in a day, UTC, if its key does not set them; 0 means no limit.
     pub agent_quota_day: u32,
     /// Calls of one agent in a month, UTC, in the same way.
     pub agent_quota_month: u32,

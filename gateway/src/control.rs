@@ -65,7 +65,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 /// The time between two looks at what changed.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What decides which contracts are served, and looks after what they rest on.
+/// Decides which contracts are served, and watches what they depend on.
 pub struct Control {
     gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
@@ -206,7 +206,7 @@ impl Control {
             report.problems.push(folder_problem(folder, &error));
             return report;
         }
-        // What was live before is held against the policies first: a change that breaks one is not let in by a start.
+        // Versions that were live before are judged by the policies first: a start does not serve a change that breaks one.
         self.policies().judge(&self.publisher.servable_contracts());
         report
             .problems

@@ -13,7 +13,7 @@ pub const TEXT_MAX_BYTES: usize = 32 << 10;
 const SEALED_MAX_BYTES: usize = (NONCE_BYTES + TEXT_MAX_BYTES + TAG_BYTES).div_ceil(3) * 4;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
-/// What messages between nodes are bound to. A list or a session is bound to a digest, which is longer.
+/// The text that messages between nodes are bound to. A list or a session is bound to a digest, which is longer.
 const MESSAGE: &[u8] = b"a message between nodes";
 
 #[derive(Clone)]

@@ -62,7 +62,7 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
 /// The trace of a caller, and the one that it is linked to.
 struct CallerTraces<'a> {
     parent: Option<Cow<'a, str>>,
-    /// What vendors say beside the parent.
+    /// The `tracestate` beside the parent.
     state: Option<Cow<'a, str>>,
     link: Option<Cow<'a, str>>,
 }

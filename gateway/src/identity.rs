@@ -43,11 +43,12 @@ use crate::config;
 pub struct Caller {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
-    /// What it may do. `None`: everything, since no key is defined and everyone on loopback is the agent `local`.
+    /// The grant of the caller. `None`: everything, since no key is defined and every caller on loopback is the agent
+    /// `local`.
     pub grant: Option<Arc<dyn Grant>>,
 }
 
-/// Why nobody is known. The caller reads [`Refused::message`]; which of them it was is for log and audit alone.
+/// The reason why a caller is unknown. The caller reads [`Refused::message`]; the variant is for log and audit alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("missing")]
@@ -77,13 +78,13 @@ const PAGE: u32 = 4096;
 /// The keys as they are now. Read by every request; changes are taken over by their numbers, one by one.
 pub struct Identities {
     keys: Keys,
-    /// The number of the last change taken over. Held while changes are: none is undone by a slower reader.
+    /// The number of the last change taken over. Locked while changes are taken over, so that a slower reader undoes none.
     seen: Mutex<i64>,
     /// The fail-overs of the database after which all keys were read again.
     fail_overs: AtomicU64,
     /// Keys whose revocation the database lacks.
     lacking: Mutex<BTreeSet<String>>,
-    /// Held while keys are taken over: of two at once, one would miss in its list what the other has read.
+    /// Locked while keys are taken over: of two at once, one would miss in its list what the other has read.
     taking: tokio::sync::Mutex<()>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
@@ -162,7 +163,7 @@ impl Caller {
             .map_or_else(CancellationToken::new, |grant| grant.revoked())
     }
 
-    /// Waits until the caller's grant has ended, by itself or by somebody.
+    /// Waits until the caller's grant has ended, by its time or by a revocation.
     pub async fn ended(&self) {
         let revoked = self.revoked();
         let Some(expires) = self.grant.as_ref().and_then(|grant| grant.expires_ms()) else {

@@ -1,4 +1,4 @@
-//! Bounds how much may run, and how often. Whoever would have to wait is told at once instead of queueing.
+//! Bounds how many calls run at once, and how often. A caller that would have to wait is refused at once instead of queued.
 
 mod bytes;
 mod quotas;
@@ -64,11 +64,11 @@ pub struct Buckets {
     of_tools: Decisions,
     clock: DefaultClock,
     started: Instant,
-    /// Where the rates of several nodes are counted. Without it, this process counts by itself.
+    /// The ledger that counts the rates of several nodes. Without it, this process counts by itself.
     ledger: OnceLock<Arc<SharedLedger>>,
 }
 
-/// What a request costs its agent's rate, where that was looked at before the request was read.
+/// The cost of a request for its agent's rate, if it was computed before the request was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateCharge {
     /// The rate is asked when the request is known.
@@ -99,14 +99,14 @@ struct Bucket {
     given_back: AtomicU32,
 }
 
-/// What counts the requests of a bucket.
+/// The counter of a bucket's requests.
 enum RateCounter {
     Own(DefaultDirectRateLimiter),
     /// All nodes together.
     Shared(Arc<SharedBucket>),
 }
 
-/// What becomes of a request before the ledger is asked.
+/// The decision about a request before the ledger is asked.
 enum RateDecision {
     Passed,
     /// The milliseconds to wait.

@@ -1,5 +1,5 @@
-//! Resources that come and go, as they may be listed: what a server lists is held against the same rules as what is
-//! pinned, once for each list that differs.
+//! Resources that change by themselves, as they may be listed: a server's list is checked by the same rules as a pinned one,
+//! once for each list that differs.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! How the memory of the process goes back to the system.
+//! Returns the memory of the process to the system.
 
 /// Blocks of this size are mapped on their own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -140,7 +140,7 @@ fn page(title: &str, content: &Markup, has_form: bool) -> String {
     page.into_string()
 }
 
-/// Returns the schema that a reference within `root` stands for, or the schema itself.
+/// Returns the target of a reference within `root`, or the schema itself.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     resolve(root, schema).unwrap_or(schema)
 }

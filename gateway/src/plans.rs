@@ -23,7 +23,7 @@ pub struct WritePlans {
     state: Arc<State>,
 }
 
-/// What a call would change.
+/// The change that a call would make.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlannedWrite {
     /// `create`, `update`, `delete` or `call`.
@@ -37,7 +37,7 @@ pub struct PlannedWrite {
     /// The record as it would be, as far as it is known; null where there would be none.
     #[schema(value_type = Option<Object>)]
     pub after: Option<Map<String, Value>>,
-    /// What else the source is asked with: an operation and its parameters, and conditions.
+    /// Further parts of the request to the source: an operation and its parameters, and conditions.
     #[schema(value_type = Option<Object>)]
     pub options: Option<Map<String, Value>>,
     /// The columns whose values would be others.
@@ -47,7 +47,7 @@ pub struct PlannedWrite {
     pub guards: Vec<Value>,
 }
 
-/// Who asks for which change: the same call again has the same.
+/// The caller and the change; the same call again has the same.
 pub struct PlanSubject {
     /// The caller, in a form that no other one has.
     caller: String,
@@ -90,7 +90,7 @@ impl PlannedWrite {
         self.before = Some(before);
     }
 
-    /// Returns the change, held to the record as it was read.
+    /// Returns the change with the condition that the record is as it was read.
     pub fn guard(&self, change: &Change) -> Change {
         if self.guards.is_empty() {
             return change.clone();

@@ -68,7 +68,7 @@ impl PluginFiles {
         refused.collect()
     }
 
-    /// Waits until nobody else in this process changes a file over the admin API.
+    /// Waits until no other task of this process changes a file over the admin API.
     pub async fn turn(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
     }
@@ -86,8 +86,7 @@ impl PluginFiles {
 /// dot: no folder of the gateway looks at such files.
 const KEPT: &str = ".before-";
 
-/// A plugins folder in which nobody else changes files over the admin API, in whichever process, until it is dropped.
-/// Its functions wait for the disk.
+/// A plugins folder that no other process changes over the admin API until this is dropped. Its functions wait for the disk.
 pub struct Changing {
     folder: PathBuf,
     /// The folder, locked.
@@ -143,8 +142,8 @@ impl Changing {
         }
     }
 
-    /// Takes the build of that digest away: the file that was kept is there again, or none. If somebody has put another
-    /// file there by hand, that one stays.
+    /// Removes the build of that digest: the kept file is restored, if there is one. A file that was put there by hand
+    /// meanwhile stays.
     pub fn put_back(&self, file: &str, digest: &str) -> io::Result<()> {
         let place = self.folder.join(file);
         if read(&place)?.is_some_and(|bytes| hex::encode(Sha256::digest(bytes)) == digest) {

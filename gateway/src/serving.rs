@@ -214,7 +214,7 @@ impl Serving {
         &self.live_resources
     }
 
-    /// What plugins and servers say has changed.
+    /// Returns the changes that plugins and servers report.
     pub fn announcements(&self) -> &Arc<Announcements> {
         &self.announcements
     }

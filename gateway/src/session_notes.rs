@@ -1,5 +1,5 @@
-//! What a client asked of its session beyond the handshake, and that it ended it: what the id of the session does not say. The
-//! state keeps it, so that a session is the same wherever it is taken up.
+//! The settings of a session beyond the handshake, and its end: what the id of the session does not contain. The state stores
+//! them, so that a session is the same at every node.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -39,10 +39,10 @@ pub struct SessionNote {
     pub watched: BTreeSet<String>,
 }
 
-/// What is done with a note that another process has written.
+/// Called for a note that another process has written.
 type Listener = Box<dyn Fn(SessionNumber, &SessionNote) + Send + Sync>;
 
-/// What a client asked for since its session was written down last.
+/// The settings that a client changed since its session was written last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SessionChange {
     ended: bool,

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct SourceChecks {
-    /// The sender, set once somebody looks.
+    /// The sender, set once there is a receiver.
     to: OnceLock<mpsc::Sender<SourceCheck>>,
 }
 
@@ -22,14 +22,14 @@ pub struct SourceCheck {
 }
 
 impl SourceChecks {
-    /// Returns the receiver for whoever looks at sources; there can be only one.
+    /// Returns the receiver of checks; there can be only one.
     pub fn listen(&self) -> Option<mpsc::Receiver<SourceCheck>> {
         let (to, checks) = mpsc::channel(WAITING_MAX);
         self.to.set(to).is_ok().then_some(checks)
     }
 
-    /// Returns `true` if the source of a live contract no longer is what was published, and `false` if that cannot be
-    /// told soon.
+    /// Returns `true` if the source of a live contract differs from what was published, and `false` if that cannot be found
+    /// out soon.
     pub async fn has_drifted(&self, contract: &str, collection: &str) -> bool {
         let Some(to) = self.to.get() else {
             return false;

@@ -41,7 +41,7 @@ pub struct Tasks {
     most: AtomicUsize,
     table: Mutex<room::Table>,
     running: TaskTracker,
-    /// Wakes whoever listens for tasks.
+    /// Wakes the listeners of tasks.
     tick: Arc<watch::Sender<u64>>,
     /// No call becomes a task any more.
     closed: AtomicBool,
@@ -72,16 +72,16 @@ struct State {
     stage: Stage,
     updated: Timestamp,
     message: Option<String>,
-    /// How many stages it has entered.
+    /// The number of stages that it has entered.
     entered: u64,
-    /// Its caller has been told how it ended.
+    /// Whether its caller has read how it ended.
     is_told: bool,
     tick: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Stage {
-    /// The request is open still, and nobody knows of the task.
+    /// The request is still open, and no client knows the task.
     Open,
     /// The request was answered with the result of the call. There is no task.
     AnsweredAtOnce,
@@ -257,7 +257,7 @@ impl Tasks {
         self.names.get()?.open(id, caller, endpoint)
     }
 
-    /// Lets no further call become a task: the process is about to end, and nobody could look at one.
+    /// Lets no further call become a task: the process is about to end, and no client could read one.
     pub fn keep_no_more(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
@@ -314,7 +314,7 @@ impl Task {
         }
     }
 
-    /// Returns what its caller is told now. How it ended stays as it was told.
+    /// Returns the state for its caller. A final state that was read stays as it is.
     pub fn tell(&self) -> Seen {
         let mut state = self.lock();
         state.is_told |= state.stage.has_ended();

@@ -19,7 +19,7 @@ pub struct WebFile {
     pub compressed: &'static [u8],
 }
 
-/// How long a browser keeps a file.
+/// The time for which a browser keeps a file.
 #[derive(Clone, Copy)]
 pub(crate) enum FileCaching {
     /// It asks each time whether the file is the same: a page names its files by their content.

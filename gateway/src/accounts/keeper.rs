@@ -23,7 +23,7 @@ const LOOKS_MAX: usize = 250;
 /// A token is renewed so long before it expires, or after three quarters of its life where that is short.
 const RENEW_BEFORE_MS: i64 = 60_000;
 
-/// What of an account is secret, and what renews it.
+/// The secret part of an account, and the means of renewing it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct SealedAccount {
     access: String,

@@ -23,7 +23,7 @@ const CLIENT_NAME: &str = "Weir";
 /// The scope with which issuers of OpenID Connect give a token to renew with.
 const OFFLINE: &str = "offline_access";
 
-/// Where a sign-in comes back to, and how the gateway is known there.
+/// The address to which a sign-in returns, and the identity of the gateway there.
 #[derive(Clone, Copy, Debug)]
 pub struct SignInPlan<'p> {
     pub redirect: &'p str,

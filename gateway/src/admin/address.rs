@@ -10,8 +10,8 @@ use std::{
 
 /// The file of the state folder that holds the address.
 const FILE: &str = "admin.url";
-/// The address as it is written down. The file is held while its gateway lives: an operator's key is sent to no other
-/// process that has the port by then.
+/// The address as it is written to the file. The file is locked while its gateway lives, so that an operator's key is never
+/// sent to another process that has taken the port.
 pub struct Announced {
     file: PathBuf,
     address: String,

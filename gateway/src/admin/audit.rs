@@ -23,7 +23,7 @@ use crate::control::{
     operations::audit::{self, CallTrail, ReceiptedRecord, RecordOrder},
 };
 
-/// Which records are asked for.
+/// Filters of records.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RecordFilter {
@@ -46,7 +46,7 @@ pub(super) struct RecordFilter {
     outcome: Option<String>,
     #[param(max_length = 400)]
     call_id: Option<String>,
-    /// What the record contains as it is written, such as a digest of arguments.
+    /// A text that the record contains as it is written, such as a digest of arguments.
     #[param(max_length = 400)]
     text: Option<String>,
     #[serde(flatten)]

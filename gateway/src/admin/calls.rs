@@ -18,7 +18,7 @@ pub(super) struct Trial {
     #[serde(default)]
     #[schema(value_type = Object)]
     arguments: Map<String, Value>,
-    /// Whose call it is; by default `local`, while no key was ever made.
+    /// The agent of the call; by default `local`, while no key was ever made.
     #[serde(default = "local")]
     agent: String,
     /// True: access, limits and arguments are checked, and no adapter is asked.

@@ -122,7 +122,7 @@ pub(super) async fn list_sources(
     Ok(Json(listed.await?))
 }
 
-/// What a source looks like now. It is recorded in the trail. Role: editor.
+/// Describes a source as it is now, and records this in the trail. Role: editor.
 #[utoipa::path(post, path = "/v1/sources/describe", request_body = WantedSource, responses(
     (status = 200, body = DescribedSource), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),

@@ -37,7 +37,7 @@ pub(super) struct AnsweredSignIn {
     tab: String,
 }
 
-/// Who signs people in to the console. Everyone may ask.
+/// Returns the provider that signs people in to the console. No credential is needed.
 #[utoipa::path(get, path = "/v1/session/oidc", security(()), responses(
     (status = 200, body = SignInProvider),
     (status = 404, body = Refusal, description = "only admin keys sign in")))]

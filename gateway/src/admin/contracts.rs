@@ -57,7 +57,7 @@ pub(super) struct PreviewedText {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Agreed {
-    /// Of the difference that was looked at; another one is refused.
+    /// The fingerprint of the difference that was reviewed; another one is refused.
     fingerprint: String,
     /// True: the version whose place it takes stays served, for agents that are pinned to it and at `/mcp/<contract>@<major>`.
     #[serde(default)]
@@ -92,7 +92,7 @@ pub(super) struct Between {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
-    /// Of one contract alone.
+    /// Only the drafts of this contract.
     contract: Option<String>,
     /// Of one status alone.
     status: Option<DraftStatus>,
@@ -100,7 +100,7 @@ pub(super) struct Of {
     before: Option<String>,
 }
 
-/// What a contract's tools would be.
+/// A contract with the tools that it would have.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Planned {
@@ -151,7 +151,7 @@ pub(super) async fn show_preview(
     show(admin, staff, At("preview".to_owned())).await
 }
 
-/// What a contract would become if it were submitted: its tools, its difference, its cost. Nothing is stored. Role: editor.
+/// Previews a contract: its tools, its difference, its cost. Nothing is stored. Role: editor.
 #[utoipa::path(post, path = "/v1/contracts/preview", request_body = PreviewedText, responses(
     (status = 200, body = ContractPreview, description = "also where the contract is refused, with every problem"),
     (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
@@ -243,7 +243,7 @@ pub(super) async fn compare(
     ))
 }
 
-/// Which agents' calls of the past other tools would refuse; nothing is stored. Role: viewer.
+/// Lists the agents whose past calls other tools would refuse. Nothing is stored. Role: viewer.
 #[utoipa::path(post, path = "/v1/contracts/{name}/impact", request_body = Planned,
     params(("name" = String, Path, description = "the contract's name")),
     responses((status = 200, body = PlannedImpact), (status = 400, body = Refusal), (status = 401, body = Refusal),

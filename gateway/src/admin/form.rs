@@ -13,7 +13,7 @@ use crate::control::{
     operations::form::{self, FormView},
 };
 
-/// What a contract file may say: field types with their keys, matches, verbs. Role: viewer.
+/// Returns the vocabulary of contract files: field types with their keys, matches, verbs. Role: viewer.
 #[utoipa::path(get, path = "/v1/form", responses(
     (status = 200, body = FormView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn show(staff: Staff) -> Answer<Json<FormView>> {

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewKey {
-    /// Who holds it: 1 to 64 letters, digits, `-`, `_`, `.`, `@`, `:`.
+    /// The holder: 1 to 64 letters, digits, `-`, `_`, `.`, `@`, `:`.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     agent: String,
     /// Whom the agent belongs to; by default the agent itself.

@@ -40,7 +40,7 @@ pub(super) struct WantedFigures {
     window: Option<u64>,
 }
 
-/// What was counted of calls in the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
+/// Counts the calls of the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
 #[utoipa::path(get, path = "/v1/stats", params(WantedFigures), responses(
     (status = 200, body = StatsView), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal)))]
@@ -54,10 +54,10 @@ pub(super) async fn stats(
     Ok(Json(stats::show(&admin.control, window)?))
 }
 
-/// What happens, as server-sent events until the client goes: each second `stats` with the figures of about the last
-/// one; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config` and `key` where
-/// those are others than before, within about a second: ask for them again. `missed` says how many events a slow reader
-/// lost. At most 16 streams are served at once. Role: viewer.
+/// Streams events, as server-sent events, until the client closes the connection: each second `stats` with the figures of
+/// about the last one; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config`
+/// and `key` within about a second after a change there, so that the client reads it again. `missed` counts the events that a
+/// slow reader lost. At most 16 streams are served at once. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", responses(
     (status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
@@ -86,7 +86,7 @@ pub(super) async fn events(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-/// The one who reads a stream, as long as they may.
+/// The reader of a stream, while its credential is valid.
 struct StreamHolder {
     /// The id of the session, if the request came with one.
     session: Option<String>,

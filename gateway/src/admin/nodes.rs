@@ -19,7 +19,7 @@ use crate::control::{
     operations::nodes::{self, MissingNode, NodeList},
 };
 
-/// What the routes whose changes are waited for begin with.
+/// Prefixes of the routes whose changes are waited for.
 const CHANGING: [&str; 7] = [
     "/v1/keys",
     "/v1/admins",
@@ -30,7 +30,7 @@ const CHANGING: [&str; 7] = [
     "/v1/pins",
 ];
 
-/// What the routes begin with that change builds, which nodes compile before they have them.
+/// The prefix of the routes that change builds, which nodes compile before they serve them.
 const BUILDS: &str = "/v1/plugins";
 
 /// The ends of those that change nothing.

@@ -26,15 +26,15 @@ const UPLOAD_MAX: Duration = Duration::from_secs(600);
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
 
-/// Which build is let in.
+/// The build that is accepted.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Accept {
-    /// sha256 of the file that waits, hex: whoever accepts says what they have looked at.
+    /// The sha256 of the waiting file, in hex: it names the build that the admin reviewed.
     sha256: String,
 }
 
-/// What runs, and what was refused. Role: viewer.
+/// Lists plugins that run and files that were refused. Role: viewer.
 #[utoipa::path(get, path = "/v1/plugins", responses(
     (status = 200, body = PluginsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<PluginsView>> {
@@ -66,7 +66,7 @@ pub(super) async fn upload(
     Ok(Json(uploaded.await?))
 }
 
-/// Lets a file in that is held because its plugin may write, and waits until it runs or is refused. Role: operator.
+/// Accepts a file that is held because its plugin may write, and waits until it runs or is refused. Role: operator.
 #[utoipa::path(post, path = "/v1/plugins/{name}/accept",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body = Accept,
@@ -105,7 +105,7 @@ pub(super) async fn remove(
     Ok(Json(removed.await?))
 }
 
-/// Takes up what the folder holds, and tries files again that were refused or are held. Role: operator.
+/// Loads the files of the folder, and retries files that were refused or are held. Role: operator.
 #[utoipa::path(post, path = "/v1/plugins/reload", responses(
     (status = 200, body = Vec<FileOutcome>, description = "one for each file, and for each plugin that is built in"),
     (status = 401, body = Refusal), (status = 403, body = Refusal)))]

@@ -31,7 +31,7 @@ pub struct Refusal {
     status: u16,
     title: &'static str,
     detail: String,
-    /// Of a contract that is refused: or of the configuration: every problem, `{file, place, line?, message, hint?}`.
+    /// Every problem of a refused contract or configuration, `{file, place, line?, message, hint?}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     problems: Vec<Value>,

@@ -28,7 +28,7 @@ pub(super) async fn begin(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Who asks: role, version of the program, address for clients. Role: any.
+/// Returns the caller: role, version of the program, address for clients. Role: any.
 #[utoipa::path(get, path = "/v1/session", responses(
     (status = 200, body = SessionView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<SessionView>> {

@@ -1,4 +1,4 @@
-//! What connects a client.
+//! Returns the entries that connect clients.
 
 use axum::{Json, extract::State as Shared};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(super) struct WantedSnippets {
     agent: Option<String>,
 }
 
-/// What clients write into their configurations to connect, without a key in it. Role: viewer.
+/// Lists what clients write into their configurations to connect, without a key in it. Role: viewer.
 #[utoipa::path(get, path = "/v1/snippets", params(WantedSnippets), responses(
     (status = 200, body = Vec<ClientSnippet>), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 404, body = Refusal, description = "there is no such client, or no such agent"),

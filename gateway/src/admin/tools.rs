@@ -14,7 +14,7 @@ use crate::control::{
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTools {
-    /// As this agent sees them at `/mcp`: what its key allows, in its view. By default every tool.
+    /// The agent whose tools are listed: those that its key allows, in its view at `/mcp`. By default every tool.
     agent: Option<String>,
     /// Words that the name, title or description have, each of them.
     #[serde(default)]

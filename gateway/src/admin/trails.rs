@@ -1,4 +1,4 @@
-//! What `weir audit collect` asks each machine for.
+//! Answers what `weir audit collect` asks each machine for.
 
 use axum::{
     Json,

@@ -26,7 +26,7 @@ const LOOK: &str = "look";
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedLook {
-    /// What the server would be called.
+    /// The name that the server would get.
     #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
     name: String,
     /// Its endpoint.

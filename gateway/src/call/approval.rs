@@ -39,7 +39,7 @@ const FULL_RETRY_MS: u32 = 60_000;
 pub(super) struct TakenPlan {
     id: String,
     approver: String,
-    /// Whether the write is held to the record as it was read.
+    /// Whether the write requires the record to be unchanged since it was read.
     is_guarded: bool,
 }
 
@@ -53,8 +53,8 @@ impl TakenPlan {
     }
 }
 
-/// Returns the outcome of a write that is not run now: it is previewed, or has to be approved first. `None`: it runs, and where a
-/// person approved it, held to the record as that person saw it.
+/// Returns the outcome of a write that does not run now: it is previewed, or has to be approved first. `None` if it runs;
+/// after an approval it runs only if the record is as the approver saw it.
 pub(super) async fn hold(
     call: &ToolCall<'_>,
     input: &mut CheckedInput<'_>,

@@ -17,7 +17,7 @@ use crate::{
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
 const ELICITATION: &str = "elicitation/create";
-/// What the description of a field says that takes a secret.
+/// Words in the description of a field that asks for a secret.
 const DESCRIBED: [&str; 6] = [
     "password",
     "passphrase",
@@ -38,14 +38,14 @@ pub struct Asking<'a> {
     pub resumed: Option<Resumed<'a>>,
 }
 
-/// How a caller hears that it lacks a capability.
+/// The way in which a caller learns that it lacks a capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lacking {
-    /// There is no protocol in which it could have one (plain HTTP, the command line): whoever calls for it says that it
-    /// cannot be asked. A tool that runs only as a task runs as any other.
+    /// Outside a protocol with capabilities (plain HTTP, the command line): the error says that this caller cannot be asked.
+    /// A tool that runs only as a task runs as any other.
     #[default]
     Outside,
-    /// As a result that is an error (MCP up to 2025-11-25). A tool that runs only as a task runs as any other.
+    /// By a result that is an error (MCP up to 2025-11-25). A tool that runs only as a task runs as any other.
     Result,
     /// As the protocol's own error (2026-07-28).
     ProtocolError,
@@ -119,7 +119,7 @@ fn kept(cursors: &Cursors, bound: &Bound, sealed: &str) -> Result<Value, CallErr
     serde_json::from_str(state).map_err(|_| CallError::bad_state())
 }
 
-/// What another server may ask of callers.
+/// The questions that another server may ask of callers.
 #[derive(Clone, Debug)]
 pub(super) struct AllowedQuestions {
     /// The name of the server in the configuration.

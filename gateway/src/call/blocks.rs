@@ -1,4 +1,4 @@
-//! Content blocks, of whoever makes them: only kinds that the protocol has are passed on.
+//! Content blocks of plugins and servers: only kinds that the protocol defines are passed on.
 
 use serde_json::{Value, json};
 

@@ -35,7 +35,7 @@ pub struct CallError {
     pub form: ErrorForm,
 }
 
-/// The form in which the caller is told.
+/// The form in which the caller gets an error.
 #[derive(Clone, Debug)]
 pub enum ErrorForm {
     /// A result that holds the members of the error.
@@ -100,7 +100,8 @@ impl MissingCapability {
         })
     }
 
-    /// Returns what a client is told that lacks it, and the word for programs. A model reads the sentence alone.
+    /// Returns the sentence for a client that lacks the capability, and the word for programs. A model reads the sentence
+    /// alone.
     pub fn told(self) -> (&'static str, &'static str) {
         let (message, reason) = match self {
             Self::Tasks => {

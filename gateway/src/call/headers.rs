@@ -1,6 +1,6 @@
-//! Arguments that a request repeats in its headers (`x-mcp-header`): both must say the same, since somebody in between may
-//! have routed or allowed the request by the header. A client repeats what the listed schema says, which in a view may be
-//! less than the tool's own: there a header may be missing, and one that is there must still agree.
+//! Checks arguments that a request repeats in its headers (`x-mcp-header`). Both must agree, since a proxy may have routed or
+//! allowed the request by the header. A client repeats what the listed schema says, which in a view may be less than the
+//! tool's own: there a header may be missing, but one that is present must agree.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
     let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else {
         return Ok(());
     };
-    // What cannot be read is told with all else that is wrong with the arguments.
+    // Arguments that cannot be read are reported with all other problems of the arguments.
     let Ok(arguments) = json::read_wide(request.arguments.unwrap_or("{}")) else {
         return Ok(());
     };

@@ -119,7 +119,7 @@ fn method(kind: ItemKind) -> &'static str {
     }
 }
 
-/// As the method has it. A resource without contents is none.
+/// Checks the members that the method requires. A resource without contents is invalid.
 fn checked(kind: ItemKind, members: &Map<String, Value>) -> Result<(), CallError> {
     match kind {
         ItemKind::Prompt => check_messages(members).map_err(CallError::output_mismatch),

@@ -25,7 +25,7 @@ const REPLAYED: &str = "dev.weir/replayed";
 const LEASE_MARGIN_MS: i64 = 60_000;
 const BUSY_RETRY_MS: u32 = 1_000;
 
-/// How a write with a key begins.
+/// The start of a write with an idempotency key.
 pub(super) enum KeyedStart {
     Runs(KeyedCall),
     /// It was made: its result.

@@ -1,5 +1,5 @@
-//! Decides whether this caller may ask now, and whether there is room. Whoever would have to wait is told at once
-//! instead of queueing.
+//! Decides whether this caller may ask now, and whether there is room. A caller that would have to wait is refused at once
+//! instead of queued.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What policies say of one call: after its arguments are valid, before anything is announced or run.
+//! Applies policies to one call: after its arguments are valid, before anything is announced or run.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
 const OTHER_ARGUMENTS: &str =
     "Policies look at the arguments of this tool, and cannot read those of this version of it.";
 
-/// What policies say of one tool for one caller.
+/// The policies of one tool for one caller.
 pub(super) struct CallPolicies {
     verdict: Arc<ToolVerdict>,
     mode: PolicyMode,

@@ -48,7 +48,7 @@ pub(crate) const TRIAL: &str = "admin";
 pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
-    /// What is kept of a write with an idempotency key.
+    /// The stored state of a write with an idempotency key.
     keyed: Option<KeyedCall>,
     closed: bool,
 }
@@ -357,7 +357,7 @@ impl CallRecord {
                 CallOutcome::InputRequired(InputRequired { receipt, ..asked })
             }
             (Ok(outcome), Ok(_)) => outcome,
-            // The write has been done, or may have been, and cannot be undone: the caller is told the truth, with a mark.
+            // The write has run, or may have run, and cannot be undone: the caller gets the result, with a mark.
             (Ok(CallOutcome::Complete(result)), Err(_)) if self.line.known.lock().wrote => {
                 CallOutcome::Complete(ToolResult {
                     unrecorded: true,
@@ -443,7 +443,7 @@ impl Drop for CallRecord {
         });
         if !running {
             let gone = CallError::new(Code::Cancelled, "The caller has gone.");
-            // The write was asked for and no longer runs: it may have been done, and nobody was told.
+            // The write was sent and no longer runs: it may have been done, and no caller waits for it.
             let asked = {
                 let known = self.line.known.lock();
                 known.wrote && known.marks.asked.is_some()
@@ -672,7 +672,7 @@ impl End<'_> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        // Whoever would have been told has gone.
+        // No caller waits for the result any more.
         let _ = self.write();
     }
 }

@@ -1,5 +1,5 @@
-//! What the audit trail and the log say of a call that was refused: which fields and why, or which name. No value of an
-//! argument is among it.
+//! Describes a refused call for the audit trail and the log: which fields and why, or which name. It contains no value of an
+//! argument.
 
 use std::{borrow::Cow, fmt::Write as _};
 

@@ -1,4 +1,4 @@
-//! What is asked for, and how it ends.
+//! Defines the request of a call, and its outcome.
 
 use std::sync::Arc;
 

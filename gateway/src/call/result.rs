@@ -1,4 +1,4 @@
-//! Defines the answer of a call: content blocks for whoever reads, a structured value for whoever computes.
+//! Defines the answer of a call: content blocks for readers, a structured value for programs.
 
 use std::{borrow::Cow, sync::Arc};
 

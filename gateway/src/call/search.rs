@@ -28,7 +28,7 @@ pub enum Searched<'a> {
         tool: Cow<'a, str>,
         arguments: Option<&'a str>,
     },
-    /// What was found, or why nothing was called.
+    /// The results of the search, or the reason why nothing was called.
     Answer(Box<CallOutcome>),
 }
 

@@ -1,5 +1,5 @@
-//! Who answers a call of a tool: a collection, a plugin or another MCP server. Each has a folder here: `bind` makes its request of
-//! checked arguments, `run` asks it, `shape` checks its answer. What a call finds prepared is in `catalogue/target/`.
+//! The targets of a tool call: a collection, a plugin or another MCP server. Each has a folder here: `bind` makes its request
+//! of checked arguments, `run` asks it, `shape` checks its answer. What a call finds prepared is in `catalogue/target/`.
 
 pub(super) mod collection;
 pub(super) mod item;
@@ -37,14 +37,14 @@ pub(super) struct ToolCall<'a> {
     pub request: &'a CallRequest<'a>,
 }
 
-/// What the target of a call is asked.
+/// The request to the target of a call.
 pub(super) enum TargetRequest<'t> {
     Collection(&'t CollectionTool, CollectionRequest),
     Plugin(&'t PluginTool, Arc<Invocation>),
     Upstream(&'t UpstreamTool, Arc<UpstreamRequest>),
 }
 
-/// What a target answered to its request. It is not checked yet.
+/// The answer of a target. It is not checked yet.
 pub(super) enum TargetAnswer<'r> {
     Collection(&'r CollectionTool, CollectionAnswer<'r>),
     Plugin(&'r PluginTool, &'r Invocation, ToolAnswer),

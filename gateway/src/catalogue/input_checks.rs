@@ -15,7 +15,7 @@ use weir_schema::validate::ArgumentValidator;
 /// The tools whose checks are kept: a check takes tens of kilobytes.
 const KEPT_MAX: usize = 4_096;
 
-/// What a call needs of the input schema of a tool.
+/// The checks of a tool's input schema that a call needs.
 pub struct InputChecks {
     arguments: Option<ArgumentValidator>,
     schema: Value,
@@ -38,8 +38,8 @@ impl InputChecks {
         }
     }
 
-    /// Returns the check of the arguments. `None` means that the stored schema does not compile, which only somebody else's
-    /// change of the state can have caused.
+    /// Returns the check of the arguments. `None` means that the stored schema does not compile, which happens only if the
+    /// state was changed by another program.
     pub fn arguments(&self) -> Option<&ArgumentValidator> {
         self.arguments.as_ref()
     }

@@ -43,7 +43,7 @@ pub struct ItemSource {
     digest: [u8; 32],
 }
 
-/// Who answers for items.
+/// The plugin or the server that answers for items.
 pub enum ItemTarget {
     /// The items are records of our own collections, read by lookups.
     Collection,
@@ -57,7 +57,7 @@ pub struct ItemPlugin {
     pub name: Arc<str>,
     /// sha256, hex, of its definitions.
     pub definitions: Arc<str>,
-    /// `contract@version`, as the plugin is told.
+    /// `contract@version`, as the plugin receives it.
     pub contract: Arc<str>,
 }
 
@@ -244,7 +244,7 @@ impl ItemTarget {
 }
 
 impl ItemSource {
-    /// That of the previous snapshot where nothing changed, since it has its series.
+    /// Reuses the counters of the previous snapshot if nothing changed, since they have the series.
     fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Arc<Self> {
         let maker = contract.maker.as_ref().map(|maker| match maker {
             Maker::Plugin(name) => format!("plugin {name} {:?}", contract.definitions),

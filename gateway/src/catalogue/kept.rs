@@ -21,7 +21,7 @@ use crate::identity::{Caller, now_ms};
 #[derive(Debug)]
 pub struct KeptContract {
     pub contract: Arc<Contract>,
-    /// What converts its calls to those of the live version; `None`: it goes on with its own binding.
+    /// The shim that converts its calls to those of the live version. `None`: it keeps its own binding.
     pub shim: Option<VersionShim>,
     pub sunset_ms: Option<i64>,
 }
@@ -38,7 +38,7 @@ pub struct AgentPins {
     by_agent: HashMap<Box<str>, PinnedVersions, RandomState>,
 }
 
-/// What one agent is pinned to.
+/// The versions to which one agent is pinned.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PinnedVersions {
     majors: BTreeMap<Box<str>, u32>,
@@ -92,7 +92,7 @@ impl PinnedVersions {
     }
 }
 
-/// What a tool of a kept version has beside one of a live version.
+/// The additional data of a tool of a kept version.
 pub struct KeptTool {
     pub sunset_ms: Option<i64>,
     /// The tool of the live version that its calls are converted to, or that has its name.

@@ -460,7 +460,7 @@ impl<T: Entry> Pages<T> {
     }
 }
 
-/// Returns the key that a cursor stands for.
+/// Returns the key of a cursor.
 pub fn after(cursor: &str) -> Result<String, BadCursor> {
     let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| BadCursor)?;
     let last = String::from_utf8(last).map_err(|_| BadCursor)?;

@@ -257,7 +257,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Paragraphs as they are, each on one line. A line that would be a heading of the page is told as text.
+/// Writes paragraphs as they are, each on one line. A line that would be a heading of the page is escaped.
 fn paragraphs(text: &str) -> String {
     let paragraphs = text
         .split("\n\n")

@@ -1,4 +1,4 @@
-//! What policies leave of a catalogue to each caller.
+//! The part of a catalogue that policies leave to each caller.
 
 use std::{
     convert::Infallible,
@@ -39,9 +39,9 @@ pub struct ServedPolicies {
     classes: Cache<PrincipalClass, Arc<ClassVerdicts>>,
 }
 
-/// What is settled about the callers of one class.
+/// The decisions about the callers of one class.
 pub(super) struct ClassVerdicts {
-    /// One of them, who stands for all.
+    /// One of the callers, which represents the class.
     principal: PolicyPrincipal,
     /// By the address of the tool, which the catalogue holds.
     tools: DashMap<usize, Arc<ToolVerdict>, RandomState>,

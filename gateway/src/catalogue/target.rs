@@ -18,7 +18,7 @@ pub use self::{
     upstream::UpstreamTool,
 };
 
-/// Who answers the calls of a tool.
+/// The target that answers the calls of a tool.
 pub enum ToolTarget {
     /// A collection, through its adapter.
     Collection(CollectionTool),

@@ -200,7 +200,7 @@ impl CatalogueTool {
             .filter_map(Value::as_str)
     }
 
-    /// Returns what these clients are told instead; `None` if that is the same.
+    /// Returns the lowered form for these clients; `None` if it is the same.
     pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&Lowered> {
         let lower = || {
             let lowered = client::lower(&self.name, &self.tool.input_schema.value(), profile);

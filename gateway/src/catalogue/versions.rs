@@ -1,4 +1,4 @@
-//! What those see of a catalogue who are pinned to a version, or name one.
+//! The catalogue of callers that are pinned to a version or name one.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -18,7 +18,7 @@ pub(super) struct ServedView {
 }
 
 impl ServedView {
-    /// Of two tools with the same name the first counts, as in the listing.
+    /// Makes the view. Of two tools with the same name the first counts, as in the listing.
     pub(super) fn new(settings: View, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
         let mut tools = HashMap::default();
         for tool in own {

@@ -7,7 +7,7 @@ use weir_contracts::name;
 
 use super::Config;
 
-/// The contract name that stands for every contract in a grant.
+/// The name that means every contract in a grant.
 pub const EVERY_CONTRACT: &str = "*";
 
 const ISSUERS_MAX: usize = 16;
@@ -37,7 +37,7 @@ pub struct IssuerConfig {
     /// The claim that names the groups which policies know the caller by: one, or a list.
     #[serde(default)]
     pub groups_claim: Option<String>,
-    /// What tokens open. A caller that no grant matches sees nothing.
+    /// The grants of tokens. A caller that no grant matches sees nothing.
     #[serde(default)]
     pub grants: Vec<ClaimGrant>,
 }
@@ -50,7 +50,7 @@ pub struct ClaimGrant {
     pub claim: String,
     /// The value that it has, or that its list contains.
     pub has: String,
-    /// Whole contracts, by name; `*` stands for every contract.
+    /// Whole contracts, by name; `*` means every contract.
     #[serde(default)]
     pub contracts: BTreeSet<String>,
     /// Single tools, by name.
@@ -77,7 +77,7 @@ fn subject_claim() -> String {
     "sub".to_owned()
 }
 
-/// What is wrong with the issuers: the place, the message, and a hint.
+/// Returns the problems of the issuers: the place, the message, and a hint.
 pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
     let issuers = &config.identity.issuers;
     let mut problems = Vec::new();
@@ -191,7 +191,7 @@ impl ClaimGrant {
     }
 }
 
-/// Returns `true` for a URL that may be fetched: by https, or on this machine. Nobody between can then replace what it says.
+/// Returns `true` for a URL that may be fetched: by https, or on this machine, so that no third party can change the answer.
 pub fn is_address(text: &str) -> bool {
     let Ok(url) = url::Url::parse(text) else {
         return false;

@@ -5,8 +5,9 @@ use weir_upstream::KeptFiles;
 use super::{Config, Folders};
 
 impl Config {
-    /// Returns what is kept from the processes of other servers. Who reads the state, the configuration or a secret can act
-    /// as its operator. What stands in the folders of contracts and plugins is served, so that it is not theirs to write.
+    /// Returns the files that the processes of other servers must not reach. A reader of the state, the configuration or a
+    /// secret can act as its operator. Files in the folders of contracts and plugins are served, so servers must not write
+    /// there.
     pub fn kept_files(&self) -> KeptFiles {
         let base = &self.base;
         let mut hidden = vec![self.folders.state.clone(), self.places.file().into()];

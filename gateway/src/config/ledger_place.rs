@@ -1,4 +1,4 @@
-//! Where the rates of several nodes are counted.
+//! The place in which the rates of several nodes are counted.
 
 use serde::{Deserialize, Serialize, Serializer};
 use weir_ledger::{LedgerEngine, PostgresqlLedger, ValkeyLedger};

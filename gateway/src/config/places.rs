@@ -1,4 +1,4 @@
-//! Finds where the keys of `weir.toml` stand, so that a problem is told with its line.
+//! Finds the positions of the keys of `weir.toml`, so that a problem is reported with its line.
 
 use std::collections::BTreeMap;
 

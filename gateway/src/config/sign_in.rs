@@ -41,7 +41,7 @@ fn subject_claim() -> String {
     "sub".to_owned()
 }
 
-/// What is wrong with it: the place, the message, and a hint.
+/// Returns its problems: the place, the message, and a hint.
 pub(super) fn check(oidc: Option<&AdminOidc>) -> Vec<(String, String, &'static str)> {
     let Some(oidc) = oidc else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Where the state is kept: in a file of the state folder, or in a PostgreSQL database that several gateways share.
+//! The place of the state: a file of the state folder, or a PostgreSQL database that several gateways share.
 
 use std::time::Duration;
 

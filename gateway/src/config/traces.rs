@@ -56,7 +56,7 @@ pub fn is_collector(url: &str) -> bool {
     })
 }
 
-/// What is wrong with it: the place, the message, and a hint.
+/// Returns its problems: the place, the message, and a hint.
 pub(super) fn check(traces: &TraceConfig) -> Vec<(String, String, &'static str)> {
     let mut problems = Vec::new();
     let mut problem = |key: &str, message: &str, hint| {

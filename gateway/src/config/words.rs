@@ -1,5 +1,5 @@
-//! Turns what the reader of types says about a value into the words of whoever writes `weir.toml`. A value may be a
-//! secret and is never repeated.
+//! Turns the errors of deserialisation into words for the author of `weir.toml`. A value may be a secret and is never
+//! repeated.
 
 use weir_contracts::name;
 
@@ -7,7 +7,7 @@ use weir_contracts::name;
 pub(super) struct KeyFault {
     pub(super) message: String,
     pub(super) hint: String,
-    /// The key that nobody knows, or that is missing.
+    /// The key that is unknown or missing.
     pub(super) unknown: Option<String>,
     pub(super) missing: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What happens in the background beside the sources: plugins that come and go, and other configurations.
+//! Background work besides the sources: changes of plugins, and edited configurations.
 
 use std::sync::Arc;
 

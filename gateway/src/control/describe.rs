@@ -19,13 +19,13 @@ pub enum Describe {
     Refused(Problem),
 }
 
-/// What is waited for.
+/// A source or plugin that a contract waits for.
 #[derive(Clone, Debug, Default)]
 pub struct Away {
-    /// Where the file asks for it; empty for the file as a whole.
+    /// The place in the file that needs it; empty for the file as a whole.
     place: String,
     pub why: String,
-    /// What the source says of it. It is for the log and the terminal alone, since it may name hosts and paths.
+    /// The source's own message, for the log and the terminal alone, since it may name hosts and paths.
     details: Option<String>,
     /// Whether a source or its adapter is waited for.
     pub of_source: bool,

@@ -24,7 +24,7 @@ use crate::serving::Serving;
 const TRIALS_MAX: Duration = Duration::from_secs(10);
 /// The time that a count has to end once it is cancelled.
 const GRACE: Duration = Duration::from_secs(5);
-/// A share of fitting cells, of a hundred, below which the author is told.
+/// The share of fitting cells, in percent, below which the author is warned.
 const FITTING_PERCENT: u64 = 95;
 
 /// Spellings that are tried where that of the contract does not fit.
@@ -44,7 +44,7 @@ const DATES: [&str; 12] = [
 ];
 const NUMBERS: [(&str, &str); 3] = [(",", "."), (".", ","), (",", " ")];
 
-/// What came of trying the formats of a form.
+/// The result of trying the formats of a form.
 #[derive(Debug, Default)]
 pub struct FormatTrial {
     /// Formats that fit no cell, or fewer than another one.

@@ -84,7 +84,7 @@ pub struct Submission<'a> {
     pub by: &'a str,
     /// Whether it waits for someone even if it could go live.
     pub hold: bool,
-    /// The [`revision`] it was made on; another one refuses it. `None` stands for any.
+    /// The [`revision`] on which it was made; another one refuses it. `None` accepts any.
     pub on: Option<i64>,
 }
 
@@ -150,7 +150,7 @@ impl Gate {
         }
     }
 
-    /// Returns the policies that whatever becomes live is held against.
+    /// Returns the policies by which new live versions are judged.
     pub fn policies(&self) -> &PolicySource {
         &self.policies
     }
@@ -209,8 +209,8 @@ impl Gate {
                     .keep(name, &before.version.to_string(), submission.source)
                     .await?;
             }
-            // A file or a server holds one text. Beside the build of a plugin that serves another one may wait, and whoever
-            // submits over the admin API speaks of that alone.
+            // A file or a server has one text. Beside a build that serves, another build of the plugin may wait, and a
+            // submission over the admin API is about that one alone.
             if matches!(submission.origin, Origin::File | Origin::Upstream) {
                 self.state
                     .drop_held(name, submission.origin, now_ms(), submission.by)

@@ -28,14 +28,14 @@ pub async fn keep(gateway: Arc<Serving>, state: Arc<State>) {
     }
 }
 
-/// What a change would have meant for the calls of the past.
+/// The effect that a change would have had on past calls.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Impact {
-    /// How many days back calls are kept.
+    /// The number of days for which calls are kept.
     days: u32,
     /// Calls that were judged.
     calls: i64,
-    /// Agents and tools with calls that would have failed or cannot be told; the others' calls would all have passed.
+    /// Agents and tools with calls that would have failed or cannot be judged; all other calls would have passed.
     agents: Vec<AgentImpact>,
 }
 
@@ -45,7 +45,7 @@ pub struct AgentImpact {
     tool: String,
     calls: i64,
     fail: i64,
-    /// What is kept of them does not tell.
+    /// The number of calls that cannot be judged from what is kept of them.
     cannot_tell: i64,
     /// Why, the first few.
     reasons: Vec<String>,
@@ -54,7 +54,7 @@ pub struct AgentImpact {
 /// The input schemas that a contract's tools would have, by name.
 pub type Inputs = BTreeMap<String, Value>;
 
-/// Returns the input schemas of a contract's tools; `None` stands for a retired contract, which has no tools.
+/// Returns the input schemas of a contract's tools. `None` means a retired contract, which has no tools.
 pub fn inputs(contract: Option<&Contract>) -> Inputs {
     let tools = contract.into_iter().flat_map(|contract| &contract.tools);
     tools

@@ -19,7 +19,7 @@ use crate::{
     telemetry::events::{EventFeed, LiveEvent},
 };
 
-/// Those who watch at once.
+/// The most streams at once.
 const SUBSCRIBERS_MAX: usize = 16;
 /// Calls that are sent in a second.
 const CALLS_MAX: u32 = 50;

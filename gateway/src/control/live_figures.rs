@@ -30,7 +30,7 @@ struct KeptFigures {
     spans: VecDeque<FigureSpan>,
 }
 
-/// What was counted between two readings.
+/// Counts of calls between two readings.
 #[derive(Clone)]
 pub(crate) struct FigureSpan {
     ended: Instant,

@@ -14,7 +14,7 @@ use weir_policy::{
 #[derive(Default)]
 pub struct PolicySource {
     held: Mutex<HeldPolicies>,
-    /// Held while the policies are checked, which takes longer than `held` may be waited for.
+    /// Locked while the policies are checked, which takes longer than `held` may be waited for.
     renewing: Mutex<()>,
 }
 
@@ -30,11 +30,11 @@ struct HeldPolicies {
     /// Whether any files were ever put in force: those that are there at a start have none before them.
     has_begun: bool,
     rules: Arc<PolicyRules>,
-    /// What the rules were judged against, and the result.
+    /// The contracts against which the rules were judged.
     contracts: Vec<Arc<Contract>>,
     judge: Option<Arc<PolicyJudge>>,
     is_stale: bool,
-    /// What is wrong with the files as they were read.
+    /// The problems of the files as they were read.
     problems: Vec<Problem>,
 }
 
@@ -77,7 +77,7 @@ impl PolicySource {
         self.held.lock().problems.clone()
     }
 
-    /// Returns the problems of files that nothing stands in for. A gateway does not start without policies that it should have.
+    /// Returns the problems of files without a kept text. A gateway does not start without policies that it should have.
     pub fn missing(&self) -> Vec<Problem> {
         let held = self.held.lock();
         let is_missing = |problem: &&Problem| !held.in_force.contains_key(&problem.file);
@@ -257,7 +257,7 @@ impl HeldPolicies {
         file.is_some_and(|file| self.in_force.get(name) == Some(&file.text))
     }
 
-    /// Returns `true` if a problem is that of a text which stands in for the file.
+    /// Returns `true` if a problem is that of a file whose kept text is in force.
     fn is_kept(&self, problem: &Problem, files: &[PolicyFile]) -> bool {
         let text = |files: &[PolicyFile]| {
             let file = files.iter().find(|file| file.name == problem.file);

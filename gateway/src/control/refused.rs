@@ -1,4 +1,4 @@
-//! Collects everything that is refused as it stands now. Whatever does not need it is served.
+//! Collects everything that is refused now. Contracts that do not depend on it are served.
 
 use weir_contracts::Problem;
 

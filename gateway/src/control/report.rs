@@ -1,4 +1,4 @@
-//! What one look at the contracts folder found, and the log of it.
+//! The result of one look at the contracts folder, and its log lines.
 
 use std::{collections::BTreeSet, path::PathBuf};
 

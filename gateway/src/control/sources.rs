@@ -1,4 +1,4 @@
-//! Where submissions come from: contract files, the code of plugins, and other servers.
+//! The sources of submissions: contract files, the code of plugins, and other servers.
 
 pub mod files;
 mod folder;

@@ -90,7 +90,7 @@ impl Notice {
 mod tests {
     use super::*;
 
-    /// Whoever is told which versions there are goes on with one of them: no era's are left out.
+    /// A client that gets the list of versions continues with one of them, so it has those of both eras.
     #[test]
     fn an_unknown_version_is_told_those_of_both_eras() {
         let headers = HeaderMap::from_iter([(

@@ -1,4 +1,4 @@
-//! 2026-07-28 and later: every request stands alone and says in `_meta` what it speaks.
+//! 2026-07-28 and later: every request is independent, and states its version in `_meta`.
 
 use std::borrow::Cow;
 

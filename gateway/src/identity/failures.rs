@@ -20,7 +20,7 @@ pub struct IdentityFailure {
     /// Milliseconds since 1970, as all times.
     pub first_ms: i64,
     pub last_ms: i64,
-    /// How often it happened.
+    /// The number of times.
     pub count: u64,
     /// The path that was asked for.
     pub endpoint: String,
@@ -43,7 +43,7 @@ pub struct ClaimedHolder {
     pub client: Option<Box<str>>,
 }
 
-/// What is known of a caller that is refused.
+/// The known details of a refused caller.
 #[derive(Clone, Copy)]
 pub struct RefusedCredential<'a> {
     pub endpoint: &'a str,

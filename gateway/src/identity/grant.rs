@@ -1,4 +1,4 @@
-//! What a caller may do, wherever that came from. A key is one source of it.
+//! Defines what a caller may do, from whatever source. A key is one source.
 
 use std::{fmt, sync::Arc};
 
@@ -33,7 +33,7 @@ impl CallQuota {
     }
 }
 
-/// What a caller may do, how often, and until when.
+/// The permissions of a caller, their rates, and their end.
 pub trait Grant: fmt::Debug + Send + Sync {
     /// Names the grant among all others, and never one of another holder.
     fn id(&self) -> &str;

@@ -27,7 +27,7 @@ pub(super) struct Key {
     pub(super) agent: Arc<str>,
     pub(super) tenant: Arc<str>,
     access: Access,
-    /// The view that stands for everything, where the key has one.
+    /// The view that the key gets in place of everything, if it has one.
     view: Option<Arc<str>>,
     /// The rate over all methods and tools, if the key has one of its own.
     rate: Option<Rate>,
@@ -50,7 +50,7 @@ struct RareLimits {
     quota: CallQuota,
 }
 
-/// What a key says over the configured limits. Rates read `60/min`.
+/// The limits of a key, which override the configured ones. Rates read `60/min`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(utoipa::ToSchema)]
@@ -86,7 +86,7 @@ pub(super) struct Keys {
 /// A key that is found by its id, which is stored once.
 struct ById(Arc<Key>);
 
-/// The values that many keys have in common, held once.
+/// The values that many keys share, stored once.
 #[derive(Default)]
 struct Shared {
     names: HashSet<Arc<str>>,
@@ -163,7 +163,7 @@ impl Keys {
         let shard = self.shard(parts.id).read();
         let key = shard.get(parts.id).map(|ById(key)| Arc::clone(key));
         drop(shard);
-        // A hash nobody has: an unknown id takes as long as a wrong secret.
+        // A hash that no key has: an unknown id takes as long as a wrong secret.
         let matches = parts.matches(key.as_ref().map_or(&[0; 32], |key| &key.secret_hash));
         let key = key.filter(|_| matches).ok_or(Refused::Unknown)?;
         key.state(now_ms).map(|()| key)

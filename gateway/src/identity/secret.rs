@@ -1,14 +1,13 @@
-//! Defines the form of keys: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin, `weirses_…` for a session of
-//! one, `weirlink_…` for a link that begins one. The secret has
-//! 256 random bits, so that one plain SHA-256 is a hash nobody can turn round, and refusing a bad key costs next to
-//! nothing.
+//! Defines the form of keys: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin, `weirses_…` for a
+//! session of one, `weirlink_…` for a link that begins one. The secret has 256 random bits, so that one plain SHA-256 cannot
+//! be inverted, and refusing a bad key is cheap.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 
 const ID_HEX: usize = 12;
 const SECRET_HEX: usize = 64;
-/// What the credentials of the admin API and of its console begin with, which open nothing else.
+/// Prefixes of the credentials of the admin API and of its console, which open nothing else.
 const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +157,7 @@ impl<'a> Parts<'a> {
 pub fn admin_matches(text: &str, find: impl Fn(&str) -> Option<[u8; 32]>) -> Option<String> {
     let parts = Parts::read(text, Kind::Admin)?;
     let hash = find(parts.id);
-    // A hash nobody has: an unknown id takes as long as a wrong secret.
+    // A hash that no key has: an unknown id takes as long as a wrong secret.
     let matches = parts.matches(&hash.unwrap_or_default());
     (matches && hash.is_some()).then(|| parts.id.to_owned())
 }

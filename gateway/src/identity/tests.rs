@@ -189,7 +189,7 @@ fn an_older_reading_never_undoes_a_revocation() {
     assert_eq!(keys.seen(), 2);
 }
 
-/// A key with another access is another key; a revoked one is so for all who wait for its end, whoever came first.
+/// A key with another access is another key. The end of a revoked key reaches all who wait for it, in any order.
 #[test]
 fn who_waits_for_the_end_of_a_key_hears_of_it() {
     let key = minted();

@@ -20,10 +20,10 @@ use crate::memory;
 /// what the connection itself takes.
 pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
 
-/// After so many held bytes, free memory is given back to the system.
+/// After this many counted bytes, free memory is returned to the system.
 const MUCH_BYTES: usize = 16 << 20;
 
-/// The bytes that are held now, and their bounds.
+/// The bytes that are counted now, and their bounds.
 #[derive(Default)]
 pub struct ByteBudget(Mutex<HeldTotals>);
 
@@ -32,13 +32,13 @@ struct HeldTotals {
     bytes_max: usize,
     agent_bytes_max: usize,
     bytes: usize,
-    /// The most that was held since nothing was.
+    /// The highest total since it was last zero.
     peak: usize,
     answers: u64,
     agents: HashMap<BytesHolder, AgentBytes, RandomState>,
 }
 
-/// Whose bytes they are. `None`: of callers without a key, who have no share of their own.
+/// The agent that the bytes count for. `None`: a caller without a key, which has no share of its own.
 pub type BytesHolder = Option<Agent>;
 
 /// The bytes of one agent.
@@ -86,7 +86,7 @@ impl ByteBudget {
         (held.bytes_max, held.agent_bytes_max) = (bytes_max, agent_bytes_max);
     }
 
-    /// Returns the bytes that are held now.
+    /// Returns the bytes that are counted now.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }

@@ -169,8 +169,7 @@ impl McpCall<'_> {
         .await
     }
 
-    /// Answers `tools/call`. In a view with search, the tool that is called stands in the arguments, or the answer is
-    /// what was found.
+    /// Answers `tools/call`. In a view with search, the arguments name the tool to call, or the answer is the search results.
     async fn called(
         &self,
         scope: &RequestScope,
@@ -232,8 +231,8 @@ impl McpCall<'_> {
         }
     }
 
-    /// Writes the answer of a call of `name`. `found`: by a search, whose callers are told of a name that is not there as
-    /// of every other mistake.
+    /// Writes the answer of a call of `name`. `found`: by a search, which reports an unknown name as it does every other
+    /// mistake.
     fn outcome(
         &self,
         scope: &RequestScope,

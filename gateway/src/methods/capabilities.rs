@@ -1,8 +1,8 @@
 //! States what an endpoint has, and refuses requests for anything else.
 //!
-//! Modern clients are told of prompts and resources even where there are none: what is published later is announced, and
-//! clients that list everything a server may have are answered alike. Legacy clients are told of what there is; those
-//! that list the rest all the same get empty lists, since an error for one of them would cost them the tools.
+//! Modern clients see prompts and resources even if there are none: later ones are announced, and clients that list
+//! everything a server may have get an answer. Legacy clients see what there is; those that list the rest anyway get empty
+//! lists, since an error for one of them would cost them the tools.
 
 use super::McpRequest;
 use crate::{

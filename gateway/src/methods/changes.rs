@@ -16,7 +16,7 @@ const LISTS_CHANGED: [&str; 3] = [
     "notifications/resources/list_changed",
 ];
 
-/// Watches generations and counts, so that no client needs a queue: changes while nobody waits become one.
+/// Watches generations and counters, so that no client needs a queue: changes between two reads become one.
 pub struct Changes {
     scope: Arc<RequestScope>,
     resources: Arc<WatchedResources>,
@@ -25,11 +25,11 @@ pub struct Changes {
     seen: Arc<LastSeen>,
 }
 
-/// The lists that a client was told of last.
+/// The lists that a client got last.
 #[derive(Default)]
 pub(super) struct LastSeen(Mutex<Seen>);
 
-/// What has changed.
+/// A change that a client is notified of.
 pub struct Changed {
     pub(super) lists: [bool; 3],
     /// The URIs of resources that hold something else.
@@ -51,8 +51,8 @@ impl Changes {
         Self::since(scope, resources, Arc::new(seen))
     }
 
-    /// Since a client of a legacy session was told last, or else since its `initialize`: what has changed meanwhile is told at
-    /// once.
+    /// Starts at the last notification of a client of a legacy session, or else at its `initialize`: later changes are sent
+    /// at once.
     pub fn of_client(scope: Arc<RequestScope>, client: &Client) -> Self {
         Self::since(scope, client.watched().clone(), client.last_seen().clone())
     }
@@ -97,7 +97,7 @@ impl Changes {
         let lists = self.seen.look(&self.scope);
         let mut resources = self.resources.changed();
         if !resources.is_empty() {
-            // Whoever may no longer read a resource is not told of it either.
+            // A caller that may no longer read a resource gets no news of it either.
             let listing = self.scope.listing().ok();
             resources.retain(|uri| {
                 listing

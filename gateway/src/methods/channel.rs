@@ -29,7 +29,7 @@ pub struct CallChannel {
     level: Option<LogLevel>,
     /// Of legacy callers: who can be asked.
     pub(super) client: Option<Arc<Client>>,
-    /// Cancelled when nobody reads any more: what was asked is not answered.
+    /// Cancelled when the client no longer reads: open questions get no answer.
     pub(super) left: CancellationToken,
 }
 
@@ -42,10 +42,10 @@ impl Drop for CallMessages {
     }
 }
 
-/// How progress is told.
+/// The form in which progress is reported.
 enum Progress {
     Unwanted,
-    /// As notifications with this token, which is JSON.
+    /// By notifications with this token, which is JSON.
     With(Box<str>),
     /// As the object `{progress, total?, message?}` alone, to a caller that speaks no MCP.
     Bare,
@@ -70,8 +70,8 @@ enum Event {
 }
 
 impl CallChannel {
-    /// `token`: of the caller's progress, JSON. `ending`: cancelled when nobody is waited for any more. `None`: the caller
-    /// wants to hear nothing and cannot be asked.
+    /// `token`: of the caller's progress, JSON. `ending`: cancelled when no answer is awaited any more. `None`: the caller
+    /// wants no messages and cannot be asked.
     pub(super) fn open(
         token: Option<&str>,
         level: Option<LogLevel>,
@@ -114,7 +114,7 @@ impl CallChannel {
         (channel.clone(), CallMessages(channel))
     }
 
-    /// What a legacy caller says it can answer; JSON.
+    /// Returns the capabilities of a legacy caller for answering questions; JSON.
     pub(super) fn capabilities(&self) -> Option<&str> {
         self.client.as_ref()?.capabilities()
     }

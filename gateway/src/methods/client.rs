@@ -168,7 +168,7 @@ impl Client {
         &self.watched
     }
 
-    /// The lists that it was told of last, in whichever of its streams.
+    /// Returns the lists that it got last, in any of its streams.
     pub(super) fn last_seen(&self) -> &Arc<LastSeen> {
         &self.last_seen
     }

@@ -18,7 +18,7 @@ const ELSEWHERE_MAX: usize = 64;
 /// The time between two looks at those.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Remembers the stage that its client was told last, so that nothing is queued: stages while nobody waits become one.
+/// Remembers the stage that its client got last, so that nothing is queued: stages between two reads become one.
 pub(super) struct FollowedTasks {
     scope: Arc<RequestScope>,
     heard: watch::Receiver<u64>,
@@ -30,7 +30,7 @@ pub(super) struct FollowedTasks {
 }
 
 impl FollowedTasks {
-    /// Follows those of the tasks that this caller may look at. Each is told of at once: it may have changed before its client
+    /// Follows those of the tasks that this caller may see. Each is reported at once: it may have changed before its client
     /// listened.
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
@@ -91,7 +91,7 @@ impl FollowedTasks {
         let scope = &self.scope;
         let mut messages = Vec::new();
         for (id, told) in &mut self.told {
-            // Whoever may no longer look at a task is not told of it either.
+            // A caller that may no longer see a task gets no news of it either.
             let Some(task) = scope.task(id) else {
                 continue;
             };

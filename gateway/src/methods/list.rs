@@ -44,7 +44,7 @@ pub(super) fn answer(
     ))
 }
 
-/// What the client says of itself with a modern request; JSON.
+/// Returns the client's capabilities in a modern request; JSON.
 fn capabilities<'a>(request: &McpRequest<'a>) -> Option<&'a str> {
     let stated = request.params.meta.client_capabilities;
     stated.map(RawValue::get)

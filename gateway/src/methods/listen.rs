@@ -35,7 +35,7 @@ pub struct Subscriptions {
 
 /// Room for one stream; given back when dropped.
 pub struct Stream {
-    /// `None`: of whoever is no agent to be bounded.
+    /// `None`: the caller is no agent with a bound.
     held: Option<(Arc<OfAgents>, Agent)>,
     _room: OwnedSemaphorePermit,
 }
@@ -57,7 +57,7 @@ pub struct Subscription {
     tasks: FollowedTasks,
     changes: Changes,
     ending: CancellationToken,
-    /// The stream ends with the grant of whoever opened it.
+    /// The caller that opened the stream, which ends with its grant.
     caller: Caller,
     next: Next,
     /// Messages that are due.
@@ -264,7 +264,7 @@ impl Subscription {
     }
 }
 
-/// What a client listens for.
+/// The changes that a client listens for.
 struct Wanted {
     lists: [bool; 3],
     /// Each URI once, and no more than one client may listen for.
@@ -311,8 +311,7 @@ fn wanted(request: &McpRequest<'_>) -> Result<Wanted, RpcError> {
     }
 }
 
-/// Returns each URI once, in the order in which they come. Those that are not there count too: to find that out, a URI is held
-/// against every template.
+/// Returns each URI once, in order. Unknown URIs count too: to recognise one, it is compared with every template.
 fn distinct(uris: &[String]) -> Result<Vec<String>, TooMany> {
     let (mut known, mut distinct) = (HashSet::new(), Vec::new());
     for uri in uris.iter().filter(|uri| known.insert(uri.as_str())) {

@@ -39,7 +39,7 @@ pub type McpCall<'a> = McpRequest<'a, CallParams<'a>>;
 #[derive(Clone, Debug)]
 pub struct CallParams<'a> {
     pub(super) subject: CallSubject<'a>,
-    /// Of a modern caller, who says with each request what it wants to hear.
+    /// The log level of a modern caller, which sends it with each request.
     pub(super) log_level: Option<LogLevel>,
     /// JSON: what a modern caller says it can answer while a call is under way.
     pub(super) capabilities: Option<Cow<'a, str>>,
@@ -230,9 +230,8 @@ impl<'a> CallParams<'a> {
 }
 
 impl McpCall<'_> {
-    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
-    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
-    /// any more.
+    /// Opens the channel for messages before the answer. `None`: its caller wants none. `client`: of a legacy session, whose log
+    /// level counts and who can be asked. `ending`: cancelled when its answers are no longer awaited.
     pub fn channel(
         &self,
         client: Option<&Arc<Client>>,

@@ -66,7 +66,7 @@ async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec
     entries
 }
 
-/// Returns what one server lists to this caller. A server that does not answer lists nothing, and costs nobody else.
+/// Returns what one server lists to this caller. A server that does not answer lists nothing, and does not delay others.
 async fn now(
     scope: &RequestScope,
     source: Arc<ItemSource>,

@@ -1,5 +1,5 @@
-//! Questions that a call puts to its caller while it goes on, and is made again with the answers, as a modern client does
-//! by itself: a legacy client is asked over the stream of its call, and whoever follows a task finds them there.
+//! Questions that a call asks its caller while it runs, after which it is made again with the answers, as a modern client
+//! does: a legacy client is asked over the stream of its call, and a client that follows a task finds them there.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::{
     tasks::Task,
 };
 
-/// How long a client may take to answer, while its call is open.
+/// The time in which a client must answer, while its call is open.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 /// How often one call may ask before it has to end.
 const ROUNDS_MAX: u32 = 16;
 
-/// Where the caller of a call that goes on is asked.
+/// The way to ask the caller of a running call.
 #[derive(Clone, Copy)]
 pub(super) enum Asker<'a> {
     /// On the stream of the call.
@@ -47,7 +47,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests. A server that keeps its
-    /// call open for them is told once that there are none, and says how the call ends.
+    /// call open for them is notified once if there are none, and decides how the call ends.
     pub(super) async fn ask(
         &mut self,
         asker: Asker<'_>,

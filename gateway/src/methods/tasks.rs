@@ -112,7 +112,7 @@ pub(super) async fn run(
 
 /// Returns the end of a task: what its request would have been answered with.
 fn stage(task: &Task, answer: &McpAnswer) -> Stage {
-    // A plugin may call an error of its own so, and nobody has cancelled anything.
+    // A plugin may use this name for an error of its own, without a cancellation.
     if answer.was_cancelled && task.token().is_cancelled() {
         return Stage::Cancelled;
     }
@@ -307,7 +307,7 @@ pub fn report_task(gateway: &Serving, to: &str, question: u64, request: TaskRequ
     messages.send(Some(to), &NodeMessage::TaskReported { question, report });
 }
 
-/// Tells a client that listens how the task fares, as it would read it with `tasks/get`. `meta` is JSON.
+/// Notifies a client that listens of the task's state, as `tasks/get` would return it. `meta` is JSON.
 pub(super) fn notification(id: &str, seen: &Seen, meta: &str) -> Vec<u8> {
     let mut params = ResultWriter::notification("notifications/tasks");
     write_detailed(&mut params, id, seen);

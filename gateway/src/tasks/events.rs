@@ -1,4 +1,4 @@
-//! What the call of a task says before its end.
+//! Handles the messages of a task's call before its end.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{Stage, Task};
 
 const MESSAGE_MAX_CHARS: usize = 1000;
 
-/// As long as the request is open, its caller hears the call. After that, its progress is what the task says of itself.
+/// While the request is open, its caller gets the messages of the call. After that, its progress is in the state of the task.
 impl CallEvents for Task {
     fn wants_progress(&self) -> bool {
         true

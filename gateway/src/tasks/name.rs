@@ -19,7 +19,7 @@ const TAG_BYTES: usize = 16;
 /// The bytes of an id that names a node.
 const SHARED_BYTES: usize = NUMBER_BYTES + CONTENT_BYTES + TAG_BYTES;
 
-/// Where a task is.
+/// The place of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPlace {
     pub number: u128,

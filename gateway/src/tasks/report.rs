@@ -1,4 +1,4 @@
-//! What a node says of its task to another one.
+//! The report of a node about its task to another node.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn raw(answer: &str) -> Box<RawValue> {
 }
 
 impl Seen {
-    /// What is known of a task whose node is gone: the call ended with it, and what it did is not known.
+    /// Reports a task whose node is gone: the call ended with it, and its effect is unknown.
     pub fn lost(place: &TaskPlace) -> Self {
         let message = "the node that ran the call is gone: whether the call ended, and what it wrote, is not known; look \
                        before you call again";

@@ -1,7 +1,7 @@
 //! The room for tasks and their answers, of which every agent has a share.
 //!
-//! An answer that its caller has been told makes room first, for whoever needs it. One that nobody has asked for yet makes
-//! room for a later answer of the same agent alone, and its task says so.
+//! An answer that its caller has read is dropped first, to make room for any agent. One that was not read yet makes room only
+//! for a later answer of the same agent, and its task says so.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Instant};
 
@@ -20,14 +20,14 @@ const SMALL: usize = 1 << 10;
 
 pub(super) type Table = HashMap<u128, Arc<Task>>;
 
-/// What is taken: by the answers in bytes, and by the tasks.
+/// The used room: bytes of answers, and tasks.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     tasks: usize,
     bytes: usize,
 }
 
-/// What all agents take, and what the one takes that needs room.
+/// The use of all agents, and of the agent that needs room.
 struct Room<A, O> {
     all: Taken,
     own: Taken,
@@ -43,7 +43,7 @@ struct Old {
     is_own: bool,
 }
 
-/// Makes room for one more task; `false` if there is none. Only answers go that their callers were told.
+/// Makes room for one more task; returns `false` if there is none. Only answers that were read are dropped.
 pub(super) fn for_task(table: &mut Table, task: &Task, most: usize) -> bool {
     let all_fit = |all: Taken| all.tasks < most && all.bytes < ANSWERS_MAX;
     let own_fit =
@@ -130,12 +130,12 @@ impl Old {
         }
     }
 
-    /// Returns its place among those that go: those of the agent itself go first of those that were told.
+    /// Returns the order in which answers are dropped: of those that were read, the agent's own go first.
     fn turn(&self) -> (Reverse<bool>, Reverse<bool>, Instant) {
         (Reverse(self.is_told), Reverse(self.is_own), self.task.began)
     }
 
-    /// Forgets the task, or where its caller was not told how it ended, its answer alone.
+    /// Forgets the task, or only its answer if its caller has not read how it ended.
     fn go(self, table: &mut Table) {
         if self.is_told {
             table.remove(&self.task.id);

@@ -80,7 +80,7 @@ pub struct Audit {
 struct Refusals {
     limit: DefaultDirectRateLimiter,
     counted: AtomicU64,
-    /// Those that are not recorded yet.
+    /// Refusals that are not recorded yet.
     unrecorded: AtomicU64,
 }
 
@@ -230,7 +230,7 @@ impl Audit {
         self.refused_agent(RefusedWhat::Rate, place, agent, TOO_OFTEN);
     }
 
-    /// Notes that an agent asked at a place that it may not use, or that is not there: nobody is told which.
+    /// Notes that an agent asked at a place that it may not use, or that is not there: no answer says which.
     pub fn refused_access(&self, place: &str, agent: &str) {
         self.refused_agent(RefusedWhat::Access, place, agent, NOT_HERE);
     }

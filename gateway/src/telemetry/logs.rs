@@ -36,8 +36,7 @@ pub struct Call<'a> {
     pub detail: Option<&'a str>,
 }
 
-/// Logs a call. The line is written here if nobody watches a terminal: through `tracing` it costs several times as
-/// much.
+/// Logs a call. The line is written here unless stderr is a terminal: through `tracing` it costs several times as much.
 pub fn call(call: &Call<'_>) {
     let detail = call.detail.map(mask);
     let call = &Call {
@@ -200,7 +199,7 @@ pub(super) fn end() {
     }
 }
 
-/// Returns how many lines were lost because nobody took them from stderr.
+/// Returns how many lines were lost because stderr was not read.
 pub fn lines_lost() -> usize {
     LINES.get().map_or(0, |lines| lines.lost())
 }

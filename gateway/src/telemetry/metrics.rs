@@ -143,7 +143,7 @@ pub struct Ended<'a> {
     pub failed: bool,
     /// The faults of the arguments.
     pub invalid: Option<&'a InvalidArguments>,
-    /// The code that the caller is told; it differs from the error's if the call could not be recorded.
+    /// The code that the caller gets; it differs from the error's if the call could not be recorded.
     pub code: Option<Code>,
     pub outcome: Outcome,
     pub opened: Instant,

@@ -29,7 +29,7 @@ const END_MAX: Duration = Duration::from_secs(1);
 
 static STARTED: OnceLock<Arc<SpanQueue>> = OnceLock::new();
 
-/// What is traced, and where it goes.
+/// The sender of traces: which calls are traced, and where the spans go.
 pub struct TraceSender {
     sampling: Sampling,
     queue: Arc<SpanQueue>,

@@ -54,7 +54,7 @@ pub struct FrontDoor {
     bytes: Arc<ByteBudget>,
 }
 
-/// What is asked for behind a door, and the form in which it refuses.
+/// A place behind a door, and the form of its refusals.
 pub(super) trait DoorSurface: Sync {
     /// Returns the place as the trail names it.
     fn place(&self) -> String;
@@ -104,7 +104,7 @@ pub(super) struct AdmittedCaller<'d> {
     door: &'d FrontDoor,
     surface: &'d dyn DoorSurface,
     caller: Caller,
-    /// What the request costs: of a POST, whose body is still to be read, it is taken already.
+    /// The cost of the request. That of a POST, whose body is still to be read, is charged already.
     charge: RateCharge,
 }
 

@@ -63,7 +63,7 @@ struct Server {
     sessions: Sessions,
     calls: Cancellations<(SessionId, Box<str>)>,
     subscriptions: Subscriptions,
-    /// Calls that need nobody to read what they say: legacy ones outlive their connection.
+    /// Calls that run without a reader of their messages: legacy ones outlive their connection.
     tasks: TaskTracker,
 }
 
@@ -248,7 +248,7 @@ const SIGN_IN: [&str; 3] = [
     "openid-configuration",
 ];
 
-/// Answers requests for what is not served. Whoever looks for a sign-in is told that a key is needed.
+/// Answers requests for unknown paths. A client that looks for a sign-in learns that a key is needed.
 async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Response {
     let path = request.uri().path();
     let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {

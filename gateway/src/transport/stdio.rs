@@ -153,7 +153,7 @@ struct Connection {
     calls: Cancellations<Box<str>>,
     subscriptions: Subscriptions,
     tasks: TaskTracker,
-    /// The token that is cancelled when nobody reads our answers any more.
+    /// The token that is cancelled when the client no longer reads our answers.
     gone: CancellationToken,
     out: mpsc::Sender<Vec<u8>>,
     /// The version of legacy requests, which the last `initialize` agreed on.
@@ -161,11 +161,11 @@ struct Connection {
     watching: Watching,
 }
 
-/// Whether a legacy client is told of changes.
+/// Whether a legacy client gets notifications of changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watching {
     No,
-    /// The client is told from its `initialize` on, once that is answered.
+    /// The client gets them from its `initialize` on, once that is answered.
     Due,
     Yes,
 }
@@ -258,7 +258,7 @@ impl Connection {
         resolved.map_err(RpcError::from)
     }
 
-    /// What the client answers to a question of one of its calls.
+    /// Takes a client's answer to a question of one of its calls.
     fn answered(&self, response: &Response<'_>) {
         if let Some(client) = &self.scope.client {
             client.answered(response);
@@ -400,7 +400,7 @@ impl Connection {
     }
 
     async fn send(&self, message: Vec<u8>) {
-        // If nobody reads, `gone` says so to everyone.
+        // If the client no longer reads, `gone` informs everyone.
         let _ = self.out.send(message).await;
     }
 

@@ -1,4 +1,4 @@
-//! What a request asked for, once it is found.
+//! The tool or item of a request, once it is found.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ pub(super) use self::{
 use self::{listing::ListTotal, related::RelatedPage};
 use crate::cursor::Bound;
 
-/// What an adapter is asked.
+/// The request to an adapter.
 pub(in crate::call) enum CollectionRequest {
     Read(ReadRequest),
     Summarize(Arc<SummaryQuery>),
@@ -37,12 +37,12 @@ pub(in crate::call) struct ReadRequest {
     include: Vec<usize>,
 }
 
-/// What an adapter answered.
+/// The answer of an adapter.
 pub(in crate::call) enum CollectionAnswer<'r> {
     Page {
         request: &'r ReadRequest,
         page: Page,
-        /// Of all pages together, if the question asks for it.
+        /// The total of all pages, if the question asks for it.
         total: Option<ListTotal>,
         /// Of a lookup, if the question asks for them.
         related: Vec<RelatedPage>,

@@ -29,7 +29,7 @@ use crate::{call::asking::AllowedQuestions, identity::Caller};
 use serde_json::value::RawValue;
 use weir_upstream::{Asked, CallOwner};
 
-/// What the server is sent.
+/// The request to the server.
 pub(in crate::call) struct UpstreamRequest {
     /// The name of the server in the configuration.
     server: Arc<str>,

@@ -56,8 +56,8 @@ impl UpstreamTool {
         self.output_schema.is_some()
     }
 
-    /// Returns the check of `structuredContent`. It is compiled on first use, as the arguments' schema is. `None` also
-    /// means that the schema does not compile, which only somebody else's change of the state can have caused.
+    /// Returns the check of `structuredContent`. It is compiled on first use, like that of the arguments. `None` also means
+    /// that the schema does not compile, which happens only if the state was changed by another program.
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {

@@ -94,8 +94,8 @@ impl Gate {
         })
     }
 
-    /// Asks for a contract to be retired: its tools go away, its history stays. Always held. `on` is the
-    /// [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` stands for any.
+    /// Asks for a contract to be retired: its tools go away, its history stays. The draft always waits. `on` is the
+    /// [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` accepts any.
     pub async fn ask_to_retire(
         &self,
         name: &str,

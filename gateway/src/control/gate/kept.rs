@@ -19,7 +19,7 @@ use crate::{
 /// Versions of one contract that are served beside the live one.
 const KEPT_MAX: usize = 4;
 
-/// What becomes of the version whose place a breaking change takes.
+/// The treatment of the version that a breaking change replaces.
 #[derive(Clone, Debug, Default)]
 pub struct KeepVersion {
     /// When it ends; `None`: when an operator says so.
@@ -28,7 +28,7 @@ pub struct KeepVersion {
     pub shim: Option<VersionShim>,
 }
 
-/// What keeping the version would be whose place a draft takes.
+/// A preview of keeping the version that a draft replaces.
 pub struct KeepPreview {
     pub version: String,
     /// The shim that the difference suggests, or what it does not convert.

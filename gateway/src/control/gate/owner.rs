@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{Gate, GateError, Origin};
 
 impl Gate {
-    /// Claims a live contract for `folder`, where nobody owns it or its owner is not there any more. Answers why not,
-    /// where another folder owns it.
+    /// Claims a live contract for `folder`, if it has no owner or its owner's folder is gone. Returns the reason if another
+    /// folder owns it.
     pub async fn own(&self, contract: &str, folder: &str) -> Result<Option<GateError>, GateError> {
         let live = self.live();
         let Some(current) = live
@@ -38,7 +38,7 @@ impl Gate {
             }
             return Ok(None);
         }
-        // Somebody else was faster.
+        // Another process was faster.
         let now = self
             .live()
             .get(contract)

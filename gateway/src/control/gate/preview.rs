@@ -11,14 +11,14 @@ use super::{
     waits,
 };
 
-/// What the gate would do with a submission.
+/// The verdict that the gate would give on a submission.
 pub struct ForeseenVerdict {
     /// Why it would be refused, whatever the change.
     pub problems: Vec<Problem>,
     /// The version that it would become; of a contract that changes nothing, the one that it is.
     pub version: Version,
     pub class: ChangeClass,
-    /// Who would have to publish it. `None`: it would be live at once.
+    /// The role that would have to publish it. `None`: it would be live at once.
     pub needs: Option<Role>,
     /// The difference from what is served, or was served last: `{class, breaking, fingerprint, items}`.
     pub report: Value,

@@ -20,8 +20,8 @@ pub(super) struct WayBack {
 }
 
 impl Gate {
-    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live. `on` is
-    /// the [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` stands for any.
+    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live. `on`
+    /// is the [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` accepts any.
     pub async fn roll_back(
         &self,
         name: &str,

@@ -70,7 +70,7 @@ async fn of_two_processes_one_gets_the_name_of_a_tool() {
     assert_eq!(one.state().live().await.expect("read").len(), 1);
 }
 
-/// One reading stands still wherever it waits for the state; meanwhile the contract is retired, and read again.
+/// One reading waits for the state; meanwhile the contract is retired, and read again.
 #[tokio::test]
 async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
     let contracts = contracts(&["desk"]).await;
@@ -129,7 +129,7 @@ async fn desk(tools: &[&str]) -> Arc<Contract> {
     gateway.snapshot().contracts[0].clone()
 }
 
-/// Between the look at the difference and the change, somebody publishes a further version.
+/// Between the review of the difference and the change, another admin publishes a further version.
 #[tokio::test]
 async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
     let versions = [
@@ -183,7 +183,7 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
     assert_eq!(live(), "1.0.0");
 }
 
-/// Whoever has read that nothing of a contract is live decides about nothing that went live since.
+/// A decision made while nothing of a contract was live does not apply to a version that went live since.
 #[tokio::test]
 async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     let contract = desk(&["a"]).await;

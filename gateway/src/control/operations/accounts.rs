@@ -15,7 +15,7 @@ pub struct AccountView {
     /// No other account ever has it.
     pub number: i64,
     pub upstream: String,
-    /// Who is called as it: an agent, a tenant, or the gateway itself.
+    /// The owner of the account: an agent, a tenant, or the gateway itself.
     pub owner: String,
     /// Where the person signed in.
     pub issuer: String,

@@ -22,7 +22,7 @@ const REASON_MAX_CHARS: usize = 300;
 #[derive(Serialize, ToSchema)]
 pub struct PlanView {
     pub id: String,
-    /// Who asks.
+    /// The agent that asks.
     pub agent: String,
     pub tenant: String,
     /// Whom the caller's token was issued to; null for the agent of a key.
@@ -30,7 +30,7 @@ pub struct PlanView {
     /// `name@version`.
     pub contract: String,
     pub tool: String,
-    /// What an approval agrees to.
+    /// The fingerprint that an approval names.
     pub fingerprint: String,
     pub status: PlanStatus,
     /// True: it waits no more, and nothing came of it.
@@ -86,7 +86,8 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<PlanView> {
     })
 }
 
-/// Lets the caller of a plan make its write, once and until it expires. Nobody approves a write of their own.
+/// Approves a plan, so that its caller can make the write once, until the plan expires. Callers cannot approve their own
+/// writes.
 pub async fn approve(
     control: &Control,
     id: &str,

@@ -47,7 +47,7 @@ pub struct ReceiptedRecord {
     pub members: Map<String, Value>,
 }
 
-/// What is known of one call.
+/// The records of one call.
 #[derive(Serialize, ToSchema)]
 pub struct CallTrail {
     pub call_id: String,

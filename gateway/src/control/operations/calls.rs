@@ -22,7 +22,7 @@ use crate::{
 pub struct TrialCall {
     pub tool: String,
     pub arguments: Map<String, Value>,
-    /// Whose call it is.
+    /// The agent of the call.
     pub agent: String,
     /// Access, limits and arguments are checked, and no adapter is asked.
     pub dry_run: bool,
@@ -41,12 +41,12 @@ pub struct Tried {
     pub stages_ms: BTreeMap<&'static str, f64>,
     pub is_error: bool,
     pub text: String,
-    /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`. Weir's own errors stand
-    /// here also where a client gets them under `_meta`.
+    /// The result, as a client gets it under `structuredContent`; for a dry run that is valid, `{"valid": true}`. Weir's own
+    /// errors are here too, even where a client gets them under `_meta`.
     #[schema(value_type = Object)]
     pub structured_content: Value,
     pub receipt: Option<String>,
-    /// What policies denied, or would have with `mode = "enforce"`; null: nothing.
+    /// The denials of policies, or those that `mode = "enforce"` would cause; null: none.
     pub policy: Option<PolicyDecision>,
     /// The call's id, as the trail and the log have it; null of a dry run.
     pub call_id: Option<String>,
@@ -85,7 +85,7 @@ pub async fn try_call(
         admin.needs(Role::Operator)?;
     }
     if !trial.dry_run {
-        // The call is recorded as the agent's, since it counts for it; who made it stands here.
+        // The call is recorded as the agent's, since it counts for it; the admin who made it is in the detail.
         let detail = Map::from_iter([("agent".to_owned(), Value::from(trial.agent.as_str()))]);
         control.gateway().audit().admin(
             AdminAct::TryCall,

@@ -22,7 +22,7 @@ pub struct CollectionView {
     pub drift: DriftView,
 }
 
-/// How the source was found to differ from the recorded shape, at the last look.
+/// The difference between the source and the recorded shape, as of the last look.
 #[derive(Serialize, ToSchema)]
 pub struct DriftView {
     /// One sentence for each column; empty: it serves.
@@ -40,7 +40,7 @@ pub struct DriftView {
 /// A source as it is now, beside what was published of it.
 #[derive(Serialize, ToSchema)]
 pub struct Described {
-    /// As the source describes itself now.
+    /// The source's description of itself now.
     #[schema(value_type = Object)]
     pub shape: Value,
     #[serde(flatten)]

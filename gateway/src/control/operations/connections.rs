@@ -60,7 +60,7 @@ pub struct SourceList {
 
 #[derive(Serialize, ToSchema)]
 pub struct SourceEntry {
-    /// What a collection names it: `table`, or the `path` of a file.
+    /// The name of it in a collection: `table`, or the `path` of a file.
     pub name: String,
     /// `table`, `view` or `file`.
     pub kind: String,

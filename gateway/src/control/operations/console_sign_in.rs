@@ -40,7 +40,7 @@ const TAB_CHARS: std::ops::RangeInclusive<usize> = 32..=128;
 /// The author of the keys of people who sign in so. No admin has this name, since a name has no space.
 const AUTHOR: &str = "oidc sign-in";
 
-/// Who signs people in.
+/// The provider that signs people in.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SignInProvider {
     /// The issuer of OpenID Connect.
@@ -50,7 +50,7 @@ pub(crate) struct SignInProvider {
 /// A sign-in that has begun.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct StartedSignIn {
-    /// Where the page goes.
+    /// The URL to which the page redirects.
     pub url: String,
 }
 

@@ -20,7 +20,7 @@ use crate::control::{
     impact::{Impact, Inputs, impact, inputs},
 };
 
-/// What to do where no contract, or no draft, has a name.
+/// The advice for an unknown contract or draft.
 const CONTRACTS: &str = "GET /v1/contracts and `weir contracts list` name those that there are";
 
 const CHANGED: &str = "the contract has changed since it was read: read it again";
@@ -30,7 +30,7 @@ const CHANGED: &str = "the contract has changed since it was read: read it again
 pub struct ContractsView {
     /// All that ever were.
     pub contracts: Vec<ContractView>,
-    /// What is refused as it stands; what was published before is served on.
+    /// Files and contracts that are refused now; the versions published before are still served.
     pub refused: Vec<RefusedFile>,
     /// Contract files whose source cannot be described yet; they are tried again.
     pub waiting: Vec<WaitingFile>,
@@ -100,7 +100,7 @@ pub struct ContractDetail {
 #[derive(Serialize, ToSchema)]
 pub struct VersionView {
     pub version: String,
-    /// How it differed from the one before; `first` where there was none.
+    /// The class of the change since the version before; `first` if there was none.
     pub class: ChangeClass,
     pub fingerprint: String,
     pub published_ms: i64,
@@ -121,7 +121,7 @@ pub struct VersionDetail {
     pub source: String,
 }
 
-/// What the gate decided about a submission.
+/// The gate's decision about a submission.
 #[derive(Serialize, ToSchema)]
 pub struct Submitted {
     pub contract: String,
@@ -137,11 +137,11 @@ pub struct Submitted {
     /// The difference: `{class, breaking, fingerprint, items}`.
     #[schema(value_type = Option<Object>)]
     pub report: Option<Value>,
-    /// Which agents' calls of the past it would refuse; null where no calls are kept.
+    /// The agents whose past calls it would refuse; null if no calls are kept.
     pub impact: Option<Impact>,
 }
 
-/// Which past calls a planned contract would have refused.
+/// The past calls that a planned contract would have refused.
 #[derive(Serialize, ToSchema)]
 pub struct PlannedImpact {
     /// Null where no calls are kept.
@@ -281,8 +281,8 @@ fn tag<'a>(
     )
 }
 
-/// Returns the revision that a change may rest on, if one of the tags is that of the contract as it is now. `None` stands
-/// for any.
+/// Returns the revision that a change may depend on, if one of the tags is that of the contract as it is now. `None` accepts
+/// any.
 async fn check_tags(
     control: &Control,
     name: &str,
@@ -311,8 +311,8 @@ async fn check_tags(
     }
 }
 
-/// Compiles a contract, compares it with the live version and makes it live or holds it. `tags`: what the change rests on,
-/// as [`show`] returned it; `None` stands for anything.
+/// Compiles a contract, compares it with the live version and makes it live or holds it. `tags` are those that [`show`]
+/// returned for the version that the change depends on; `None` accepts any.
 pub async fn submit(
     control: &Control,
     text: &str,

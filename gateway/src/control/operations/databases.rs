@@ -38,7 +38,7 @@ const LISTING_MAX: Duration = Duration::from_secs(30);
 /// Names in one message.
 const NAMED_MAX: usize = 60;
 
-/// What is drafted as one contract.
+/// The tables that are drafted as one contract.
 pub struct DatabaseRequest {
     pub title: String,
     /// Its tables; the title of each is what people call it.
@@ -56,7 +56,7 @@ pub struct DatabaseRequest {
 /// The sheets of a workbook.
 #[derive(Default)]
 pub struct WorkbookSheets {
-    /// Those with a table; the title of each is its name.
+    /// Sources with a table; the title of each is its name.
     pub tables: Vec<DataSource>,
     pub left_out: Vec<LeftOutTable>,
 }
@@ -269,7 +269,7 @@ fn with_shapes(
     }
 }
 
-/// What is known of one table.
+/// One table of a database, as it was found.
 struct TableLook {
     /// As it describes itself.
     shape: Shape,

@@ -35,7 +35,7 @@ pub struct DraftView {
     pub version: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,
-    /// Who may publish it; null where it is decided.
+    /// The role that may publish it; null if it is decided.
     pub needs: Option<Role>,
     pub status: DraftStatus,
     pub created_ms: i64,
@@ -45,7 +45,7 @@ pub struct DraftView {
     /// The difference: `{class, breaking, fingerprint, items}`.
     #[schema(value_type = Object)]
     pub report: Value,
-    /// Which agents' calls of the past it would have refused; null where no calls are kept, and in lists.
+    /// The agents whose past calls it would have refused; null if no calls are kept, and in lists.
     pub impact: Option<Impact>,
     /// The compiled document that it would become, as `weir compile` prints it; null in lists, and where the contract would
     /// be retired.

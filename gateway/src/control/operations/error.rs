@@ -18,11 +18,11 @@ pub type OperationResult<T> = Result<T, OperationError>;
 pub struct OperationError {
     pub kind: FailureKind,
     pub detail: String,
-    /// Of a contract or a configuration that is refused: every problem.
+    /// Every problem of a refused contract or configuration.
     pub problems: Vec<Problem>,
 }
 
-/// Whose fault a refusal is, and what helps.
+/// The kind of a refusal: whose fault it is, and how to mend it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// The request names what cannot be a name.
@@ -30,7 +30,7 @@ pub enum FailureKind {
     /// It needs another role.
     Forbidden,
     NotFound,
-    /// What is there does not allow it.
+    /// The current state does not allow it.
     Conflict,
     /// It rests on something that has changed since it was read.
     Outdated,

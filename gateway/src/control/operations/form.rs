@@ -1,4 +1,4 @@
-//! What a contract file may say: the types of fields with their keys, the matches and the verbs.
+//! The vocabulary of contract files: the types of fields with their keys, the matches and the verbs.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub struct FormKeyView {
     pub part: Option<&'static str>,
 }
 
-/// What a key holds.
+/// The kind of value that a key has.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyValueView {

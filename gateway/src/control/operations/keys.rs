@@ -19,7 +19,7 @@ use crate::{
 
 const NAME_MAX_CHARS: usize = 64;
 
-/// What to do where no key has an id.
+/// The advice for an unknown id.
 const IDS: &str = "an id is wanted, as GET /v1/keys and `weir keys list` show it";
 
 /// A key, without its secret.
@@ -28,7 +28,7 @@ pub struct KeyView {
     pub id: String,
     pub agent: String,
     pub tenant: String,
-    /// What it may see and call; null: everything.
+    /// The tools and contracts that it may see and call; null: everything.
     pub access: Option<AccessList>,
     /// The view that it is shown at `/mcp`; null: everything.
     pub view: Option<String>,
@@ -45,7 +45,7 @@ pub struct KeyView {
     pub calls_24h: i64,
 }
 
-/// What a new key is to be.
+/// The settings of a new key.
 pub struct KeyRequest {
     /// Who holds it.
     pub agent: String,

@@ -34,7 +34,7 @@ pub struct PluginView {
     pub failures: u64,
     pub swaps: u64,
     pub health: Health,
-    /// What is wrong with it, where it is not `ok`.
+    /// The problem, if its health is not `ok`.
     pub reason: Option<String>,
     /// Connection → `read` or `write`, as `weir.toml` grants it.
     pub grants: BTreeMap<String, String>,
@@ -68,12 +68,12 @@ pub struct RefusedFile {
     /// `held` or `refused`.
     pub health: Health,
     pub reason: String,
-    /// sha256 of the file, where nothing is wrong with it but that nobody has let it in: see `accept`.
+    /// The sha256 of a file that has no fault, but that no admin has accepted: see `accept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
 }
 
-/// What became of one file of the folder, or of one plugin that is built in.
+/// The outcome of one file of the folder, or of one plugin that is built in.
 #[derive(Serialize, ToSchema)]
 pub struct FileOutcome {
     /// The file's name; of what is built in, the plugin's.
@@ -84,7 +84,7 @@ pub struct FileOutcome {
     pub digest: Option<String>,
     /// `loaded`, `unchanged`, `removed`, `held` or `refused`.
     pub result: &'static str,
-    /// Why it is held or refused, or what its removal leaves without an adapter.
+    /// The reason why it is held or refused, or what its removal leaves without an adapter.
     pub reason: Option<String>,
 }
 
@@ -119,7 +119,7 @@ pub async fn upload(
     to_its_end(async move { put_in(&control, &name, file, bytes, &by).await }).await
 }
 
-/// Puts a file in the place of the one that is there, which is put back unless the new one is taken or held.
+/// Replaces a file, and restores the old one unless the new one is taken or held.
 async fn put_in(
     control: &Control,
     name: &str,
@@ -146,8 +146,7 @@ async fn put_in(
     verdict?.into_result()
 }
 
-/// Puts a build in the place of the file that is there, which is put back unless the new one is taken or held. The caller has the
-/// turn.
+/// Replaces a file by a build, and restores the old one unless the new one is taken or held. The caller has the turn.
 pub(super) async fn place_build(
     control: &Control,
     file: &str,
@@ -168,7 +167,7 @@ pub(super) async fn place_build(
     let changing = changing.await?;
     let verdict = verdict(control, file, digest).await;
     let (file, digest) = (file.to_owned(), digest.to_owned());
-    // Someone may agree to a file that is held: what ran before runs on meanwhile, and this build as soon as they have.
+    // An admin may accept a held file: what ran before runs on meanwhile, and this build as soon as it is accepted.
     if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
         on_disk(move || changing.accept(&file, &digest)).await?;
     } else {
@@ -178,7 +177,7 @@ pub(super) async fn place_build(
     verdict
 }
 
-/// Lets a file in that is held because its plugin may write, and waits until it runs or is refused.
+/// Accepts a file that is held because its plugin may write, and waits until it runs or is refused.
 pub async fn accept(
     control: Arc<Control>,
     plugin: PluginFile,
@@ -222,7 +221,7 @@ fn is_held(control: &Control, file: &str, digest: &str) -> bool {
     control.plugin_files().refused().iter().any(waits)
 }
 
-/// What became of one build.
+/// The outcome of one build.
 pub(super) enum BuildVerdict {
     Runs(PluginView),
     /// Why it waits for someone.
@@ -248,8 +247,8 @@ impl BuildVerdict {
     }
 }
 
-/// Loads what the folder holds, and returns what became of this build. Nobody else loads anything meanwhile, so a refusal
-/// is that of the file as it lies there, and of none before it.
+/// Loads the files of the folder, and returns the outcome of this build. No other load runs meanwhile, so a refusal is about
+/// the file as it is there now.
 async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult<BuildVerdict> {
     // If the watch was quicker and refused the file, it is tried again.
     for again in [false, true] {
@@ -324,7 +323,7 @@ pub(super) async fn take_file_away(
     Ok(outcomes.into_values().collect())
 }
 
-/// Takes up what the folder holds, and tries files again that were refused or are held.
+/// Loads the files of the folder, and retries files that were refused or are held.
 pub async fn reload(control: &Control) -> Vec<FileOutcome> {
     let mut outcomes = settled(control, true).await;
     for refused in control.plugin_files().refused() {
@@ -504,7 +503,7 @@ fn failing(recent: Recent) -> String {
     )
 }
 
-/// A name, and the file of the plugins folder that it stands for.
+/// A name, and its file in the plugins folder.
 pub struct PluginFile {
     name: String,
     file: String,
@@ -527,7 +526,7 @@ impl PluginFile {
     }
 }
 
-/// Runs the work to its end, also if whoever asked for it does not wait: a file that nobody has judged would stay.
+/// Runs the work to its end, even if the caller no longer waits: a file without a verdict would stay.
 async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = OperationResult<T>> + Send + 'static,
 ) -> OperationResult<T> {

@@ -22,8 +22,8 @@ pub struct PolicyStatus {
     pub mode: PolicyMode,
     pub default: PolicyDefault,
     pub policies: Vec<PolicyView>,
-    /// What is wrong: `{file, place, line?, message, hint?}`, where the place is the id of the policy. A file with a problem is
-    /// not in force, and the one before it is, where there was one.
+    /// The problems: `{file, place, line?, message, hint?}`, where the place is the id of the policy. A file with a problem
+    /// is not in force; the version before it is, if there was one.
     #[schema(value_type = Vec<Object>)]
     pub problems: Vec<Problem>,
     /// The arguments that policies cannot read, or not in full.
@@ -58,7 +58,7 @@ pub struct PolicyNote {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyCase {
-    /// What the case is called in the outcome.
+    /// The name of the case in the outcome.
     #[serde(default)]
     pub name: Option<String>,
     /// The holder of a key; or `user`.
@@ -72,7 +72,7 @@ pub struct PolicyCase {
     pub tenant: Option<String>,
     #[serde(default)]
     pub groups: Vec<String>,
-    /// Of a user's token.
+    /// The issuer of a user's token.
     #[serde(default)]
     pub issuer: Option<String>,
     pub tool: String,
@@ -85,7 +85,7 @@ pub struct PolicyCase {
     pub policy: Option<String>,
 }
 
-/// What policies say of a call.
+/// The expected decision of the policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyExpectation {

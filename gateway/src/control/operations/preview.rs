@@ -25,7 +25,7 @@ use crate::{
 const SOURCE: &str = "source";
 const NAMELESS: &str = "names no contract: a form alone compiles, but there is nothing to serve";
 
-/// What a contract would publish, and what that would change.
+/// The tools that a contract would publish, and the resulting changes.
 #[derive(Default, Serialize, ToSchema)]
 pub struct ContractPreview {
     /// All that refuses it: `{file, place, line?, message, hint?}`. Empty: it would be taken.
@@ -42,7 +42,7 @@ pub struct ContractPreview {
     pub version: Option<String>,
     /// Who would have to publish it. Null: it would be live at once.
     pub needs: Option<Role>,
-    /// Which agents' calls of the past it would refuse; null where no calls are kept.
+    /// The agents whose past calls it would refuse; null if no calls are kept.
     pub impact: Option<Impact>,
     /// All findings of lint.
     #[schema(value_type = Vec<Object>)]

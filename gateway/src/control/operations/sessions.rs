@@ -22,7 +22,7 @@ const NOTED_MS: i64 = 60 * 1000;
 /// The form of the address of the console by which a link is taken.
 const FRAGMENT: &str = "/#link=";
 
-/// Who asks.
+/// The caller of the admin API.
 #[derive(Serialize, ToSchema)]
 pub struct SessionView {
     /// The id of the admin key.
@@ -51,7 +51,7 @@ pub struct NewSession {
 /// A link that signs in once.
 #[derive(Serialize, ToSchema)]
 pub struct SignInLink {
-    /// What begins one session, as a bearer token of `POST /v1/session`.
+    /// The bearer token that begins one session, by `POST /v1/session`.
     pub link: String,
     /// The console's path with the link.
     pub path: String,

@@ -10,7 +10,7 @@ use weir_plugin_host::LoadReport;
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::control::{Control, gate::Role, reload::Reload};
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Reloaded)]
 pub struct ReloadedSettings {

@@ -1,4 +1,4 @@
-//! What a person writes into a client's configuration so that it connects, as `weir connect` writes it.
+//! Lists the text that a person writes into a client's configuration so that it connects, as `weir connect` writes it.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,14 +9,14 @@ use crate::{
     control::Control,
 };
 
-/// What clients call this server.
+/// The name of this server in clients.
 const NAME: &str = "weir";
-/// What stands where a person writes the key.
+/// The placeholder of the key.
 const PLACEHOLDER: &str = "Bearer KEY";
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ClientSnippet {
-    /// As `weir connect CLIENT` names it.
+    /// The client's name in `weir connect CLIENT`.
     pub client: &'static str,
     /// What the client's configuration has, without its other servers; null where it cannot be connected so.
     pub text: Option<String>,

@@ -40,7 +40,7 @@ const SHOWN_MAX: u32 = 20;
 /// The bound on the name of a source.
 const NAME_MAX_CHARS: usize = 1024;
 const READ_MAX: Duration = Duration::from_secs(30);
-/// What stands in the place of a value that is not shown.
+/// The text in place of a value that is not shown.
 const MASK: &str = "***";
 
 /// A source to look at: which adapter reaches it, and how.
@@ -65,7 +65,7 @@ pub enum SourceFailure {
     Unservable(Vec<String>),
     #[error("{}", .0.message)]
     Connection(ConnectionError),
-    /// What was named is not there.
+    /// The named thing is not there.
     #[error("{0}")]
     Absent(String),
 }
@@ -82,10 +82,10 @@ pub struct SourceRequest {
 #[derive(Serialize, ToSchema)]
 pub struct DescribedSource {
     pub adapter: &'static str,
-    /// What a collection over this source has as its `settings`.
+    /// The `settings` of a collection over this source.
     #[schema(value_type = Object)]
     pub settings: Value,
-    /// As the source describes itself now.
+    /// The source's description of itself now.
     #[schema(value_type = Object)]
     pub shape: Value,
 }

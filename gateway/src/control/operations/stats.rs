@@ -17,14 +17,14 @@ use crate::{
 /// Tools and agents that are named.
 const NAMED_MAX: usize = 10;
 
-/// What was counted of calls in a window.
+/// Counts of calls in a window.
 #[derive(Serialize, ToSchema)]
 pub struct CallFigures {
     /// The time that was counted, in seconds: more than the window where no one looked for a while, less where the process is
     /// younger.
     pub seconds: f64,
     pub calls: u64,
-    /// Of them those that did not go well.
+    /// The calls that failed.
     pub errors: u64,
     pub calls_per_second: f64,
     /// Calls by error code; `ok` for those that went well.
@@ -66,7 +66,7 @@ pub struct StatsView {
     pub points: Vec<StatsPoint>,
 }
 
-/// What was counted up to a moment, since the point before.
+/// Counts up to a moment, since the point before.
 #[derive(Serialize, ToSchema)]
 pub struct StatsPoint {
     /// Milliseconds since 1970.

@@ -31,8 +31,8 @@ pub struct ServedTool {
     pub name: String,
     pub contract: String,
     pub version: String,
-    /// What it does with its collection: `lookup`, `list`, `count`, `create`, `update`, `delete` or `call`. Null: it is a
-    /// function of a plugin or of another server.
+    /// The verb on its collection: `lookup`, `list`, `count`, `create`, `update`, `delete` or `call`. Null: it is a function
+    /// of a plugin or of another server.
     pub verb: Option<&'static str>,
     /// Whether it may change something.
     pub writes: bool,
@@ -45,7 +45,7 @@ pub struct ServedTool {
     pub tool: Value,
 }
 
-/// What is asked for.
+/// The filters and the page of a list of tools.
 pub struct ToolsQuery<'a> {
     /// As this agent sees them at `/mcp`. `None`: everything.
     pub agent: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What collecting the trails of all machines needs of each: its chains, their lines, and the heads that the state knows.
+//! Returns what collecting the trails of all machines needs of each: its chains, their lines, and the heads in the state.
 
 use std::{io, path::PathBuf};
 

@@ -50,7 +50,7 @@ pub(crate) struct UpstreamLook {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct UpstreamOffer {
     pub name: String,
-    /// What it says it is.
+    /// The server's own name and version.
     #[schema(value_type = Object)]
     pub server: Value,
     /// The compiled document of what it offers, with the names that agents would see.

@@ -46,8 +46,8 @@ pub struct UpstreamView {
     /// Why it is down, or why nothing of it can be published.
     pub reason: Option<String>,
     pub looked_ms: Option<u64>,
-    /// How requests to it are authorized: `oauth` and `exchange` by tokens of those who ask, `client_credentials` by tokens of the
-    /// gateway's own, `header` by a fixed header; null: they bear no token.
+    /// The authorization of requests to it: `oauth` and `exchange` by tokens of the caller, `client_credentials` by tokens of
+    /// the gateway's own, `header` by a fixed header; null: none.
     pub auth: Option<&'static str>,
     /// What it says it is; null before it was looked at.
     #[schema(value_type = Option<Object>)]
@@ -116,7 +116,7 @@ pub async fn preview(control: &Control, name: &str) -> OperationResult<Offer> {
         .map_err(|problems| OperationError::problems("its lists cannot be published", problems))
 }
 
-/// What came of the consent to an offer.
+/// The result of the consent to an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgreedOffer {
     Published {

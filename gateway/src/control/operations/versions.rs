@@ -18,7 +18,7 @@ use crate::{
 
 const VERSIONS: &str = "GET /v1/versions and `weir contracts show` name those that are served";
 
-/// What is served beside the live versions, and for whom.
+/// The versions that are served beside the live ones, and their agents.
 #[derive(Serialize, ToSchema)]
 pub struct VersionsView {
     pub kept: Vec<KeptView>,
@@ -30,7 +30,7 @@ pub struct VersionsView {
 pub struct KeptView {
     pub contract: String,
     pub version: String,
-    /// What converts its calls to those of the live version; null: it goes on with its own binding.
+    /// The shim that converts its calls to those of the live version; null: it keeps its own binding.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
     /// When it ends; null: when an operator says so.
@@ -38,11 +38,11 @@ pub struct KeptView {
     pub has_ended: bool,
 }
 
-/// What keeping the version would be whose place a draft takes.
+/// A preview of keeping the version that a draft replaces.
 #[derive(Serialize, ToSchema)]
 pub struct KeepingView {
     pub version: String,
-    /// What would convert its calls, read off the difference; null: that is not enough.
+    /// The shim that would convert its calls, derived from the difference; null: the difference is not enough.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
     /// The first place that a shim read off the difference does not convert.
@@ -61,7 +61,7 @@ pub struct PinView {
     pub created_by: String,
 }
 
-/// What becomes of the version whose place a draft takes, as an admin writes it.
+/// The treatment of the version that a draft replaces, as an admin writes it.
 #[derive(Default)]
 pub struct KeepRequest {
     pub keep: bool,

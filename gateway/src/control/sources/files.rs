@@ -37,7 +37,7 @@ pub(in crate::control) struct FileSource {
 #[derive(Default)]
 struct KnownFiles {
     seen: BTreeMap<PathBuf, SeenFile>,
-    /// Contracts whose file is gone, at the version for which that was held.
+    /// Contracts whose file is gone, at the version for which a draft was made.
     gone: BTreeSet<(String, Version)>,
 }
 
@@ -48,7 +48,7 @@ struct SeenFile {
     name: Option<String>,
     /// Why the source could not be described: tried again.
     waiting: Option<String>,
-    /// Why it was not taken over as it stands: tried again under another configuration.
+    /// The reasons why it was not taken over. It is tried again under another configuration.
     problems: Vec<Problem>,
     /// The stamp of the lock beside it.
     lock: Option<Stamp>,
@@ -68,7 +68,7 @@ impl SeenFile {
     }
 }
 
-/// A contract file that is not served as it stands.
+/// A contract file that is not served.
 #[derive(Clone, Debug)]
 pub struct UnservedFile {
     pub file: PathBuf,

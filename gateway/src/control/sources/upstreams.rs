@@ -1,7 +1,7 @@
-//! The lookout: what other servers list is looked at in the background, compiled, and judged by the gate like every other
-//! submission. What is served comes from the state, so that no list depends on how a server fares.
+//! Looks at the lists of other servers in the background, compiles them, and submits them to the gate like every other
+//! source. What is served comes from the state, so that no list depends on the health of a server.
 //!
-//! Processes that share a state look each for themselves: the same lists give the same draft, whoever is first.
+//! Processes that share a state look independently: the same lists give the same draft, in any order.
 
 pub mod offer;
 mod submit;
@@ -149,7 +149,7 @@ impl UpstreamSource {
         );
     }
 
-    /// Asks the server for news of the resources that somebody listens for, and passes them on.
+    /// Asks the server for news of the resources that have a listener, and passes them on.
     async fn listen_to(&self, upstream: &Upstream) {
         let announcements = self.gateway.announcements();
         let (mut wanted, mut updated) = (announcements.wanted(), upstream.updated());
@@ -248,7 +248,7 @@ impl UpstreamSource {
             ..Seen::default()
         };
         match self.list_offer(upstream).await {
-            // What was found before is served on, and is told beside the reason.
+            // What was found before is still served, and is reported beside the reason.
             Err(Unseen { reason, failure }) => {
                 seen = Seen {
                     at: seen.at,

@@ -14,7 +14,7 @@ use crate::{
     wire::Version,
 };
 
-/// What is sealed: the form of it, the version, the abilities, and when the session was opened.
+/// The sealed bytes: the form, the version, the abilities, and the time at which the session was opened.
 const CONTENT_BYTES: usize = 7;
 const FORM: u8 = 1;
 const NUMBER_BYTES: usize = size_of::<u128>();
@@ -28,7 +28,7 @@ pub struct NamedSession {
     sealed: [u8; CONTENT_BYTES + TAG_BYTES],
 }
 
-/// What an id says of its session.
+/// The terms of a session, which its id contains.
 #[derive(Clone, Copy)]
 pub(super) struct SessionTerms {
     pub(super) version: Version,

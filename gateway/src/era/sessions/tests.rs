@@ -182,7 +182,7 @@ fn a_session_that_has_ended_takes_no_room() {
     assert!(sessions.order.lock().queued() <= 24);
 }
 
-/// Where all sessions are taken, an agent that has more than its even part displaces its own, and never another's.
+/// When all sessions are taken, an agent that has more than its even part displaces its own session, and never another's.
 #[test]
 fn an_agent_displaces_its_own_sessions() {
     let sessions = Sessions::new(40, Duration::from_secs(60));

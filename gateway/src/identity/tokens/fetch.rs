@@ -11,7 +11,7 @@ use crate::config::{IssuerConfig, is_address};
 /// A document is no larger.
 const DOCUMENT_MAX_BYTES: usize = 256 << 10;
 
-/// Where the keys of an issuer are.
+/// The place of an issuer's keys.
 #[derive(Debug)]
 pub(super) enum KeyPlace {
     File(PathBuf),
@@ -22,7 +22,7 @@ pub(super) enum KeyPlace {
     },
 }
 
-/// What is read of the metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
+/// The members that are read of the metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
 #[derive(Deserialize)]
 struct ServerMetadata {
     issuer: String,

@@ -1,4 +1,4 @@
-//! What the claims of a validated token say: who calls, and what that caller may do.
+//! Reads the claims of a validated token: the caller, and what it may do.
 
 use std::{collections::BTreeSet, sync::Arc};
 

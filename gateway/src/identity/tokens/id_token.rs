@@ -22,7 +22,7 @@ pub struct IdTokenVerifier {
     keys: Arc<IssuerKeys>,
 }
 
-/// What a validated ID token says.
+/// The claims of a validated ID token.
 #[derive(Debug)]
 pub struct IdClaims {
     issuer: String,

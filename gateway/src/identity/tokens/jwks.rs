@@ -35,7 +35,7 @@ pub(super) struct IssuerKeys {
     issuer: String,
     place: KeyPlace,
     known: ArcSwapOption<KnownKeys>,
-    /// Held by the one fetch that is under way. It has when the last one began.
+    /// Locked by the fetch in progress. It contains the time at which the last one began.
     flight: Arc<Mutex<Option<Instant>>>,
 }
 

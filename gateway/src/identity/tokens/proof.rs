@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{fault::TokenFault, jwks::VerifyingKey, seen_proofs::SeenProofs, signature::ACCEPTED};
 
-/// How far the time of a proof may be from now. Clocks differ.
+/// The largest difference between the time of a proof and now. Clocks differ.
 pub(super) const WINDOW_S: i64 = 60;
 /// A longer proof is not read. A key of RSA with 8,192 bits needs 2 KiB.
 const PROOF_MAX_BYTES: usize = 8 << 10;
@@ -24,7 +24,7 @@ pub(super) type KeyThumbprint = [u8; 32];
 #[derive(Clone, Copy)]
 pub struct PresentedToken<'a> {
     pub text: &'a str,
-    /// What proves that the request comes from the holder of the token's key. `None`: it came as a bearer token.
+    /// The proof that the request comes from the holder of the token's key. `None`: it came as a bearer token.
     pub proof: Option<RequestProof<'a>>,
 }
 

@@ -418,7 +418,8 @@ async fn a_caller_is_issuer_subject_and_client() {
     assert_ne!(caller.principal(), "ann");
 }
 
-/// What a caller left open ends with its token, and with the trust in its issuer; the rest of the configuration changes nothing.
+/// The open work of a caller ends with its token, and with the trust in its issuer; other changes of the configuration do not
+/// end it.
 #[tokio::test]
 async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     let issuer = TestIssuer::new();

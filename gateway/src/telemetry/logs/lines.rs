@@ -1,4 +1,4 @@
-//! Lines on their way to stderr: held together for a moment, then written at once by a thread of their own.
+//! Lines on their way to stderr: collected for a moment, then written at once by a thread of their own.
 
 use std::{
     io::{self, Write},
@@ -22,7 +22,7 @@ const WAITING_MAX: usize = 4 << 20;
 /// A buffer that has grown beyond it is given back.
 const BUFFER_KEPT: usize = 256 << 10;
 
-/// The lines that wait to be written. Whoever adds one never waits for who reads them.
+/// The lines that wait to be written. A caller that adds one never waits for the reader of stderr.
 #[derive(Default)]
 pub(super) struct Lines {
     waiting: Mutex<Waiting>,
@@ -88,7 +88,7 @@ impl Lines {
                 .wait_while_for(&mut waiting, |waiting| !waiting.ended, HELD);
             mem::swap(&mut waiting.bytes, &mut bytes);
             drop(waiting);
-            // Nobody is left to be told of a failure.
+            // A failure cannot be reported anywhere.
             let _ = to.write_all(&bytes).and_then(|()| to.flush());
             bytes.clear();
             bytes.shrink_to(BUFFER_KEPT);

@@ -10,7 +10,7 @@ use prometheus::{Histogram, core::Metric as _};
 use super::{Metrics, OTHER, series::ToolSeries};
 use crate::codes::TABLE;
 
-/// What was counted of calls: since the process started, or between two such readings.
+/// Counts of calls: since the process started, or between two such readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReading {
     /// By code; `ok` for those that went well.

@@ -97,7 +97,7 @@ impl ToolMeter {
 }
 
 impl ToolSeries {
-    /// Returns the counter of a code; `None` stands for a call that went well.
+    /// Returns the counter of a code; `None` means a successful call.
     pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
         code.and_then(|code| self.codes.get(code as usize))
             .unwrap_or(&self.ok)
@@ -265,7 +265,7 @@ impl Agents {
         }
     }
 
-    /// Visits the number of calls of each agent; `None` stands for those beyond the bound.
+    /// Visits the number of calls of each agent; `None` means those beyond the bound.
     pub(super) fn each(&self, mut visit: impl FnMut(Option<&Arc<str>>, u64)) {
         let sum = |series: &AgentSeries| series.0.iter().map(IntCounter::get).sum();
         for entry in &self.known {

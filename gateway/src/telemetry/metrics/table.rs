@@ -1,4 +1,4 @@
-//! The one table of metrics: name, kind, labels and what it says. `docs/metrics.md` is generated from it.
+//! The table of metrics: name, kind, labels and meaning. `docs/metrics.md` is generated from it.
 
 use Kind::{Counter, Gauge, Histogram};
 

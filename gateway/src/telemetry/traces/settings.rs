@@ -1,4 +1,4 @@
-//! What the configuration and the variables of OpenTelemetry say. A key of the file goes before a variable.
+//! Reads the configuration and the variables of OpenTelemetry. A key of the file overrides a variable.
 
 use std::{collections::HashMap, path::Path};
 
@@ -14,7 +14,7 @@ pub struct TraceFault {
     pub message: String,
 }
 
-/// What is in effect.
+/// The settings in effect.
 pub(super) struct TraceSettings {
     pub endpoint: String,
     pub headers: HashMap<String, String>,

@@ -32,7 +32,7 @@ struct Access {
     listen: Option<IpAddr>,
 }
 
-/// The header that may not be here, and what the caller is told.
+/// The forbidden header, and the message for the caller.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub what: &'static str,

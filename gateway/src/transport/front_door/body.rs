@@ -25,7 +25,7 @@ const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
-/// What bounds the reading of a body.
+/// The bounds for reading a body.
 pub(super) struct BodyAllowance<'a> {
     pub charge: RateCharge,
     pub bytes_max: usize,
@@ -52,7 +52,7 @@ enum UnreadBody {
     NoRoom(BudgetFull),
 }
 
-/// Reads a body. Its bytes count as held until they are dropped.
+/// Reads a body. Its bytes count against the budget until they are dropped.
 pub(super) async fn read(
     headers: &HeaderMap,
     body: Body,
@@ -172,7 +172,7 @@ impl<'a> BodyReading<'a> {
     }
 }
 
-/// Refuses a body that would go over the bound on all that are held.
+/// Refuses a body that would exceed the bound on all bodies in memory.
 fn no_room(full: BudgetFull) -> RpcError {
     match full {
         BudgetFull::Agent => RpcError::no_room(

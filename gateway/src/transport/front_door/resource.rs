@@ -17,12 +17,12 @@ use crate::{
     methods::Endpoint,
 };
 
-/// The path of the metadata, after which that of the endpoint stands.
+/// The path of the metadata, which the path of the endpoint follows.
 pub(in crate::transport) const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// The scope of everything that only reads.
 const READ_SCOPE: &str = "tools";
 
-/// How proofs of tokens that are bound to a key may be signed.
+/// The accepted signature algorithms for proofs of tokens that are bound to a key.
 const PROOF_ALGORITHMS: &str = "ES256 EdDSA RS256 PS256";
 
 /// The schemes that a refusal asks for.

@@ -198,7 +198,7 @@ async fn connection(
     first_head_max: Duration,
     ending: CancellationToken,
 ) {
-    // An answer is not held back to be sent with a next one.
+    // Answers are sent at once instead of being collected (TCP_NODELAY).
     let _ = stream.set_nodelay(true);
     // The kernel's own clock: nothing is asked of it for a request.
     #[cfg(target_os = "linux")]

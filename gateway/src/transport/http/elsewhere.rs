@@ -1,4 +1,4 @@
-//! What belongs to a session or a task of another node: it is handed to that node, and what others hand to this one is taken.
+//! Hands messages about sessions and tasks of another node to that node, and takes those that others hand to this one.
 
 use std::sync::{Arc, Weak};
 

@@ -94,7 +94,7 @@ pub(super) async fn notification(
     }
 }
 
-/// What a client answers to a question of one of its calls. Without a session nothing was asked.
+/// Takes a client's answer to a question of one of its calls. Without a session there are no questions.
 pub(super) async fn response(
     server: &Server,
     scope: &RequestScope,

@@ -1,4 +1,4 @@
-//! What plain HTTP has at the front door: refusals are problems (RFC 9457), and people may show their key as a password.
+//! The front door of plain HTTP: refusals are problems (RFC 9457), and people may send their key as a password.
 
 use axum::{
     body::Body,

@@ -77,8 +77,8 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
     close_if_unread(error, of_error(error, body))
 }
 
-/// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
-/// is a whole JSON-RPC response, `id` included.
+/// Returns the answer to a missing or unknown key. Clients show the message only if the answer is a whole JSON-RPC response,
+/// `id` included.
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     let mut response = unread(id, &RpcError::from(refused));
     challenge(&mut response, refused);
@@ -192,7 +192,7 @@ pub(super) fn keep_alive() -> Interval {
     interval
 }
 
-/// What follows the first message: further ones, then the result. Dropping it drops the call.
+/// The messages after the first: further ones, then the result. Dropping it drops the call.
 fn rest(
     running: BoxFuture<'static, Option<McpAnswer>>,
     messages: CallMessages,

@@ -43,7 +43,7 @@ const RECEIPT: &str = "weir-receipt";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
 
-/// A call as it goes on by itself, whoever reads of it.
+/// A call that runs by itself, with or without a reader.
 struct Call {
     gateway: Arc<Serving>,
     caller: Caller,
@@ -52,7 +52,7 @@ struct Call {
     tool: String,
     /// JSON.
     arguments: String,
-    /// The body, which counts as held while the call runs.
+    /// The body, which counts against the budget while the call runs.
     _body: Bytes,
     trace: Option<String>,
     trace_state: Option<String>,
@@ -80,7 +80,7 @@ pub(super) async fn tool(
     plain::REST.answer(server, &name, request, enter).await
 }
 
-/// Answers one call, for whoever may come in.
+/// Answers one call, if its caller is admitted.
 pub(super) async fn call(
     server: &Server,
     admitted: AdmittedCaller<'_>,
@@ -140,7 +140,7 @@ pub(super) async fn call(
     answer.into_response()
 }
 
-/// Answers what can be called here by whoever asks, as OpenAPI 3.1.
+/// Answers the operations that this caller can use, as OpenAPI 3.1.
 pub(super) async fn document(
     State(server): State<Arc<Server>>,
     Path(contract): Path<String>,
@@ -211,7 +211,7 @@ fn described(
     ))
 }
 
-/// Returns the arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
+/// Returns the arguments as JSON. An unknown tool is left to the call, which records the attempt.
 async fn arguments(
     admitted: &AdmittedCaller<'_>,
     tool: Option<&Arc<CatalogueTool>>,
@@ -468,8 +468,8 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
     ])
 }
 
-/// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them cancels
-/// the call, which needs nobody to read them.
+/// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them cancels the
+/// call, which runs without a reader too.
 fn events(server: &Server, call: Call) -> Response {
     let (channel, messages) = CallChannel::bare();
     let cancel = CancellationToken::new();

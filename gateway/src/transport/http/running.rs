@@ -1,4 +1,4 @@
-//! Calls in tasks of their own: they go on, and end with their deadline, though nobody reads what they say.
+//! Calls in tasks of their own: they go on, and end with their deadline, even if no client reads their messages.
 
 use std::future::Future;
 
@@ -8,7 +8,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::connections::{self, Connection};
 
 /// Starts work in a task of its own, and returns its end; `None` if it panicked. `cancel` is cancelled if the end is dropped
-/// before it came: nobody waits for it any more.
+/// before it came: it is no longer awaited.
 pub(super) fn started<T: Send + 'static>(
     tasks: &TaskTracker,
     cancel: CancellationToken,

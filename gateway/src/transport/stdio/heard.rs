@@ -1,4 +1,4 @@
-//! What a call says before its answer is sent while it runs: it does not wait for a client that does not read.
+//! Sends messages of a call while it runs: the call does not wait for a client that does not read.
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! What a question chooses of a list: its order, the columns of its records, and the count of them all.
+//! The choices of a list: its order, the columns of its records, and their total count.
 
 use std::{
     sync::Arc,

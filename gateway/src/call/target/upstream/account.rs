@@ -19,10 +19,10 @@ const ELICITATION: &str = "elicitation/create";
 /// The key of the question.
 const QUESTION: &str = "account";
 
-/// What is needed to ask for an account.
+/// The parts of a question for an account.
 pub(super) struct AccountQuestions {
     accounts: Option<Arc<Accounts>>,
-    /// Where links begin.
+    /// The base URL of links.
     base: Option<String>,
     agent: Arc<str>,
 }

@@ -1,4 +1,4 @@
-//! What a call hears of its server before the answer: progress, log messages and questions.
+//! Receives what a server sends before the answer: progress, log messages and questions.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use weir_upstream::{Answering, Listener, Progress, Question};
 use super::parked;
 use crate::call::asking::{self, secret_field};
 
-/// What a call hears of its server.
+/// The receiver of a server's messages during one call.
 pub(super) struct CallListener {
     /// The name of the server in the configuration.
     pub server: Arc<str>,
     pub events: Option<Arc<dyn CallEvents>>,
-    /// What the caller says it can answer; JSON.
+    /// The capabilities of the caller for answering questions; JSON.
     pub capabilities: Option<String>,
     pub questions: Option<mpsc::UnboundedSender<parked::ParkedQuestion>>,
 }

@@ -48,7 +48,7 @@ struct OutgoingCall {
     cancel: CancellationToken,
     deadline: Instant,
     trace: Option<TraceContext>,
-    /// What the caller says it can answer; JSON.
+    /// The capabilities of the caller for answering questions; JSON.
     capabilities: Option<String>,
     /// Where questions of the server go while the call is open.
     questions: Option<mpsc::UnboundedSender<ParkedQuestion>>,

@@ -1,4 +1,4 @@
-//! What a server lists, as a contract that can be published.
+//! Turns the lists of a server into a contract that can be published.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -12,7 +12,7 @@ const PATH: &str = "/mcp/desk";
 
 type Change = fn(&mut Value, &mut Value);
 
-/// What is changed in a proof that is good otherwise.
+/// Changes to a proof that is valid otherwise.
 const CORPUS: [(&str, Change, TokenFault); 26] = [
     (
         "alg none",
@@ -154,7 +154,7 @@ struct BoundClient {
     _folder: tempfile::TempDir,
 }
 
-/// What a request presents: its headers.
+/// The headers of a request.
 struct Presented {
     proof: Option<String>,
     token: String,
@@ -340,8 +340,7 @@ async fn the_proofs_of_an_attacker_are_refused() {
     );
 }
 
-/// A binding that is not checked is no reason to take the token as a bearer token, and neither scheme stands for the
-/// other.
+/// A binding that is not checked does not make the token a bearer token, and the two schemes are not interchangeable.
 #[tokio::test]
 async fn a_binding_is_never_left_out() {
     let client = BoundClient::new();

@@ -1,4 +1,4 @@
-//! How many connections the limit on open files leaves room for.
+//! Computes how many connections the limit on open files allows.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -41,7 +41,7 @@ pub(in crate::transport::http) struct Seat {
 
 pub(in crate::transport::http) struct Seats {
     connections_max: usize,
-    /// Those of one address that are not known.
+    /// The most connections of one address without a known key.
     address_connections_max: usize,
     taken: Mutex<TakenSeats>,
     freed: Notify,
@@ -51,7 +51,7 @@ pub(in crate::transport::http) struct Seats {
 struct TakenSeats {
     last: u64,
     all: BTreeMap<u64, Arc<Seat>>,
-    /// Those that were not known when they were looked at.
+    /// Connections without a known key when they were last checked.
     unknown: HashMap<IpAddr, BTreeMap<u64, Arc<Seat>>, RandomState>,
 }
 

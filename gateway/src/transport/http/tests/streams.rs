@@ -260,7 +260,7 @@ async fn a_legacy_client_is_told_of_what_changed_while_it_had_no_stream() {
     })
     .await;
     assert_eq!(read, told);
-    // It is told once, and its next stream begins where this one ended.
+    // Each change is sent once, and the next stream begins where this one ended.
     let delete = stream_head(&session).replace("GET", "DELETE");
     let read = events(newer.expect("a stream"), 0, async || {
         assert_eq!(server.raw(&delete, b"").await.status, 204);

@@ -14,7 +14,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(5);
 
-/// What another server hears and waits for.
+/// The messages that another server received, and its waits.
 #[derive(Default)]
 struct Heard {
     calls: AtomicUsize,
@@ -368,7 +368,7 @@ async fn a_server_may_want_to_be_called_again_with_its_state_alone() {
     );
     let called = server.modern("/mcp", "1", "tools/call", &more).await.json();
     assert_eq!(called["result"]["content"][0]["text"], "xx", "{called}");
-    // A client that knows no such states is told so.
+    // A client that does not support such states gets an error that says so.
     let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_again","arguments":{}}}"#;
     let told = server
         .post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], legacy)

@@ -1,4 +1,4 @@
-//! What clients of a view can do: what it lists, and all that its lists have them do.
+//! Tests what clients of a view can do: what it lists, and all that its lists lead to.
 
 use weir_schema::client::ClientProfile;
 
@@ -98,7 +98,7 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
     server.stop().await;
 }
 
-/// What many clients show to a model is for those who ask for it.
+/// A receipt, which many clients would show to a model, is sent only if it is asked for.
 #[tokio::test]
 async fn results_in_a_view_with_a_profile_hold_no_receipt() {
     let view = |profile, receipts| View {
