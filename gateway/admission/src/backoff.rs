@@ -20,7 +20,7 @@ const FAILURES_MAX: u32 = 5;
 /// The first wait; each further failure doubles it, up to [`WAIT_MAX`].
 const WAIT_MIN: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// The bound on counted pairs of caller and target; calls beyond it are never held back.
+/// The bound on counted pairs of caller and target; calls beyond it are never delayed.
 const FAILING_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub struct BackedOff {
     pub retry_after_ms: u32,
 }
 
-/// A call that may run. Its end is told with [`Attempt::ended`]; one that is dropped proves nothing.
+/// A call that may run. Report its end with [`Attempt::ended`]; a dropped attempt proves nothing.
 pub struct Attempt<'a> {
     backoff: &'a Backoff,
     tenant: &'a Arc<str>,
@@ -97,7 +97,7 @@ impl Backoff {
         Ok(attempt)
     }
 
-    /// Callers and what they call that are told to wait.
+    /// Returns the number of pairs of caller and target that have to wait.
     pub fn waiting(&self, now: Instant) -> usize {
         let failing = self.failing.lock();
         failing
@@ -184,7 +184,7 @@ fn backed_off(wait: Duration) -> BackedOff {
 mod tests {
     use super::*;
 
-    /// A clock that is held, and one caller's calls of one collection.
+    /// A clock that the test controls, and one caller's calls of one collection.
     struct Calls {
         backoff: Backoff,
         now: Instant,

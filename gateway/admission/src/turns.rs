@@ -13,9 +13,9 @@ use ahash::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The time a call waits for its turn before it is told to come back: long enough for a burst of short calls.
+/// The time a call waits for its turn before it is refused: long enough for a burst of short calls.
 pub const WAIT: Duration = Duration::from_millis(250);
-/// The time that a refused call is told to wait.
+/// The time after which a refused call may try again.
 const RETRY_AFTER_MS: u32 = 500;
 /// Calls that may wait, for each that may run.
 const WAITING_PER_RUNNING: usize = 8;
@@ -31,7 +31,7 @@ pub struct Turns {
     waiting_max: usize,
 }
 
-/// The tenant's turn and the one among all, held while the call runs.
+/// The tenant's turn and the one among all, kept while the call runs.
 pub struct Turn {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
@@ -65,7 +65,7 @@ impl Turns {
         let own = {
             let mut tenants = self.tenants.lock();
             if tenants.len() > TENANTS_KEPT {
-                // Only the map holds these: nobody runs or waits.
+                // Only the map refers to these: no call runs or waits.
                 tenants.retain(|_, own| Arc::strong_count(own) > 1);
             }
             let own = tenants
@@ -74,7 +74,7 @@ impl Turns {
             Arc::clone(own)
         };
         let all = Arc::clone(&self.all);
-        // One of the two alone is given back at once: whoever waits holds nothing that another could run with.
+        // One of the two alone is released at once: a call that waits must not keep a turn that another could use.
         let both = Arc::clone(&own)
             .try_acquire_owned()
             .ok()
