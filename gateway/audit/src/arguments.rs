@@ -9,7 +9,7 @@ use sha2::Sha256;
 pub struct ArgumentsKey(Hmac<Sha256>);
 
 impl ArgumentsKey {
-    /// Takes the key of the state. It is not in the trail, since whoever may read the trail need not have it.
+    /// Takes the key of the state. It is not in the trail, since a reader of the trail need not have it.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(Hmac::new_from_slice(key).expect("HMAC takes a key of any length"))
     }

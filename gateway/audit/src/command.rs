@@ -190,7 +190,7 @@ fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {
     }
 }
 
-/// Turns a broken pipe into success, since whoever reads may stop reading.
+/// Turns a broken pipe into success, since a reader may stop reading.
 fn ended<T: Default>(result: io::Result<T>) -> io::Result<T> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(T::default()),
@@ -230,7 +230,7 @@ const FIRST: [&str; 10] = [
     "outcome", "code", "act", "subject", "agent", "tenant", "tool", "contract", "by", "ms",
 ];
 
-/// Returns the place of a member in a line of text: digests, which nobody reads, come last.
+/// Returns the place of a member in a line of text: digests, which people do not read, come last.
 fn rank(name: &str, value: &Value) -> usize {
     const DIGEST_CHARS: usize = 64;
     let is_digest = |text: &str| {

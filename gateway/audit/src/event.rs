@@ -103,7 +103,7 @@ pub struct About<'a> {
         serialize_with = "name_if_any"
     )]
     pub upstream: Option<&'a str>,
-    /// What policies denied, or would have.
+    /// The denials of policies, or those that they would have made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRecord<'a>>,
     /// The approval that the call used up.
@@ -116,7 +116,7 @@ pub struct About<'a> {
 pub struct ApprovalRecord<'a> {
     #[serde(serialize_with = "name")]
     pub plan: &'a str,
-    /// Who approved it.
+    /// The admin that approved it.
     #[serde(serialize_with = "name")]
     pub by: &'a str,
 }
@@ -156,7 +156,8 @@ pub struct Call<'a> {
         serialize_with = "name_if_any"
     )]
     pub code: Option<&'a str>,
-    /// Which fields of the arguments were refused and why, or which limit was reached. No value of an argument is in it.
+    /// The refused fields of the arguments and the reasons, or the limit that was reached. It contains no value of an
+    /// argument.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "text_if_any"
@@ -176,7 +177,7 @@ pub enum Outcome {
     Failed,
     /// The caller had gone before it ran to its end; no effect.
     Cancelled,
-    /// A write of which nobody knows whether it had its effect.
+    /// A write whose effect is unknown.
     Unknown,
 }
 
@@ -230,7 +231,7 @@ pub struct Refused<'a> {
         serialize_with = "text_if_any"
     )]
     pub reason: Option<&'a str>,
-    /// The number of refusals that this record stands for. Those of more than one say only what they have in common.
+    /// The number of refusals in this record. Records of more than one contain only what they have in common.
     pub count: u64,
 }
 

@@ -50,7 +50,7 @@ pub fn export(
 ) -> io::Result<u64> {
     match format {
         Format::JsonLines => json_lines(records, out),
-        // The error keeps its kind, since whoever reads may have gone.
+        // The error keeps its kind, since the reader may have gone.
         Format::Csv => csv(records, out).map_err(|error| {
             let said = error.to_string();
             match error.into_kind() {
@@ -117,7 +117,7 @@ fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -
     Ok(count)
 }
 
-/// Writes a value as a cell, so that what a caller sent cannot become a formula in the spreadsheet of whoever reads it.
+/// Writes a value as a cell, so that what a caller sent cannot become a formula in a spreadsheet.
 fn cell(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {

@@ -208,7 +208,7 @@ pub(crate) struct Head {
 /// All chains of a folder by name, and so by age.
 pub(crate) struct Survey {
     pub(crate) chains: Vec<ChainView>,
-    /// Those that this user may not read: they are left alone, and are no reason to record nothing.
+    /// Folders that this user may not read: they are left alone, and do not stop recording.
     denied: Vec<PathBuf>,
 }
 
@@ -287,8 +287,8 @@ impl Survey {
         }
     }
 
-    /// Heads that no opening names yet, oldest chain first, and then those of `elsewhere` whose chains are not in this folder.
-    /// Those named are held by the one that names them, and so on.
+    /// Heads that no opening names yet, oldest chain first, and then those of `elsewhere` whose chains are not in this
+    /// folder. Named heads are covered by the chain that names them, and so on.
     pub(crate) fn unnamed_heads(
         &self,
         own: Option<&ChainName>,
@@ -408,7 +408,7 @@ impl SegmentView {
     }
 }
 
-/// Returns the folders of chains, by name. Anything else in the folder is nobody's.
+/// Returns the folders of chains, by name. Anything else in the folder is ignored.
 pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     let mut chains = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -515,12 +515,12 @@ pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
         .mode(0o600)
         .open(chain.join(LOCK))?;
     weir_files::hand_over(&file, chain);
-    // An ended process takes its lock no more: whoever else holds it only looks, or repairs.
+    // An ended process never takes its lock again: any other holder only reads, or repairs.
     file.lock()?;
     Ok(Some(file))
 }
 
-/// Returns `true` if a process holds the chain. A missing lock is held by nobody.
+/// Returns `true` if a process has locked the chain. A missing lock is not locked.
 pub(crate) fn is_live(chain: &Path) -> io::Result<bool> {
     let file = match File::open(chain.join(LOCK)) {
         Ok(file) => file,

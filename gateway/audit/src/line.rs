@@ -159,7 +159,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Returns `true` if no byte was changed since the line was sealed, or whoever changed it sealed it anew.
+    /// Returns `true` if no byte was changed since the line was sealed, or the change was sealed anew.
     pub(crate) fn is_intact(&self) -> bool {
         Hash::of(self.hashed) == self.hash
     }

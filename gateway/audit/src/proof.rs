@@ -74,7 +74,7 @@ pub struct RecordProof {
     pub lines: Vec<String>,
 }
 
-/// What knows the record at the end of a proof, beside the trail.
+/// The source, beside the trail, that knows the record at the end of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProofEnd {
@@ -107,7 +107,7 @@ pub enum ProofFault {
     OtherEnd,
 }
 
-/// What a proof shows.
+/// The result of a proof.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProofReport {
     pub receipt: Receipt,

@@ -58,7 +58,7 @@ impl Record {
         })
     }
 
-    /// Returns where it stands among all records.
+    /// Returns its place among all records.
     pub fn place(&self) -> RecordPlace {
         RecordPlace {
             time: self.time,

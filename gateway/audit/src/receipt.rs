@@ -1,4 +1,4 @@
-//! Proof that a record was written: kept by whoever asked, checked with the trail alone.
+//! Proof that a record was written: kept by the caller, checked with the trail alone.
 
 use std::{fmt, str::FromStr};
 

@@ -32,7 +32,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The work of the process, for whoever reads the trail: `serve`, `stdio`, `call`.
+    /// The work of the process, for readers of the trail: `serve`, `stdio`, `call`.
     pub process: String,
     pub fsync: Fsync,
     /// The bytes after which a new segment is begun.
@@ -132,7 +132,7 @@ struct Shared {
     chain: ChainName,
     settings: Settings,
     writer: Mutex<Writer>,
-    /// The lock that is held while syncing, so that one sync serves all who wait.
+    /// Locked while syncing, so that one sync serves all who wait.
     syncing: Mutex<()>,
     synced_seq: AtomicU64,
     /// Whether there are records since the last sync.
@@ -146,7 +146,7 @@ struct Shared {
     overfull: AtomicBool,
     /// Chains that are known to have been removed as a whole.
     removed: Mutex<BTreeSet<ChainName>>,
-    /// The lock that is held as long as the process lives; closing the file releases it.
+    /// Locked as long as the process lives; closing the file releases it.
     _lock: File,
 }
 
@@ -215,7 +215,7 @@ impl Trail {
         Ok(())
     }
 
-    /// Returns the last record, for whoever keeps the head of the chain elsewhere.
+    /// Returns the last record, for keeping the head of the chain elsewhere.
     pub fn head(&self) -> Receipt {
         let (seq, hash) = self.shared.writer().head();
         Receipt {
@@ -310,7 +310,7 @@ impl Entry<'_> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if let Some(batch) = self.batch.take() {
-            // A failure is logged where it happens, and nobody asks for it here.
+            // A failure is logged where it happens, and no caller waits for it here.
             let _ = self.trail.wait_for(&batch, self.seq);
         }
     }
@@ -399,7 +399,7 @@ impl Shared {
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        // Nothing panics while the lock is held between writing a record and taking note of it.
+        // No panic is possible with the lock taken, between writing a record and taking note of it.
         self.writer.lock()
     }
 
@@ -501,8 +501,8 @@ impl Settings {
     }
 }
 
-/// Begins a chain. It is made beside its place and moved there whole: a chain that others see has a first record and a
-/// held lock.
+/// Begins a chain. It is made beside its place and moved there whole: a chain that others see has a first record and a locked
+/// lock.
 fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<(Writer, File)> {
     let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
     let fresh = folder.join(format!(".new-{chain}"));

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{ChainName, Receipt};
 
-/// Where a record stands: by time, and of one time by chain and number.
+/// The place of a record: by time, and of one time by chain and number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordPlace {
     pub time: Timestamp,

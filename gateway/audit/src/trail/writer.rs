@@ -251,7 +251,7 @@ impl Writer {
                 "another segment was begun meanwhile",
             ));
         }
-        // The waiting records have their place before the opening; a failure is told to those who wait.
+        // The waiting records have their place before the opening; those who wait get the failure.
         self.flush();
         let file = mem::replace(&mut self.file, Arc::new(file));
         let (whole_bytes, place) = (self.whole_bytes, self.place);

@@ -28,7 +28,7 @@ pub struct ChainHead {
     pub hash: Hash,
 }
 
-/// What the state of a fleet knows of all its chains. A folder that holds it holds the chains of all machines.
+/// The heads of all chains that the state of a fleet knows. A folder with this file has the chains of all machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CollectedHeads {
     pub heads: Vec<ChainHead>,

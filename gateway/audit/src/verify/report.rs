@@ -66,9 +66,9 @@ pub enum Problem {
     Changed,
     /// Records between two others, or before the first, are not there.
     Deleted,
-    /// A record stands after a later one.
+    /// A record comes after a later one.
     OutOfOrder,
-    /// A record stands where none was: a second time, or after the chain had ended.
+    /// A record was added: it is there twice, or after the chain had ended.
     Inserted,
     /// The end of a chain is not there.
     Cut,

@@ -27,7 +27,7 @@ pub(super) struct Walk<'a> {
     chain: &'a ChainName,
     path: &'a Path,
     report: &'a mut Report,
-    /// What other chains and receipts know about this chain, by number.
+    /// The records of this chain that other chains and receipts name, by number.
     expected: BTreeMap<u64, Vec<&'a Expected>>,
     demands: Vec<Demand>,
     /// The sound record with the highest number.
@@ -335,7 +335,7 @@ impl<'a> Walk<'a> {
                 seq,
                 hash,
             }),
-            // A chain appears with its first record: even when nobody names it, one was here.
+            // A chain appears with its first record, even if no other chain names it.
             None => self.demand(
                 Problem::Deleted,
                 1,
@@ -350,7 +350,7 @@ impl<'a> Walk<'a> {
             self.report.find(Problem::Inserted, self.chain, detail);
         }
         let mut told = BTreeSet::new();
-        // The furthest record that each knows is the one that is told.
+        // The furthest record that each knows is reported.
         let expected = std::mem::take(&mut self.expected).into_values().rev();
         for expected in expected.flatten() {
             let (by, seq) = (&expected.by, expected.seq);

@@ -383,7 +383,7 @@ fn an_export_ends_with_its_reader() {
     }
 }
 
-/// What verification cannot find it says: a cut behind the last record that anything else names.
+/// Verification reports what it cannot find: a cut behind the last record that anything else names.
 #[test]
 fn verify_says_where_a_cut_would_not_be_found() {
     let folder = tempfile::tempdir().unwrap();
@@ -506,7 +506,7 @@ fn verify_prints_what_it_found() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Rubbish stands between and after records: they are all read, and nothing panics.
+    /// Rubbish lies between and after records: all records are read, and nothing panics.
     #[test]
     fn rubbish_hides_no_record(rubbish in prop::collection::vec(any::<u8>(), 0..2048)) {
         let folder = tempfile::tempdir().unwrap();

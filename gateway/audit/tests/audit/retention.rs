@@ -144,7 +144,7 @@ fn many_processes_and_small_keeping_stay_whole() {
     assert!(bytes < 60_000, "{bytes} bytes are kept");
 }
 
-/// What has to be copied stays until it is, and then nothing is recorded any more: it would be lost or the disk be full.
+/// A segment stays until it is copied; if there is no room then, recording stops, since records would be lost otherwise.
 #[test]
 fn what_is_not_copied_is_kept_and_a_full_trail_records_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,8 +41,8 @@ fn eight_threads_leave_no_gap() {
     assert_eq!(report.heads[0].seq, report.records);
 }
 
-/// Records that were entered together are in the chain in that order, whoever asks first; one that nobody asks for is
-/// written as well.
+/// Records that were entered together are in the chain in that order, in whatever order they are awaited; an unawaited one is
+/// written too.
 #[test]
 fn entries_share_a_write() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn a_full_segment_is_followed_by_the_next() {
     );
 }
 
-/// Whoever holds only a later segment can still tell that the earlier ones and the other chains were there.
+/// A later segment alone still shows that the earlier ones and the other chains were there.
 #[test]
 fn an_old_segment_is_followed_when_there_is_something_to_say() {
     let folder = tempfile::tempdir().unwrap();

@@ -39,7 +39,7 @@ fn answered(mut child: Child, after: usize) -> Vec<Receipt> {
         .collect()
 }
 
-/// What was answered was recorded: there are fifty kills, each beside a process that lives on.
+/// Answered calls were recorded: there are fifty kills, each beside a process that lives on.
 #[test]
 fn nothing_answered_is_lost_by_kill_9() {
     let folder = tempfile::tempdir().unwrap();
