@@ -44,7 +44,7 @@ const MYSQL: &str = "SELECT CONVERT(name USING utf8mb4) AS name, kind FROM (SELE
      WHERE CAST(CONVERT(name USING utf8mb4) AS BINARY) > CAST(? AS BINARY) AND LOCATE(LOWER(?), LOWER(name)) > 0 \
      ORDER BY CAST(CONVERT(name USING utf8mb4) AS BINARY)";
 
-/// What is looked for.
+/// The search for sources.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceQuery<'a> {
     /// A part of the name, in any case; empty: all.

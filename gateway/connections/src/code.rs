@@ -1,7 +1,7 @@
 //! Holds the one table of codes: the names of failures, who uses which, and what follows from each.
 //!
-//! The table stands here because connections are the lowest place that names a code: the plugin host, the call path and
-//! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it comes in.
+//! The table is defined here because connections are the lowest crate that names a code: the plugin host, the call path and
+//! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it is read.
 
 /// The closed list. What a source says beside it is an [`Code::UpstreamError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -303,7 +303,7 @@ pub const TABLE: [Row; 21] = [
     },
 ];
 
-/// A cursor that is not of this tool: a plugin's word for one argument at fault, which stands in no row.
+/// A cursor of another tool: a plugin's word for one argument at fault, which has no row.
 pub const BAD_CURSOR: &str = "bad_cursor";
 
 impl Code {

@@ -1,8 +1,8 @@
 //! Files under one root. No path leaves it, through no link.
 //!
-//! Opening goes through `cap-std`, which resolves every component beneath the root and refuses a link that leads
-//! out, also when somebody swaps one in while a path is being resolved. The rules here come on top: they keep paths
-//! portable, leave hidden files alone, and keep Weir's own state out of reach.
+//! Opening goes through `cap-std`, which resolves every component beneath the root and refuses a link that leads out, even if
+//! one is swapped in while a path is being resolved. The rules here are additional: they keep paths portable, leave hidden
+//! files alone, and keep Weir's own state out of reach.
 
 mod exchange;
 mod lease;
@@ -161,7 +161,7 @@ impl FileRoot {
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.map(str::to_owned);
-        // This runs on a blocking thread, so it runs to its end even when nobody waits for it any more.
+        // This runs on a blocking thread, so it runs to its end even if its caller has gone.
         self.blocking(move |inner| {
             let content = replace::Content::Whole(&content);
             replace::replace(

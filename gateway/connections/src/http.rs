@@ -95,7 +95,7 @@ pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
     Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
 }
 
-/// Returns what stands for TLS in a client of addresses without it: nobody is trusted.
+/// Returns the TLS settings of a client for addresses without TLS: they trust no certificate.
 pub fn no_tls() -> Arc<rustls::ClientConfig> {
     install_tls();
     let nobody = rustls::RootCertStore::empty();

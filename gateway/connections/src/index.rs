@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use crate::{Code, ConnectionError};
 use build::Build;
 
-/// Indexes held open, the least recently used is closed first. Each may cache [`CACHE_KB`].
+/// The most open indexes; the least recently used is closed first. Each may cache [`CACHE_KB`].
 const OPEN_MAX: usize = 16;
 const CACHE_KB: i64 = 1_024;
 /// The bound on indexes of one plugin that are being built; the one continued least recently makes room.
@@ -62,7 +62,7 @@ pub struct Range {
 pub struct Indexes {
     folder: PathBuf,
     open: Mutex<Vec<(PathBuf, Arc<Opened>)>>,
-    /// What is being built, by plugin.
+    /// The builds in progress, by plugin.
     building: Mutex<HashMap<String, Building>>,
 }
 

@@ -21,7 +21,7 @@ use base64::{
 use memchr::{memchr, memchr_iter, memchr2};
 use parking_lot::RwLock;
 
-/// What stands in the place of a secret.
+/// The text in place of a secret.
 const MASK: &str = "***";
 const LENGTH_MIN: usize = 8;
 /// Secrets that are known; beyond it the oldest is forgotten, which a reload has replaced long ago.
@@ -428,7 +428,7 @@ impl<'t> Units<'t> {
         Self { text, at: 0 }
     }
 
-    /// Returns what the escape at the place stands for, and its length.
+    /// Returns the character of the escape at the place, and its length.
     fn escape(&self) -> Option<(char, usize)> {
         let byte = match self.text.get(self.at + 1)? {
             byte @ (b'"' | b'\\' | b'/') => *byte,

@@ -126,7 +126,7 @@ async fn versions_follow_the_content() {
     );
 }
 
-/// What Weir has written is not digested again, and a change by somebody else in the next moment is seen all the same.
+/// A file that Weir has written is not digested again, and another program's change in the next moment is still seen.
 #[tokio::test]
 async fn a_change_right_after_our_own_is_seen() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -472,7 +472,7 @@ async fn parts_are_read_and_replaced() {
                 new,
                 "{expected}"
             );
-            // The same bytes written by somebody else have the same version.
+            // The same bytes written by another program have the same version.
             std::fs::write(folder.path().join("same.csv"), expected).expect("written");
             assert_eq!(files.stat("same.csv").await.expect("there").version, new);
             assert_eq!(
@@ -511,7 +511,7 @@ async fn parts_are_read_and_replaced() {
     );
 }
 
-/// How a person's program saves a file.
+/// The way in which a program saves a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SaveBy {
     /// It writes another file and renames it, as most editors and office programs do.

@@ -25,15 +25,15 @@ use super::{
 /// The longest wait for a program that has the file open for writing. Some keep it open as long as they show it.
 const WRITERS_WAIT_MAX: Duration = Duration::from_millis(200);
 const WRITERS_LOOK_EVERY: Duration = Duration::from_millis(2);
-/// How often names are exchanged again because another program saves in between.
+/// The number of times names are exchanged again because another program saves in between.
 const TURNS_MAX: usize = 100;
 
-/// What became of the new file.
+/// The result of the exchange.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Exchanged {
     /// It has the name, and the file that was read has gone.
     Done,
-    /// Somebody else has saved; their file has the name.
+    /// Another program has saved; its file has the name.
     Changed,
 }
 
@@ -80,14 +80,14 @@ pub(super) fn exchange(folder: &Dir, name: &Path, expected: Stamp) -> io::Result
     Ok(Exchanged::Changed)
 }
 
-/// Exchanges the names until the newest file that somebody else has put there has the name, and ours is temporary.
+/// Exchanges the names until the newest file of another program has the name, and ours is temporary.
 fn give_back(folder: &Dir, name: &Path, ours: Option<Stamp>) -> io::Result<()> {
-    // What was put there last comes out if nobody has saved since.
+    // The file that was put there last comes out, unless another program has saved since.
     let mut last_put = ours;
     for _ in 0..TURNS_MAX {
         let now_put = stamp(folder, Path::new(TEMPORARY));
         match swap(folder, name) {
-            // Somebody has removed the file.
+            // Another program has removed the file.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             swapped => swapped?,
         }

@@ -1,6 +1,6 @@
-//! Knows whether another program has a file open for writing: by a lease, which the kernel gives while nobody has, and which a
-//! program that opens the file to write waits for. Other systems, files of other users and most network file systems have
-//! none; there Weir goes on without.
+//! Finds out whether another program has a file open for writing, by a lease. The kernel grants one only if no program has,
+//! and a program that opens the file to write waits for it. Other systems, files of other users and most network file systems
+//! have no leases; there Weir continues without one.
 
 use std::{fs::File, io, os::fd::AsRawFd};
 
@@ -9,7 +9,7 @@ pub(super) struct Lease<'f> {
     file: &'f File,
 }
 
-/// What the kernel says to a lease.
+/// The kernel's answer to a lease.
 pub(super) enum LeaseAnswer<'f> {
     Given(Lease<'f>),
     /// Another program has the file open for writing.

@@ -1,8 +1,7 @@
 //! Replacing a file whole.
 //!
-//! The lock is `flock` on the file's folder: it leaves no litter behind, holds between threads and processes, and is
-//! gone with the process that held it. Under it the temporary file has one fixed name, so that what a crash left
-//! behind is swept by the next writer.
+//! The lock is `flock` on the file's folder: it leaves no file behind, works between threads and processes, and ends with its
+//! process. Under it the temporary file has one fixed name, so that the next writer removes what a crash left behind.
 //!
 //! Programs of people do not know the lock. So the new file and the old exchange their names, and what comes out is looked at:
 //! if it is not the file that was read, it goes back, and the change is made again on it (`exchange`).
@@ -136,7 +135,7 @@ struct Written {
 #[derive(Clone, Copy)]
 pub(super) enum Content<'c> {
     Whole(&'c [u8]),
-    /// What is left to read of a file.
+    /// The rest of a file that is still to be read.
     Copied(&'c std::fs::File),
     /// The old content, except for these edits.
     Edited(&'c [Edit]),
@@ -298,8 +297,8 @@ fn copy(
     Ok(())
 }
 
-/// Keeps the owner, so that whoever used the old file can use the new one. Giving a file away is possible only for
-/// root, and needed only then.
+/// Keeps the owner, so that the users of the old file can use the new one. Only root can give a file away, and only root
+/// needs to.
 fn keep_owner(old: &std::fs::File, new: &std::fs::File) -> Result<(), ConnectionError> {
     let (old_metadata, new_metadata) = (
         old.metadata().map_err(failed)?,

@@ -1,9 +1,9 @@
 //! The root of a connection while it is open: how a path is found beneath it.
 //!
-//! A root may hold a folder that no path reaches, Weir's own state. Where it does, each folder on the way to a file is
-//! opened by itself, without following a link, and compared with that folder: a link that somebody swaps in meanwhile, or
-//! another name that the folder got, leads nowhere else. A hard link to a file of the state is such a file under another
-//! name, and is not known from others; only who may write to the state can make one.
+//! A root may contain a folder that no path reaches, Weir's own state. If it does, each folder on the way to a file is opened
+//! by itself, without following a link, and compared with that folder: a link that is swapped in meanwhile, or another name
+//! of the folder, leads nowhere else. A hard link to a file of the state is such a file under another name, and cannot be
+//! recognised; only a user that may write to the state can make one.
 
 use std::{
     io::{self, ErrorKind},
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use super::{failed, path::RootedPath};
 use crate::{Code, ConnectionError};
 
-/// How often a file is opened again that another one replaces meanwhile.
+/// The number of times a file is opened again because another one replaces it meanwhile.
 const ATTEMPTS_MAX: usize = 100;
 
 /// The device and the number of a file or folder.
@@ -30,8 +30,7 @@ type Identity = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Private {
     path: PathBuf,
-    /// The folder as it was seen first, whatever it is called by now. It is held open, so that its number is not given to
-    /// another.
+    /// The folder as it was seen first, under whatever name now. It is kept open, so that its number is not given to another.
     seen: Mutex<Option<(std::fs::File, Identity)>>,
 }
 
@@ -145,7 +144,7 @@ impl Root {
         }
     }
 
-    /// Opens a regular file only: a pipe would block, a device is nobody's table.
+    /// Opens a regular file only: a pipe would block, and a device is no table.
     pub(super) fn file(&self, path: &RootedPath) -> Result<File, ConnectionError> {
         if !self.metadata(path)?.is_file() {
             return Err(ConnectionError::new(

@@ -83,8 +83,8 @@ pub(super) fn redirected(base: &Url, from: &Url, location: &str) -> Option<Url> 
     (to.origin() == base.origin() && beneath && plain).then_some(to)
 }
 
-/// Checks that a path has segments of allowed characters, none of which is, or may be read by somebody behind us as, a
-/// step elsewhere.
+/// Checks that a path has segments of allowed characters, none of which is a step elsewhere, or may be read as one by a later
+/// server.
 fn check(path: &str) -> Result<(), ConnectionError> {
     if path.len() > PATH_MAX_BYTES {
         return Err(refused("the path is too long"));

@@ -18,7 +18,7 @@ use rusqlite::{Connection, params};
 use super::{Entry, store};
 use crate::{Code, ConnectionError};
 
-/// The time after which an index that nobody continued is dropped.
+/// The time after which an unfinished index is dropped.
 const ABANDONED_AFTER: Duration = Duration::from_secs(120);
 /// The memory that sorting may take; the rest goes through files beside the index.
 const SORT_KB: i64 = 8 << 10;
@@ -31,7 +31,7 @@ pub(super) struct Build {
     /// The greatest entry so far while all came in their order: its key and place.
     last: Option<(Vec<u8>, u64)>,
     is_sorted: bool,
-    /// The lock that is held as long as the part is built: a sweep leaves the part alone.
+    /// Locked as long as the part is built: a sweep leaves the part alone.
     _lock: File,
     pub(super) covers: u64,
     bytes: u64,
@@ -87,7 +87,7 @@ impl Build {
             .sum::<u64>();
         self.bytes += bytes;
         let all = self.bytes_of_all.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // The sorted one stands beside it for a while.
+        // The sorted index is beside it for a while.
         if all.saturating_mul(2) > self.bytes_max {
             return Err(ConnectionError::new(
                 Code::TooLarge,

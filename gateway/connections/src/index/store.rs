@@ -111,7 +111,7 @@ pub(super) fn touch(path: &Path) {
         .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Removes parts that nobody builds any more: their builder held a lock that went with its process.
+/// Removes abandoned parts: the lock of their builder went with its process.
 pub(super) fn sweep(folder: &Path) {
     let plugins = fs::read_dir(folder)
         .into_iter()

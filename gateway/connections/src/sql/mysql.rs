@@ -167,7 +167,7 @@ impl MysqlCall {
         }
     }
 
-    /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` ends the session.
+    /// Runs a read. After the time of the server's own timeout the caller gets an answer, and `held` ends the session.
     async fn read_in_time(
         &self,
         held: &mut HeldSession<MysqlSession>,
@@ -188,12 +188,12 @@ impl MysqlCall {
                 .answer(text, &self.prepared.parameters, self.prepared.limit)
                 .await?;
             if !answer.is_whole {
-                // The rest is left to what is held.
+                // The rest is left to `held`.
                 return Ok(answer.outcome);
             }
             answer.outcome
         };
-        // The rows are whole; if this fails, what is held cleans up.
+        // The rows are whole; if this fails, `held` cleans up.
         let _ = session.end().await;
         Ok(outcome)
     }

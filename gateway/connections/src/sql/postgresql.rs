@@ -1,11 +1,11 @@
-//! PostgreSQL: the extended protocol (one statement, bound parameters), each call in a transaction of its own,
-//! `READ ONLY` unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET
-//! survives it, and is cancelled on the server when nobody waits for it any more.
+//! PostgreSQL: the extended protocol (one statement, bound parameters), each call in a transaction of its own, `READ ONLY`
+//! unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET survives it, and is
+//! cancelled on the server when its caller has gone.
 //!
-//! A read is one request: BEGIN, the timeout, the statement, the release of advisory locks and ROLLBACK leave in one
-//! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
-//! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent. No statement has
-//! a name at the server: each is parsed where it runs.
+//! A read is one request: BEGIN, the timeout, the statement, the release of advisory locks and ROLLBACK leave in one write
+//! and are answered in one. The server skips what follows a failure up to the request's end, so a statement whose BEGIN
+//! failed never runs. A write is sent step by step: its BEGIN is answered before the statement is sent. No statement has a
+//! name at the server: each is parsed where it runs.
 //!
 //! Values that a read seldom needs are boxed, so that the future of each call stays small.
 
@@ -199,8 +199,8 @@ impl Call {
         ))
     }
 
-    /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` has the
-    /// statement cancelled.
+    /// Runs a read. After the time of the server's own timeout the caller gets an answer, and `held` has the statement
+    /// cancelled.
     async fn read_in_time(&self, held: &mut HeldSession<Session>) -> Result<Outcome, Failure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held.session()))
@@ -227,7 +227,7 @@ impl Call {
             // The write was cancelled when its COMMIT was already on its way, and that has to be said as well.
             Ok(Err(failure)) if failure.next == Next::Unknown => Err(failure),
             Ok(Err(_)) => Err(refused::timed_out().into()),
-            // What is held brings the session to its end.
+            // `held` brings the session to its end.
             Err(late) => match self.committing.load(Relaxed) {
                 true => Err(error::unknown(late)),
                 false => Err(refused::timed_out().into()),
@@ -249,14 +249,14 @@ impl Call {
         while let Reply::Row(row) = session.reply().await? {
             rows.take(&row, &description, self.prepared.limit)?;
             if rows.surplus_bytes > SURPLUS_MAX_BYTES {
-                // The rest is left to what is held.
+                // The rest is left to `held`.
                 return Ok(Outcome {
                     rows: rows.finish(),
                     changed: 0,
                 });
             }
         }
-        // The rows are whole; when this fails, what is held cleans up.
+        // The rows are whole; if this fails, `held` cleans up.
         let _ = session.ended().await;
         Ok(Outcome {
             rows: rows.finish(),

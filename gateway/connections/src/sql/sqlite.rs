@@ -85,7 +85,7 @@ impl Sqlite {
             return Ok(outcome);
         }
         let gone = Arc::new(AtomicBool::new(false));
-        // A read nobody waits for is interrupted; a write goes on to its end.
+        // A read without a waiting caller is interrupted; a write continues to its end.
         let _interrupt = (access == Access::Read).then(|| SetOnDrop(gone.clone()));
         let inner = self.inner.clone();
         let work = tokio::task::spawn_blocking(move || {

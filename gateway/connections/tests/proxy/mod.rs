@@ -1,4 +1,4 @@
-//! Stands between a client and its server, and sees or spoils what passes.
+//! A proxy between a client and its server, which sees or spoils what passes.
 
 use std::{
     io::{Read, Write},

@@ -1,5 +1,5 @@
-//! How sessions of MySQL are pooled. One that a call left in the middle of something is ended by KILL over another one, and
-//! never used again.
+//! Pools sessions of MySQL. A session whose call was given up half-way is ended by KILL over another one, and never used
+//! again.
 
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::time::timeout;

@@ -23,7 +23,7 @@ use crate::{Code, ConnectionError};
 /// Values that do not fit are refused, double quotes are around names, a backslash is a backslash, and times are UTC's.
 const SETTINGS: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,\
      PIPES_AS_CONCAT,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO', time_zone = '+00:00', autocommit = 1, max_sort_length = 1024";
-/// What an account may not have: files of the server are beyond every transaction.
+/// The rights that an account may not have: files of the server are beyond every transaction.
 const RIGHTS_REFUSED: [&str; 3] = ["ALL PRIVILEGES", "FILE", "SUPER"];
 
 pub(super) struct MysqlSession {

@@ -1,5 +1,5 @@
-//! What a statement may not say. The transaction's mode protects the data; this protects the files of the server, the
-//! session, which calls share, and other sessions.
+//! Words that a statement may not contain. The transaction's mode protects the data; this protects the files of the server,
+//! the session, which calls share, and other sessions.
 //!
 //! Sessions have `NO_BACKSLASH_ESCAPES`, so that a text ends at its next quote, doubled ones aside.
 
@@ -80,7 +80,7 @@ impl<'a> SqlTokens<'a> {
         loop {
             self.rest = self.rest.trim_start();
             if let Some(comment) = self.rest.strip_prefix("/*") {
-                // The server runs what stands in these, or takes it for a setting.
+                // The server runs the text of such a comment, or takes it for a setting.
                 if ["!", "+", "M!"].iter().any(|run| comment.starts_with(run)) {
                     return Err(refused::denied());
                 }
@@ -111,7 +111,7 @@ impl<'a> SqlTokens<'a> {
         Ok(Some(token))
     }
 
-    /// Passes over what stands in quotes, and returns it up to the first quote.
+    /// Skips a quoted text, and returns it up to the first quote.
     fn quoted(&mut self, quote: char) -> Result<&'a str, ConnectionError> {
         let inside = &self.rest[quote.len_utf8()..];
         let mut chars = inside.char_indices().peekable();

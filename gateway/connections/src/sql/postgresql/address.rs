@@ -32,7 +32,7 @@ pub(super) struct Address {
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Option<String>,
-    /// The settings that the server is told first.
+    /// The settings that are sent to the server first.
     pub(super) settings: Vec<(String, String)>,
     pub(super) tls: Mode,
     pub(super) certificates: Certificates,
@@ -184,7 +184,7 @@ impl Parts {
             return Err("`url` must have sslcert and sslkey, or neither".to_owned());
         }
         let tls = match self.tls.unwrap_or(Mode::Prefer) {
-            // As in libpq, whoever names the authorities wants them to be asked.
+            // As in libpq, named authorities are used for verification.
             Mode::Require if self.certificates.authorities.is_some() => Mode::VerifyCa,
             mode => mode,
         };

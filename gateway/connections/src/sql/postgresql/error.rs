@@ -22,7 +22,7 @@ pub(super) enum Next {
     /// The connection broke before anything was answered: on another one, if this one was used before. What was
     /// asked has not run, or was a read, which changes nothing.
     Elsewhere,
-    /// Nobody can know what became of a write.
+    /// The effect of a write is unknown.
     Unknown,
 }
 

@@ -29,8 +29,8 @@ use super::{
 /// A message of the login is small; who sends more is no PostgreSQL.
 const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 
-/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then
-/// nobody in between with another certificate can pass it on.
+/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then a proxy
+/// with another certificate cannot pass it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Binding {
     Disable,
@@ -75,7 +75,7 @@ pub(super) async fn session(address: &Address) -> Result<Session, Error> {
     }
 }
 
-/// Tells the server to end what a session runs. It has been told when this returns.
+/// Asks the server to end what a session runs. The request was sent when this returns.
 pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> {
     let mut stream = opened(address).await?.stream;
     let mut request = BytesMut::new();

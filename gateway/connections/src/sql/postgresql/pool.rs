@@ -1,5 +1,5 @@
-//! How sessions of PostgreSQL are pooled. One that a call left in the middle of something is brought to rest: its turn is free
-//! again once the server has ended the call.
+//! Pools sessions of PostgreSQL. A session whose call was given up half-way is brought to rest: its turn is free again once
+//! the server has ended the call.
 
 use tokio::time::timeout;
 
@@ -64,8 +64,8 @@ impl SessionPool<Session> {
         false
     }
 
-    /// Brings to rest what a call left in the middle: it is cancelled, read over, rolled back. Returns `None` if the
-    /// server is still at work after a while, and then whether it could be told to stop.
+    /// Brings a session to rest whose call was given up half-way: it is cancelled, read over, rolled back. Returns `None` if
+    /// the server is still at work after a while, and otherwise whether the cancellation could be sent.
     async fn settle(&self, session: &mut Session) -> Option<bool> {
         let told = !session.under_way() || self.cancel(session.key).await;
         match timeout(CLEANUP_MAX, session.settle()).await {

@@ -206,7 +206,7 @@ impl Session {
         self.unanswered > 0 && !self.failed
     }
 
-    /// Returns `false` if the server has said something that nobody asked for: most likely that it ends the session.
+    /// Returns `false` if the server has sent an unexpected message: most likely that it ends the session.
     pub(super) fn quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());

@@ -1,5 +1,5 @@
-//! Values as PostgreSQL sends them (binary), written as JSON. Types beyond these are cast in the statement, by
-//! whoever knows what they are to become.
+//! Writes PostgreSQL's binary values as JSON. The statement must cast other types, since only its author knows the wanted
+//! form.
 
 use fallible_iterator::FallibleIterator;
 

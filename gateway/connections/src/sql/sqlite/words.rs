@@ -115,7 +115,7 @@ fn found(clock: &Guard, whole: &str, part: &str) -> Result<i64> {
     Ok(before.map_or(0, |before| before.chars().count() as i64 + 1))
 }
 
-/// Returns a value as SQLite reads it where it wants a text; `None` stands for NULL.
+/// Returns a value as SQLite reads it where it wants a text; `None` means NULL.
 fn text(context: &Context<'_>, at: usize) -> Option<String> {
     match context.get_raw(at) {
         ValueRef::Null => None,
