@@ -19,7 +19,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(20);
 const SCHEME: &str = "s3://";
 const ENDING: &str = ".jsonl";
 
-/// Where copies go. Credentials come from the environment, as the tools of AWS read them.
+/// The place of the copies. Credentials come from the environment, as the tools of AWS read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketAddress {
     /// `s3://BUCKET/PREFIX`.

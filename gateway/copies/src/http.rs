@@ -14,7 +14,7 @@ use object_store::{
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
-/// What a connector gives out: the same client for all requests.
+/// The client that a connector returns: the same one for all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct BucketClient(reqwest::Client);
 

@@ -16,7 +16,7 @@ use crate::bucket::{Bucket, CopyError, whole_bytes};
 /// The time between two rounds.
 const ROUND: Duration = Duration::from_secs(10);
 
-/// What is copied and what is not, for metrics and for retention.
+/// The state of copying, for metrics and for retention.
 #[derive(Debug)]
 pub struct CopyStatus(Mutex<Known>);
 
@@ -141,7 +141,7 @@ impl Shipper {
                 let read =
                     blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
                 let lines = match read {
-                    // It was removed, by whoever may.
+                    // The file was removed, which operators may do.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
                     lines => lines?,
                 };
