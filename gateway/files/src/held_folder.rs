@@ -1,4 +1,4 @@
-//! A folder that is held open: what is read and written in it stays there, whatever takes its place meanwhile.
+//! A folder that is kept open: reads and writes stay in it, even if its path is replaced meanwhile.
 
 use std::{
     fs::{File, Permissions},
@@ -17,7 +17,7 @@ use rustix::{
 
 use crate::{FRESH, Readers, hand_over_as};
 
-/// How often another name is tried for a file that is being written.
+/// The number of names that are tried for a file that is being written.
 const ATTEMPTS_MAX: u32 = 100;
 
 /// No function of this follows a link.

@@ -1,4 +1,4 @@
-//! Files of the gateway's own: written beside their place and moved there, so that nobody ever reads half of one.
+//! Files of the gateway's own: written beside their place and moved there, so that no reader ever sees half of one.
 //!
 //! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
@@ -37,8 +37,8 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
-/// are told `false`.
+/// Puts `bytes` at `path` if nothing is there yet. Of several processes that do so at once one does, and the others get
+/// `false`.
 pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
     let fresh = write(path, bytes, readers)?;
     match fresh.persist_noclobber(path) {
@@ -92,7 +92,7 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
         made => made?,
     }
-    // It is not followed if somebody has put a link in its place meanwhile.
+    // A link that was put in its place meanwhile is not followed.
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
     hand_over(
         &OpenOptions::new()
@@ -104,9 +104,9 @@ pub fn create_folder(path: &Path, bits: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file or folder that was just made in `folder` to the owner of that. What root makes for a gateway that runs as
-/// another user can be read and removed by it then. Nobody but root can do this, and need not; where root may not, what it
-/// made stays its own.
+/// Gives a file or folder that was just made in `folder` to the owner of that folder. A gateway that runs as another user can
+/// then read and remove what root made for it. Only root can do this, and only root needs to; if root may not, the file stays
+/// its own.
 pub fn hand_over(made: &File, folder: &Path) {
     if let Ok(owner) = fs::metadata(folder) {
         hand_over_as(made, &owner);
