@@ -32,11 +32,11 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 const DROP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What becomes of a request at once.
+/// The immediate result of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TakenNow {
     Passed,
-    /// There will be a token after so long.
+    /// Refused; a token comes after this time.
     Refused(Duration),
     /// [`SharedLedger::ask`] decides.
     Asks,
@@ -77,7 +77,7 @@ struct LedgerCounts {
     outages: AtomicU64,
 }
 
-/// What was asked since the start.
+/// Counts of requests since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LedgerFigures {
     /// Requests to the ledger that were answered, and that were not.
@@ -88,7 +88,7 @@ pub struct LedgerFigures {
     /// What became of those who waited for an answer.
     pub granted: u64,
     pub refused: u64,
-    /// How often the ledger went away.
+    /// The number of times the ledger became unreachable.
     pub outages: u64,
     pub is_away: bool,
     pub nodes: u32,

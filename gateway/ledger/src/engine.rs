@@ -12,7 +12,7 @@ use crate::{
     valkey::ValkeyLedger,
 };
 
-/// Where the buckets of all nodes are.
+/// The place of all nodes' buckets.
 #[derive(Clone)]
 pub enum LedgerEngine {
     Memory(Arc<Mutex<MemoryLedger>>, Instant),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// What is lost where fractions are added up: a token that is there but for so much is there.
+/// The tolerance for rounding errors when fractions are added up.
 const ROUNDING: f64 = 1e-6;
 
-/// How fast tokens come, and how many a bucket holds.
+/// The rate at which tokens come, and the size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenRate {
     /// Tokens a second.

@@ -14,7 +14,7 @@ const PAUSE: f64 = 0.05;
 /// The time after which tokens that are not used go back.
 const LEASE: f64 = 0.25;
 
-/// What a node knows of the others and of the ledger.
+/// The state of the other nodes and of the ledger, as this node knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeMode {
     /// Moves with each change.
@@ -27,11 +27,11 @@ pub struct NodeMode {
     pub since: f64,
 }
 
-/// What becomes of a request without asking the ledger.
+/// The decision about a request without asking the ledger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TakeNow {
     Passed,
-    /// There will be a token in so many seconds.
+    /// Refused; a token comes in this many seconds.
     Refused(f64),
     /// The ledger has to be asked.
     Asks,
@@ -41,7 +41,7 @@ pub enum TakeNow {
 #[derive(Clone, Debug)]
 pub struct NodeBucket {
     rate: TokenRate,
-    /// What the node may spend by itself.
+    /// The tokens that the node may spend by itself.
     own: TokenLevel,
     /// The number of the mode that `own` is counted by.
     mode: u64,
@@ -216,7 +216,7 @@ impl NodeBucket {
     fn refill(&mut self, mode: NodeMode, now: f64) {
         let own = mode.own_rate(self.rate);
         if self.mode != mode.number {
-            // What held in between is not known: the smaller share is safe.
+            // The time in between is unknown: the smaller share is safe.
             let free = self.rate.times(mode.free_share(self.rate));
             let before = TokenRate {
                 burst: self.own.level.max(own.burst),

@@ -1,4 +1,4 @@
-//! What a ledger is asked, and what it answers.
+//! Requests to a ledger, and its answers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_millis(500);
 /// The name of a bucket, for all nodes the same: a digest of whose it is and of its rate.
 pub type BucketId = [u8; 16];
 
-/// What a node wants of one bucket. The rate is the one of the ledger's part.
+/// A request for tokens of one bucket. The rate is the one of the ledger's part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenRequest {
     pub id: BucketId,
@@ -20,11 +20,11 @@ pub struct TokenRequest {
     pub given_back: u32,
 }
 
-/// What a node gets: no more than it wanted.
+/// The tokens that a node gets: never more than it requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LedgerGrant {
     pub granted: u32,
-    /// What is left.
+    /// The tokens that are left.
     pub level: f64,
 }
 
