@@ -14,7 +14,7 @@ const OPENID: &str = "/.well-known/openid-configuration";
 const SCOPES_MAX: usize = 32;
 const SCOPE_MAX_BYTES: usize = 128;
 
-/// What a server says of itself as a resource.
+/// A server's description of itself as a resource.
 #[derive(Clone, Debug)]
 pub struct ProtectedResource {
     /// The name of the resource, which tokens are asked for with.

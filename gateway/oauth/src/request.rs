@@ -68,7 +68,7 @@ pub(crate) struct Posted<'p> {
     pub(crate) kind: &'static str,
     pub(crate) body: String,
     pub(crate) basic: Option<(&'p str, &'p str)>,
-    /// What is sent and must not come back in an error.
+    /// Secrets in the request, which must not be repeated in an error.
     pub(crate) secrets: Vec<&'p str>,
 }
 

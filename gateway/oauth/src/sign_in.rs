@@ -8,7 +8,7 @@ use crate::{OauthFault, RegisteredClient, SecretText, ServerMetadata};
 /// The bound on a parameter of an answer.
 const PARAMETER_MAX_BYTES: usize = 4 << 10;
 
-/// What a sign-in asks for.
+/// The parameters of a sign-in.
 #[derive(Clone, Copy, Debug)]
 pub struct SignInRequest<'r> {
     pub client: &'r RegisteredClient,
@@ -23,7 +23,7 @@ pub struct SignInRequest<'r> {
 /// A sign-in that has begun.
 #[derive(Clone, Debug)]
 pub struct BegunSignIn {
-    /// Where the browser is sent.
+    /// The URL to which the browser is redirected.
     pub url: String,
     /// What the answer has to repeat.
     pub state: SecretText,
@@ -31,7 +31,7 @@ pub struct BegunSignIn {
     pub verifier: SecretText,
 }
 
-/// What a browser comes back with.
+/// The parameters with which a browser returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignInAnswer {
     pub state: SecretText,

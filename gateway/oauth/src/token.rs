@@ -22,7 +22,7 @@ const BEARER_ASSERTION: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 const ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
-/// Where tokens are asked for, and as which client.
+/// The endpoint that issues tokens, and the client that asks it.
 #[derive(Clone, Debug)]
 pub struct TokenEndpoint {
     pub url: String,
@@ -32,7 +32,7 @@ pub struct TokenEndpoint {
     pub is_secret_posted: bool,
 }
 
-/// What a token endpoint gave.
+/// The answer of a token endpoint.
 #[derive(Clone, Debug)]
 pub struct TokenSet {
     pub access: SecretText,

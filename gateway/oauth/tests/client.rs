@@ -18,7 +18,7 @@ use weir_oauth::{
     request_client_token,
 };
 
-/// What each path answers, and what was asked.
+/// The answer of each path, and the requests that came.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<BTreeMap<String, (u16, String)>>>,
