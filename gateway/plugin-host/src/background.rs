@@ -11,7 +11,7 @@ use crate::engine::INSTANCES_MAX;
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
-/// Runs a future to its end, or until whoever waits for it goes. `None` means that it panicked or was given up.
+/// Runs a future to its end, or until its caller goes. `None` means that it panicked or was given up.
 pub(crate) async fn run<F>(future: F) -> Option<F::Output>
 where
     F: Future + Send + 'static,

@@ -45,7 +45,7 @@ pub(crate) enum Ask {
         collection: CollectionRef,
         change: Arc<Change>,
     },
-    /// A call of a tool. `context` is what the tool is told about the call, as JSON.
+    /// A call of a tool. `context` is the tool's information about the call, as JSON.
     Call {
         tool: ToolRef,
         invocation: Arc<Invocation>,
@@ -99,7 +99,7 @@ pub(crate) async fn run(
         call,
         ask,
     ));
-    // Leaving this `select` drops the guest where it stands: at a host call or at its last tick.
+    // Leaving this `select` stops the guest at once: at a host call or at its last tick.
     let (kept, answer) = tokio::select! {
         biased;
         answered = here_or_in_background(asked, &meter) => answered,

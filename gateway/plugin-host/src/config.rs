@@ -35,7 +35,7 @@ pub struct HostConfig {
     pub parked_bytes_max: usize,
 }
 
-/// Which builds of plugins that may write wait until they are accepted, where another build was.
+/// Which new builds of plugins that may write wait until they are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBuilds {
     /// None does, and none is recorded.
@@ -46,7 +46,7 @@ pub enum HeldBuilds {
     All,
 }
 
-/// How native libraries are run.
+/// The settings for running native libraries.
 #[derive(Clone, Debug)]
 pub struct Libraries {
     /// The folder for the checked copies; its mode is 0700.

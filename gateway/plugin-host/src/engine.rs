@@ -75,7 +75,7 @@ impl Engines {
         }
     }
 
-    /// Returns a guard that is to be held while a guest may run.
+    /// Returns a guard to keep while a guest may run.
     pub(crate) fn running(&self) -> Running<'_> {
         self.ticker.enter();
         Running {

@@ -45,7 +45,7 @@ pub(crate) struct Profile {
     /// A busy guest then waits here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
     pub(crate) log: LogBudget,
-    /// Who is told of changes.
+    /// The receiver of changes.
     pub(crate) gate: Gate,
     pub(crate) connections: Arc<Connections>,
     /// The indexes; `None` means that the plugin gets no room for any.
@@ -80,7 +80,7 @@ pub(crate) struct Call {
     pub(crate) id: Arc<str>,
     pub(crate) purpose: Purpose,
     pub(crate) deadline: Instant,
-    /// The token that cancels the call; `None` means that nobody can.
+    /// The token that cancels the call; `None` means that it cannot be cancelled.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
     pub(crate) trace: Option<TraceContext>,
@@ -95,7 +95,7 @@ pub(crate) struct Call {
     pub(crate) progress_held: Option<Report>,
 }
 
-/// How far a call is, in the guest's words.
+/// The progress of a call, in the guest's words.
 pub(crate) struct Report {
     pub(crate) done: f64,
     pub(crate) total: Option<f64>,
@@ -129,7 +129,7 @@ impl Writes {
         self.under_way.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Ends a write. `changed` is false only if the source certainly holds what it held before.
+    /// Ends a write. `changed` is false only if the source is certainly unchanged.
     pub(crate) fn end(&self, changed: bool) {
         if changed {
             self.done.fetch_add(1, Ordering::SeqCst);
@@ -253,7 +253,7 @@ impl Call {
 }
 
 impl Call {
-    /// Lets go of the caller, once the guest has answered. The report that was held goes out first.
+    /// Lets go of the caller, once the guest has answered. A delayed report is sent first.
     pub(crate) fn end(&mut self) {
         let events = self.events.take();
         if let Some((events, report)) = events.zip(self.progress_held.take()) {

@@ -29,7 +29,7 @@ use crate::{
     tools::{Gate, told_context},
 };
 
-/// The time a describe may take if nobody set a deadline.
+/// The time a describe may take if no deadline is set.
 const DESCRIBE_MAX: Duration = Duration::from_secs(10);
 /// Settings, shape and arguments of one call, together.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
@@ -41,7 +41,7 @@ pub struct Host {
     pub(crate) served: Arc<Served>,
     pub(crate) loader: tokio::sync::Mutex<Loader>,
     pub(crate) later: Later,
-    /// Wakes the watch of the folder: what was refused or held may load by now.
+    /// Wakes the watch of the folder: a refused or held file may load by now.
     look_due: Notify,
 }
 
@@ -82,7 +82,7 @@ pub struct PluginStatus {
     pub built_in: bool,
     pub runs: Runs,
     pub generation: u64,
-    /// How the last calls of this build ended.
+    /// The outcomes of the last calls of this build.
     pub recent: Recent,
     /// The number of calls since the plugin was loaded, over its generations.
     pub calls: u64,
@@ -92,7 +92,7 @@ pub struct PluginStatus {
     pub ends: Ends,
     /// The time that all calls took together, including their sources and their waiting for a turn.
     pub busy: Duration,
-    /// The most linear memory that one instance has held.
+    /// The most linear memory that one instance has used.
     pub memory_peak_bytes: usize,
     /// Linear memory of the instances that wait for the next call.
     pub parked_bytes: usize,
@@ -146,7 +146,7 @@ pub struct Ends {
 #[derive(Clone, Debug)]
 pub struct NeededCollection {
     pub source: CollectionRef,
-    /// What the contract says of it. A source is held to the contract's own words about its columns and cells.
+    /// The contract's collection. The source must conform to the contract's columns and cells.
     pub published: Collection,
 }
 

@@ -78,8 +78,7 @@ impl Guest {
         }
     }
 
-    /// Returns the connection, if the plugin has been granted it. An ungranted name and an unknown one cannot be told
-    /// apart.
+    /// Returns the connection, if the plugin has been granted it. The same error is for an ungranted and an unknown name.
     fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
         let granted = match (self.profile.grants.get(name), access) {
             (None, _) => false,

@@ -116,7 +116,7 @@ impl Instance {
         }
     }
 
-    /// What its prompts and resources are, JSON.
+    /// Returns the definitions of its prompts and resources, JSON.
     pub(crate) async fn item_definitions(&mut self) -> Answer<String> {
         match self {
             Self::Component(instance) => instance.item_definitions().await,
@@ -124,7 +124,7 @@ impl Instance {
         }
     }
 
-    /// `context`: what the plugin is told of the call, JSON.
+    /// Calls a tool. `context` is the plugin's information about the call, JSON.
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,

@@ -1,8 +1,7 @@
 //! Plugins as native libraries: the same calls and the same bounds as a component's, without its sandbox.
 //!
-//! A library is code that the operator trusts. What it asks of the gateway goes through the same functions as what a
-//! component asks; what it does beside that, nobody sees. It runs in child processes, so that what kills one kills the one
-//! call that it serves.
+//! A library is code that the operator trusts. Its requests to the gateway go through the same functions as a component's;
+//! what else it does is not observed. It runs in child processes, so that a crash ends only the call that the child serves.
 
 // The interface is the SDK's, as the component interface is: both sides compile these two files.
 #[expect(

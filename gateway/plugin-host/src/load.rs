@@ -46,7 +46,7 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// The time that `about` may take on the trial instance.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
-/// The loader. Whoever looks at the folder holds it, one at a time.
+/// The loader. A look at the folder locks it, one at a time.
 pub(crate) struct Loader {
     config: HostConfig,
     connections: Arc<Connections>,
@@ -78,7 +78,7 @@ struct File {
     looked: Option<Stamp>,
     /// The file that was last loaded or refused; `None` if it is still to be tried.
     settled: Option<Stamp>,
-    /// Whether it was loaded or refused at some time: whoever was told should hear of its end.
+    /// True once a load or a refusal was reported, so that its removal is reported too.
     reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,

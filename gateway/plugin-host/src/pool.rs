@@ -117,7 +117,7 @@ impl Pool {
         self.discard(dropped);
     }
 
-    /// Forgets instances nobody has asked for in a while.
+    /// Drops instances that were not used for a while.
     pub(crate) fn drop_idle(&self) {
         let mut dropped = Vec::new();
         {

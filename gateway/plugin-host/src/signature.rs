@@ -24,7 +24,7 @@ pub fn is_public_key(text: &str) -> bool {
     PublicKey::from_base64(text.trim()).is_ok()
 }
 
-/// Returns whose signature it is, among those that `[plugins.NAME] signed_by` names; `None` if nobody has to sign.
+/// Returns the signer, among those that `[plugins.NAME] signed_by` names; `None` if no signature is required.
 pub fn signer(
     name: &str,
     config: &PluginConfig,

@@ -26,7 +26,7 @@ pub struct ToolRef {
     pub tool: Arc<str>,
     /// sha256, hex, of the definitions that the contract was made from. No build that defines something else is called.
     pub definitions: Arc<str>,
-    /// `contract@version`, as the tool is told.
+    /// `contract@version`, as the tool receives it.
     pub contract: Arc<str>,
     /// Whether the tool was published as one that reads: then no connection lets it write.
     pub read_only: bool,
@@ -94,17 +94,17 @@ pub trait ToolGate: Send + Sync {
     fn promised(&self) -> Vec<(String, Arc<str>)>;
 }
 
-/// What a plugin says has changed.
+/// A change that a plugin reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changed {
     Tools,
     Prompts,
     Resources,
-    /// What the resource of this URI holds.
+    /// The contents of the resource of this URI.
     Resource(String),
 }
 
-/// Who decides, once there is somebody: every instance of a plugin may have to tell them something.
+/// The gate, once there is one: every instance of a plugin may have to report something.
 pub(crate) type Gate = Arc<ArcSwapOption<Arc<dyn ToolGate>>>;
 
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
@@ -179,7 +179,7 @@ impl ToolAnswer {
     }
 }
 
-/// The call as its tool is told of it.
+/// A tool's information about its call.
 #[derive(Serialize)]
 struct ToldContext<'a> {
     agent: &'a str,

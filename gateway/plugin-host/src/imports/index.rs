@@ -199,7 +199,7 @@ impl Guest {
         }
     }
 
-    /// Runs work on a thread that may wait for the disk. Nothing of the guest is held meanwhile.
+    /// Runs work on a thread that may wait for the disk. No lock of the guest is taken meanwhile.
     fn elsewhere<T, F>(
         &self,
         indexes: Arc<Indexes>,

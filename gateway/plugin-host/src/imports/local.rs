@@ -17,15 +17,15 @@ use crate::{
 
 /// The bound on what one call may log. The rest of it is dropped, and one line says so.
 const LOG_MAX_BYTES: usize = 64 << 10;
-/// A report sooner after the last one is held until the next one or the end of the call: a client must not be flooded.
+/// A report within this time of the last one is delayed until the next one or the end of the call, so that clients are not
+/// flooded.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
-/// Of a resource that changed.
+/// The bound on the URI of a changed resource.
 const URI_MAX_BYTES: usize = 4 << 10;
 /// Of a log message that a caller hears.
 const LOG_MESSAGE_MAX_CHARS: usize = 4096;
-/// The member of a line's fields by which an SDK says that nobody looked whether the line holds a secret: the line stays
-/// in the log.
+/// The member of a line's fields by which an SDK says that the line was not checked for secrets: the line stays in the log.
 const LOG_ONLY: &str = "weir.log_only";
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 

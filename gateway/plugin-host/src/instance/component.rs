@@ -24,7 +24,7 @@ pub(crate) struct ComponentInstance {
     summaries: Option<summaries::Guest>,
     tools: Option<tools::Guest>,
     items: Option<items::Guest>,
-    /// Keys of the collections it has been told of.
+    /// The keys of the collections that it was configured with.
     configured: HashSet<Arc<str>>,
     /// Whether the plugin's tools have got the operator's settings.
     set_up: bool,
@@ -203,7 +203,7 @@ impl ComponentInstance {
         tools.call_definitions(&mut self.store).await
     }
 
-    /// What its prompts and resources are, JSON.
+    /// Returns the definitions of its prompts and resources, JSON.
     pub(crate) async fn item_definitions(&mut self) -> Answer<String> {
         if let Err(error) = self.set_up().await? {
             return Ok(Err(error));
@@ -212,7 +212,7 @@ impl ComponentInstance {
         items.call_definitions(&mut self.store).await
     }
 
-    /// `context`: what the plugin is told of the call, JSON.
+    /// Calls a tool. `context` is the plugin's information about the call, JSON.
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,

@@ -145,7 +145,7 @@ impl Child {
         }
     }
 
-    /// Returns `false` if the child ended while nobody called it.
+    /// Returns `false` if the child ended between calls.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }

@@ -26,7 +26,7 @@ pub(crate) struct LibraryInstance {
     code: Arc<LibraryCode>,
     guest: Guest,
     child: Child,
-    /// Keys of the collections it has been told of.
+    /// The keys of the collections that it was configured with.
     configured: HashSet<Arc<str>>,
     set_up: bool,
     calls: u32,

@@ -79,7 +79,7 @@ pub fn serve(
             .and_then(|()| Message::read(input, MESSAGE_MAX_BYTES))
         {
             Ok(Some(Message::Answer(answer))) => answer,
-            // The gateway has gone, and nobody else needs this process.
+            // The gateway has gone, and this process serves no other.
             _ => std::process::exit(0),
         }
     });
@@ -114,7 +114,7 @@ pub fn take_pipes() -> io::Result<(File, File)> {
         (nothing.as_fd(), libc::STDIN_FILENO),
         (io::stderr().as_fd(), libc::STDOUT_FILENO),
     ] {
-        // SAFETY: both are open, and nobody reads from or writes to the one that is replaced.
+        // SAFETY: both are open, and no thread reads from or writes to the one that is replaced.
         if unsafe { libc::dup2(from.as_raw_fd(), to) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -147,7 +147,7 @@ fn bound_memory(memory: usize) -> io::Result<()> {
             maximum: Some(most),
         },
     )?;
-    // A crash is told of in words; nobody looks for the memory of the process.
+    // A crash is reported in words; a core dump would not be read.
     Ok(setrlimit(
         Resource::Core,
         Rlimit {

@@ -16,7 +16,7 @@ use weir_state::{BuildKind, KeptBuildRow, NewBuild, State, StateError};
 use super::{component, verdict::AcceptanceRecord};
 use crate::config::HeldBuilds;
 
-/// Where the record is kept. Everything that reads or writes it is a function of this type.
+/// The store of the record. Everything that reads or writes it is a function of this type.
 #[derive(Clone)]
 pub(super) struct BuildStore {
     /// `None` means that nothing is recorded.
@@ -105,7 +105,7 @@ impl BuildStore {
     }
 }
 
-/// Which builds of the plugins that may write are accepted: another one waits until someone accepts it too.
+/// The accepted builds of plugins that may write: another build waits until an admin accepts it too.
 pub(super) struct BuildAcceptance {
     store: BuildStore,
     /// Accepted, and not loaded yet: the digests, and by whom.

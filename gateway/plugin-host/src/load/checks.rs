@@ -32,7 +32,7 @@ pub(super) struct BuildCandidate {
     pub(super) config: PluginConfig,
     pub(super) generation: Generation,
     pub(super) facts: BuildFacts,
-    /// What an operator should know of it.
+    /// Notes for the operator.
     pub(super) notes: Vec<String>,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<String>,
 }
 
-/// What a component is compiled and linked with.
+/// The settings for compiling and linking a component.
 pub(super) struct Preparation {
     pub(super) engines: &'static Engines,
     pub(super) is_serving: bool,
@@ -52,7 +52,7 @@ pub(super) struct Preparation {
     pub(super) linkers: Arc<Linkers>,
 }
 
-/// What plugins import, for each engine. It is made when a component needs it.
+/// The imports of plugins, for each engine. They are made when a component needs them.
 #[derive(Default)]
 pub(super) struct Linkers {
     small: OnceLock<Result<Linker<Guest>, String>>,
@@ -166,7 +166,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Returns the imports of `wasi:sockets` and `wasi:http`, which get stubs. Imports that nobody provides are refused.
+/// Returns the imports of `wasi:sockets` and `wasi:http`, which get stubs. Other unknown imports are refused.
 fn check_imports(component: &Component) -> Result<Vec<String>, String> {
     let mut network = Vec::new();
     let mut problems = Vec::new();

@@ -270,7 +270,7 @@ impl Loader {
         found.map(|(file, _)| file.clone())
     }
 
-    /// Checks that no library stands in the way of another plugin.
+    /// Checks that no library has the name of another plugin.
     pub(super) fn check_libraries(&self, about: &About) -> Result<(), String> {
         for (name, library) in self
             .libraries

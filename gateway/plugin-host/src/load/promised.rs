@@ -1,5 +1,5 @@
-//! What published contracts were promised, and other settings: which earlier builds must serve, and under what the
-//! builds that serve go on.
+//! Keeps what published contracts need when settings change: the earlier builds that must serve, and the settings of the
+//! builds that serve on.
 
 use std::{
     collections::BTreeMap,
@@ -96,7 +96,7 @@ impl Loader {
             && (now.definitions.is_none() || *now.profile.settings == *settings(config))
     }
 
-    /// Has files and libraries tried again whose definitions were published since they were held or refused.
+    /// Retries files and libraries whose definitions were published since they were held or refused.
     pub(super) fn look_again_at_published(&mut self) {
         let Some(gate) = self.served.tool_gate.load_full() else {
             return;
@@ -126,7 +126,7 @@ impl Loader {
         }
     }
 
-    /// Loads kept builds for promises that no loaded build keeps: after a rollback, or at a start whose file is held.
+    /// Loads kept builds for contracts that no loaded build serves: after a rollback, or at a start whose file is held.
     pub(super) async fn keep_promises(&mut self) -> Vec<LoadReport> {
         let Some(gate) = self.served.tool_gate.load_full() else {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Loader {
         reports
     }
 
-    /// Returns the library or the file that holds the plugin, whether it serves or is held.
+    /// Returns the library or the file of the plugin, whether it serves or is held.
     fn holder_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
         let holds =
             |library: &&Library| library.slot.plugin.is_some() || library.slot.defines.is_some();
@@ -374,8 +374,8 @@ impl Loader {
         }
     }
 
-    /// Makes the build that serves again, under other settings and connections. If its tools then differ, and nobody has
-    /// approved those, it keeps the settings it had.
+    /// Makes the build that serves again, under other settings and connections. If its tools then differ without an approval,
+    /// it keeps the settings it had.
     pub(super) async fn renew(
         &mut self,
         plugin: &Arc<Plugin>,

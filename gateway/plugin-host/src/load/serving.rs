@@ -1,4 +1,4 @@
-//! What serves: the slots of files, libraries and built-in plugins, and how a build takes the place of another.
+//! The slots of files, libraries and built-in plugins that serve, and the swap of one build for another.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use crate::{
     tools::Definitions,
 };
 
-/// What serves from a file or a library, and what became of its newest build.
+/// The plugin that serves from a file or a library, and the outcome of its newest build.
 #[derive(Default)]
 pub(super) struct Slot {
     /// The plugin that serves. Its build is an earlier one if the newest was refused or is held.
@@ -55,7 +55,7 @@ type Defines = (String, Arc<str>);
 /// Why a build does not serve.
 pub(super) struct Refused {
     pub(super) reason: String,
-    /// The digest, if nothing is wrong except that nobody has accepted it.
+    /// The digest, if the build has no fault but is not accepted yet.
     pub(super) held: Option<String>,
     /// The definitions, if they have not been approved.
     pub(super) defines: Option<Defines>,
@@ -106,7 +106,7 @@ impl Inside {
 }
 
 impl Loader {
-    /// Returns the slots of the files and the libraries. Built-in plugins have none: nobody puts another build there.
+    /// Returns the slots of the files and the libraries. Built-in plugins have none: their builds are never replaced.
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let files = self.files.values().map(|file| &file.slot);
         files.chain(self.libraries.values().map(|library| &library.slot))
@@ -132,8 +132,9 @@ impl Loader {
         self.plugins().any(|served| Arc::ptr_eq(served, plugin))
     }
 
-    /// Loads those that nothing else stands for. One takes over from the plugin of its name among `leaving`, whose file or
-    /// library is gone. Contracts are not asked what they need: `unavailable` would be no better for them.
+    /// Loads the built-in plugins that no file or library replaces. Each takes over from the plugin of its name among
+    /// `leaving`, whose file or library is gone. Contracts are not asked what they need: `unavailable` would be no better for
+    /// them.
     pub(super) async fn fall_back(&mut self, leaving: &[Arc<Plugin>]) -> Vec<LoadReport> {
         let mut reports = Vec::new();
         for at in 0..self.built_in.len() {
@@ -184,7 +185,7 @@ impl Loader {
         let same =
             |plugin: &Arc<Plugin>| plugin.generation.load().digest == build.generation.digest;
         let plugin = match current.filter(same) {
-            // The file that is gone held the same bytes.
+            // The file that is gone had the same bytes.
             Some(same) => {
                 self.note_accepted(&build).await?;
                 same

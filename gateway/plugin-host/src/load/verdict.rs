@@ -5,7 +5,7 @@
 
 use crate::PluginConfig;
 
-/// Where a build comes from, and when.
+/// The origin of a build, and the time at which it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildSource {
     /// It came with the program, and serves where no file and no library replaces it.
@@ -67,7 +67,7 @@ impl BuildSource {
     }
 }
 
-/// What is known of a build so far.
+/// The known facts about a build.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BuildFacts {
     /// Whether a connection is granted to the plugin for writing.
@@ -82,7 +82,7 @@ pub(super) struct BuildFacts {
     passed: [Option<bool>; 8],
 }
 
-/// What the record of accepted builds says of a build.
+/// The entry of a build in the record of accepted builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AcceptanceRecord {
     /// It was accepted, or serves now.
@@ -94,7 +94,7 @@ pub(super) enum AcceptanceRecord {
     Unreadable,
 }
 
-/// What the gate says of a build's tools.
+/// The gate's verdict on a build's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolAdmission {
     /// It has no tools, and none are needed; or there is no gate.
@@ -108,7 +108,7 @@ pub(super) enum ToolAdmission {
     Refused,
 }
 
-/// What becomes of a build. A build that does not serve changes nothing: what served before serves on.
+/// The verdict on a build. A build that does not serve changes nothing: what served before serves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildVerdict {
     /// The answer depends on this check, which was not made yet.
@@ -172,7 +172,7 @@ pub(super) fn verdict(build: &BuildFacts, source: BuildSource) -> BuildVerdict {
 mod tests {
     use super::*;
 
-    /// What becomes of every build. The first row that matches decides; `.` matches anything, and words joined by `|` match
+    /// The verdict on every build. The first row that matches decides; `.` matches anything, and words joined by `|` match
     /// one of them. `watched`: its plugin may write, has no pin, and is not being developed.
     const TABLE: &str = "
         source                    identity pin  signature names watched record           tools needs gate            verdict

@@ -1,4 +1,4 @@
-//! Every hostile thing a guest can do ends its own call, with a reason, and nobody else's.
+//! Every hostile act of a guest ends its own call, with a reason, and no other.
 
 use std::{
     collections::BTreeMap,

@@ -276,7 +276,7 @@ async fn a_build_that_loses_what_a_contract_uses_is_refused() {
         bench.read("{}").await.expect("the old one serves").records,
         r#"[{"version":"1"}]"#
     );
-    // Nobody uses this collection, and a source that is down is not the plugin's fault.
+    // No contract uses this collection, and a source that is down is not the plugin's fault.
     bench.put("probe.wasm", &tuned("probe", "probe", "3", "size"));
     bench.report("probe.wasm").await.result.expect("it loads");
     // The adapter itself may not go either.
@@ -318,7 +318,7 @@ fn needed_as(
     }
 }
 
-/// The source describes itself; the contract has its own words about columns and cells, and is held to those.
+/// The source describes itself; the contract has its own columns and cells, which the source must conform to.
 #[tokio::test]
 async fn a_build_serves_contracts_that_know_the_source_better_than_it_does() {
     let mut bench = Workbench::plain().await;

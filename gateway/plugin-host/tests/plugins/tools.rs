@@ -50,7 +50,7 @@ async fn each_kind_of_answer_comes_back_as_the_tool_gave_it() {
     assert_eq!(kinds, ["text", "image", "resource_link", "resource"]);
 }
 
-/// What kind of answer it is, the plugin says in a word; one of another interface is no answer.
+/// The plugin names the kind of its answer in a word; a kind of another interface is invalid.
 #[tokio::test]
 async fn an_answer_of_an_unknown_kind_is_a_failure_of_the_plugin() {
     let bench = Tools::load().await;
@@ -522,7 +522,7 @@ fn invocation(arguments: Value, resumed: Option<Value>) -> Arc<Invocation> {
     })
 }
 
-/// Stands for the gateway: what it says of the next build, and what its contracts promise.
+/// A gateway for tests: its verdict on the next build, and what its contracts need.
 struct Gate {
     says: Mutex<Admitted>,
     promised: Mutex<Vec<(String, Arc<str>)>>,

@@ -1,5 +1,5 @@
-//! Keeps compiled plugins on disk, for this user alone. Loading a `.cwasm` is running native code, so only what this
-//! user wrote, in a folder nobody else can write to, is ever read back.
+//! Keeps compiled plugins on disk, for this user alone. Loading a `.cwasm` runs native code, so only files that this user
+//! wrote, in a folder that no other user can write to, are ever read back.
 
 use std::{
     fs,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What takes no longer is not mentioned.
+/// Compilations up to this time are not logged.
 const QUIET: Duration = Duration::from_secs(1);
 /// The pause between two lines.
 const PAUSE: Duration = Duration::from_secs(5);
