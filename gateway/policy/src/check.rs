@@ -1,4 +1,4 @@
-//! What is wrong with policies, and what a change of a contract breaks.
+//! Finds problems of policies, and what a change of a contract breaks.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -57,7 +57,7 @@ pub struct PolicyDenial {
     pub message: Arc<str>,
 }
 
-/// What is settled about one caller and one tool before any call.
+/// The decisions about one caller and one tool before any call.
 #[derive(Clone, Debug)]
 pub struct ToolVerdict {
     /// Why the tool is not there for the caller.

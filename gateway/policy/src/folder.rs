@@ -12,7 +12,7 @@ const ENDING: &str = "cedar";
 /// A file with policies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFile {
-    /// As it is named in problems.
+    /// The name in problems.
     pub name: String,
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Who calls, as policies know it.
+//! The caller, as policies know it.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,11 +21,11 @@ pub struct PolicyPrincipal {
     pub name: Arc<str>,
     pub tenant: Arc<str>,
     pub groups: Arc<[Arc<str>]>,
-    /// Of a user: the issuer and the subject of its token, and its client where the token names one.
+    /// The token of a user: its issuer and subject, and its client if the token names one.
     pub token: Option<PolicyToken>,
 }
 
-/// What a token says of its holder.
+/// The claims of a token about its holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PolicyToken {
     pub issuer: Arc<str>,

@@ -1,11 +1,11 @@
-//! What the conditions of a policy look at.
+//! Finds the attributes that the conditions of a policy read.
 
 use std::collections::BTreeSet;
 
 use cedar_policy::Policy;
 use serde_json::Value;
 
-/// What the conditions of one policy look at.
+/// The attributes that the conditions of one policy read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PolicyReads {
     /// Whether they look at the call: its arguments, or anything else of the context.

@@ -13,7 +13,7 @@ const ID_MAX_CHARS: usize = 128;
 /// The names of policies that are ours.
 const OWN: &str = "weir:";
 
-/// What holds where no policy says anything.
+/// The decision if no policy applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultDecision {
     #[default]

@@ -1,4 +1,4 @@
-//! What policies can speak of: the tools and contracts that are served, and the Cedar schema that is made of them.
+//! The vocabulary of policies: the tools and contracts that are served, and the Cedar schema that is made of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -64,7 +64,7 @@ pub struct PolicyTool {
     pub arguments: Arc<ToolArguments>,
 }
 
-/// What a tool does, as its annotations say; where they are silent, what MCP says that they mean.
+/// The effects of a tool by its annotations; a missing annotation has MCP's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolHints {
     pub read_only: bool,
