@@ -155,7 +155,7 @@ impl BearerTokens for AccountTokens {
     }
 }
 
-/// How the sessions with a server come by their tokens.
+/// The way in which the sessions with a server get their tokens.
 #[derive(Clone, Default)]
 pub(crate) enum Authorization {
     /// Requests bear none, or one that the configuration holds.
@@ -236,7 +236,7 @@ impl Authorization {
     }
 }
 
-/// What keeps no accounts: a process without a state.
+/// The keeper of a process without a state, which has no accounts.
 struct NoKeeper;
 
 impl AccountKeeper for NoKeeper {

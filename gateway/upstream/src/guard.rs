@@ -23,7 +23,7 @@ use crate::sandbox::{self, KeptFiles};
 /// The time that a child has after its stdin is closed, and again after TERM.
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
-/// The same time, when nobody waits for the child any more.
+/// The same time, for a child that is no longer awaited.
 const ALONE: Duration = Duration::from_secs(1);
 
 /// Runs the command to its end; the exit code is the command's. Where the kernel can, files are kept from it.
@@ -89,8 +89,8 @@ fn tell(child: &Child) {
     }
 }
 
-/// Ends this process and all of its group once nobody reads what it writes to `pipe`: for a child that needs no guard
-/// beside it, since its program is ours.
+/// Ends this process and all of its group once the other end of `pipe` is closed: for a child that needs no guard beside it,
+/// since its program is ours.
 pub fn end_with_reader(pipe: impl AsFd + Send + 'static) {
     std::thread::spawn(move || {
         wait_for_the_end(&pipe);
@@ -99,7 +99,7 @@ pub fn end_with_reader(pipe: impl AsFd + Send + 'static) {
     });
 }
 
-/// Returns a receiver that is ready once nobody reads what is written to `pipe`.
+/// Returns a receiver that is ready once the other end of `pipe` is closed.
 fn when_gone(pipe: impl AsFd + Send + 'static) -> oneshot::Receiver<()> {
     let (gone, when) = oneshot::channel();
     std::thread::spawn(move || {

@@ -120,7 +120,7 @@ pub(crate) struct Asked {
     pub(crate) question: Question,
 }
 
-/// Forgets the request when nobody waits for its answer any more.
+/// Forgets the request when its answer is no longer awaited.
 pub(crate) struct Wait {
     inbox: Arc<Inbox>,
     id: u64,
@@ -228,7 +228,7 @@ impl Inbox {
         self.receive_one(text, of).into_iter().collect()
     }
 
-    /// Waits where the server has said more than it may in a span of time. Whoever reads from it calls this in between.
+    /// Waits if the server has sent more than it may in a span of time. The reader of its messages calls this in between.
     pub(crate) async fn pace(&self) {
         let unasked = self.unasked.load(Ordering::Relaxed);
         let next = {
@@ -258,12 +258,12 @@ impl Inbox {
             let _ = awaited.answer.send(Err(failure.clone().into()));
         }
         drop(waiting);
-        // Whoever follows its lists has to look for another session.
+        // A reader of its lists has to look for another session.
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Writes to the log that the server's process ended, which nobody had asked of it. One that never answered is told
-    /// to whoever started it.
+    /// Logs that the server's process ended unexpectedly. If it never answered, the caller that started it gets the error
+    /// instead.
     pub(crate) fn log_end(&self, how: &str, stderr: &str) {
         if self.waiting.lock().has_answered {
             let (upstream, said) = (
@@ -325,7 +325,7 @@ impl Inbox {
                                 Ok(()) | Err(TrySendError::Closed(_)) => None, // its call may end just now
                             };
                         }
-                        // Whoever were asked might answer for another.
+                        // Another caller must not answer this question.
                         _ => {
                             return Some(refusal(
                                 id,
@@ -486,8 +486,7 @@ impl Inbox {
         self.ask.contains(&needed)
     }
 
-    /// Returns the answer to a request of the server. Nobody stands behind this client who could be asked, so it is a
-    /// polite no.
+    /// Returns the answer to a request of the server. No user can be asked through this client, so the answer is a refusal.
     pub(crate) fn answer_to(&self, id: &RawValue, method: &str) -> String {
         let result = match method {
             "ping" => "{}",

@@ -30,7 +30,7 @@ pub struct Listed {
     pub prompts: Option<Vec<Box<RawValue>>>,
     /// The faults of the lists that did not keep them from being read.
     pub notes: Vec<String>,
-    /// The methods that the server answered with an error, so that nobody knows what it has of these.
+    /// The methods that the server answered with an error, so that their lists are unknown.
     pub refused: Vec<&'static str>,
 }
 

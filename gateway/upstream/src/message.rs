@@ -188,7 +188,7 @@ pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
 /// A member of `extensions`: calls may be answered with a task.
 const TASKS: &str = r#""io.modelcontextprotocol/tasks":{}"#;
 
-/// What this client says it is; JSON.
+/// This client's name and version; JSON.
 pub(crate) const CLIENT_INFO: &str = concat!(
     r#"{"name":"weir","version":""#,
     env!("CARGO_PKG_VERSION"),

@@ -75,7 +75,7 @@ pub(crate) struct Pool {
     restarts: AtomicU64,
     /// The server kept nothing between requests when a session was opened last: everybody shares one.
     stateless: AtomicBool,
-    /// The owners whose sessions ended before they had answered anything, which costs nobody else a wait.
+    /// The owners whose sessions ended before any answer, which does not delay other owners.
     owners: Mutex<HashMap<Key, Trouble>>,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
@@ -373,7 +373,7 @@ impl Pool {
         }
     }
 
-    /// Closes the session that everybody would share, if nobody has done so.
+    /// Closes the session that all callers would share, if it is still open.
     fn close_shared(&self, lease: &Lease) {
         let mut slots = self.slots.lock();
         if slots
@@ -392,7 +392,7 @@ impl Pool {
         }
     }
 
-    /// Ends all sessions once nobody makes a request in them, or after a minute.
+    /// Ends all sessions once no request runs in them, or after a minute.
     pub(crate) async fn drain(&self) {
         const CALLS_END: Duration = Duration::from_secs(60);
         let calls_end = async {
@@ -487,12 +487,12 @@ impl Slot {
         matches!(&*self.opening.borrow(), Opening::Ready(session) if session.is_usable())
     }
 
-    /// Returns `true` if somebody makes a request in the session.
+    /// Returns `true` if a request runs in the session.
     fn is_busy(&self) -> bool {
         matches!(&*self.opening.borrow(), Opening::Ready(session) if Arc::strong_count(session) > 1)
     }
 
-    /// Returns `true` if nobody makes a request in the session.
+    /// Returns `true` if no request runs in the session.
     fn is_idle(&self) -> bool {
         match &*self.opening.borrow() {
             Opening::Ready(session) => Arc::strong_count(session) == 1,

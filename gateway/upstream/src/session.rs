@@ -40,12 +40,12 @@ const CANCEL_GRACE: Duration = Duration::from_secs(2);
 pub struct Session {
     pub(crate) core: Core,
     agreed: RwLock<Arc<Agreed>>,
-    /// The lock that is held while a session that is over is opened anew.
+    /// Locked while a session that is over is opened anew.
     renewing: tokio::sync::Mutex<()>,
-    /// The log level that the server was told last.
+    /// The log level that the server got last.
     level: Mutex<Option<&'static str>>,
-    /// Held while a call runs that the server may ask something about, where nothing but the order of messages tells whose
-    /// question it is.
+    /// Locked while a call runs that the server may ask something about, if only the order of messages shows to which call a
+    /// question belongs.
     one_asked: tokio::sync::Mutex<()>,
     /// The resources that the server tells news of.
     subscribed: tokio::sync::Mutex<Subscribed>,
@@ -91,7 +91,7 @@ pub enum Asked {
     },
 }
 
-/// What is sent for a call.
+/// The messages that are sent for a call.
 enum Sending<'c> {
     Asked(&'c Asked),
     /// The question for the result of a task of 2025-11-25, which comes when the task has ended. The id is a JSON string.
@@ -121,7 +121,7 @@ pub(crate) struct Request {
     headers: Vec<(String, String)>,
 }
 
-/// What `_meta` of a request says beside the version.
+/// The members of a request's `_meta` beside the version.
 #[derive(Default)]
 pub(crate) struct Meta<'m> {
     progress: Option<u64>,
@@ -301,7 +301,7 @@ impl Session {
         self.core.link.stderr()
     }
 
-    /// Returns how many messages were none, and how many answers nobody had asked for.
+    /// Returns the number of invalid messages, and of unexpected answers.
     pub fn skipped(&self) -> (u64, u64) {
         (
             self.core.inbox.rubbish.load(Ordering::Relaxed),
@@ -554,7 +554,7 @@ impl Session {
         if !Arc::ptr_eq(before, &self.agreed()) {
             return Ok(());
         }
-        // Whoever renews it may leave in between.
+        // The caller that renews it may leave in between.
         let unfinished = forgotten.clone().drop_guard();
         let start = self.core.settings.start;
         let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
@@ -567,7 +567,7 @@ impl Session {
             .before_sending()
         })?;
         *self.agreed.write() = Arc::new(agreed);
-        // The new session was told nothing yet.
+        // The new session has no log level yet.
         *self.level.lock() = None;
         *self.subscribed.lock().await = Subscribed::default();
         unfinished.disarm();
@@ -765,8 +765,8 @@ impl Core {
             .await
     }
 
-    /// Sends a request, and receives until its answer is in the inbox where it comes on the same way. Whoever gives this up
-    /// gives up the request.
+    /// Sends a request, and receives until its answer is in the inbox if it comes on the same connection. Dropping this gives
+    /// up the request.
     async fn exchange(&self, id: u64, request: Request) -> Result<(), Failure> {
         self.link.exchange(request.into_outgoing(id)).await
     }

@@ -37,7 +37,7 @@ pub struct Url {
     /// The headers sent with every request, which are never shown.
     pub headers: Vec<(String, String)>,
     pub transport: Transport,
-    /// How requests are authorized beside that.
+    /// The authorization of requests, in addition.
     pub auth: Option<AuthConfig>,
 }
 

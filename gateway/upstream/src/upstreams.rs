@@ -121,7 +121,7 @@ pub enum CallFailure {
     BackedOff {
         retry_after_ms: u32,
     },
-    /// There is no session, and nothing was sent.
+    /// No session exists, and nothing was sent.
     NotThere {
         why: Failure,
         retry_after_ms: u32,
@@ -522,7 +522,7 @@ impl Upstream {
         self.pool.closing().cancelled().await;
     }
 
-    /// Wakes whoever waits for a change of a list, as if the server had said so.
+    /// Wakes the tasks that wait for a change of a list, as if the server had reported one.
     pub fn look(&self) {
         self.pool.changed().notify_one();
     }

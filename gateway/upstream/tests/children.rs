@@ -116,7 +116,7 @@ async fn progress_comes_while_the_call_runs() {
     session.close().await;
 }
 
-/// What is missing is named: a program that is there does not start in a folder that is not.
+/// The error names what is missing: the program or the folder that it starts in.
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
     let start = async |command| {
@@ -144,7 +144,7 @@ async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
     assert!(said.contains("there is no such program"), "{said}");
 }
 
-/// The server is told, and what it did all the same is the answer.
+/// The server gets the cancellation, and the answer says what it did all the same.
 #[tokio::test]
 async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
     for (words, is_done) in [(&["good"][..], false), (&["good", "done"], true)] {
@@ -394,7 +394,7 @@ async fn asking() -> Session {
     open(&["good"], settings).await.expect("a session")
 }
 
-/// A question over a pipe names no call. Whoever were asked for a caller that cannot be asked would answer for that one.
+/// A question over a pipe names no call. Another caller would answer for one that cannot be asked.
 #[tokio::test]
 async fn a_question_is_never_put_to_the_caller_of_another_call() {
     let session = asking().await;

@@ -1,4 +1,5 @@
-//! Who shares a session with a server: also when the server is another one than before, and when a call ends it.
+//! Tests which callers share a session with a server: also when the server is another one than before, and when a call ends
+//! it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -32,7 +32,7 @@ use weir_upstream::{
 struct Server {
     base: Mutex<String>,
     given: AtomicUsize,
-    /// What each call was authorized by.
+    /// The authorization of each call.
     calls: Mutex<Vec<String>>,
     forms: Mutex<Vec<BTreeMap<String, String>>>,
     /// Tokens up to this number are refused.

@@ -243,14 +243,14 @@ async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     }
 }
 
-/// Plays a legacy server that opens a session only when it may, and forgets it when it is told to.
+/// Plays a legacy server that opens a session only when it may, and forgets it on request.
 struct Forgetful {
     may_open: Semaphore,
     opening: AtomicUsize,
     known: Mutex<Option<String>>,
     refused: AtomicUsize,
     calls: AtomicUsize,
-    /// What it says of a session that it forgot, with the status 400; `None`: 404, as the protocol has it.
+    /// The complaint about a forgotten session, with the status 400; `None`: 404, as the protocol has it.
     complaint: Option<&'static str>,
 }
 

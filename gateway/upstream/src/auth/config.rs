@@ -8,7 +8,7 @@ use weir_oauth::{NetworkReach, RegisteredClient, SecretText};
 
 use crate::config::{Isolation, Wrong};
 
-/// How requests to a server are authorized. Secrets may be references, as in `headers`.
+/// The authorization of requests to a server. Secrets may be references, as in `headers`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AuthConfig {
@@ -43,7 +43,7 @@ impl AuthConfig {
 pub struct MachineConfig {
     pub client_id: String,
     pub client_secret: String,
-    /// Where tokens are asked for; by default the server's metadata leads there.
+    /// The endpoint that issues tokens; by default it comes from the server's metadata.
     #[serde(default)]
     pub token_url: Option<String>,
     /// The name of the server as a resource; by default what its metadata says.
@@ -72,7 +72,7 @@ pub struct ExchangeConfig {
     pub client_id: String,
     #[serde(default)]
     pub client_secret: Option<String>,
-    /// Where tokens are exchanged; by default the server's metadata leads there.
+    /// The endpoint that exchanges tokens; by default it comes from the server's metadata.
     #[serde(default)]
     pub token_url: Option<String>,
     #[serde(default)]

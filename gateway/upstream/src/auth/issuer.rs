@@ -18,7 +18,7 @@ pub struct ServerIssuer {
     /// The name of the server as a resource.
     pub resource: String,
     pub scopes: Vec<String>,
-    /// Where its endpoints may be.
+    /// The networks in which its endpoints may be.
     pub reach: NetworkReach,
 }
 

@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct MachineTokens {
     url: String,
     config: MachineConfig,
-    /// Held while a token is asked for: all that need one wait for the same.
+    /// Locked while a token is requested: all callers that need one wait for the same.
     issued: Mutex<Option<IssuedToken>>,
 }
 

@@ -197,7 +197,7 @@ impl Life {
             .close(ended(format!("`{}` {how}", self.name), &self.stderr));
     }
 
-    /// Logs an end that the child came to by itself, or that somebody else brought about.
+    /// Logs an end that the child came to by itself, or that another program caused.
     fn log_end(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
         self.inbox
             .log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());

@@ -37,8 +37,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 /// The number of tries, one after the other, to take up a stream that ended.
 const RESUME_TRIES_MAX: usize = 5;
-/// The wait before each try where the server sets none, and the least that it may set. Whoever waits for the answer sets an
-/// end to all of them.
+/// The wait before each try if the server sets none, and the least that it may set. The caller's deadline ends all tries.
 const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// A server's refusal of the revision of a request.
@@ -406,7 +405,7 @@ impl HttpLink {
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
-        // What stands before a server has errors of its own, in shapes that look alike.
+        // A proxy in front of a server has errors of its own, of similar shapes.
         let is_servers = !status.is_server_error() || is_about_request;
         if let Some(error) = error.filter(|_| is_servers) {
             return RequestError::Refused(Refusal {

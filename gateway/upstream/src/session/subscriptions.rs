@@ -1,4 +1,4 @@
-//! What a server is asked to tell news of: its lists, and resources that somebody watches.
+//! The subscriptions at a server: its lists, and resources that have a listener.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use crate::{
     message,
 };
 
-/// What the server was asked to tell of.
+/// The subscriptions that the server got.
 #[derive(Default)]
 pub(super) struct Subscribed {
     uris: BTreeSet<String>,

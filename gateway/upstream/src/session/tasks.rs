@@ -17,7 +17,7 @@ use crate::{
     message::{self, Progress},
 };
 
-/// How often a task is looked at: as its server wishes, within these bounds.
+/// The interval at which a task is polled: as its server wishes, within these bounds.
 const LOOK_MIN: Duration = Duration::from_millis(50);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(500);
@@ -103,8 +103,7 @@ impl Begun {
 }
 
 impl Session {
-    /// Waits for a task. Whoever no longer waits has it cancelled. The call was handed over whatever fails now: it is not
-    /// sent again.
+    /// Waits for a task. Dropping this cancels it. The call has reached the server whatever fails now: it is not sent again.
     pub(super) async fn follow(
         &self,
         task: &Begun,
