@@ -44,7 +44,7 @@ pub struct Watcher {
 #[derive(Clone, Debug)]
 pub struct Place {
     folder: PathBuf,
-    /// How the names of the files begin that count; `None` if all count.
+    /// The prefix of the names of the files that count; `None` if all count.
     name: Option<OsString>,
 }
 
