@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 // The targets say `use libfuzzer_sys::fuzz_target`.
 extern crate self as libfuzzer_sys;
 
-/// Stands for the macro of the same name: a function that takes one input, instead of a program that looks for some.
+/// Replaces the macro of the same name: a function that takes one input, instead of a program that looks for some.
 #[macro_export]
 macro_rules! fuzz_target {
     (|$bytes:ident: &[u8]| $body:block) => {
