@@ -105,7 +105,7 @@ const PAGE: u32 = 200;
 
 struct CopyTable {
     name: &'static str,
-    /// How many of the columns are the key.
+    /// The number of columns in the key.
     key: usize,
     columns: &'static str,
 }

@@ -20,7 +20,7 @@ pub(crate) enum StateChange {
     Postgresql(Transaction<'static, Postgres>),
 }
 
-/// What a statement runs on.
+/// The connection or transaction of a statement.
 pub(crate) enum QueryTarget<'t> {
     Engine(&'t StateEngine),
     Change(&'t mut StateChange),

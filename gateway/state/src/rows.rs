@@ -15,7 +15,7 @@ pub struct Source<'a> {
 pub struct ContractRow {
     pub name: String,
     pub origin: Origin,
-    /// The contracts folder that owns it; null where it comes from no file, or nobody has claimed it yet.
+    /// The contracts folder that owns it; null if it comes from no file, or is not claimed yet.
     pub owner: Option<String>,
     /// Null: retired.
     pub live: Option<String>,
@@ -131,7 +131,7 @@ pub struct NewDraft<'a> {
     pub by: &'a str,
 }
 
-/// Which drafts are asked for. A part that is `None` takes all.
+/// A filter of drafts. A part that is `None` accepts all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DraftFilter<'a> {
     pub contract: Option<&'a str>,
@@ -149,7 +149,7 @@ pub struct KeyRow {
     pub tenant: String,
     /// The access as JSON; null for every tool.
     pub access: Option<String>,
-    /// The view that stands for everything; null if everything does.
+    /// The view that the key gets in place of everything; null if it gets everything.
     pub view: Option<String>,
     /// The limits as JSON; null for those that are configured.
     pub limits: Option<String>,
@@ -214,7 +214,7 @@ pub struct AgentTotalsRow {
     pub calls_month: i64,
 }
 
-/// How a key is used.
+/// The use of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUsage {
     /// The key's id.
@@ -262,7 +262,7 @@ pub struct AcceptedBuildRow {
     /// sha256, hex.
     pub digest: String,
     pub accepted_ms: i64,
-    /// Who accepted it; null for what was in the plugins folder at a start.
+    /// The admin that accepted it; null for a file that was in the plugins folder at a start.
     pub accepted_by: Option<String>,
     /// The number of its last change; the state gives it.
     pub change: i64,
@@ -300,7 +300,7 @@ pub struct AccountRow {
     /// No other account ever has it.
     pub number: i64,
     pub upstream: String,
-    /// Who has it, in a form that no other owner has.
+    /// The owner, in a form that no other owner has.
     pub owner: String,
     /// The same for people.
     pub label: String,
@@ -412,7 +412,7 @@ pub struct AgentPin {
     pub created_by: String,
 }
 
-/// What a client asked of its session, and whether it ended it.
+/// The settings that a client changed in its session, and whether it ended the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSessionRow {
     pub id: String,
@@ -468,7 +468,7 @@ pub struct UploadRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRow {
     pub id: String,
-    /// Who asked, in a form that no other caller has.
+    /// The caller, in a form that no other caller has.
     pub caller: String,
     pub agent: String,
     pub tenant: String,
@@ -492,7 +492,7 @@ pub struct PlanRow {
     pub reason: Option<String>,
 }
 
-/// What became of a plan that was to be added.
+/// The result of adding a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddedPlan {
     Added,

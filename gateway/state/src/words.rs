@@ -25,7 +25,7 @@ macro_rules! words {
     };
 }
 
-/// What someone may do over the admin API; each may what those before it may, except that plans of writes are for approvers and
+/// The roles of the admin API. Each has the rights of those before it, except that plans of writes are for approvers and
 /// operators.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
@@ -46,13 +46,13 @@ pub enum Role {
 
 words!(Role { Approver = "approver", Auditor = "auditor", Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
-/// How a version differs from the one before it.
+/// The class of a version's change since the one before it.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
-    /// There is none before it.
+    /// No version is before it.
     First,
     Identical,
     Cosmetic,
@@ -72,7 +72,7 @@ words!(ChangeClass {
     Breaking = "breaking"
 });
 
-/// What became of a draft.
+/// The status of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DraftStatus {
@@ -86,7 +86,7 @@ pub enum DraftStatus {
 
 words!(DraftStatus { Pending = "pending", Published = "published", Discarded = "discarded", Superseded = "superseded" });
 
-/// What became of a write that a person has to approve.
+/// The status of a write that a person has to approve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanStatus {
@@ -103,7 +103,7 @@ pub enum PlanStatus {
 
 words!(PlanStatus { Pending = "pending", Approved = "approved", Rejected = "rejected", Applied = "applied", Stale = "stale" });
 
-/// What became of a write with an idempotency key.
+/// The status of a write with an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallReplyStatus {
     /// It has not ended, or its process was stopped.
@@ -130,7 +130,7 @@ pub enum Origin {
 
 words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
 
-/// What a secret of the gateway's own is for.
+/// The purpose of a secret of the gateway's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretPurpose {
     /// It seals cursors and the states of questions.
@@ -143,7 +143,7 @@ pub enum SecretPurpose {
 
 words!(SecretPurpose { Cursors = "cursors", Arguments = "arguments", Accounts = "accounts" });
 
-/// What a link to a sign-in at another server opens.
+/// The subject of a link to a sign-in at another server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectKind {
     /// The page that begins the sign-in.
@@ -154,7 +154,7 @@ pub enum ConnectKind {
 
 words!(ConnectKind { Ticket = "ticket", SignIn = "sign_in" });
 
-/// What a secret of an admin opens.
+/// The use of a secret of an admin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionKind {
     /// All that the admin key may, for a while.
@@ -165,7 +165,7 @@ pub enum SessionKind {
 
 words!(SessionKind { Session = "session", Link = "link" });
 
-/// What the file of a build is; the word is how its name ends.
+/// The kind of a build's file; the word is the extension of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildKind {
     Component,

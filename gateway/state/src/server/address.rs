@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgSslMode},
 };
 
-/// What a URL may say beside the host, the user, the password and the database.
+/// Parameters that a URL may have beside the host, the user, the password and the database.
 const PARAMETERS: [&str; 13] = [
     "sslmode",
     "sslrootcert",
@@ -42,7 +42,7 @@ const BOUNDS: [(&str, &str); 3] = [
     ("idle_in_transaction_session_timeout", "10000"),
 ];
 
-/// Where a state in PostgreSQL is, and how to log in there. It shows no password.
+/// The address of a state in PostgreSQL, and its credentials. It shows no password.
 #[derive(Clone)]
 pub struct ServerAddress(Vec<PgConnectOptions>);
 

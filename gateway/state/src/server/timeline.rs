@@ -1,4 +1,4 @@
-//! Which server is written to, and whether it is another one than before.
+//! Recognises the server that accepts writes, and whether it is another one than before.
 //!
 //! A standby that becomes the primary begins another timeline, and may lack the last changes of the one before.
 

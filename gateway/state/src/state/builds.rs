@@ -22,7 +22,7 @@ const CONTENT: &str = "builds";
 /// The content that nodes share.
 const CONTENT_OF: &str =
     "SELECT bytes, signature FROM build_contents WHERE digest = $1 AND kind = $2";
-/// What follows the name of a build in the name of its signature, as minisign has it.
+/// The suffix of a build's name for its signature, as minisign has it.
 const SIGNATURE: &str = ".minisig";
 
 from_row!(AcceptedBuildRow {
@@ -220,8 +220,8 @@ impl State {
         Ok(())
     }
 
-    /// Drops the builds of a plugin that were used longest ago, but not the one that is new. A file goes where no row names it; the lock of writers is
-    /// held, so that none is added meanwhile.
+    /// Drops the builds of a plugin that were used longest ago, but not the new one. A file is removed if no row names it;
+    /// the lock of writers is taken, so that none is added meanwhile.
     async fn drop_unused(
         &self,
         change: &mut StateChange,

@@ -28,7 +28,7 @@ const UNKNOWN: i64 = i64::MIN;
 /// The numbers of the last changes that this process knows of.
 pub(crate) struct Changes {
     all: watch::Sender<i64>,
-    /// Those of clients' sessions, which have numbers of their own.
+    /// The changes of clients' sessions, which have numbers of their own.
     sessions: watch::Sender<i64>,
     /// Wakes the look for messages and for changes of clients' sessions, where they are in a database.
     nudge: Arc<Notify>,

@@ -1,7 +1,7 @@
 //! Drafts: the changes that wait for someone, and what became of them.
 //!
-//! A draft has long texts, and whoever makes drafts may be hostile: no question here takes more of them into memory than its
-//! answer shows, and of those that were superseded the newest alone are kept.
+//! A draft has long texts, and its author may be hostile: no query here takes more of them into memory than its answer shows,
+//! and of those that were superseded only the newest are kept.
 
 use super::State;
 use crate::{
@@ -111,7 +111,7 @@ impl State {
                     .ok_or(StateError::Unknown("draft"))?,
             ),
         };
-        // This is one query, so that no draft is missing or comes twice while somebody decides about it.
+        // This is one query, so that no draft is missing or comes twice while one is decided.
         let query = select!(
             ", report",
             "WHERE id IN (SELECT id FROM drafts WHERE status = 'pending' AND $3 IS NULL \

@@ -61,7 +61,7 @@ from_row!(NodeRow {
     now_ms
 });
 
-/// What of a change has to be taken over by a part of the process of its own.
+/// The part of a change that a part of the process must take over.
 #[derive(Clone, Copy, Debug)]
 pub enum FeedPart {
     Keys,

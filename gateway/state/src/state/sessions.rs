@@ -74,7 +74,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes a session or a link. Of several processes that remove it at once, one is told `true`.
+    /// Removes a session or a link. Of several processes that remove it at once, one gets `true`.
     pub async fn remove_session(&self, id: &str) -> Result<bool, StateError> {
         let done = sql("DELETE FROM sessions WHERE id = $1")
             .bind(id)

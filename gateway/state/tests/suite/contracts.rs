@@ -261,7 +261,7 @@ pub(crate) async fn the_first_admin_is_made_once(place: &Place) {
     assert_eq!(one.admins().await.expect("read").len(), 1);
 }
 
-/// Whoever makes a new draft every few seconds fills no disk with those that nobody decided about.
+/// An admin that makes a new draft every few seconds does not fill the disk with undecided drafts.
 pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
     let state = place.open().await;
     let other = NewDraft {
@@ -486,7 +486,7 @@ pub(crate) async fn a_text_that_is_kept_moves_the_revision_once(place: &Place) {
     );
 }
 
-/// A word that no program here knows was written by another one: nobody guesses what it allows.
+/// An unknown word was written by another version: its permissions are not guessed.
 pub(crate) async fn a_word_that_is_not_known_is_refused(place: &Place) {
     let state = place.open().await;
     publish(&state, None, FILE, &version("1.0.0"), None)
@@ -534,7 +534,7 @@ pub(crate) async fn the_feed_moves_with_what_another_process_changes(place: &Pla
     }
 }
 
-/// Whoever sends a new key with each request makes room for it with the oldest answer of its own.
+/// An admin that sends a new key with each request makes room for it with the oldest of its own answers.
 pub(crate) async fn answers_for_retries_are_bounded_for_each_admin(place: &Place) {
     let state = place.open().await;
     let begin = async |admin: &str, key: String, at: i64| {

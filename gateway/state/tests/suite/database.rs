@@ -1,4 +1,4 @@
-//! What only a state in a database has: errors at a start, one number for each change, nodes, and the way there and back.
+//! Tests for a state in a database alone: errors at a start, one number for each change, nodes, and the way there and back.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 

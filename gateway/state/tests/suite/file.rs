@@ -1,4 +1,4 @@
-//! What only a state in a file has.
+//! Tests for a state in a file alone.
 
 use weir_state::{DraftStatus, Origin, Source, State, VersionRow};
 

@@ -1,4 +1,4 @@
-//! Where a test's state is: a folder, or a database of its own.
+//! The place of a test's state: a folder, or a database of its own.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

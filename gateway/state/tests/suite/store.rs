@@ -65,7 +65,7 @@ pub(crate) async fn a_shape_takes_the_place_of_the_one_before_it_and_moves_the_f
     assert!(state.shapes("other").await.expect("read").is_empty());
 }
 
-/// Keys that an earlier version kept in files: they are what is used from then on, whoever starts first.
+/// Keys that an earlier version kept in files are used from then on, by every process that starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_in_files_are_taken_over_once() {
     let folder = tempfile::tempdir().expect("a folder");
