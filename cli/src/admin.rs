@@ -81,7 +81,7 @@ impl Api {
         let key = std::env::var("WEIR_ADMIN_KEY")
             .ok()
             .filter(|key| !key.is_empty());
-        // Whoever names both needs nothing of the configuration.
+        // With both given, nothing of the configuration is needed.
         let (url, key) = match (url, key) {
             (Some(url), Some(key)) => (url.trim_end_matches('/').to_owned(), key),
             (url, key) => {
@@ -207,7 +207,7 @@ pub(super) fn path(parts: &[&str]) -> String {
     url.path().to_owned()
 }
 
-/// Writes one problem of a file, as it would be told of a file here.
+/// Writes one problem of a file, in the format of this command's own problems.
 pub(super) fn told(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
     let mut told = Problem::new(part("file"), part("place"), part("message"));

@@ -19,10 +19,10 @@ pub(super) enum Command {
     /// Make a key for someone and print it, once
     #[command(visible_alias = "add")]
     Create {
-        /// Who holds the key: a name that stands in logs and in the audit trail
+        /// The holder of the key: a name for logs and the audit trail
         #[arg(long)]
         name: String,
-        /// What they may do; each role may what those before it may, but decide about writes: only approvers and operators do
+        /// The role; each role has the rights of those before it, but only approvers and operators decide about writes
         #[arg(long, value_enum)]
         role: RoleWord,
     },

@@ -1,4 +1,4 @@
-//! `weir audit`: what was called, by whom, and the proof that nobody changed it since. Reads the trail in the state
+//! `weir audit`: lists calls and their callers, and proves that no record was changed since. Reads the trail in the state
 //! folder; no gateway needs to run.
 
 use std::{
@@ -100,19 +100,19 @@ struct Asked {
     /// May be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = RECORD_KINDS)]
     kinds: Vec<String>,
-    /// Of this agent
+    /// Only calls of this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Of this tenant
+    /// Only calls of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Of this tool
+    /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// Of this contract, such as support, or one version of it, such as support@1.2.0
+    /// Only calls of this contract, such as support, or one version of it, such as support@1.2.0
     #[arg(long, value_name = "NAME")]
     contract: Option<String>,
-    /// How calls ended; which error it was stands in `code`
+    /// The outcome of calls; the error itself is in `code`
     #[arg(long, value_parser = ["ok", "refused", "failed", "cancelled", "unknown"])]
     outcome: Option<String>,
     /// The call of this id, as errors and log lines name it

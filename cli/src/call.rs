@@ -564,7 +564,7 @@ mod tests {
 
     use super::*;
 
-    /// A gateway that ends in the middle of a call has read the request: whether the tool ran, nobody can say.
+    /// A gateway that ends in the middle of a call has read the request: whether the tool ran is unknown.
     #[tokio::test]
     async fn a_call_that_is_cut_off_may_have_run() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

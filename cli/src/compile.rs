@@ -28,17 +28,17 @@ pub(super) struct Compile {
     /// The file is what another server offers, as `weir extract` prints it
     #[arg(long, conflicts_with = "shape")]
     offer: bool,
-    /// What is published of an offer, and what otherwise than the server wrote it
+    /// The overlay: what is published of an offer, and what is changed
     #[arg(long, value_name = "FILE", requires = "offer")]
     overlay: Option<PathBuf>,
-    /// What the server is called here, instead of as the overlay or the file's name says
+    /// The name of the server, instead of the overlay's or the file's name
     #[arg(long, value_name = "NAME", requires = "offer")]
     upstream: Option<String>,
     #[command(flatten)]
     shapes: Shapes,
 }
 
-/// Where the shapes of collections come from.
+/// The sources of the shapes of collections.
 #[derive(Args)]
 pub(super) struct Shapes {
     /// The shape of a collection, instead of asking its source: COLLECTION=SHAPE.json
@@ -134,7 +134,7 @@ impl Shapes {
             let (described, mut problems) = block_on(self.describe(&source, &missing))??;
             shapes.extend(described);
             if !problems.is_empty() {
-                // What is wrong with the file is told however its sources are.
+                // Problems of the file are reported in any case.
                 problems.extend(
                     compile::compile_known(&source, &shapes)
                         .err()

@@ -32,7 +32,7 @@ pub(super) struct Connect {
     /// The view that the client is shown, instead of everything
     #[arg(long, value_name = "NAME")]
     view: Option<String>,
-    /// The environment variable that holds the client's key: the client is told its name, and the key stays out of the file
+    /// The environment variable with the client's key: the file gets its name, and the key stays out of it
     #[arg(long, value_name = "VARIABLE", value_parser = variable)]
     key_env: Option<String>,
     /// A header for the endpoint, such as 'Authorization: Bearer KEY'
@@ -41,7 +41,7 @@ pub(super) struct Connect {
     /// The configuration that the client starts Weir with
     #[arg(long, value_name = "FILE", default_value = "weir.toml")]
     config: PathBuf,
-    /// What the client calls it
+    /// The name of the server in the client
     #[arg(long, default_value = "weir")]
     name: String,
     /// The configuration of the project in the working folder, instead of the user's
@@ -113,8 +113,8 @@ impl Connect {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Keeps what the file was before Weir wrote to it, for `--undo`: nothing, where there was none. Apart from that it keeps
-    /// what the file was before an entry of ours changes, since somebody may have put a key into it.
+    /// Keeps the file as it was before Weir wrote to it, for `--undo`; nothing if there was none. Later it also keeps the
+    /// file as it was before an entry of ours changes, since a key may have been added to it.
     fn back_up(&self, file: &ClientFile, before: &str) -> anyhow::Result<()> {
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let is_named = hosts::find(self.client, before, &self.name)

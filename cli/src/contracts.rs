@@ -33,7 +33,7 @@ pub(super) enum Command {
     Show {
         name: String,
     },
-    /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
+    /// Submit a contract file: it goes live if it breaks nothing, and is held if it may
     Submit {
         /// The contract file; `-` for stdin
         file: PathBuf,
@@ -69,7 +69,7 @@ pub(super) enum Command {
     /// Retire a contract: its tools go away, its history stays
     Retire {
         name: String,
-        /// The fingerprint of the retirement you looked at; without it the retirement is held as a draft
+        /// The fingerprint of the retirement you reviewed; without it the retirement is held as a draft
         #[arg(long)]
         fingerprint: Option<String>,
     },

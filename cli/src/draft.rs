@@ -67,7 +67,7 @@ pub(super) struct Draft {
     /// The row of the header, counted from 1, where titles or notes stand above it
     #[arg(long, value_name = "ROW", requires = "file", conflicts_with_all = ["connection", "url", "document"])]
     header_row: Option<u32>,
-    /// What the records are, such as orders; by default what the file, table, URL or document is called
+    /// The name of the records, such as orders; by default the name of the file, table, URL or document
     #[arg(long, value_name = "WORDS")]
     name: Option<String>,
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub(super) struct Extract {
     /// A variable for a command, of our environment or with a value; it gets PATH, HOME, LANG and TMPDIR by itself
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     environment: Vec<String>,
-    /// What the server may ask of a client: some list more tools then
+    /// A capability that the server may use; some servers then list more tools
     #[arg(long = "as", value_name = "CAPABILITY", value_delimiter = ',')]
     ask: Vec<Capability>,
     /// Speak this era, instead of the newest that the server knows

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::diff::document;
 
-    /// What was made of a list is a list again: every command that reads one reads an extracted document.
+    /// A document made of a list is a list again: every command that reads one reads an extracted document.
     #[test]
     fn a_document_is_read_wherever_a_list_of_tools_is() {
         let whole = include_str!("../../tests/fixtures/extracted/time.json");

@@ -20,7 +20,7 @@ pub(super) enum Command {
     ///
     /// Contracts and tools that are not there yet may be named: a warning says so.
     Create {
-        /// Who holds the key: a name that stands in logs and in the audit trail
+        /// The holder of the key: a name for logs and the audit trail
         #[arg(long)]
         agent: String,
         /// Whom the agent belongs to; by default the agent itself
@@ -35,7 +35,7 @@ pub(super) enum Command {
         /// The view that the agent is shown at /mcp, instead of everything that it may use
         #[arg(long, value_name = "NAME")]
         view: Option<String>,
-        /// What the agent may ask in all, such as 600/min: each request counts, a list as well as a call
+        /// The rate of all requests of the agent, such as 600/min: a list counts as well as a call
         #[arg(long, value_name = "RATE")]
         rate: Option<String>,
         /// The limit of one tool instead of its own, such as list_tickets=10/min; may be repeated

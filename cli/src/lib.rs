@@ -135,7 +135,7 @@ enum Command {
     /// Have a running gateway read its configuration again
     Nodes(nodes::Nodes),
     Reload(reload::Reload),
-    /// What a gateway keeps, in its state folder: back it up
+    /// The data of a gateway in its state folder: back it up
     State(state::StateFolder),
     /// Other MCP servers behind this one: add, list, show, look at, remove
     #[command(visible_alias = "upstreams")]
@@ -153,7 +153,7 @@ enum Command {
 /// The heading under which `--help` lists what most commands have alike.
 const PLACE: &str = "Configuration";
 
-/// Where the configuration comes from; flags and environment win over the file.
+/// The source of the configuration; flags and environment override the file.
 #[derive(Args, Clone, Default)]
 struct Settings {
     /// The configuration file; `weir.toml` in the working folder when it exists
@@ -168,7 +168,7 @@ struct Settings {
     /// The folder of recorded shapes, compiled plugins and keys
     #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true, help_heading = PLACE)]
     state: Option<PathBuf>,
-    /// How log lines on stderr look
+    /// The format of log lines on stderr
     #[arg(long, env = "WEIR_LOG_FORMAT", value_parser = log_format(), value_name = "LOG_FORMAT", global = true, help_heading = PLACE)]
     log_format: Option<LogFormat>,
 }
@@ -240,8 +240,8 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     })
 }
 
-/// Ends the program when `println!` panics: whoever reads the output may stop reading, as `head` does, or have no room
-/// for more.
+/// Ends the program when `println!` panics: the reader of the output may stop reading, as `head` does, or the disk may be
+/// full.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

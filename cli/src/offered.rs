@@ -69,7 +69,7 @@ pub(super) fn indented(text: &str, indentation: &str) -> String {
     safe(text).replace('\n', &format!("\n{indentation}"))
 }
 
-/// Returns a text of somebody else as a terminal may print it: no character of it moves the cursor or hides.
+/// Returns a foreign text as a terminal may print it: no character of it moves the cursor or hides.
 pub(super) fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -35,7 +35,7 @@ pub(super) enum Command {
     Install(author::Install),
     /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
     Verify(author::Verify),
-    /// List the plugins that run, where each comes from and how it fares, and the files that were refused or are held
+    /// List the plugins that run, with their source and health, and the files that were refused or are held
     List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
     Show {
@@ -52,7 +52,7 @@ pub(super) enum Command {
         #[arg(long, value_parser = file_name)]
         name: Option<String>,
     },
-    /// Let a held build in: one whose plugin may write, and that nobody has let in yet
+    /// Accept a held build: one whose plugin may write, and that no admin has accepted yet
     ///
     /// `weir plugin list` names the files that are held, with their digests. Look at the file before you accept it.
     Accept {

@@ -28,8 +28,8 @@ use super::{
 
 #[derive(Args)]
 pub(super) struct Serve {
-    /// What to serve at once, instead of a folder of contracts: a spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite database, or a
-    /// URL (postgresql://, mysql://, https://), also as env:NAME
+    /// A source to serve at once, instead of a folder of contracts: a spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite
+    /// database, or a URL (postgresql://, mysql://, https://), also as env:NAME
     file: Option<PathBuf>,
     /// The address for HTTP, such as 127.0.0.1:8484
     #[arg(long, env = "WEIR_LISTEN", value_name = "ADDRESS", value_parser = address)]
@@ -46,7 +46,8 @@ pub(super) struct Serve {
 
 #[derive(Args)]
 pub(super) struct Stdio {
-    /// What to serve at once, instead of a folder of contracts: a spreadsheet, a SQLite database, or a URL, also as env:NAME
+    /// A source to serve at once, instead of a folder of contracts: a spreadsheet, a SQLite database, or a URL, also as
+    /// env:NAME
     file: Option<PathBuf>,
     #[command(flatten)]
     part: ServedPart,
@@ -194,7 +195,7 @@ impl Stdio {
     }
 }
 
-/// What a client that starts Weir without anything to serve is told to name.
+/// The advice for a client that starts Weir without anything to serve.
 const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet or \
                             database (`weir stdio /path/to/prices.csv`)";
 

@@ -16,10 +16,10 @@ use weir_contracts::Problem;
 
 use super::{Failure, Settings};
 
-/// What a command that nothing but a configuration helps is told.
+/// The advice of a command that needs a configuration.
 pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
 
-/// What a command says beside its answer: what is wrong, and why it takes long.
+/// The filter of a command's log lines: problems, and the reason for a long wait.
 const QUIET_FILTER: &str = "warn,weir::compiling=info";
 
 /// The connection of files that are dropped where there is no configuration, and their folder, which is apart from the state.
@@ -119,8 +119,7 @@ impl Settings {
         Ok(config)
     }
 
-    /// Refuses to start if nothing says what to serve: a client on stdio would get a server without tools, and nobody
-    /// would be told.
+    /// Refuses to start if nothing says what to serve: a client on stdio would silently get a server without tools.
     pub(super) fn names_something(&self, config: &Config, advice: &str) -> anyhow::Result<()> {
         let folders = &config.folders;
         if self.present() || folders.contracts.exists() || folders.state.exists() {
@@ -217,7 +216,7 @@ pub(super) fn hangups() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
-/// Takes the configuration over again whenever the process is told to (SIGHUP).
+/// Takes the configuration over again on each SIGHUP.
 pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<Reload>) {
     let mut hangups = match hangups {
         Ok(hangups) => hangups,

@@ -1,4 +1,4 @@
-//! What a command prints. On a terminal nothing that it prints steers it: servers, files and sources wrote much of the text.
+//! Prints a command's output. No text can control the terminal: servers, files and sources wrote much of it.
 
 use std::{
     fmt::{Arguments, Write as _},

@@ -46,7 +46,7 @@ pub(super) type Upstreams = Head<Command>;
 
 /// The folder beside the configuration with the working folders of servers that were added.
 const FOLDERS: &str = "upstreams";
-/// The name of whoever agreed, in the history and the audit trail.
+/// The admin's name in the history and the audit trail.
 const BY: &str = "cli";
 /// The time that a running gateway may take to look at a server that was added.
 const LOOK_MAX: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ const OF_ONE_RULE_MAX: usize = 3;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// List the servers, how each fares, and what of it waits for someone
+    /// List the servers, the health of each, and what waits for consent
     List,
     /// Show one server: its state and why, what is left out of its lists, and what it wrote to stderr last
     Show {
@@ -101,7 +101,7 @@ pub(super) enum Command {
 
 #[derive(Args)]
 pub(super) struct Add {
-    /// What it is called here: a lowercase letter, followed by up to 31 of a-z, 0-9 and `-`
+    /// The name here: a lowercase letter, followed by up to 31 of a-z, 0-9 and `-`
     name: String,
     /// The server's URL
     #[arg(conflicts_with_all = ["command", "from"])]
@@ -112,7 +112,7 @@ pub(super) struct Add {
     /// A client whose configuration names the server, or a configuration file
     #[arg(long, value_name = "CLIENT|FILE", conflicts_with = "command")]
     from: Option<String>,
-    /// What it is called there, where that is another name
+    /// The name there, if it is another one
     #[arg(long, value_name = "NAME", requires = "from")]
     named: Option<String>,
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'; references are written down as they are
@@ -121,7 +121,7 @@ pub(super) struct Add {
     /// A variable for a command: of the gateway's environment, or with a value or a reference
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     environment: Vec<String>,
-    /// Who may share one session: shared, tenant, agent or session
+    /// The callers that may share one session: shared, tenant, agent or session
     #[arg(long, value_name = "WHO")]
     isolation: Option<String>,
     /// The era of the protocol to speak, legacy or modern, where the server answers both and one of them badly
@@ -343,7 +343,7 @@ impl Add {
             println!("nothing was written");
             return Ok(ExitCode::FAILURE);
         }
-        // What somebody else wrote to it meanwhile stays: it is read again.
+        // A change that another program made meanwhile stays: the file is read again.
         write(&file, &with_it()?)?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;

@@ -175,8 +175,7 @@ fn lists(served: &App, report: &mut Report) {
     }
 }
 
-/// Builds a second time: whoever builds the same source should get the same bytes, since then a digest says what a
-/// component was made of.
+/// Builds a second time: equal sources should give equal bytes, since a digest then identifies the source of a component.
 fn second_build(
     folder: &Folder,
     component: &Path,

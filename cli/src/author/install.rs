@@ -34,7 +34,7 @@ pub(in super::super) struct Install {
     /// registry as the annotation `dev.weir.minisig`
     #[arg(long, value_name = "FILE|URL")]
     signature: Option<String>,
-    /// What its file is called in the plugins folder, without `.wasm`; by default the plugin's own name
+    /// The name of its file in the plugins folder, without `.wasm`; by default the plugin's own name
     #[arg(long, value_parser = super::super::plugins::file_name)]
     name: Option<String>,
 }
@@ -187,7 +187,7 @@ impl Verify {
     }
 }
 
-/// What was found out about one file.
+/// The findings about one file.
 #[derive(Serialize)]
 struct Checked {
     file: String,
@@ -201,7 +201,7 @@ struct Checked {
 struct Verified {
     plugin: String,
     sha256: String,
-    /// Where it was installed from; null if it was put there by hand.
+    /// The source from which it was installed; null if it was put there by hand.
     source: Option<String>,
     /// Who has signed it; null if no signature is asked for.
     signed_by: Option<String>,

@@ -110,7 +110,7 @@ impl Trial {
         })
     }
 
-    /// Loads the component and nothing more, so that nobody judges what it defines.
+    /// Loads the component alone, without judging its definitions.
     pub(super) async fn load(&self) -> Result<App, Failure> {
         let mut config = self.config.clone();
         config.folders.state = self.folder.join("look");

@@ -104,7 +104,7 @@ pub(super) fn files(
     Ok(files)
 }
 
-/// What is taken from where. `to` is a folder with its slash, or nothing for the new folder itself.
+/// Returns the files of a template and their targets. `to` is a folder with its slash, or nothing for the new folder itself.
 fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
     let mut rows = vec![
         (format!("{TEMPLATES}all/"), ""),

@@ -11,7 +11,7 @@ use crate::{
     compile,
 };
 
-/// What becomes of the version whose place a draft takes.
+/// The treatment of the version that a draft replaces.
 #[derive(Args)]
 pub(crate) struct KeepOptions {
     /// Serve the version whose place it takes on, for pinned agents and at /mcp/CONTRACT@MAJOR

@@ -71,7 +71,7 @@ impl Connection {
         let keys = format!("kind = \"{}\"\n{key} = {}\n", place.kind, quoted(written));
         let made = Self::new("sql", &place.title, &keys, config, leads_there);
         Self {
-            // Nobody asked for a database to be written.
+            // A write to a database was not requested.
             is_writable: made.is_writable && !made.is_new(),
             ..made
         }

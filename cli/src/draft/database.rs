@@ -32,7 +32,7 @@ pub(super) struct Database {
     /// The name of its connection.
     connection: String,
     title: String,
-    /// What `weir.toml` may lack.
+    /// The connection that `weir.toml` may lack.
     lacking: Option<Connection>,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Openapi {
     /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     headers: Vec<String>,
-    /// What goes to stdout
+    /// The output on stdout
     #[arg(long, value_enum, default_value_t = Print::Contract, requires = "foreign")]
     print: Print,
     /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract

@@ -1,4 +1,4 @@
-//! What is served without a configuration: a spreadsheet, a database or a web service, named on the command line.
+//! Serves a spreadsheet, a database or a web service named on the command line, without a configuration.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{Failure, Settings};
 
-/// How the first bytes of every SQLite database read.
+/// The first bytes of every SQLite database.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const SQLITE_ENDINGS: [&str; 4] = ["db", "db3", "sqlite", "sqlite3"];
 /// The schemes of the URLs of databases, with the kind of the connection.
@@ -36,7 +36,7 @@ const DATABASES: [(&str, &str); 4] = [
 ];
 const NOT_WRITTEN: &str = "it is served without --write";
 
-/// What of a source is served, and how.
+/// The part of a source that is served, and its options.
 #[derive(Args, Clone, Default)]
 pub(crate) struct ServedPart {
     /// Let tools change what is served (create, update, delete)
@@ -67,7 +67,7 @@ pub(crate) struct ServedPart {
         conflicts_with = "records"
     )]
     pub(crate) header_row: Option<u32>,
-    /// What the records are, such as orders; by default what the file, database or URL is called
+    /// The name of the records, such as orders; by default the name of the file, database or URL
     #[arg(long, value_name = "WORDS", requires = "file")]
     pub(crate) name: Option<String>,
     /// The JSON Pointer to the records in the answer of a web service, such as /data/results

@@ -12,7 +12,7 @@ const TABLES_MAX: usize = 40;
 /// Notes on one table.
 const NOTES_MAX: usize = 5;
 
-/// What a person reads before anything is called.
+/// The report that a person reads before the first call.
 pub(crate) struct ServedReport {
     lines: Vec<String>,
 }

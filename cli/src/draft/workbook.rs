@@ -1,4 +1,4 @@
-//! Which sheets of a workbook are drafted: those that are named, or all with a header.
+//! Selects the sheets of a workbook that are drafted: those that are named, or all with a header.
 
 use std::collections::BTreeSet;
 

@@ -20,7 +20,7 @@ const ADDRESS: [&str; 7] = [
     "serverUrl",
 ];
 const URLS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
-/// What belongs to a command alone. Codex refuses it beside a URL.
+/// Keys that only a command has. Codex refuses them beside a URL.
 const OF_COMMANDS: [&str; 4] = ["env", "env_vars", "envFile", "cwd"];
 /// What belongs to a URL alone. Codex refuses it beside a command.
 const OF_URLS: [&str; 4] = [
@@ -40,8 +40,8 @@ pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, 
     Ok(config[host.member()].get(name).cloned())
 }
 
-/// Returns the configuration with the server in it. What somebody else wrote into its entry stays, such as a key, but for
-/// another address and what belongs to that.
+/// Returns the configuration with the server in it. Members of its entry that others wrote stay, such as a key, except
+/// another address and its members.
 pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<String, String> {
     let nothing = Map::new();
     let members = entry.as_object().unwrap_or(&nothing);
@@ -201,7 +201,7 @@ fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
     }
 }
 
-/// Refuses a text in which a member stands twice: clients read the last one, and the first one would be edited.
+/// Refuses a text with a duplicate member: clients read the last one, and the first one would be edited.
 fn json(text: &str) -> Result<CstRootNode, String> {
     let root = CstRootNode::parse(text, &Default::default()).map_err(|error| error.to_string())?;
     if let Some(twice) = root.value().and_then(|value| member_twice(&value)) {

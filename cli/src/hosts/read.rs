@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    /// `PATH` stands for a variable that holds a secret: it is set wherever tests run.
+    /// `PATH` plays the part of a variable with a secret: it is set wherever tests run.
     #[test]
     fn an_entry_that_is_written_down_names_variables_and_not_their_values() {
         let written = |server: Value| target_to_write(&server, Path::new("/project"));

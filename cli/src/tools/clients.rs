@@ -20,7 +20,7 @@ use crate::{
     start,
 };
 
-/// Say for each tool and client whether it takes the tool, what it is not told, or why it refuses it
+/// Say for each tool and client whether it accepts the tool, what it does not see, or why it refuses it
 ///
 /// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
 #[derive(Args)]
@@ -35,10 +35,10 @@ pub(super) struct Clients {
     /// The tools of one view, for the clients of its profile where it has one
     #[arg(long, value_name = "NAME")]
     view: Option<String>,
-    /// End with 1 where a client is not told everything, too
+    /// End with 1 also if a client does not see everything
     #[arg(long)]
     no_loss: bool,
-    /// What was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `weir tools cost`: what the lists of this catalogue cost whoever reads them.
+//! `weir tools cost`: computes the cost of this catalogue's lists for their readers.
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{Done, Failure, Settings, admin::table, block_on, client_profile, sta
 /// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with search.
 #[derive(Args)]
 pub(super) struct Cost {
-    /// As the schemas are written for this client
+    /// The cost with schemas written for this client
     #[arg(long, value_name = "CLIENT", value_parser = client_profile)]
     client: Option<ClientProfile>,
     /// The measures as JSON

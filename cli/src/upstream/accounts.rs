@@ -35,7 +35,7 @@ const BACK: &str = "/callback";
 const SIGN_IN_MAX: Duration = Duration::from_secs(600);
 const HEAD_MAX_BYTES: usize = 16 << 10;
 const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
-/// What the gateway's own account is called.
+/// The name of the gateway's own account.
 const GATEWAY: &str = "gateway";
 
 pub(super) fn list(target: &Target, name: &str) -> Done {

@@ -21,7 +21,7 @@ use super::{
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;
 const VERSION: &str = "2026-07-28";
-/// The error that a client is told which lacks a capability.
+/// The error code for a client that lacks a capability.
 const MISSING_CAPABILITY: i64 = -32021;
 
 struct Tool {

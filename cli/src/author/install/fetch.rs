@@ -1,4 +1,4 @@
-//! A component and its signature, fetched from where they lie: a file, a URL or a registry. Nobody is trusted to stay small.
+//! Fetches a component and its signature from a file, a URL or a registry. Every size is bounded.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -12,7 +12,7 @@ use weir_plugin_host::signature::read_signature;
 
 use super::oci;
 
-/// As much as the plugins folder takes.
+/// The bound of the plugins folder.
 pub(super) const COMPONENT_MAX_BYTES: usize = 64 << 20;
 const SIGNATURE_MAX_BYTES: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -20,7 +20,7 @@ const REDIRECTS_MAX: usize = 5;
 
 pub(super) struct Fetched {
     pub(super) component: Vec<u8>,
-    /// What came with it: from beside it, or in the manifest of a registry.
+    /// The signature that came with it: from beside it, or in the manifest of a registry.
     pub(super) signature: Option<String>,
     /// Where it came from, for its origin. Of a registry: with the digest of the manifest.
     pub(super) source: String,
@@ -106,7 +106,7 @@ fn checked(place: &str) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-/// On this machine, where nobody is on the way.
+/// Returns `true` for a URL on this machine, which no third party can intercept.
 pub(super) fn is_here(url: &Url) -> bool {
     matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"))
 }
@@ -116,7 +116,7 @@ pub(super) fn is_safe(url: &Url, from_here: bool) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && from_here && is_here(url))
 }
 
-/// A client that follows few redirects, and none to where somebody on the way could change what is fetched.
+/// Returns a client that follows few redirects, and none over which a third party could change the answer.
 pub(super) fn client(from_here: bool) -> anyhow::Result<Client> {
     weir_connections::http::install_tls();
     let follow = move |attempt: Attempt<'_>| {

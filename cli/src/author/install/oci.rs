@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use self::reference::Reference;
 use super::fetch::{COMPONENT_MAX_BYTES, Fetched, body, client, is_here, is_safe};
 
-/// What the protocol asks registries to take.
+/// The bound that the protocol sets for registries.
 const MANIFEST_MAX_BYTES: usize = 4 << 20;
 const TOKEN_MAX_BYTES: usize = 64 << 10;
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json, \
@@ -84,7 +84,7 @@ pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
     })
 }
 
-/// The one layer that is a component; others, such as a policy, may lie beside it.
+/// Returns the only layer that is a component; others, such as a policy, may be beside it.
 fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
     if !manifest.manifests.is_empty() {
         let images: Vec<&str> = manifest
@@ -126,7 +126,7 @@ fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
     }
 }
 
-/// One repository of a registry, asked by nobody in particular.
+/// One repository of a registry, without credentials.
 struct Registry {
     client: Client,
     base: Url,
@@ -201,7 +201,7 @@ impl Registry {
         }
     }
 
-    /// What a public registry gives everybody who asks first.
+    /// Returns the token that a public registry gives to anonymous clients.
     async fn token(&self, reference: &Reference, refusal: &Response) -> anyhow::Result<String> {
         #[derive(Deserialize)]
         struct Token {

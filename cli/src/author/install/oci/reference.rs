@@ -12,12 +12,12 @@ pub(in super::super) struct Reference {
     registry: String,
     pub(super) repository: String,
     tag: Option<String>,
-    /// Of the manifest.
+    /// The digest of the manifest.
     pub(super) digest: Option<String>,
 }
 
 impl Reference {
-    /// What the registry is asked for: a digest before a tag.
+    /// Returns the version to request: a digest before a tag.
     pub(super) fn version(&self) -> &str {
         self.digest
             .as_deref()
