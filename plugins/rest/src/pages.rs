@@ -9,7 +9,7 @@ use crate::answer;
 use crate::request::request;
 use crate::settings::{Ends, List, Pagination, Settings};
 
-/// What the answer of one page says of the next.
+/// The link from the answer of one page to the next.
 pub(crate) enum Next<'a> {
     /// The number or the offset of the page.
     Number(u64),
@@ -239,7 +239,7 @@ impl<'a> Pages<'a> {
             .collect()
     }
 
-    /// Returns how many records are asked for, if the service is told.
+    /// Returns how many records are asked for, if the request says it.
     fn asked(&self) -> Option<usize> {
         let pagination = &self.list.pagination;
         let is_told = matches!(

@@ -126,8 +126,8 @@ pub(crate) enum Pagination {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Ends {
-    /// The one before a page that is empty, is not there, or repeats it or the first: services cap the size of a page,
-    /// and some filter a page after it is cut.
+    /// The one before a page that is empty, is not there, or repeats it or the first: services cap the size of a page, and
+    /// some filter a page after it is cut.
     #[default]
     Empty,
     /// The first with fewer records than were asked for.

@@ -302,7 +302,7 @@ fn a_replacement_changes_its_fields_and_not_a_digit_beside_them() {
     assert_eq!(http::sent().pop().unwrap().method, "GET", "nothing is sent");
 }
 
-/// Between the reading and the replacing somebody else may change the record.
+/// Between the reading and the replacing another client may change the record.
 #[test]
 fn a_replacement_does_not_undo_a_change_of_somebody_else() {
     let settings = |update: &str| {
@@ -751,7 +751,7 @@ fn operations_lead_to_their_next_page() {
         ),
         Value::Null
     );
-    // Nobody knows how many the service gives by itself.
+    // The service's own page size is unknown.
     assert_eq!(
         next(short, json!({"page": 5}), r#"{"items":[1]}"#, ""),
         json!({"page": 6})

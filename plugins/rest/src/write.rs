@@ -285,7 +285,7 @@ fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
 struct Held {
     /// Everything that the service keeps in it, including what the shape does not know.
     record: Body,
-    /// Its strong entity tag: a replacement that names it is refused where somebody else changed the record meanwhile.
+    /// Its strong entity tag: a replacement that names it is refused if another client changed the record meanwhile.
     version: Option<String>,
 }
 

@@ -33,7 +33,7 @@ const MOSTLY_CELLS_MIN: u64 = 20;
 /// The observations of a column in which a number with a unit was seen.
 #[derive(Debug)]
 pub(crate) struct Amounts {
-    /// How the unit is written around `#`, and in how many cells.
+    /// The patterns of the unit around `#`, and the number of cells of each.
     patterns: Vec<(String, u64)>,
     with_unit: u64,
     /// The cells that are no numbers, and some of them for a note.
@@ -43,11 +43,11 @@ pub(crate) struct Amounts {
     numbers: Column,
 }
 
-/// What a column of amounts is.
+/// The findings about a column of amounts.
 #[derive(Debug)]
 pub(crate) struct AmountReadings {
     pub(crate) readings: Vec<Reading>,
-    /// What is to be said of the column, behind its name.
+    /// A note about the column, behind its name.
     pub(crate) note: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a person would see in a column of text at a glance: dates in several spellings.
+//! Finds what a person would see at a glance in a column of text: dates in several spellings.
 
 /// The observations of one column.
 #[derive(Debug, Default)]

@@ -35,7 +35,7 @@ pub(crate) struct Column {
     pub(crate) padded: u64,
     bare_values: u64,
     pub(crate) hints: Hints,
-    /// What the cells are as numbers with a unit, from the first that has one.
+    /// The readings of the cells as numbers with a unit, from the first that has one.
     amounts: Option<Box<Amounts>>,
 }
 
@@ -50,7 +50,7 @@ const MOSTLY_PERCENT: u64 = 95;
 const MOSTLY_CELLS_MIN: u64 = 20;
 const TEXTS_MAX: usize = 3;
 
-/// What most cells of a column of text are.
+/// The type of most cells of a column of text.
 #[derive(Debug)]
 pub(crate) struct Mostly {
     pub(crate) reading: Reading,
@@ -383,7 +383,7 @@ pub(crate) struct Unique {
     still: bool,
 }
 
-/// The bound on rows: beyond it nobody is told that a column is unique, since the hashes take 16 MB.
+/// The bound on rows: beyond it no column is reported as unique, since the hashes take 16 MB.
 const UNIQUE_ROWS_MAX: usize = 2_000_000;
 
 impl Unique {

@@ -8,7 +8,7 @@ use crate::table::Row;
 pub(crate) struct Layout {
     pub(crate) delimiter: u8,
     pub(crate) line_end: LineEnd,
-    /// Every cell of the header stands in quotes, so new ones will.
+    /// Whether every cell of the header is in quotes, as new ones will be.
     pub(crate) quote_all: bool,
 }
 
@@ -167,8 +167,7 @@ pub(crate) fn is_delimiter(byte: u8) -> bool {
     byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0)
 }
 
-/// Returns `true` if the first line is `"a","b"`: it begins and ends with a quote, and each delimiter stands between
-/// two.
+/// Returns `true` if the first line is `"a","b"`: it begins and ends with a quote, and each delimiter is between two.
 fn quotes_all(text: &[u8], delimiter: u8) -> bool {
     let mut quoted = false;
     let mut cell_start = true;

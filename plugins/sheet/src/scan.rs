@@ -226,7 +226,7 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
 struct Pass<'p, S, B> {
     scan: &'p Scan<'p, B>,
     table: Option<Table>,
-    /// What takes the rows, which exists from the header on.
+    /// The receiver of the rows, which exists from the header on.
     sink: Option<S>,
     progress: Progress,
     rows: u64,

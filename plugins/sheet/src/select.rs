@@ -44,7 +44,7 @@ pub(crate) struct Skipped {
     fields: BTreeSet<usize>,
 }
 
-/// What the conditions say of a row.
+/// The verdict of the conditions on a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     Meets,

@@ -11,7 +11,7 @@ pub(crate) struct Settings {
     pub(crate) connection: String,
     pub(crate) path: String,
     pub(crate) sheet: Option<String>,
-    /// The row of the header, counted from 1; `None` stands for the first row that is not blank.
+    /// The row of the header, counted from 1; `None` means the first row that is not blank.
     pub(crate) header_row: Option<u32>,
     pub(crate) format: Format,
     pub(crate) index: UseIndex,

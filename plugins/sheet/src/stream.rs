@@ -68,7 +68,7 @@ pub(crate) struct Parser {
     delimiter: u8,
     /// Nothing of the next row has been read, and the reader's state is that of a row's beginning.
     is_between_rows: bool,
-    /// No row that can be taken as it stands ends before.
+    /// No row before this place can be taken unchanged.
     plain_from: usize,
     text: Vec<u8>,
     text_filled: usize,
@@ -79,7 +79,7 @@ pub(crate) struct Parser {
     pub(crate) place: Place,
 }
 
-/// How far a parser has come.
+/// The progress of a parser.
 #[derive(Default)]
 pub(crate) struct Place {
     /// Bytes taken in so far, and where the row being read began.

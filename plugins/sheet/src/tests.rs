@@ -446,7 +446,7 @@ fn a_spreadsheet_from_europe_is_filtered_ordered_and_written() {
         "{}",
         content()
     );
-    // A condition beside the key is held to values, not to text.
+    // A condition beside the key compares values, not text.
     let guarded = Change {
         conditions: vec![Condition::new(
             "Betrag (EUR)",
@@ -1134,7 +1134,7 @@ fn what_is_not_utf_8_or_not_closed_is_refused() {
     }
 }
 
-/// What a contract with `misfits: empty` records of a file, in which the column `amount` is a number.
+/// Sets what a contract with `misfits: empty` records of a file, in which the column `amount` is a number.
 fn with_cell_rules(shape: &mut Shape) {
     shape.key = vec!["id".to_owned()];
     shape.misfits = weir_plugin_sdk::shape::Misfits::Empty;

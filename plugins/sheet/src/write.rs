@@ -1,5 +1,5 @@
-//! Create, update and delete in a delimited file: the file is replaced whole, only if nobody else did meanwhile, and
-//! every byte of the rows not meant stays as it was. Of a large file only what changes passes through here.
+//! Create, update and delete in a delimited file: the file is replaced whole, only if no other program replaced it meanwhile,
+//! and all other rows keep every byte. Of a large file only the changes pass through here.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -361,7 +361,7 @@ impl<'c> Content<'c> {
         }
     }
 
-    /// Returns the bytes that change, and the record that they hold (that a delete held).
+    /// Returns the bytes that change, and the record in them (for a delete, the one that was there).
     fn apply(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
         match edit.verb {
             Verb::Create => self.create(edit),
@@ -501,8 +501,8 @@ impl<'c> Content<'c> {
         })
     }
 
-    /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but
-    /// then a quote stands outside it.
+    /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a
+    /// quote is outside it.
     fn trimmed(&self, span: &Range<u64>) -> Result<Range<u64>> {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let row = self.bytes(span.clone())?;

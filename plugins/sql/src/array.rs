@@ -1,8 +1,8 @@
 //! Arrays and composites of PostgreSQL.
 //!
-//! An array is read and written as the text that PostgreSQL itself makes of it: a text `"1"` in an array of JSON and a
-//! NaN in one of numbers are told apart there from what JSON would make of them, and so are a second dimension and a list
-//! within JSON. An array of composites is read and written as JSON, which has the names of their members.
+//! An array is read and written as the text that PostgreSQL itself makes of it: it distinguishes a text `"1"` in an array of
+//! JSON and a NaN in one of numbers from what JSON would make of them, and so a second dimension and a list within JSON. An
+//! array of composites is read and written as JSON, which has the names of their members.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

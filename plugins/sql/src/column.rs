@@ -14,7 +14,7 @@ use crate::native::{self, with_era};
 use crate::settings::quoted;
 use crate::statement::Builder;
 
-/// How far clocks are set back: by an hour nearly everywhere, by half of one on Lord Howe Island, by two at Troll.
+/// The time by which clocks are set back: an hour nearly everywhere, half of one on Lord Howe Island, two at Troll.
 const SET_BACK: [&str; 3] = ["1 hour", "30 minutes", "2 hours"];
 
 /// The first moment that the value table has, and the one behind its last.
@@ -146,7 +146,7 @@ impl<'a> Column<'a> {
             (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => {
                 Some(format!("{name} - {name} = 0"))
             }
-            // The bounds have the type: a column that is a text by now has no such order, and is told to have changed.
+            // The bounds have the type: a column that is a text by now has no such order, and is reported as changed.
             (Dialect::Postgresql, Type::Number | Type::Decimal, native @ ("float4" | "float8")) => {
                 Some(format!(
                     "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"

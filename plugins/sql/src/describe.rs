@@ -20,7 +20,7 @@ struct Described {
     /// Columns of bytes, which have no place in the value table.
     left_out: Vec<String>,
     key: Vec<String>,
-    /// What a person should know who drafts a contract.
+    /// Notes for the person who drafts a contract.
     notes: Vec<String>,
     /// Why nothing can be written.
     read_only: Option<&'static str>,

@@ -4,10 +4,10 @@ use weir_plugin_sdk::serde_json::Value as Json;
 use weir_plugin_sdk::{Error, Type, sql};
 use weir_statements::SqlSyntax;
 
-/// What is around a place in the text for MySQL, which counts places as they come in the text and not as values are
-/// bound. No name and no query holds it.
+/// The mark around a place in the text for MySQL, which counts places as they come in the text and not as values are bound.
+/// No name and no query contains it.
 const MARK: char = '\0';
-/// What stands before the number of a list whose values each get a place.
+/// The mark before the number of a list whose values each get a place.
 const EACH: char = '*';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl Dialect {
     pub(crate) fn placeholder(self, number: usize) -> String {
         match self {
             Self::Sqlite => format!("?{number}"),
-            // PostgreSQL is told that each is a text, and casts.
+            // Each is sent to PostgreSQL as a text, which it casts.
             Self::Postgresql => format!("${number}::text"),
             Self::Mysql => mysql_place(number),
         }
     }
 
-    /// Returns the expression for a parameter of a type. The type is said, since a database cannot always tell it from
-    /// what stands around the parameter.
+    /// Returns the expression for a parameter of a type. The type is written, since a database cannot always infer it from
+    /// the tokens around the parameter.
     pub(crate) fn parameter(self, number: usize, kind: Type, is_list: bool) -> String {
         let place = self.placeholder(number);
         match self {

@@ -28,8 +28,8 @@ pub(crate) fn element(native: &str) -> Option<(&str, usize)> {
     (dimensions > 0).then_some((element, dimensions))
 }
 
-/// Returns a type for a cast. The name comes from the recorded shape and stands in the text of a statement, so it may
-/// hold nothing but what such names are made of.
+/// Returns a type for a cast. The name comes from the recorded shape and becomes part of a statement, so it may have only the
+/// characters of such names.
 pub(crate) fn cast(native: &str) -> Result<&str, Error> {
     let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
     match native {

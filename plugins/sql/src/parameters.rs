@@ -266,7 +266,7 @@ impl Parameter {
         Ok(parameter)
     }
 
-    /// Returns the value as it is bound. Null stands for an absent one.
+    /// Returns the value as it is bound. Null is bound for an absent one.
     fn bound(&self, value: &Json, dialect: Dialect, zone: &Zone) -> Result<Json, Error> {
         if value.is_null() {
             return Ok(Json::Null);
@@ -365,8 +365,7 @@ fn array(values: &[Json]) -> String {
     format!("{{{}}}", values.join(","))
 }
 
-/// Returns `true` if a parameter is all that stands in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a
-/// SELECT.
+/// Returns `true` if a parameter is alone in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a SELECT.
 fn stands_for_each(code: &[&SqlToken<'_>], place: usize, dialect: Dialect) -> bool {
     // MySQL takes a list of values behind IN alone.
     let words: &[&str] = match dialect {

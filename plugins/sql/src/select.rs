@@ -117,7 +117,7 @@ fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
     }
 }
 
-/// What the last column of a row says if its first order value is not finite.
+/// The last column of a row whose first order value is not finite.
 const OTHERS: &str = "1";
 
 struct Reading<'a> {

@@ -184,7 +184,7 @@ impl Source<'_> {
                 schema: None,
                 table,
             } => quoted(table),
-            // The query stands on lines of its own, since it may end in a comment.
+            // The query is on lines of its own, since it may end in a comment.
             Self::Query(query) => format!("(\n{query}\n) AS weir_query"),
         }
     }

@@ -61,7 +61,7 @@ fn every_pagination_walks_to_the_end_once() {
                         ..Query::default()
                     },
                     || {
-                        // Somebody inserts behind and before where we are.
+                        // A record is inserted behind and before the current place.
                         added -= 1;
                         store
                             .borrow_mut()
@@ -112,7 +112,7 @@ fn every_pagination_walks_to_the_end_once() {
     assert_eq!(http::sent().len() - before, 2);
 }
 
-/// What a service says behind the last page. The lists are of 4 records a page at most, whatever is asked for.
+/// The answer of a service behind the last page. The lists are of 4 records a page at most, whatever is asked for.
 #[derive(Clone, Copy, PartialEq)]
 enum Behind {
     /// It is the end.
@@ -371,7 +371,7 @@ fn equal_pages_of_a_list_without_a_key_are_not_its_end() {
     }
 }
 
-/// Nobody knows how many records a page has if the service is not told, but `per_page` says how many it may have.
+/// The size of a page is unknown if the request does not say it, but `per_page` bounds it.
 #[test]
 fn a_refusal_behind_a_page_of_per_page_records_is_an_error() {
     let settings = r#"{"connection":"blog","fields":{"id":"integer"},"list":{"path":"/posts",

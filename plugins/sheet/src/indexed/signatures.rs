@@ -1,4 +1,4 @@
-//! Which rows may hold a text with a certain part: a signature file in slices, kept as entries of an index.
+//! Finds the rows that may contain a text with a certain part: a signature file in slices, stored as entries of an index.
 //!
 //! Rows that follow each other are a block. Each three adjacent bytes of a block's texts set one bit of its signature, so a block
 //! that lacks a bit of the part's own threes does not hold the part. The entries of one bit tell it of many blocks at once; few of

@@ -134,7 +134,7 @@ proptest! {
                 shape.misfits = weir_plugin_sdk::shape::Misfits::Empty;
                 shape.null_words = vec!["b".to_owned(), "five".to_owned()];
             }
-            // A cell that is not of its column's type stays as it is, and stands behind the others.
+            // A cell that is not of its column's type stays as it is, and comes after the others.
             if let Some(amount) = shape.fields.iter_mut().find(|field| field.key == "amount") {
                 use weir_plugin_sdk::Type::{Decimal, Integer, Number};
                 amount.kind = [amount.kind, Integer, Decimal, Number][kind];

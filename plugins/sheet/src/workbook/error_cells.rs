@@ -67,11 +67,11 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
     }
 }
 
-/// Where in the sheet the reader is.
+/// The reader's place in the sheet.
 #[derive(Default)]
 struct Place {
     is_within: bool,
-    /// The first row of those that the present element stands for, and the one behind them.
+    /// The first row of those that the present element covers, and the one behind them.
     rows: (u32, u32),
     /// The column of the next cell.
     column: u32,
@@ -84,7 +84,7 @@ impl Place {
         self.column = 0;
     }
 
-    /// Returns the first column that a cell stands for, and the one behind them.
+    /// Returns the first column that a cell covers, and the one behind them.
     fn take_columns(&mut self, tag: &BytesStart<'_>) -> (u32, u32) {
         let first = self.column;
         self.column = first.saturating_add(repeats(tag, "table:number-columns-repeated"));

@@ -217,7 +217,7 @@ fn sheets_that_are_not_read_are_noted() {
     );
 }
 
-/// Times of day and durations are the same text from both formats, and the day that they are counted from is not told.
+/// Times of day and durations are the same text from both formats, without the day that they are counted from.
 #[test]
 fn times_of_a_workbook_are_times() {
     for (path, bytes) in [
@@ -241,7 +241,7 @@ fn times_of_a_workbook_are_times() {
     }
 }
 
-/// What a version published before has recorded is served as it was.
+/// The recorded shape of an earlier version is served as it was.
 #[test]
 fn a_published_workbook_keeps_its_types_and_names() {
     let (bytes, path) = (

@@ -117,7 +117,7 @@ fn shows_time_alone(format: &str) -> bool {
     let (mut has_time, mut has_day) = (false, false);
     while let Some(mark) = marks.next() {
         match mark {
-            // What stands for itself.
+            // Literal text.
             '"' => drop(marks.by_ref().find(|mark| *mark == '"')),
             '\\' | '_' | '*' => drop(marks.next()),
             '[' => drop(marks.by_ref().find(|mark| *mark == ']')),

@@ -33,7 +33,7 @@ struct KnownColumn {
     r#type: String,
 }
 
-/// What the text of a query says of a parameter.
+/// Facts about a parameter from the text of a query.
 #[derive(Default)]
 struct Sight {
     /// The column it is compared with.
@@ -94,7 +94,7 @@ pub(super) fn parameters(
     Ok((params.collect(), notes))
 }
 
-/// Reads what stands around one place of a parameter.
+/// Reads the tokens around one place of a parameter.
 fn look_around(code: &[&SqlToken<'_>], place: usize, sight: &mut Sight) {
     let word = |at: Option<usize>, words: &[&str]| {
         at.and_then(|at| code.get(at))

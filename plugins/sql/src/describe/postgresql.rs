@@ -190,7 +190,7 @@ fn find_dimensions(settings: &Settings, columns: &mut [ColumnInfo]) -> Result<()
         let rows: Vec<HashMap<String, Option<usize>>> =
             match ask(settings, &text, settings.examples.clone()) {
                 Ok(rows) => rows,
-                // Whoever may describe the table may not be the one who reads it.
+                // The account that describes the table may have fewer rights than the one that reads it.
                 Err(error) if error.is("denied") => return Ok(()),
                 Err(error) => return Err(error),
             };

@@ -327,7 +327,7 @@ fn alike(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// What the value table does not have is null, wherever it is; a column is what its rows are.
+/// A value outside the value table is null, wherever it is; a column has the type of its rows.
 #[test]
 fn odd_values_of_postgresql_do_not_end_a_list() {
     let both = Both::filled("", &format!("{TYPES}
@@ -431,7 +431,7 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
     assert!(outline(&view.expect("described")).contains("homes:List"));
 }
 
-/// What is shown as null is null in conditions and orders, in a zone of any kind.
+/// A value that is shown as null is null in conditions and orders, in a zone of any kind.
 #[test]
 fn dates_beyond_the_value_table_are_among_the_nulls() {
     let days = [

@@ -22,7 +22,7 @@ pub(crate) struct Both {
     runtime: tokio::runtime::Runtime,
     folder: tempfile::TempDir,
     server: Rc<Server>,
-    /// What somebody else does in PostgreSQL as soon as the next statement is answered.
+    /// The statements that another client runs in PostgreSQL as soon as the next statement is answered.
     meanwhile: Rc<RefCell<Option<String>>>,
     sqlite: Arc<sql::SqlConnection>,
     postgresql: Arc<sql::SqlConnection>,
@@ -86,7 +86,7 @@ impl Both {
         MariadbServer::shared().script(url, script);
     }
 
-    /// Runs a script in each database, as somebody else does.
+    /// Runs a script in each database, as another client does.
     pub(crate) fn fill(&self, sqlite: &str, postgresql: &str) {
         self.sqlite_file().execute_batch(sqlite).expect(sqlite);
         self.server.script(postgresql);

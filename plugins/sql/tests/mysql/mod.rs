@@ -1,4 +1,4 @@
-//! What MySQL and MariaDB alone have: types, dates of zeros, collations that take different texts for one.
+//! Tests for MySQL and MariaDB alone: types, dates of zeros, collations that take different texts for one.
 
 use weir_plugin_sdk::{
     Adapter, Change, Comparison, Condition, Order, Query, Shape, SummaryQuery, Verb, serde_json,
@@ -267,7 +267,7 @@ fn texts_are_compared_and_grouped_by_their_bytes() {
     assert!(text.expect("asked").contains("\"word\" = ? AND "));
 }
 
-/// What a write did could not be taken back where it is refused afterwards.
+/// A write that is refused afterwards could not be undone.
 #[test]
 fn a_table_whose_engine_has_no_transactions_is_not_written() {
     let both = Both::filled("", "").with_mysql(

@@ -458,7 +458,7 @@ fn values_that_do_not_fit_are_refused_by_name() {
     }
 }
 
-/// What looks like code in a value stays a value, wherever it is sent.
+/// A value that looks like code stays a value, wherever it is sent.
 #[test]
 fn no_value_becomes_code() {
     let both = both();

@@ -1,4 +1,4 @@
-//! What SQLite alone takes.
+//! Tests for SQLite alone.
 
 use weir_plugin_sdk::{
     Adapter, Order, Query,

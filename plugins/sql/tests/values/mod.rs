@@ -443,7 +443,7 @@ fn one_of_takes_many_values() {
     }
 }
 
-/// What PostgreSQL may look up in an index of the column itself.
+/// Comparisons that PostgreSQL may look up in an index of the column itself.
 #[test]
 fn plain_comparisons_are_served_by_an_index() {
     let columns = [
