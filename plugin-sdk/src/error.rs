@@ -63,7 +63,7 @@ impl Error {
         Self::new("source_changed", message)
     }
 
-    /// This adapter cannot do that, whoever asks.
+    /// Creates the error for an operation that this adapter does not support.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new("unsupported", message)
     }
@@ -83,7 +83,7 @@ impl Error {
         Self::new("internal", message)
     }
 
-    /// Creates the error for a caller that has gone; nobody reads the answer.
+    /// Creates the error for a caller that has gone; the answer is not read.
     pub fn cancelled() -> Self {
         Self::new("cancelled", "The call was cancelled.")
     }
@@ -100,7 +100,7 @@ impl Error {
         self
     }
 
-    /// Adds anything that helps whoever reads the log.
+    /// Adds details for readers of the log.
     pub fn details(mut self, details: serde_json::Value) -> Self {
         self.details = Some(details.to_string());
         self

@@ -1,4 +1,4 @@
-//! What a plugin tells the clients that listen: that a list or a resource is not what it was.
+//! Reports changes of lists and resources to the clients that listen.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::items::events as imported;
@@ -22,7 +22,7 @@ pub fn resources_changed() {
     imported::changed("resources", None);
 }
 
-/// What the resource of this URI holds.
+/// Reports that the resource of this URI has changed.
 pub fn resource_changed(uri: &str) {
     imported::changed("resource", Some(uri));
 }

@@ -38,7 +38,7 @@ pub trait Items {
         Err(Error::not_found(format!("There is no prompt `{name}`.")))
     }
 
-    /// What a resource holds, or a question back to the caller.
+    /// Returns the contents of a resource, or a question back to the caller.
     fn read(uri: &str, _context: &Context) -> Result<Answer<Vec<Contents>>> {
         Err(Error::not_found(format!("There is no resource `{uri}`.")))
     }
@@ -54,7 +54,7 @@ pub trait Items {
     }
 }
 
-/// What an argument to complete belongs to.
+/// The owner of an argument to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed<'a> {
     /// A prompt, by its name.
@@ -82,7 +82,7 @@ pub struct Template(Map<String, Value>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message(Value);
 
-/// What a resource holds.
+/// The contents of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contents(Value);
 

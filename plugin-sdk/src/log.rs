@@ -7,7 +7,7 @@ use crate::native::calls::log as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::log as imported;
 
-/// Logs a line for whoever looks for a fault.
+/// Logs a line that helps to find a fault.
 pub fn debug(message: &str) {
     imported::write("debug", message, None);
 }
@@ -27,7 +27,7 @@ pub fn error(message: &str) {
     imported::write("error", message, None);
 }
 
-/// Logs an error whose text nobody looked at: it may hold a secret. A caller who listens to the log does not hear it.
+/// Logs an error whose text was not checked: it may contain a secret. A caller that listens to the log does not get it.
 pub(crate) fn error_for_the_log_alone(message: &str) {
     imported::write("error", message, Some(r#"{"weir.log_only":true}"#));
 }

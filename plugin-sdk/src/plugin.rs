@@ -152,8 +152,8 @@ pub fn write(collection: &str, change: &Change) -> Result<String> {
     opened(collection)?.write(change)
 }
 
-/// Returns an open collection. It is a clone of the reference, so that no borrow of the map is held while the adapter
-/// calls an import.
+/// Returns an open collection. It is a clone of the reference, so that the map is not borrowed while the adapter calls an
+/// import.
 fn opened(collection: &str) -> Result<Rc<dyn Open>> {
     OPEN.with_borrow(|collections| collections.get(collection).cloned())
         .ok_or_else(|| {

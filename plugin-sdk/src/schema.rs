@@ -33,8 +33,8 @@ use serde_json::Value;
 
 /// A type with an honest JSON schema: what a tool may take and answer.
 ///
-/// Write `#[data]` above a struct or an enum to implement it. An implementation by hand sets the keywords of the schema
-/// on the [`Writer`], which already stands inside the schema's braces:
+/// Write `#[data]` above a struct or an enum to implement it. An implementation by hand sets the keywords of the schema on
+/// the [`Writer`], which is already inside the schema's braces:
 ///
 /// ```
 /// use weir_plugin_sdk::schema::{Mismatch, ToolSchema, Writer};
@@ -119,7 +119,7 @@ pub trait ToolSchema: Sized {
     }
 }
 
-/// A value that is not of its type: what was expected, and where it stands.
+/// A value that is not of its type: the expected type, and the place of the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// Member names and indices with dots between them; empty for the whole value.

@@ -23,7 +23,7 @@ pub struct Shape {
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What becomes of cells that are no values of their column, in a source that holds text. Set by the contract.
+    /// The treatment of cells that are no values of their column, in a source that stores text. Set by the contract.
     #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
     pub misfits: Misfits,
     /// The texts that stand for an empty cell. Set by the contract.
@@ -33,8 +33,8 @@ pub struct Shape {
     /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What a person should know who drafts a contract for the source, a sentence each. Only a description has notes: no
-    /// contract records them.
+    /// Notes for the person who drafts a contract for the source, a sentence each. Only a description has notes: no contract
+    /// records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The tables of a source that has several and of which the settings name none. Only a description has them: no
@@ -98,7 +98,7 @@ pub struct Field {
     pub empties_misfits: bool,
 }
 
-/// What becomes of a cell that is no value of its column.
+/// The treatment of a cell that is no value of its column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Misfits {
@@ -126,7 +126,7 @@ pub struct TextFormat {
     /// The mark between groups of three digits; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouping: Option<String>,
-    /// A number with its unit, for which `#` stands: `# €`, `$#`.
+    /// A number with its unit. `#` is the place of the number: `# €`, `$#`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// A date, as strftime writes it: `%d/%m/%Y`.
@@ -151,7 +151,7 @@ pub struct Reading {
     pub null_words: Vec<String>,
 }
 
-/// The one value table for all sources: see `docs/values.md`.
+/// The value table of all sources: see `docs/values.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Type {
@@ -184,7 +184,7 @@ pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// Which of create, update and delete the source takes. If this is empty, `read_only` may say why.
+    /// The writes that the source supports, of create, update and delete. If this is empty, `read_only` may say why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
@@ -193,13 +193,13 @@ pub struct Capabilities {
     /// Whether update and delete hold to [`crate::Change::conditions`], in one step with the change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub guarded_write: bool,
-    /// Column → comparisons it supports; `*` stands for every column not named.
+    /// Column → comparisons it supports. `*` means every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,
-    /// Columns that a list may be ordered by; `["*"]` stands for all.
+    /// Columns that a list may be ordered by. `["*"]` means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
-    /// What [`crate::Adapter::summarize`] answers.
+    /// The summaries that [`crate::Adapter::summarize`] supports.
     #[serde(default, skip_serializing_if = "Summaries::is_none")]
     pub summaries: Summaries,
     /// Extra inputs a field may be sent to with `param:`.
@@ -213,14 +213,14 @@ pub struct Capabilities {
     pub open_world: bool,
 }
 
-/// What a source answers about many records at once.
+/// The summaries that a source supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Summaries {
     /// Nothing.
     #[default]
     None,
-    /// How many records meet conditions.
+    /// The number of records that meet conditions.
     Count,
     /// That, and all measures of groups.
     All,
@@ -331,7 +331,7 @@ impl Field {
         }
     }
 
-    /// Returns `true` for a text that stands for an empty cell: blanks around it and the case of A to Z do not matter.
+    /// Returns `true` for a text that means an empty cell: blanks around it and the case of A to Z do not matter.
     pub fn is_null_word(&self, text: &str) -> bool {
         let mut words = self.null_words.iter();
         words.any(|word| word.eq_ignore_ascii_case(text.trim()))
@@ -348,7 +348,7 @@ impl Field {
 mod tests {
     use super::*;
 
-    /// Every member is named, so that a new one has to be told to the contracts as well.
+    /// Every member is named, so that a new one has to be added to the contracts as well.
     #[test]
     fn the_contracts_read_what_is_written_here() {
         let text = std::fs::read_to_string(concat!(

@@ -54,7 +54,7 @@ pub struct SummaryMeasure {
     pub column: Option<String>,
 }
 
-/// What a measure computes. All but the count leave nulls out.
+/// The function that a measure computes. All but the count leave nulls out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SummaryFunction {
     /// The number of records.

@@ -1,9 +1,9 @@
 //! The value table: what a source holds becomes one canonical value, whatever the source.
 //!
-//! [`Value::from_text`] reads text (CSV cells, settings), [`Value::from_json`] reads JSON as it was written (SQL rows,
-//! web answers, arguments) without going through a double. The same fact held by two sources becomes the same bytes:
-//! that is the point, so adapters convert here and nowhere else. What does not fit its column's type is kept as it is
-//! ([`Value::Unfit`]) and passed on, so that the gateway reports `output_mismatch` instead of an adapter guessing.
+//! [`Value::from_text`] reads text (CSV cells, settings), [`Value::from_json`] reads JSON as it was written (SQL rows, web
+//! answers, arguments) without going through a double. The same fact from two sources becomes the same bytes, so adapters
+//! convert here and nowhere else. A value that does not fit its column's type is kept as it is ([`Value::Unfit`]) and passed
+//! on, so that the gateway reports `output_mismatch` instead of an adapter guessing.
 
 mod datetime;
 mod decimal;

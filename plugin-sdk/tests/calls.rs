@@ -1,4 +1,4 @@
-//! What a call comes to: arguments, defaults, contexts, refusals, questions; natively, as an author tests it.
+//! Tests calls: arguments, defaults, contexts, refusals, questions; natively, as an author tests a plugin.
 
 use std::collections::HashMap;
 
@@ -353,7 +353,7 @@ fn what_is_read_is_printed_again() {
     );
 }
 
-/// A tag stands among the members of any object: of an enum's, and of one whose schema is written by hand.
+/// A tag is among the members of any object: of an enum's, and of one whose schema is written by hand.
 #[test]
 fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
     let definitions: Value =
@@ -393,7 +393,7 @@ fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
     }
 }
 
-/// What an answer leaves out is not required there, and a caller still sends it.
+/// A member that an answer leaves out is not required there, and a caller still sends it.
 #[test]
 fn an_answer_that_leaves_members_out_meets_its_schema() {
     let definitions: Value =
@@ -556,7 +556,7 @@ fn an_answer_without_a_value_is_not_found() {
     );
 }
 
-/// Defaults that only a running program knows are held against their schema when the plugin is loaded.
+/// Defaults that only a running program knows are checked by their schema when the plugin is loaded.
 mod wrong_defaults {
     use super::*;
 

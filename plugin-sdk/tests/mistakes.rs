@@ -1,4 +1,4 @@
-//! The mistakes an author makes, one a file: what the compiler says of each stands beside it.
+//! The mistakes an author makes, one a file, each with the compiler's message beside it.
 //!
 //! `TRYBUILD=overwrite cargo test` writes the files anew; read the diff.
 

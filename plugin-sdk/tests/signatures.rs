@@ -1,4 +1,4 @@
-//! What each signature says to an agent: a function here, its definition in `signatures/`.
+//! Tests the definitions that signatures become: a function here, its definition in `signatures/`.
 //!
 //! `WEIR_BLESS=1 cargo test` writes the files anew; read the diff.
 

@@ -47,7 +47,7 @@ pub(crate) struct Arg {
     pub(crate) le: Option<Keyed<Literal>>,
     pub(crate) pattern: Option<Keyed<LitStr>>,
     pub(crate) format: Option<Keyed<LitStr>>,
-    /// The default; `None` inside stands for the type's own `Default`.
+    /// The default; `None` inside means the type's own `Default`.
     pub(crate) default: Option<Keyed<Option<Expr>>>,
     pub(crate) required: Option<Ident>,
     pub(crate) title: Option<Keyed<LitStr>>,

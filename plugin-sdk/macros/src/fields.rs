@@ -89,7 +89,7 @@ impl Around<'_> {
         self.unnamed(field)
     }
 
-    /// Refuses what a variant holds if it is no object: the tag of its enum stands among the members of one.
+    /// Refuses a variant whose value is no object: the tag of its enum is among the members of one.
     pub(crate) fn has_place_for(
         &mut self,
         tag: &str,

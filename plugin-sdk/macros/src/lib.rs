@@ -1,4 +1,4 @@
-//! What makes a typed function a tool: `#[tool]`, `#[data]`, `#[derive(ToolSchema)]`, and the list in `export!`.
+//! Makes tools of typed functions: `#[tool]`, `#[data]`, `#[derive(ToolSchema)]`, and the list in `export!`.
 //!
 //! What has no honest schema does not compile: mistakes of syntax are found here, those of types by constants that the
 //! expansion holds against [`Kind`](https://docs.rs/weir-plugin-sdk). Each is one error, at the token that is wrong, and

@@ -1,4 +1,4 @@
-//! Mistakes of an author: collected, so that all of an item are told at once.
+//! Mistakes of an author: collected, so that all of an item are reported at once.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;

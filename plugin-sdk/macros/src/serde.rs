@@ -36,7 +36,7 @@ pub(crate) struct Field {
     pub(crate) skip_if: Option<TokenStream>,
 }
 
-/// Where the keys of a [`Container`] stand.
+/// The place of the keys of a [`Container`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     Struct,

@@ -35,7 +35,7 @@ const HINTS: [(&str, &str); 4] = [
     ("open_world", "openWorldHint"),
 ];
 
-/// What stands in `#[tool(…)]`.
+/// The keys of `#[tool(…)]`.
 #[derive(Default)]
 struct Keys {
     name: Option<LitStr>,

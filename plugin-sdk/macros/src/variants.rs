@@ -1,4 +1,4 @@
-//! Enums: a choice of texts or numbers, or variants with values, told apart as serde does it.
+//! Enums: a choice of texts or numbers, or variants with values, which are distinguished as serde does it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;

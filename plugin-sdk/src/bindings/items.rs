@@ -1,5 +1,5 @@
-//! What a plugin with prompts and resources exports beside its tools, and what it may import for them:
-//! `weir:plugin@0.1.1`. A plugin that says nothing of changes imports nothing for it.
+//! The exports of a plugin with prompts and resources beside its tools, and their imports: `weir:plugin@0.1.1`. A plugin that
+//! reports no changes imports nothing for them.
 
 #[allow(
     missing_docs,

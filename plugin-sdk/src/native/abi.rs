@@ -1,5 +1,5 @@
-//! The C interface between a native plugin and whoever runs it, as `native/weir-plugin.h` says it. Both sides compile this
-//! file: what one of them lays out, the other reads.
+//! The C interface between a native plugin and its host, as `native/weir-plugin.h` defines it. Both sides compile this file:
+//! what one of them lays out, the other reads.
 
 use std::mem::ManuallyDrop;
 

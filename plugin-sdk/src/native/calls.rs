@@ -1,4 +1,4 @@
-//! The imports of a native library. In an author's own tests nobody loaded it: they stay with [`crate::testing`].
+//! The imports of a native library. In an author's own tests no host loaded it: they use [`crate::testing`].
 
 use super::wire;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ pub(crate) mod log {
             level: level.into(),
             fields: fields.map(Into::into),
         };
-        // A line outside a call is nobody's.
+        // A line outside a call belongs to no call.
         let _ = host::ask_bytes("log.write", &head, message.as_bytes());
     }
 }

@@ -14,7 +14,7 @@ use super::{exports, wire};
 use crate::error::{Error, Result};
 use crate::plugin::Plugin;
 
-/// The table of whoever loaded the library; null in an author's own tests.
+/// The table of the host that loaded the library; null in an author's own tests.
 static HOST: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {

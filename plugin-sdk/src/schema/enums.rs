@@ -46,7 +46,7 @@ pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// Writes the schema of `{"kind": "circle", …}`, in which the tag stands among the members of the value.
+/// Writes the schema of `{"kind": "circle", …}`, in which the tag is among the members of the value.
 pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
     let mut options = Vec::new();
     for (name, write) in variants {
@@ -69,7 +69,7 @@ pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// Writes the schema of `{"kind": "circle", "value": {…}}`, in which the tag stands beside the value.
+/// Writes the schema of `{"kind": "circle", "value": {…}}`, in which the tag is beside the value.
 pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut Writer) {
     let (tag, content) = (write_text(tag), write_text(content));
     let mut options = Vec::new();

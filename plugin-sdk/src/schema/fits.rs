@@ -1,4 +1,4 @@
-//! Checks whether a default meets the schema it stands in, once, when a tool is described.
+//! Checks whether a default meets its schema, once, when a tool is described.
 //!
 //! This knows the keywords that [`super::Writer`]'s types and `#[arg(…)]` write. A `pattern` is left to the gateway,
 //! which has regular expressions: here they would be a third of a small plugin.

@@ -46,8 +46,8 @@ impl<T: ToolSchema> Parameter<T> {
     }
 }
 
-/// Stands in for [`Parameter`]'s own constants where the type has no schema: the code of the macros asserts `KNOWN`, and
-/// says in words what is missing. A bound would say it in the names of traits.
+/// Replaces [`Parameter`]'s own constants if the type has no schema: the code of the macros asserts `KNOWN`, and says in
+/// words what is missing. A bound would say it in the names of traits.
 pub trait Unknown: Sized {
     /// Whether the type has a schema: here it has none.
     const KNOWN: bool = false;
@@ -123,11 +123,11 @@ pub struct Property {
     pub kind: Kind,
     /// The rules in `#[arg(…)]` and in the documentation.
     pub rules: &'static [Rule],
-    /// The value that stands for an absent property.
+    /// The value of an absent property.
     pub default: Default,
     /// Whether the property must not be left out.
     pub required: bool,
-    /// The places in which null stands for an absent value.
+    /// The places in which null means an absent value.
     pub nulls: Nulls,
     /// Whether an answer may leave the property out although a caller may not.
     pub left_out: bool,
@@ -138,7 +138,7 @@ pub struct Property {
     write_present: fn(&mut Writer),
 }
 
-/// The places in which null stands for an `Option` that is `None`.
+/// The places in which null means an `Option` that is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// Null is nowhere: the property is left out.
@@ -176,7 +176,7 @@ pub enum Rule {
     Examples(&'static str),
 }
 
-/// The value that stands for an absent property.
+/// The value of an absent property.
 #[derive(Clone, Copy)]
 pub enum Default {
     /// No default is stated.

@@ -26,13 +26,13 @@ pub struct Summarizer<'q> {
     key: String,
 }
 
-/// What one measure of one group has come to so far.
+/// The intermediate result of one measure of one group.
 #[derive(Default)]
 struct Running {
     count: u64,
     exact: ExactSum,
     number: f64,
-    /// What adding floating point numbers has lost so far.
+    /// The error of adding floating point numbers so far.
     lost: f64,
     edge: Option<Value<'static>>,
     seen: HashSet<String>,

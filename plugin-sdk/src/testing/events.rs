@@ -1,4 +1,4 @@
-//! What a plugin said has changed.
+//! The changes that a plugin reported.
 
 use std::cell::RefCell;
 

@@ -19,7 +19,7 @@ struct Roots {
 
 thread_local! { static ROOTS: RefCell<Roots> = RefCell::default(); }
 
-/// Puts a file there, as somebody else would.
+/// Puts a file there, as another program would.
 pub fn put(root: &str, path: &str, content: impl Into<Vec<u8>>) {
     ROOTS.with_borrow_mut(|roots| {
         roots.writes += 1;
@@ -31,7 +31,7 @@ pub fn put(root: &str, path: &str, content: impl Into<Vec<u8>>) {
     });
 }
 
-/// Takes a file away, as somebody else would.
+/// Removes a file, as another program would.
 pub fn remove(root: &str, path: &str) {
     ROOTS.with_borrow_mut(|roots| roots.files.remove(&(root.to_owned(), path.to_owned())));
 }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use super::Reply;
 use crate::schema::{Mismatch, ToolSchema, Writer};
 
-/// A question, of one or more requests, to whoever called. It is answered before the call comes again.
+/// A question, of one or more requests, to the caller. It is answered before the call comes again.
 ///
-/// The state is the tool's own text. It travels through the caller sealed by the gateway, so that nobody reads or
-/// changes it on the way; it comes back with the responses in [`super::Context::state`].
+/// The state is the tool's own text. It travels through the caller sealed by the gateway, so that it cannot be read or
+/// changed on the way; it comes back with the responses in [`super::Context::state`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     requests: Map<String, Value>,

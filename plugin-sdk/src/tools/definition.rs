@@ -1,4 +1,4 @@
-//! Defines one tool as the gateway is told of it: an MCP Tool object, with `cli` beside it.
+//! Defines one tool for the gateway: an MCP Tool object, with `cli` beside it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Context, Reply};
 use crate::error::{Error, Result};
 use crate::schema::{Fields, Property, Writer, fits, write_object, write_text};
 
-/// A function that `#[tool]` stands above. The attribute implements it for an empty enum of the function's name.
+/// A function with the attribute `#[tool]`, which implements this for an empty enum of the function's name.
 pub trait Tool {
     /// The tool's description of itself.
     const DEFINITION: Definition;

@@ -73,7 +73,7 @@ impl<T: Tool> Function<T> {
     };
 }
 
-/// Stands in for [`Function`]'s own constants where the function is no tool.
+/// Replaces [`Function`]'s own constants if the function is no tool.
 pub trait NoTool {
     /// Whether the function is a tool: here it is not.
     const KNOWN: bool = false;

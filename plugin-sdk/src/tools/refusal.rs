@@ -7,8 +7,8 @@ use crate::error::Error;
 
 /// Why a tool did not do what it was asked: a reason for programs, a sentence for the caller.
 ///
-/// Any other error becomes one by `?`: its text goes to the log, and the caller reads one safe sentence, since nobody
-/// looked whether the text holds a secret.
+/// Any other error becomes one by `?`: its text goes to the log, and the caller reads one safe sentence, since the text may
+/// contain a secret.
 ///
 /// ```
 /// # use weir_plugin_sdk::ToolError;
@@ -45,7 +45,7 @@ impl ToolError {
         Self(self.0.retry_after_ms(retry_after_ms))
     }
 
-    /// Adds anything that helps whoever reads the log.
+    /// Adds details for readers of the log.
     pub fn details(self, details: serde_json::Value) -> Self {
         Self(self.0.details(details))
     }

@@ -134,8 +134,8 @@ impl<E> Unknown for Failing<E> {
     const OF: Self = Self(std::marker::PhantomData);
 }
 
-/// Runs an `async fn` where it stands. The imports of a plugin answer before they return, so nothing can wake it later:
-/// a future that waits waits for ever, and is refused.
+/// Runs an `async fn` in place. The imports of a plugin answer before they return, so nothing can wake it later: a future
+/// that waits would wait forever, and is refused.
 pub fn poll_in_place<T>(future: impl Future<Output = T>) -> Result<T> {
     match pin!(future).poll(&mut std::task::Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Ok(value),

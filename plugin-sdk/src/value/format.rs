@@ -43,9 +43,9 @@ pub(super) fn read(
 }
 
 impl Value<'_> {
-    /// Returns the text of a cell that [`Value::from_text`] reads back as this value. `None` means that the column's
-    /// format cannot hold the whole value: a time of day in a format without seconds, a year of the last century in one
-    /// of two digits, a text that stands for an empty cell.
+    /// Returns the text of a cell that [`Value::from_text`] reads back as this value. `None` means that the column's format
+    /// cannot express the whole value: a time of day in a format without seconds, a year of the last century in one of two
+    /// digits, a text that means an empty cell.
     pub fn to_text(&self, field: &Field, zone: &Zone) -> Option<String> {
         let text = match self {
             Value::Null => return Some(String::new()),
@@ -93,11 +93,11 @@ fn has_digits_of_its_own(field: &Field) -> bool {
 /// A cell with a number in it: `-$1,200.00` is `$`, `1,200.00`, negative, with the sign in front of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberText<'a> {
-    /// What stands before the number, with its blanks and without the sign.
+    /// The text before the number, with its blanks and without the sign.
     pub before: &'a str,
     /// The digits and the marks between them.
     pub digits: &'a str,
-    /// What stands behind the number, with its blanks.
+    /// The text after the number, with its blanks.
     pub behind: &'a str,
     /// Whether there is a minus.
     pub is_negative: bool,
@@ -124,12 +124,12 @@ impl<'a> NumberText<'a> {
         })
     }
 
-    /// Returns `true` if nothing stands beside the number.
+    /// Returns `true` if the number has no text beside it.
     pub fn is_bare(&self) -> bool {
         self.before.is_empty() && self.behind.is_empty()
     }
 
-    /// Returns `true` if what stands beside the number is this unit, whatever blanks are between them.
+    /// Returns `true` if the text beside the number is this unit, whatever blanks are between them.
     fn has_unit(&self, pattern: &str) -> bool {
         let Some((before, behind)) = pattern.split_once('#') else {
             return false;

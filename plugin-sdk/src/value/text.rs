@@ -7,8 +7,8 @@ use super::{Datetime, Decimal, Value, Zone, compact_json, is_date};
 use crate::shape::{Field, Type};
 
 impl<'a> Value<'a> {
-    /// Reads a cell of text as its column's type, in the column's own format if it has one; dates also as the value
-    /// table writes them. An empty cell is null if the column is nullable, else the empty string; a text that stands for one
+    /// Reads a cell of text as its column's type, in the column's own format if it has one; dates also as the value table
+    /// writes them. An empty cell is null if the column is nullable, else the empty string; a text that means an empty cell
     /// is null.
     pub fn from_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
         if !field.null_words.is_empty() && field.is_null_word(text) {
