@@ -34,8 +34,8 @@ const VIEW: &str = "tools/call through a view";
 const CACHED: &str = "tools/call, cached token";
 const NAMES: &str = "tools/call, policies by name";
 const ARGUMENTS: &str = "tools/call, ten policies";
-/// What a call with a token that is known already may cost more than one with a key, in a build that does not optimise what finds
-/// it. The goal of a release is 3 %.
+/// The share that a call with a known token may cost more than one with a key, in a build that does not optimise the lookup.
+/// The goal of a release is 3 %.
 const MORE_BY_TOKEN: f64 = 0.12;
 /// What a call may cost more under policies that names settle, and under ten that its arguments settle, in a build that does
 /// not optimise Cedar. The goals of a release are 1 % and 25 %.

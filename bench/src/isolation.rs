@@ -243,7 +243,7 @@ impl Bench {
     }
 }
 
-/// Whoever calls, or provokes, a hostile plugin or server, until stopped.
+/// Calls, or provokes, a hostile plugin or server, until stopped.
 struct Hostile {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,

@@ -104,7 +104,7 @@ pub(crate) struct Large {
     tables: Vec<(String, Table)>,
 }
 
-/// What a Weir over one CSV file took.
+/// The measurements of a Weir over one CSV file.
 struct Sheet {
     answers: Answers,
     import_s: f64,
@@ -545,7 +545,7 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
 struct Caller<'a> {
     door: &'a Door,
     agent: ureq::Agent,
-    /// What stands in this server's answer when no row is found.
+    /// A text in this server's answer when no row is found.
     none_found: &'static str,
 }
 

@@ -11,7 +11,7 @@ use axum::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-/// Serves HTTP on loopback until this process is told to end.
+/// Serves HTTP on loopback until this process is asked to end.
 pub async fn serve(port: u16, router: Router) -> std::io::Result<()> {
     let listener = listen(port).await?;
     exit_on_term()?;
@@ -27,7 +27,7 @@ async fn listen(port: u16) -> std::io::Result<impl Listener<Io = TcpStream, Addr
     }))
 }
 
-/// Ends this process as one that is done, when it is told to: a build that counts writes its counts then.
+/// Ends this process regularly on SIGTERM: a build that counts then writes its counts.
 fn exit_on_term() -> std::io::Result<()> {
     let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     tokio::spawn(async move {

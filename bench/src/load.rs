@@ -1,4 +1,4 @@
-//! Defines what the generator is told, and what it tells: JSON in and out of `bench-load`.
+//! Defines the input and the output of the generator: JSON in and out of `bench-load`.
 
 use serde::{Deserialize, Serialize};
 

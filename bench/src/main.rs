@@ -44,7 +44,7 @@ struct Options {
     /// when it can be used, and what three of them cost
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
-    /// How long one round takes
+    /// The length of one round
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
     #[arg(long, default_value_t = 3)]
@@ -58,7 +58,7 @@ struct Options {
     /// Short rounds, for a look: the figures are rough
     #[arg(long)]
     quick: bool,
-    /// Where the page and the JSON file go; without it nothing is written
+    /// The folder of the page and the JSON file; without it nothing is written
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
     /// Counts the instructions of a request instead, and holds them against this baseline

@@ -131,7 +131,7 @@ pub(crate) fn free_port() -> anyhow::Result<u16> {
 mod tests {
     use super::*;
 
-    /// What a thread may use is its own.
+    /// The cores that a thread may use are its own.
     #[test]
     fn servers_and_the_generator_have_the_cores_that_this_process_may_use() {
         let allowed = sched_getaffinity(THIS_PROCESS).expect("the kernel says");

@@ -18,7 +18,7 @@ pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 pub(crate) struct Process {
     child: Child,
     pub(crate) started: Instant,
-    /// Where its output goes, unless it speaks over pipes.
+    /// The file of its output, unless it speaks over pipes.
     log: Option<PathBuf>,
 }
 

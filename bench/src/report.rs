@@ -340,7 +340,7 @@ fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Tab
         .collect()
 }
 
-/// What stands where there is no figure.
+/// Returns the mark of a missing figure.
 fn dash() -> String {
     "–".to_owned()
 }

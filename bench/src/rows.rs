@@ -149,7 +149,7 @@ pub(crate) struct Subject {
     pub(crate) path: &'static str,
     /// The key that the server asks its callers for; a Weir makes its own.
     pub(crate) key: Option<String>,
-    /// A server that stands behind it.
+    /// The server behind it.
     #[expect(dead_code, reason = "it runs for as long as this is kept")]
     pub(crate) upstream: Option<Process>,
 }

@@ -57,7 +57,7 @@ struct Grown {
     what: &'static str,
     few: String,
     many: String,
-    /// The rule, and whether the figure is within it; `None` if it is held against nothing.
+    /// The rule, and whether the figure is within it; `None` if it has no rule.
     rule: Option<(String, bool)>,
 }
 
@@ -105,7 +105,7 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     ))
 }
 
-/// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
+/// Measures views of accesses that no caller had before: each is prepared, and the least used are evicted.
 fn views() -> anyhow::Result<Grown> {
     let contracts = contracts(100)?;
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);

@@ -1,4 +1,4 @@
-//! The one ticket that every server looks up: the same record everywhere, which makes a bare answer of 600 bytes.
+//! The ticket that every server looks up: the same record everywhere, which makes a bare answer of 600 bytes.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ use crate::{
     process::{Process, START_MAX},
 };
 
-/// What answers behind the gateway.
+/// The server behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     /// An adapter that is part of the process: the call path alone.
@@ -38,7 +38,7 @@ pub(crate) enum Backend {
     Upstream(Transport),
 }
 
-/// How a typed function is built and run.
+/// The build and the run of a typed function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     /// A component in Rust, whose instance is kept for the tenant's next call (the default).
@@ -47,7 +47,7 @@ pub(crate) enum Code {
     Fresh,
 }
 
-/// How the gateway speaks with an upstream server.
+/// The transport between the gateway and an upstream server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// The upstream has the generator's core, and its processor time is not counted.
@@ -210,7 +210,7 @@ impl House {
     pub(crate) fn key(&self, agent: &str, holder: Holder) -> anyhow::Result<String> {
         let narrow: Vec<String> = match holder {
             Holder::Wide => Vec::new(),
-            // The tool that is called stands among others, as in a list that an operator writes.
+            // The tool that is called is among others, as in a list that an operator writes.
             Holder::Narrow => (0..NARROW_TOOLS).map(tool_name).collect(),
         };
         let mut words = vec![
@@ -280,7 +280,7 @@ impl House {
             .arg("--config")
             .arg(self.folder.path().join("weir.toml"))
             .current_dir(self.folder.path());
-        // Whoever measures may have set these for a Weir of their own.
+        // These may be set for another Weir on this machine.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
@@ -365,7 +365,7 @@ impl Code {
     }
 }
 
-/// What the configuration says of an upstream: its tool keeps its name, and waits for nobody.
+/// The configuration of an upstream: its tool keeps its name, and waits for no consent.
 const UPSTREAM: &str = "prefix = \"\"\nfirst = \"publish\"\n";
 
 /// Serves the echo tool on the generator's core, and says where.

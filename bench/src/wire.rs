@@ -29,7 +29,7 @@ pub(crate) struct Question {
     pub(crate) method: &'static str,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
-    /// A text that stands in every good answer.
+    /// A text that every good answer contains.
     pub(crate) mark: &'static str,
 }
 

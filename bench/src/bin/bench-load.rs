@@ -1,8 +1,8 @@
 //! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
 //!
-//! The generator asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A
-//! generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors are
-//! virtual, and only for servers slow enough that it had gone to sleep.
+//! The generator asks its sockets in a circle and never sleeps, unless it is started with the option that leaves its core to
+//! the server. A generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors
+//! are virtual, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`Plan`] on standard input and prints a [`Report`].
 #![expect(clippy::print_stdout, reason = "its report")]
@@ -240,7 +240,7 @@ mod tests {
 
     const RATE: u64 = 100;
     const CALLS: u64 = 20;
-    /// As long as all of the calls take to become due.
+    /// The time in which all of the calls become due.
     const STALL: Duration = Duration::from_millis(1_000 * CALLS / RATE);
 
     /// Answers over one connection: the first time late, and then at once.

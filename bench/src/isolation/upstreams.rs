@@ -36,7 +36,7 @@ const HOSTILE: &str =
 /// The time between two tries of the hostile server's lists, as far as it answers sooner.
 const LOOKS: Duration = Duration::from_millis(50);
 
-/// What is done to the hostile server meanwhile.
+/// The provocation of the hostile server meanwhile.
 #[derive(Clone, Copy)]
 enum Poked {
     /// Its lists are looked at again and again.
@@ -124,7 +124,7 @@ struct Bench {
     /// The words that start the hostile one, but for its behaviour.
     hostile: [String; 2],
     admin: (String, String),
-    /// The callers of the healthy servers, and whoever calls the hostile one.
+    /// The callers of the healthy servers, and the caller of the hostile one.
     neighbour: Door,
     stranger: Door,
 }
@@ -236,7 +236,7 @@ impl Bench {
         pressure::run(&target, &healthy_call(round % HEALTHY), pressure)
     }
 
-    /// Puts the hostile server beside the others, and waits until its tools are there or it is told of.
+    /// Puts the hostile server beside the others, and waits until its tools are there or its failure is reported.
     fn with_hostile(&self, words: &[&str], poked: Poked) -> anyhow::Result<()> {
         let file = self.folder.path().join(FILE).display().to_string();
         let behaviour = words.iter().map(|word| {
@@ -274,7 +274,7 @@ impl Bench {
         self.admin("POST", "/v1/config/reload").map(drop)
     }
 
-    /// Returns in a line how the server fares, as an operator reads it.
+    /// Returns the state of the server in a line, as an operator reads it.
     fn told(&self) -> anyhow::Result<String> {
         let shown = self.admin("GET", "/v1/upstreams/hostile")?;
         let state = shown["state"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What large collections are measured beside.
+//! The peers of the benchmark of large collections.
 
 use std::{
     fs,

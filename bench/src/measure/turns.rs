@@ -93,7 +93,7 @@ pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec
     let mut loads = vec![Vec::new(); up.len()];
     for turn in 0..TURNS {
         for at in 0..up.len() {
-            // Forth and back, so that nobody always comes first.
+            // Forth and back, so that no server always comes first.
             let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
             let Asked {
                 bench,

@@ -43,7 +43,7 @@ struct Target {
 enum Found {
     /// It is the median of the turns, or of their ratios.
     Turns(f64),
-    /// It is a figure of one row, held against nothing else.
+    /// A figure of one row, which is compared with no other.
     Row(f64),
 }
 
