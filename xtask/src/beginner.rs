@@ -240,7 +240,7 @@ impl Desk {
             .by_ref()
             .map_while(Result::ok)
             .any(|line| line.contains("listening on http://"));
-        // What it says later is of nobody's interest; its pipe stays open.
+        // Its later output is ignored; its pipe stays open.
         std::thread::spawn(move || lines.for_each(drop));
         if listens {
             Ok(gateway)

@@ -234,7 +234,7 @@ impl Wanted {
         )
     }
 
-    /// Returns `true` if one of the rows is wanted. A name stands for all rows that begin with it, as in `weir-bench`.
+    /// Returns `true` if one of the rows is wanted. A name means all rows that begin with it, as in `weir-bench`.
     fn any(&self, rows: &[&str]) -> bool {
         self.0.is_empty()
             || rows.iter().any(|row| {

@@ -24,12 +24,12 @@ use crate::{
 const TRAINING: [&str; 4] = ["--quick", "--strict", "--only", TRAINING_ROWS];
 const TRAINING_ROWS: &str = "floor,weir-noop,weir-wasm,weir-sqlite,weir-postgresql,weir-sheet,weir-function-stdio,weir-upstream,rmcp";
 
-/// How the build that counts departs from the profile. Branches are counted before crates are optimized together, which for
-/// programs that count takes the greater part of an hour and changes no count. The profile itself has to stay the same,
-/// since it is part of the names of functions.
+/// Differences of the counting build from the profile. Branches are counted before crates are optimized together, which for
+/// programs that count takes the greater part of an hour and changes no count. The profile itself has to stay the same, since
+/// it is part of the names of functions.
 const APART: [&str; 2] = ["-Clinker-plugin-lto=no", "-Clto=off"];
 
-/// Which of the workspace's programs are wanted, as cargo's options say it. Each is linked for minutes.
+/// The wanted programs of the workspace, as cargo's options. Each is linked for minutes.
 pub(crate) const ALL: &[&str] = &["--bins"];
 pub(crate) const GATEWAY: &[&str] = &["--bin", "weir"];
 

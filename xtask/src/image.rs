@@ -1,4 +1,4 @@
-//! What the container image is built and run with in the tests: podman from Debian, and a base image that is made here.
+//! Builds and runs the container image in the tests: podman from Debian, and a base image that is made here.
 
 use std::{fs, path::Path, process::Command};
 

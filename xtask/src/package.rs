@@ -184,7 +184,7 @@ fn archive(
             copy(&workshop.repository.join(from), &folder.join(to))?;
         }
         pages::copy(site, &folder.join("docs"))?;
-        // The same files make the same archive, whoever packs them and when.
+        // The same files always make the same archive.
         let mut tar = Command::new("tar");
         tar.current_dir(&dist).args([
             "--sort=name",

@@ -1,4 +1,4 @@
-//! What the console and the documentation have in common: they are built in the cache, by scripts of their packages.
+//! Builds the console and the documentation in the cache, by scripts of their packages.
 
 use std::{
     fs,

@@ -94,7 +94,7 @@ impl Workshop {
         command
     }
 
-    /// Returns any program, in the repository, told where the cache is.
+    /// Returns any program, in the repository, with the place of the cache in its environment.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command

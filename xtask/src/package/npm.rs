@@ -1,5 +1,5 @@
 //! The npm package `weir-gateway`: the program of one platform, so that `npx weir-gateway serve prices.csv` is all that a
-//! Node user types. npm links a program as it is, so no script stands before it.
+//! Node user types. npm links a program as it is, without a script before it.
 
 use std::{fs, path::PathBuf, process::Command};
 

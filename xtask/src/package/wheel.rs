@@ -46,7 +46,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     let kind = format!("Wheel-Version: 1.0\nGenerator: weir\nRoot-Is-Purelib: false\nTag: {tag}\n");
     write(&about.join("WHEEL"), &kind)?;
     let mut pack = Command::new(python.join("bin/python"));
-    // The same files make the same wheel, whoever packs them and when.
+    // The same files always make the same wheel.
     pack.env("SOURCE_DATE_EPOCH", "315532800")
         .args(["-m", "wheel", "pack"])
         .arg(&source);

@@ -154,7 +154,7 @@ fn target_folder(workshop: &Workshop) -> PathBuf {
     workshop.cache.join("guests")
 }
 
-/// Returns `true` if the running compiler has the target's standard library, whoever put it there.
+/// Returns `true` if the running compiler has the target's standard library, from whatever source.
 fn target_installed() -> bool {
     sysroot().is_ok_and(|sysroot| {
         sysroot
