@@ -1,4 +1,4 @@
-//! The validator that verdicts are held against.
+//! The validator with which verdicts are compared.
 
 use serde_json::Value;
 

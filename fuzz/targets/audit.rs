@@ -60,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
             .receipts
             .iter()
             .all(|check| check.status == ReceiptStatus::Present);
-    // A line that a crash cut short is no record yet: it is told as a warning.
+    // A line that a crash cut short is no record yet: it is reported as a warning.
     let is_told = report.warnings_count > 0;
     assert!(!is_whole || is_told || changed == RIGHT, "{report}");
     if let Ok(records) = weir_audit::read(folder.path(), Default::default()) {

@@ -1,4 +1,4 @@
-//! Any text as `_meta` of a request: nobody passes as modern without what a modern request must say.
+//! Any text as `_meta` of a request: only a request with all members of a modern one passes as modern.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

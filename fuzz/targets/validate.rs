@@ -1,4 +1,4 @@
-//! Any arguments against any schema: what passes is valid, what is valid passes, and a refusal can always be told.
+//! Any arguments against any schema: what passes is valid, what is valid passes, and a refusal always has a text.
 #![no_main]
 
 #[path = "../parts/judge.rs"]
@@ -16,7 +16,7 @@ use serde_json::Value;
 use tape::Tape;
 use weir_schema::validate::ArgumentValidator;
 
-// The first half makes the schema and values near it, the second half is taken as arguments as it stands.
+// The first half makes the schema and values near it, the second half is used as arguments unchanged.
 fuzz_target!(|bytes: &[u8]| {
     let (made, raw) = bytes.split_at(bytes.len() / 2);
     let mut tape = Tape::new(made);
