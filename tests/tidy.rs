@@ -224,7 +224,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("contracts/schema/src", OUTSIDE_WORLD),
 ];
 
-/// What pure functions have no use for.
+/// Paths that pure functions do not need.
 const OUTSIDE_WORLD: &[&str] = &[
     "tokio",
     "std::fs",
@@ -237,8 +237,8 @@ const OUTSIDE_WORLD: &[&str] = &[
 /// The stages of a call: only `call.rs` calls them.
 const STAGES: &[&str] = &["arguments", "limits", "lookup", "target"];
 
-/// The places that may move a file: `weir-files` does it for everyone. The others move what is no file of ours (a
-/// user's data, with its owner), a whole folder, or a scratch index that nobody needs after a crash.
+/// The places that may move a file: `weir-files` does it for all others. The others move files of users, with their owner, a
+/// whole folder, or a scratch index that is lost in a crash.
 const MOVING_PLACES: &[&str] = &[
     "gateway/files/src",
     "gateway/connections/src/files",

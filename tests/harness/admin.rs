@@ -8,7 +8,7 @@ use crate::{House, http};
 #[derive(Clone)]
 pub struct Admin {
     pub url: String,
-    /// Empty: nobody's.
+    /// The key; empty for none.
     pub key: String,
 }
 

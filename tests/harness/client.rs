@@ -1,4 +1,4 @@
-//! Raw JSON over HTTP, in both eras: says exactly what it is told to, and hides nothing of the answer.
+//! Raw JSON over HTTP, in both eras: sends exactly what a test gives it, and hides nothing of the answer.
 
 use std::sync::{
     Once,

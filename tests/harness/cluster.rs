@@ -16,7 +16,7 @@ pub const NODES: [&str; 3] = ["n1", "n2", "n3"];
 const DATABASE: &str = "db";
 const BALANCER: &str = "lb";
 const PORT: u16 = 8484;
-/// Where HAProxy has metrics of its own.
+/// The port of HAProxy's own metrics.
 const METRICS_PORT: u16 = 8405;
 
 /// The machines of a fleet, and HAProxy, which runs before there are nodes.

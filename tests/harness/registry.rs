@@ -120,7 +120,7 @@ impl Registry {
         digest
     }
 
-    /// Where a blob or a manifest lies on its disk.
+    /// Returns the path of a blob or a manifest on its disk.
     pub fn file(&self, digest: &str) -> PathBuf {
         let hex = digest.strip_prefix("sha256:").expect("a digest");
         let blobs: &Path = &self

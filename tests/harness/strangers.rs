@@ -1,4 +1,4 @@
-//! Real MCP servers that nobody here wrote, pinned by lock files, and one of ours that behaves badly on request.
+//! Real foreign MCP servers, pinned by lock files, and one of ours that behaves badly on request.
 
 use std::path::{Path, PathBuf};
 

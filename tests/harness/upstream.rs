@@ -1,5 +1,4 @@
-//! Web services nobody here wrote: json-server over a file, Datasette over a database, plain or with TLS, Prism over a
-//! document.
+//! Foreign web services: json-server over a file, Datasette over a database, plain or with TLS, Prism over a document.
 
 use std::{
     fs,
@@ -95,7 +94,7 @@ impl Running {
         )
     }
 
-    /// Starts a program whose output nobody reads.
+    /// Starts a program whose output is discarded.
     pub fn silent(command: &mut Command, name: &str) -> Self {
         Self::start(command.stdout(Stdio::null()).stderr(Stdio::null()), name)
     }

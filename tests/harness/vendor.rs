@@ -31,7 +31,7 @@ pub struct Wanted {
     pub arguments: Value,
 }
 
-/// A tool as a framework told the vendor of it.
+/// A tool as a framework declared it to the vendor.
 #[derive(Clone, Debug)]
 pub struct Declared {
     pub name: String,
@@ -70,7 +70,7 @@ impl Vendor {
         Self { base, state }
     }
 
-    /// Returns the tools that the model was told of in its first turn.
+    /// Returns the tools of the model's first turn.
     pub fn declared(&self) -> Vec<Declared> {
         let seen = self.state.seen.lock();
         seen.first()
@@ -165,7 +165,7 @@ impl Interface {
         }
     }
 
-    /// Returns the last thing that the model was told.
+    /// Returns the last message to the model.
     fn last(self, request: &Value) -> Value {
         let told = match self {
             Self::Chat | Self::Messages => &request["messages"],

@@ -135,7 +135,7 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
     );
 }
 
-/// Native code is run where the configuration names it alone, whoever uploads it.
+/// Native code runs only if the configuration names it, whatever the uploader's role.
 #[tokio::test]
 async fn native_code_is_refused_whoever_uploads_it() {
     let house = House::new().own_plugins(&["sheet"]);
@@ -190,12 +190,13 @@ async fn upload_and_leave(house: &House, bytes: &'static str) {
     tokio::select! {
         biased;
         () = until_it_holds(&file, bytes.as_bytes()) => {}
-        // On a machine that stood still for a while nobody has seen the file, and there is nothing to go away from.
+        // After a pause of the machine the upload may be answered before this loop has seen the file.
         (status, refusal) = admin.ask("PUT", "/v1/plugins/sheet", bytes) => assert_eq!(status, 422, "{refusal}"),
     }
 }
 
-/// Whoever uploads a file may go, and the gateway may be killed: if the file was not taken, the one before it is there again.
+/// A client that uploads a file may go, and the gateway may be killed: if the file was not taken, the one before it is there
+/// again.
 #[tokio::test]
 async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     let house = sample::house().own_plugins(&["sheet"]);
@@ -241,7 +242,7 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
         .collect();
     assert!(kept.is_empty(), "{kept:?}");
 
-    // What somebody has put there by hand since stays.
+    // A file that was put there by hand since stays.
     house.write(
         &format!("plugins/.sheet.wasm.before-{}", "0".repeat(64)),
         "an old build",
@@ -251,7 +252,7 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     assert!(std::fs::read(&file).expect("it is there") == before);
 }
 
-/// Two uploads of one plugin come after each other, and each is told about its own file.
+/// Two uploads of one plugin come after each other, and each gets the outcome of its own file.
 #[tokio::test]
 async fn of_two_uploads_at_once_each_is_told_about_its_own_file() {
     let house = sample::house().own_plugins(&["sheet"]);
@@ -371,7 +372,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
 }
 
-/// A renamed column is found on demand and named, and agents are told so instead of getting something else.
+/// A renamed column is found on demand and named, and agents get an error instead of something else.
 #[tokio::test]
 async fn a_source_that_changed_is_found_out() {
     let house = sample::house();
@@ -696,7 +697,7 @@ async fn a_configuration_is_taken_over_or_refused() {
     assert_eq!((reloads, grants), (3, 2), "{records}");
 }
 
-/// Whoever names what is not there reads that name, and where the right ones are.
+/// A command that names an unknown thing shows that name, and where the right ones are.
 #[test]
 fn what_is_not_there_is_called_by_its_name() {
     let house = sample::house();
@@ -962,7 +963,7 @@ async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
     );
 }
 
-/// Who revokes a key on a bad day needs no configuration without a fault; and what changes nothing is not on record.
+/// Revoking a key works with a faulty configuration; and a change without effect is not recorded.
 #[tokio::test]
 async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
     let house = sample::house();
@@ -1187,7 +1188,7 @@ async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
     drop(first);
     let port = TcpListener::bind("127.0.0.1:0").expect("a free port");
     port.set_nonblocking(true).expect("it can be asked");
-    // Whoever has the port of a gateway that ended is named by what that left behind.
+    // Another process that has the port of a gateway that ended is named by the file that the gateway left behind.
     house.write(
         "state/admin.url",
         format!("http://{}", port.local_addr().expect("an address")),

@@ -1,5 +1,5 @@
-//! Everything at once behind one URL: ten servers that nobody here wrote, three contracts of our own and a plugin, for every
-//! official client.
+//! Everything at once behind one URL: ten foreign servers, three contracts of our own and a plugin, for every official
+//! client.
 
 mod ten;
 
@@ -59,7 +59,7 @@ fn names(tools: &[Value]) -> BTreeSet<String> {
         .collect()
 }
 
-/// What the servers ask while a client runs is answered on the second thread.
+/// Questions of the servers while a client runs are answered on the second thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_official_client() {
     let ten = Ten::new().await;
@@ -273,7 +273,7 @@ fn as_published(server: &str, tool: &mut Value) {
         let title = said.unwrap_or_else(|| format!("{server}: {sentence}").into());
         entry.insert("title".to_owned(), title);
     }
-    // Clients that do not say that they know tasks are told of none.
+    // Clients that do not support tasks see none.
     entry.remove("execution");
     for side in ["inputSchema", "outputSchema"] {
         let Some(schema) = entry.get_mut(side) else {

@@ -194,7 +194,7 @@ async fn a_write_runs_after_a_person_approved_it_and_once() {
         let (code_wrong, _, err) = shop.house.run(&wrong);
         assert!(code_wrong == 1 && err.contains("another one"), "{err}");
 
-        // Nobody approves a write of their own.
+        // Callers cannot approve their own writes.
         let own = shop.approve(&shop.person("ann", "operator"), &id).await;
         assert_eq!(own.0, 403, "{}", own.1);
         let eve = shop.person("eve", "approver");
@@ -273,7 +273,7 @@ async fn a_record_that_moved_is_left_as_it_is() {
             done["isError"], false,
             "what was agreed to has not moved: {done}"
         );
-        // A column that is empty is held to that too.
+        // A column that is empty has to stay empty too.
         let empty = plan(&ann.call("delete_item", json!({ "id": 2 })).await);
         assert_eq!(shop.approve(&eve, &empty).await.0, 200);
         let done = ann.call("delete_item", json!({ "id": 2 })).await;

@@ -63,7 +63,7 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
         listed["structuredContent"]["records"][0]["id"], 1,
         "{listed}"
     );
-    // In a field that may be null, null is a value: it finds the ticket that nobody owns.
+    // In a field that may be null, null is a value: it finds the ticket without an owner.
     let unowned = client
         .call("list_tickets", json!({"subject": null, "owner": null}))
         .await;

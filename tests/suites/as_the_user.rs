@@ -75,7 +75,7 @@ pub(crate) struct Browser {
     client: Client,
     user: &'static str,
     cookies: Vec<(String, String)>,
-    /// Where `https://weir.test` is.
+    /// The address of `https://weir.test`.
     proxied: String,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn records(house: &House, words: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Who has arguments finds their calls in the trail.
+/// The arguments of a call are enough to find it in the trail.
 #[tokio::test]
 async fn the_digest_of_arguments_finds_their_calls() {
     let house = sample::house();

@@ -260,7 +260,7 @@ fn a_new_adapter_is_built_checked_and_called() {
     }
 }
 
-/// What a file of a new folder names lies there.
+/// Every file that a new folder cites is in it.
 #[test]
 fn pages_that_a_new_plugin_cites_come_with_it() {
     let desk = Desk::new("cited");

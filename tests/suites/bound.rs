@@ -78,7 +78,7 @@ async fn a_caller_reaches_its_own_rows_alone() {
     }
 }
 
-/// A file that loses its scope is held: nobody sees a row of another before an operator has agreed, also after a restart.
+/// A file that loses its scope is held: no caller sees a row of another before an operator has agreed, also after a restart.
 #[tokio::test]
 async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
     let desk = csv();

@@ -1,4 +1,4 @@
-//! The program with its adapters inside: it needs no plugins folder, and a file in one stands for what is inside.
+//! The program with its adapters inside: it needs no plugins folder, and a file in one replaces the adapter inside.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use weir_tests::{Admin, House, Modern, place};
 
 use crate::{audit::records, sample};
 
-/// Returns other bytes of the same adapter: it has a custom section that nobody reads.
+/// Returns other bytes of the same adapter: it has a custom section that is never read.
 pub(crate) fn another_sheet() -> Vec<u8> {
     let mut bytes = std::fs::read(place::plugins().join("sheet.wasm")).expect("a built adapter");
     bytes.extend([0, 6, 4, b'n', b'o', b't', b'e', b'2']);
@@ -42,7 +42,7 @@ async fn from(house: &House, origin: &str) -> Value {
     }
 }
 
-/// Waits until a file is held; its digest.
+/// Waits until a file is held, and returns its digest.
 async fn held(house: &House, file: &str) -> String {
     let started = Instant::now();
     loop {
@@ -85,7 +85,7 @@ async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
         "{inside}"
     );
 
-    // The plugin may write, and nobody has accepted this build.
+    // The plugin may write, and this build is not accepted.
     house.write("plugins/sheet.wasm", another_sheet());
     let digest = held(&house, "sheet.wasm").await;
     answered().await;
@@ -182,7 +182,7 @@ fn the_version_says_what_is_inside() {
     );
 }
 
-/// What one gateway of a user compiled, the next one finds, in whatever folder it is.
+/// A build that one gateway of a user compiled is found by the next one, in whatever folder it is.
 #[test]
 fn gateways_of_one_user_compile_once() {
     let cache = House::new();

@@ -325,7 +325,7 @@ async fn a_legacy_caller_who_leaves_cancels_nothing() {
     .await;
 }
 
-/// A write handed to a source is never dropped, whoever leaves.
+/// A write that has reached a source is never dropped when its caller leaves.
 #[tokio::test]
 async fn a_write_runs_to_its_end_whoever_leaves() {
     let web = Web::start().await;
@@ -408,7 +408,7 @@ pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl FnMut() 
     }
 }
 
-/// A changed contract file is told to whoever listens, in both eras.
+/// A changed contract file is announced to listeners, in both eras.
 #[tokio::test]
 async fn a_changed_contract_is_announced() {
     let house = sample::house();
@@ -450,7 +450,7 @@ async fn a_changed_contract_is_announced() {
     assert!(tools.iter().any(described), "{tools:?}");
 }
 
-/// Whoever does not know the tools is told them, and how to go on.
+/// A caller that names no tool gets the list of tools, and how to go on.
 #[test]
 fn without_a_tool_the_tools_are_listed() {
     let house = sample::house().file("data/h.csv", "id,help\n1,x\n");

@@ -229,7 +229,7 @@ async fn a_read_only_tool_neither_posts_nor_replaces_a_file() {
     );
 }
 
-/// What a tool does to itself is `plugin_failed` for its own call alone.
+/// A tool that harms itself is `plugin_failed` for its own call alone.
 #[tokio::test]
 async fn a_tool_that_panics_spins_or_allocates_fails_alone() {
     let house = sample::house()

@@ -1,4 +1,4 @@
-//! What people need to connect clients and servers: the console's address, snippets, keys in use, a look at a server.
+//! Tests the ways to connect clients and servers: the console's address, snippets, keys in use, a look at a server.
 
 use std::{net::TcpListener, process::Command};
 

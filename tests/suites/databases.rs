@@ -351,7 +351,7 @@ async fn a_database_of_many_tables_is_bounded() {
     );
 }
 
-/// Of a workbook the sheets that are named are served, and of one sheet the header where it is.
+/// The named sheets of a workbook are served, and one sheet is served from its header on.
 #[tokio::test]
 async fn sheets_of_a_workbook_are_served_at_once() {
     let workbook = include_bytes!("../fixtures/two-sheets.xlsx");

@@ -1,5 +1,5 @@
-//! What one caller costs the others before and after its calls: bytes, connections and sessions have bounds, in all and for
-//! each, and the admin listener always has room for an operator.
+//! Tests the cost of one caller for the others before and after its calls: bytes, connections and sessions have bounds, in
+//! all and for each, and the admin listener always has room for an operator.
 
 use std::time::{Duration, Instant};
 
@@ -178,7 +178,7 @@ async fn a_call_over_the_rate_is_refused_as_a_result_or_by_its_head() {
     );
 }
 
-/// What costs nothing takes nothing: notifications and the question for a stream without a session.
+/// Notifications and the question for a stream without a session take nothing from the rate.
 #[tokio::test]
 async fn notifications_take_nothing_from_the_rate() {
     let house = sample::house();

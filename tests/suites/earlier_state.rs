@@ -9,12 +9,12 @@ use std::{
 use serde_json::json;
 use weir_tests::{House, Modern, http, place};
 
-/// What the gateway of `tests/fixtures/state-of-d05fb9de` gave out.
+/// A key that the gateway of `tests/fixtures/state-of-d05fb9de` gave out.
 const KEY: &str =
     "weir_dcfde5a8e370_e26db1297c008fc5fd2b23cce688382ae38a9459d3803f8a6cc961c4014e8f97";
 const CURSOR: &str = "3-DRo_5T0mXzqaM4InKNh9uSG_fvURSZndPW4IQF7D0INQtaoU13eqnQzIiTCEbu-Q";
 const DRAFT: &str = "d_c62a16aa471337b2";
-/// Of the arguments of its last call, `{"iata":"OSL"}`.
+/// The digest of the arguments of its last call, `{"iata":"OSL"}`.
 const DIGEST: &str = "eb843cb6680546abcf7d3055e87835558d7aa1590ac26a442360c7916ee59b92";
 
 /// Returns a house with that state, its contract, its data and its plugins.

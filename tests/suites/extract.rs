@@ -392,8 +392,8 @@ fn lists_are_composed_without_a_connection() {
     assert!(code == 1 && err.contains("hint: give an object"), "{err}");
 }
 
-/// Whoever has the lists already needs no connection: what another client took of a server, in the order in which it came, gives
-/// the document that `extract` prints.
+/// Lists that are already there need no connection: the lists that another client got of a server, in their order, give the
+/// document that `extract` prints.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_another_client_took_compose_to_what_is_extracted() {
     let scratch = tempfile::tempdir().expect("a temporary folder");
@@ -636,8 +636,7 @@ fn a_client_is_connected_and_taken_back() {
     }
 }
 
-/// What is written names a variable, in each client's own words: read back, it leads to the view with the key, which is in
-/// no file.
+/// The entry names a variable, in each client's own words: read back, it leads to the view with the key, which is in no file.
 #[test]
 fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     let house = sample::house().config("[views.reading]\nread_only = true\n[views.more]\n");
@@ -697,7 +696,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             assert_eq!(code, 1, "{client}: {err}");
         }
     }
-    // Codex starts a server with the variables that it is told to hand on, by their own names.
+    // Codex passes only named variables on to a server.
     let (code, _, err) = at_home(
         &[&["connect", "codex"][..], &started, &view].concat(),
         &secret,
@@ -722,7 +721,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             "{client}: {err}"
         );
     }
-    // Whoever has named no key is told what is missing, and only where a key is asked for.
+    // A command without a key says what is missing, and only if a key is needed.
     let cases = [
         ("cursor", running, "--key-env WEIR_KEY"),
         ("cursor", started, "--key-env WEIR_KEY"),

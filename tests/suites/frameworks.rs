@@ -1,5 +1,5 @@
-//! Agent frameworks, each by what an agent of it sees: listing, calls and errors, over HTTP and stdio, with a key and
-//! without. Larger ones are in `tests/frameworks.rs`; `docs/clients.md` has what held when.
+//! Agent frameworks, each by what its agent sees: listing, calls and errors, over HTTP and stdio, with a key and without.
+//! Larger ones are in `tests/frameworks.rs`; `docs/clients.md` has the results with their dates.
 
 mod agent;
 mod drive;

@@ -47,7 +47,7 @@ fn status(answer: &str) -> &str {
     &answer["HTTP/1.1 ".len()..][..3]
 }
 
-/// Where a proxy in front sees one request, the gateway does not see two.
+/// If a proxy in front sees one request, the gateway does not see two.
 #[tokio::test]
 async fn a_request_has_one_length() {
     let house = sample::house();
@@ -206,7 +206,7 @@ async fn nine_hundred_idle_connections_hold_nobody_up() {
         quickest = quickest.min(asked.elapsed());
     }
     assert!(quickest < Duration::from_millis(200), "{quickest:?}");
-    // They are still held, for as long as a first head may take: a half goes on where it stopped.
+    // They stay open for as long as a first head may take: a half goes on where it stopped.
     let mut newest = idle.swap_remove(898);
     newest
         .write_all(b"host\r\nConnection: close\r\n\r\n")

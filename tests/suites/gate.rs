@@ -156,8 +156,7 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     }
 }
 
-/// Even under load nobody sees the breaking change before it is published, and every connected client hears of it
-/// after.
+/// Even under load no client sees the breaking change before it is published, and every connected client is notified after.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change() {
     let house = sample::house();
@@ -790,7 +789,7 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     );
 }
 
-/// Someone who changes what they read is told if somebody else was faster; someone who names no tag changes whatever is
+/// An admin who changes what they read gets an error if another one was faster; one who names no tag changes whatever is
 /// there.
 #[tokio::test]
 async fn a_change_may_insist_on_what_was_read() {
@@ -900,7 +899,7 @@ async fn drafts_are_listed_by_their_status_and_page_by_page() {
     assert_eq!(contracts["contracts"][0]["pending"], json!([waits]));
 }
 
-/// A bad edit of a served contract is told where its operator looks, until the file is right again.
+/// A bad edit of a served contract is reported where its operator looks, until the file is right again.
 #[tokio::test]
 async fn a_refused_file_is_listed_with_its_problems() {
     let house = sample::house();

@@ -1,4 +1,4 @@
-//! Clients' configurations as they lie at people's: each is read, and edited without touching what is somebody else's.
+//! Clients' configurations as people have them: each is read, and edited without touching other entries.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ const HOSTS: [(&str, &str); 9] = [
     ("zed", ".config/zed/settings.json"),
 ];
 
-/// Somebody's home, where one client is set up, with a server of its own called `notes`.
+/// A user's home, where one client is set up, with a server of its own called `notes`.
 struct Home {
     folder: TempDir,
     client: &'static str,
@@ -153,7 +153,7 @@ impl Home {
         edited
     }
 
-    /// Writes a key of somebody's into the entry that Weir made.
+    /// Writes another key into the entry that Weir made.
     fn add_a_key(&self) -> String {
         let (head, key) = match self.client {
             "codex" => ("[mcp_servers.weir]\n", "env = { WEIR_KEY = \"theirs\" }\n"),
@@ -233,7 +233,7 @@ fn weir_is_put_into_every_client_beside_what_is_there_and_taken_out_to_equal_byt
     }
 }
 
-/// What the client or its user wrote meanwhile is no reason to leave Weir in, nor is it lost.
+/// Changes that the client or its user made meanwhile do not keep Weir in, and are not lost.
 #[test]
 fn what_was_edited_since_stays_when_weir_is_taken_out() {
     let house = sample::house();
@@ -281,7 +281,7 @@ fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
     }
 }
 
-/// Keys are shown once: one that somebody put into the entry is not lost by connecting again.
+/// Keys are shown once: one that was put into the entry is not lost by connecting again.
 #[test]
 fn a_key_in_the_entry_stays_when_weir_is_connected_again() {
     let house = sample::house().config("[views.reading]\nread_only = true\n");
@@ -334,7 +334,7 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
     for is_edited_since in [false, true] {
         for home in Home::all() {
             let client = home.client;
-            // Somebody wrote an entry of their own, with a key.
+            // The user wrote an entry of their own, with a key.
             home.connect(&house);
             home.add_a_key();
             let theirs = home.edit(|now| now.replace("--config", "--own"));
@@ -385,7 +385,7 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
     }
 }
 
-/// The file is new, and holds a key: nobody else may read it.
+/// The file is new, and contains a key: no other user may read it.
 #[test]
 fn a_new_configuration_is_the_users_alone() {
     for home in Home::all().filter(|home| home.client != "claude-desktop") {
@@ -527,7 +527,7 @@ fn a_link_of_a_project_is_not_followed() {
     }
 }
 
-/// What was in a project's file is kept in the user's state folder, where the project does not take it along.
+/// The text of a project's file is kept in the user's state folder, where the project does not take it along.
 #[test]
 fn a_project_is_connected_and_left_as_it_was() {
     let home = Home::of("zed", HOSTS[8].1);

@@ -44,7 +44,7 @@ async fn refused(client: &Modern) -> Answer {
     answer
 }
 
-/// Where no key is needed a key of an admin opens nothing either, whichever scheme it is sent with.
+/// Without required keys a key of an admin opens nothing either, in any scheme.
 #[tokio::test]
 async fn a_key_of_an_admin_is_no_agent_where_none_is_needed() {
     let house = house();
@@ -215,7 +215,7 @@ async fn a_401_does_not_wait_for_a_body() {
     );
 }
 
-/// Contracts may come after the keys for them: the key is made, and who makes it is told what is not there.
+/// Contracts may come after the keys for them: the key is made, with a warning about what is not there.
 #[tokio::test]
 async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
     let house = house();
@@ -433,7 +433,7 @@ async fn a_session_is_its_keys_alone_and_ends_with_it() {
     );
 }
 
-/// What a key has opened ends with it, also when its time is over and nobody revokes it.
+/// A connection that a key opened ends with the key, also when it expires without a revocation.
 #[tokio::test]
 async fn streams_end_when_their_key_expires() {
     let house = house();
@@ -522,7 +522,7 @@ async fn limits_hold_under_a_thousand_calls_at_once() {
     );
 }
 
-/// Over every version and both transports, the caller is told what is left of a limit, and is refused once nothing is.
+/// Over every version and both transports, the caller sees what is left of a limit, and is refused once nothing is.
 #[tokio::test]
 async fn a_limit_holds_in_every_version_over_both_transports() {
     let house = house();

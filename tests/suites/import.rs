@@ -1,4 +1,4 @@
-//! Documents of HTTP APIs that nobody here wrote become contracts, and their tools are called.
+//! Foreign documents of HTTP APIs become contracts, and their tools are called.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -115,7 +115,7 @@ components:
     B: { $ref: "#/components/schemas/A" }
 "##;
 
-/// What 3.1 says otherwise than 3.0, and schemas that contain themselves, cost nobody the whole document.
+/// Differences of 3.1 from 3.0, and schemas that contain themselves, do not cost the whole document.
 #[tokio::test]
 async fn complaint_20_a_document_of_3_1_with_cycles_is_imported_or_reported_by_operation() {
     let house = House::new().file("trees.yaml", CYCLES);
@@ -225,7 +225,7 @@ fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     })
 }
 
-/// Tools that do not succeed behind the mock: whose fault that is, what the caller is told then, and which they are.
+/// Tools that do not succeed behind the mock: whose fault that is, the error of the caller, and the tools.
 const NOT_ANSWERED: [(&str, &str, &[&str]); 4] = [
     (
         "the mock refuses `1` in a path for `oneOf` a number and a text, being both",
@@ -271,8 +271,8 @@ const NOT_ANSWERED: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// What an import prints is served whole, however large. A server that answers as the document says stands behind a real
-/// gateway: each tool of it succeeds. Returns what does not hold.
+/// Serves the whole import, however large. A server that answers as the document says is behind a real gateway: each tool of
+/// it succeeds. Returns the failures.
 async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<String> {
     let house = imported(name, file, &mock.base);
     let gateway = house.serve();

@@ -1,4 +1,4 @@
-//! Components from elsewhere: installed with a digest and a signature, and held to both at every load.
+//! Components from elsewhere: installed with a digest and a signature, which are checked at every load.
 
 mod https;
 mod registry;

@@ -161,7 +161,7 @@ async fn a_large_sheet_is_looked_up_in_milliseconds_and_written() {
     assert_eq!(found["name"], "new, one", "{found}");
     assert_eq!(indexes(&house).len(), before.len(), "the indexes go on");
 
-    // Somebody else writes the file: the answer is what it holds now.
+    // Another program writes the file: the answer is its new content.
     fs::write(
         house.path().join("data/rows.csv"),
         new.replace("customer number 345678 ", "another customer "),

@@ -1,4 +1,4 @@
-//! What people see of a gateway while it runs: figures, events, and who may read them.
+//! Tests what people see of a gateway while it runs: figures, events, and their readers.
 
 use std::time::{Duration, Instant};
 

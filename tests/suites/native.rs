@@ -177,7 +177,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
     }
 }
 
-/// What only fails is left alone for a while, and counted, as a component is.
+/// A library that only fails is left alone for a while, and counted, as a component is.
 #[tokio::test]
 async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
     for behaviour in ["segv", "panic"] {
@@ -229,7 +229,7 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
     }
 }
 
-/// Another build is another digest in the configuration; whoever calls meanwhile does not notice.
+/// Another build is another digest in the configuration; callers do not notice the change.
 #[tokio::test]
 async fn another_build_is_swapped_in_under_load() {
     let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
@@ -294,7 +294,7 @@ async fn another_build_is_swapped_in_under_load() {
         "{}",
         gateway.log()
     );
-    // A child that somebody ended while nobody called it is replaced.
+    // A child that was ended between calls is replaced.
     let killed = children(&gateway);
     for child in &killed {
         assert!(
@@ -442,7 +442,7 @@ fn two_builds(house: &House) -> [PathBuf; 2] {
     ["one.so", "two.so"].map(|name| house.path().join(name))
 }
 
-/// What was published goes on with what it was made from, whatever library is named; if the operator allows that build.
+/// A published version keeps the library that it was made from, whatever library is named, if the operator allows that build.
 #[tokio::test]
 async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allowed() {
     const RUNS_KEPT: &str = "plugin loaded\",\"file\":\"weir-guest-tools (kept build)";

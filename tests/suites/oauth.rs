@@ -374,7 +374,7 @@ async fn valid_tokens_outlive_their_provider() {
     }
 }
 
-/// Where the keys were never had, another token would not help: the answer asks for none.
+/// If the keys were never fetched, another token would not help: the answer asks for none.
 #[tokio::test]
 async fn an_issuer_that_is_away_is_no_reason_to_sign_in_again() {
     let issuer = Issuer::start("ES256");
@@ -683,7 +683,7 @@ async fn a_bound_token_is_good_with_proofs_of_its_key_alone() {
     assert!(failures.contains("DPoP proof used before"), "{failures}");
 }
 
-/// Where tokens have to be bound, the metadata and each refusal say so, and a bearer token opens nothing. Keys do.
+/// If tokens have to be bound, the metadata and each refusal say so, and a bearer token opens nothing. Keys do.
 #[tokio::test]
 async fn an_operator_may_ask_for_bound_tokens() {
     let issuer = Issuer::start("ES256");

@@ -85,7 +85,7 @@ async fn a_start_touches_no_source() {
     }
 }
 
-/// A column of another type is told as the difference it is, and a draft over the source as it is now waits for someone.
+/// A column of another type is reported as a difference, and a draft over the source as it is now waits for approval.
 #[tokio::test]
 async fn a_column_of_another_type_is_mended_by_a_draft() {
     let cluster = Postgres::start();
@@ -134,7 +134,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(house.run(&describe).0, 0);
-    // An edit of the file, which was not told of the new type, does not bring the old one back.
+    // An edit of the file by an author who does not know the new type does not bring the old one back.
     house.write(
         "contracts/people.yaml",
         PEOPLE.replace("One person by id.", "Returns the person with an id."),
@@ -153,7 +153,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     }
 }
 
-/// Whoever has to mend the source is told which column is gone.
+/// The error names the missing column for the person who has to mend the source.
 #[tokio::test]
 async fn a_gone_sql_column_is_named() {
     let cluster = Postgres::start();
@@ -253,7 +253,7 @@ fn many_tools(count: usize) -> House {
         .file("data/airports.csv", sample::DATA)
 }
 
-/// Two commands serve a file nobody here has seen, and ask it.
+/// Two commands serve an unknown file, and ask it.
 #[test]
 fn a_csv_file_is_served_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -72,8 +72,8 @@ fn calls(program: Command, home: &Path) {
     );
 }
 
-/// Serves the spreadsheet as a user types it, asks it once over HTTP, and ends it as Ctrl-C does: a terminal sends the
-/// signal to the program and to all that stands before it.
+/// Serves the spreadsheet as a user types it, asks it once over HTTP, and ends it as Ctrl-C does: a terminal sends the signal
+/// to the program and to all that is in front of it.
 async fn serves(program: Command, home: &Path) {
     let mut serve = at_home(program, home);
     serve
@@ -216,7 +216,7 @@ async fn the_debian_package_is_installed_called_and_served() {
     let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service"))
         .expect("the unit");
     assert!(unit.contains("ExecStart=/usr/bin/weir serve"), "{unit}");
-    // What it started answers the calls in flight, so a stop must not reach it; and an end that nobody asked for is none.
+    // Its child answers the calls in flight, so a stop must not reach it; an unexpected end restarts the service.
     assert!(
         unit.contains("\nKillMode=mixed\n") && unit.contains("\nRestart=always\n"),
         "{unit}"

@@ -13,7 +13,7 @@ use weir_tests::{Gateway, Modern, foreign, http, upstream::JsonServer};
 
 use crate::sample;
 
-/// A gateway's tools as somebody reaches them who has never heard of MCP.
+/// A gateway's tools as a client without MCP reaches them.
 struct Rest {
     base: String,
     key: Option<String>,

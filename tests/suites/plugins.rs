@@ -179,7 +179,7 @@ async fn a_record_that_pretends_is_only_a_record() {
     let house = house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    // A record that looks like an error is a record, without the columns nobody published.
+    // A record that looks like an error is a record, without the unpublished columns.
     let pretended = behave(&client, "pretend-error").await;
     assert_eq!(pretended["isError"], false, "{pretended}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What people see of tools: of a contract before it is submitted, and of all that is served.
+//! Tests what people see of tools: of a contract before it is submitted, and of all that is served.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, House, Modern, http};
@@ -80,7 +80,7 @@ async fn a_preview_says_what_a_submission_does_and_stores_nothing() {
     assert_eq!(after, shown, "nothing was stored");
 }
 
-/// What refuses a contract is an answer, not an error: with its place, and with the tools as far as there are any.
+/// The refusal of a contract is an answer, not an error: with its place, and with the tools as far as there are any.
 #[tokio::test]
 async fn a_preview_names_all_that_refuses_a_contract() {
     let house = sample::house();
@@ -199,7 +199,7 @@ async fn the_catalogue_lists_tools_with_their_cost_and_as_an_agent_sees_them() {
     }
 }
 
-/// What a contract file may say is for everyone who may read, and editors of text take the schema as it is.
+/// The vocabulary of contract files is for every reader, and editors of text use the schema as it is.
 #[tokio::test]
 async fn the_form_of_contract_files_is_described() {
     let house = House::new().sheets();

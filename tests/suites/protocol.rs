@@ -241,7 +241,7 @@ async fn older_revisions_get_what_they_know() {
         let text = called["content"][0]["text"].as_str().expect("a text block");
         assert!(text.contains("Oslo Gardermoen"), "{version}: {text}");
     }
-    // A revision nobody knows is answered with the newest of this era.
+    // An unknown revision is answered with the newest of this era.
     assert_eq!(
         Legacy::open(gateway.url(), "1999-01-01").await.version,
         client::LEGACY
@@ -388,7 +388,7 @@ async fn stdio_speaks_both_eras_and_leaves_when_told() {
     assert!(weir.close().await.success());
 }
 
-/// The blocked read of stdin held the process until one more line came.
+/// A blocked read of stdin kept the process alive until one more line came.
 #[tokio::test]
 async fn stdio_ends_on_a_signal_while_stdin_is_open() {
     let house = sample::house();

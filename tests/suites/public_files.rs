@@ -1,4 +1,4 @@
-//! What drafts say of messy files of the public, which packages of Python carry. The golden is read by a person.
+//! Drafts of messy public files, which packages of Python carry. The golden is read by a person.
 
 use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 

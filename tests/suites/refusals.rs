@@ -1,4 +1,4 @@
-//! What is recorded of calls that were refused, so that the agent's developer finds why.
+//! Tests the records of refused calls, in which the agent's developer finds the reason.
 
 use serde_json::{Value, json};
 use weir_tests::{Admin, Modern};

@@ -141,7 +141,7 @@ async fn a_related_record_is_the_same_from_every_source() {
     asked(rest(&server), "rest").await;
 }
 
-/// A record that another source answers is held to its own shape.
+/// A record of another source must conform to its own shape.
 #[tokio::test]
 async fn a_related_record_is_checked() {
     let house = sqlite();

@@ -1,4 +1,4 @@
-//! The `rest` adapter on services nobody here wrote: every way to page gives the same list, and TLS is TLS.
+//! The `rest` adapter on foreign services: every way to page gives the same list, and TLS is TLS.
 
 use std::sync::Arc;
 
@@ -233,7 +233,7 @@ fn an_authority_that_is_none_is_refused_at_the_start() {
     }
 }
 
-/// The one record of a service.
+/// The only record of a service.
 type Held = Arc<Mutex<String>>;
 
 /// Serves a record that a PUT replaces at `/items/1`, and lines that have no key, in pages of three, at `/lines`.

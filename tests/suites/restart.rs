@@ -100,7 +100,7 @@ async fn a_start_that_could_serve_nothing_ends_and_says_why() {
     assert!(code == 1 && err.contains("new.yaml"), "{code}: {err}");
 }
 
-/// Without its lock nobody knows what was published of a contract: its file must not go live without being compared.
+/// Without its lock it is unknown what was published of a contract: its file must not go live without being compared.
 #[tokio::test]
 async fn a_lock_that_cannot_be_read_holds_back_its_own_contract_alone() {
     let house = sample::house()
@@ -320,8 +320,8 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
     );
 }
 
-/// A source that is away hides no mistake of a form, and a pipeline does not wait for it. What is away is told once, with the
-/// connection and what the system says.
+/// A source that is away hides no mistake of a form, and a pipeline does not wait for it. It is reported once, with the
+/// connection and the system's message.
 #[tokio::test]
 async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
     let away = "[connections.disk]\nkind = \"files\"\npath = \"not-mounted\"\n[plugins.sheet.grants]\ndisk = \"read\"";

@@ -18,7 +18,7 @@ use crate::upstreams::until;
 const TOOLS: [&str; 6] = ["ask", "cancelled", "echo", "roots", "sample", "slow"];
 const MAY_ASK: &str = "ask = [\"elicitation\", \"sampling\", \"roots\"]";
 
-/// What a caller answers, by the tool that asks.
+/// Returns the answers of a caller, by the tool that asks.
 fn answers() -> [(&'static str, &'static str, Value, Value); 4] {
     let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
     let said =
@@ -193,7 +193,7 @@ async fn rmcp_serves_behind_weir() {
     check(&RMCP).await;
 }
 
-/// A legacy server asks in the middle of its call; nobody is asked who cannot answer, or whom the server may not ask.
+/// A legacy server asks in the middle of its call; only a caller that can answer is asked, and only what the server may ask.
 async fn asks(tool: &str, capability: &str) -> (Value, Value) {
     let ports = TYPESCRIPT_1.start();
     let [stdio, _, http, _, _] = &WAYS;
@@ -269,8 +269,8 @@ async fn a_legacy_server_reads_roots_through_weir() {
     );
 }
 
-/// The Python SDK 1.x asks for roots on a stream that belongs to no call. Nobody knows whom it asks where two calls are open,
-/// and then it is told so instead of an answer that may be wrong.
+/// The Python SDK 1.x asks for roots on a stream that belongs to no call. While two calls are open it is unknown whom it
+/// asks, and it gets an error instead of an answer that may be wrong.
 #[tokio::test]
 async fn a_question_that_names_no_call_is_refused_while_several_are_open() {
     let ports = PYTHON_1.start();

@@ -23,7 +23,7 @@ struct Nodes {
     _houses: Vec<House>,
 }
 
-/// What clients got.
+/// The answers that clients got.
 #[derive(Default)]
 struct Tally {
     passed: usize,

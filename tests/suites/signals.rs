@@ -1,4 +1,4 @@
-//! What a signal ends: new calls at once, calls in flight with their answers, and then the process, with 0.
+//! Tests what a signal ends: new calls at once, calls in flight with their answers, and then the process, with 0.
 
 use std::{
     fs,

@@ -229,7 +229,7 @@ async fn a_source_becomes_a_contract_and_secrets_stay_in_it() {
         "it is found by the name that is listed"
     );
 
-    // The draft is a contract as it stands, and names no secret among its choices.
+    // The draft is a valid contract, and names no secret among its choices.
     for source in [people, tickets] {
         let (status, drafted) = post(&editor, "/v1/sources/draft", source).await;
         assert_eq!(status, 200, "{drafted}");
@@ -274,7 +274,7 @@ async fn sources_of_one_name_are_told_apart() {
         let (status, shown) = post(&operator, "/v1/sources/rows", body).await;
         assert_eq!((status, &shown["rows"]), (200, &rows), "{source}: {shown}");
     }
-    // A path with a query is refused, and what it held is in no record.
+    // A path with a query is refused, and its text is in no record.
     let body = json!({"connection": "service", "source": "things.json?api_key=topsecretvalue1"});
     let (status, refused) = post(&operator, "/v1/sources/rows", body).await;
     assert!(status >= 400, "{refused}");

@@ -1,4 +1,4 @@
-//! The first minutes of somebody with a spreadsheet: the draft of it, as its reader sees it, and what its tools do.
+//! The first minutes with a spreadsheet: the draft of it, as its reader sees it, and what its tools do.
 
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern};

@@ -1,5 +1,5 @@
-//! Calls that go on as tasks after their request was answered. The protocol's own suite checks the wire; this is the rest:
-//! whose a task is, what ends it, and who is not told of any.
+//! Calls that go on as tasks after their request was answered. The protocol's own suite checks the wire; this checks the
+//! rest: the owner of a task, its end, and who gets no news of it.
 
 use std::{
     collections::BTreeMap,
@@ -161,7 +161,7 @@ async fn a_question_is_answered_in_the_task_and_the_result_has_its_receipt() {
     assert_eq!(again, ended, "what has ended stays as it is");
 }
 
-/// Whoever listens need not look: each status is told with what `tasks/get` would answer.
+/// A listener need not poll: it gets each status with what `tasks/get` would answer.
 #[tokio::test]
 async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     const WAIT: Duration = Duration::from_secs(20);
@@ -242,7 +242,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     ann.ask("tasks/cancel", json!({ "taskId": slow })).await;
     told_next(&slow, "cancelled").await;
 
-    // They are nobody else's, and who does not know tasks is told so.
+    // Other callers cannot see them, and a client that does not support tasks gets an error.
     let mut others = Events::open(bob.request("subscriptions/listen", filter.clone())).await;
     let accepted = others.next(WAIT).await.expect("it is acknowledged");
     assert_eq!(

@@ -37,7 +37,7 @@ struct TraceCollector {
 struct CollectedSpans {
     folder: TempDir,
     requests: AtomicUsize,
-    /// Held while a request is written: two gateways may send at once.
+    /// Locked while a request is written: two gateways may send at once.
     writing: Mutex<()>,
     refused: AtomicUsize,
     carried: Mutex<Vec<String>>,

@@ -193,7 +193,7 @@ async fn an_auditor_reads_the_trail_and_nothing_else() {
     assert_eq!(listed[1]["role"], "auditor", "{listed}");
 }
 
-/// Whoever has an auditor's key and nothing else proves one record to someone who has neither.
+/// An auditor's key alone is enough to prove one record to a person who has neither key nor trail.
 #[tokio::test]
 async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
     let house = sample::house();

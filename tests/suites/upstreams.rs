@@ -252,7 +252,7 @@ async fn names_that_have_the_prefix_already_are_told_of() {
     );
 }
 
-/// Who is asked again and again about a server that lists something else each time is told why.
+/// An admin who is asked again and again about a server that lists something else each time sees the reason.
 #[tokio::test]
 async fn drafts_that_replace_each_other_are_remarked_upon() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -286,8 +286,8 @@ async fn drafts_that_replace_each_other_are_remarked_upon() {
     );
 }
 
-/// Whoever agrees reads all that agents will read: both texts of what changed, and the whole of what came, under a new name
-/// too. What a server no longer offers cannot be agreed to.
+/// The admin reads all that agents will read: both texts of what changed, and the whole of what came, under a new name too.
+/// An offer that the server no longer makes cannot be agreed to.
 #[tokio::test]
 async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_server_takes_it_back() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -432,7 +432,7 @@ async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
     );
 }
 
-/// Nobody is asked any longer about a server that was taken out before anyone agreed.
+/// A server that was taken out before the consent leaves no question behind.
 #[tokio::test]
 async fn a_server_that_is_taken_out_again_leaves_no_question_behind() {
     let house = sample::house().config(&entry("bad", &hostile(&["tools"]), ""));

@@ -331,7 +331,7 @@ fn reload(gateway: &Gateway) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// Whoever watches a view hears of its changes, and of no others.
+/// A listener of a view is notified of its changes, and of no others.
 #[tokio::test]
 async fn a_view_that_is_edited_is_taken_over_while_serving() {
     let house = house();

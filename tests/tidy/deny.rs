@@ -1,4 +1,4 @@
-//! `deny.toml` held against every crate that is built: its licence, its source, and that it is not banned.
+//! Compares `deny.toml` with every crate that is built: its licence, its source, and that it is not banned.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use super::{check, repository};
 
 const MANIFEST: &str = "xtask/features/Cargo.toml";
 const BLESS: &str = "`WEIR_BLESS=features` with this test writes xtask/features/Cargo.toml anew";
-/// Where the generated part of the manifest begins.
+/// The beginning of the generated part of the manifest.
 const GENERATED: &str = "\n# Generated: `WEIR_BLESS=features` with the test `a_selection_builds_what_the_workspace_builds`.\n";
 /// The edges that tests add.
 const DEV: &str = ",dev";
@@ -38,7 +38,7 @@ struct Package {
     version: String,
 }
 
-/// What one selection of crates builds.
+/// The crates and features that one selection builds.
 struct Build {
     /// What runs.
     target: Features,

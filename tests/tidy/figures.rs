@@ -18,14 +18,14 @@ const GROWING: [&str; 3] = [
 const FUNCTION_LINES_MAX: usize = 100;
 const FILE_LINES_MAX: usize = 700;
 
-/// What is counted of all files.
+/// The counts over all files.
 #[derive(Default)]
 pub(super) struct Figures {
     code_lines: usize,
     files: Vec<usize>,
     functions: Vec<usize>,
     empty_functions: usize,
-    /// How many types have each name.
+    /// The number of types of each name.
     types: BTreeMap<String, usize>,
     odd_words: usize,
     public_items: usize,

@@ -113,7 +113,7 @@ pub(crate) fn add(uses: &mut Uses, file: &Path, shown: &str, text: &str) {
 
 /// Collects the top-level modules that paths lead to.
 struct Seen {
-    /// The module in which the code stands.
+    /// The module of the code.
     module: Vec<String>,
     paths: Vec<String>,
 }

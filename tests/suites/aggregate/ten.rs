@@ -1,4 +1,4 @@
-//! The ten servers that nobody here wrote, and a call of each that needs nobody outside this machine.
+//! The ten foreign servers, and a call of each that needs nothing outside this machine.
 
 use std::{fs, process::Command};
 
@@ -22,7 +22,7 @@ const COUNTS: [(&str, usize); 10] = [
     ("sqlite", 6),
 ];
 
-/// What the servers work on: a folder that is a repository too, and a web service, which also plays the part of GitHub.
+/// The data of the servers: a folder that is a repository too, and a web service, which also plays the part of GitHub.
 pub(super) struct Ten {
     scratch: TempDir,
     web: Web,

@@ -203,7 +203,7 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
     );
 }
 
-/// What the schemas and the defaults say is held against each other before anybody calls.
+/// Schemas and defaults are compared with each other before any call.
 #[test]
 fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_place() {
     let desk = Desk::new("ill");
@@ -245,7 +245,7 @@ fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_
     }
 }
 
-/// What is no component, or is none of this interface, fails at once, and says so to programs too.
+/// A file that is no component, or none of this interface, fails at once, for programs too.
 #[test]
 fn what_does_not_load_fails_and_nothing_else_is_tried() {
     let desk = Desk::new("broken");

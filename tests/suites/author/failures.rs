@@ -1,4 +1,4 @@
-//! What a caller hears of a tool that fails: one safe sentence, also where the caller listens to the log.
+//! Tests what a caller sees of a tool that fails: one safe sentence, even if the caller listens to the log.
 
 use std::fs;
 

@@ -11,7 +11,7 @@ use weir_tests::{Events, Gateway, Modern, client::send};
 
 use super::{Desk, LANGUAGES};
 
-/// What one language is seen to do.
+/// The observations of one language.
 #[derive(Debug, PartialEq)]
 struct Seen {
     definitions: Value,
@@ -84,7 +84,7 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
     }
 }
 
-/// What the first language must do; the others are held against it.
+/// Checks the behaviour of the first language, with which the others are compared.
 fn expect(seen: &Seen) {
     assert!(
         seen.answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#),

@@ -1,4 +1,4 @@
-//! What authors write in Python, JavaScript, TypeScript and C, and the schemas it is.
+//! Tests the schemas that functions in Python, JavaScript, TypeScript and C become.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
@@ -171,7 +171,7 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
     );
 }
 
-/// What functions in Python are given and answer is of the type that they name, and meets the schema of it.
+/// Arguments and results of functions in Python have the type that they name, and meet its schema.
 #[test]
 fn values_in_python_are_those_of_their_types() {
     python("plugin-models1", "values.py", "values are right");

@@ -1,4 +1,4 @@
-//! What holds at all nodes when the answer to an admin returns, and what one says that was cut off.
+//! Tests which changes all nodes have when the answer to an admin returns, and the answer of a node that was cut off.
 
 use std::{
     process::Command,

@@ -228,7 +228,7 @@ async fn keep_up(url: String, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>)
     changes
 }
 
-/// What the state says is live: the version, and the name of the parameter.
+/// Returns what is live in the state: the version, and the name of the parameter.
 fn live(house: &House) -> (String, &'static str) {
     let contract = house.json(&["contracts", "show", "tools-js"]);
     let tools = contract["document"]["tools"]
@@ -249,8 +249,8 @@ fn parameter(deploy: &Value) -> &'static str {
     if is_renamed { "application" } else { "service" }
 }
 
-/// One of two gateways over one state is killed at any moment of a change of builds: the state opens, what is live changes
-/// only where somebody agreed, what is listed is what answers, and the callers of the other gateway notice nothing.
+/// One of two gateways over one state is killed at any moment of a change of builds: the state opens, a change goes live only
+/// after its approval, what is listed is what answers, and the callers of the other gateway notice nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_at_any_moment_lets_no_build_in() {
     let house = plain();
@@ -329,7 +329,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
     }
 }
 
-/// What breaks nobody goes live by itself; what needs a look is held, and the build before it answers meanwhile.
+/// A compatible change goes live by itself; one that needs a review is held, and the build before it answers meanwhile.
 #[tokio::test]
 async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     let house = plain();

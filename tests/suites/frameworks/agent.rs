@@ -1,6 +1,6 @@
-//! Runs an agent of a framework whose tools are a view with the profile of its model's vendor. The model is a stand-in,
-//! which asks for calls that are right and calls that are not. What is checked is what the vendor was told of the tools,
-//! what the model read of each call, and that nobody was warned of anything.
+//! Runs an agent of a framework whose tools are a view with the profile of its model's vendor. The model is a stand-in, which
+//! asks for calls that are right and calls that are not. The test checks which tools the vendor saw, what the model read of
+//! each call, and that there was no warning.
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -126,7 +126,7 @@ pub(crate) struct Agent {
     pub environment: &'static str,
 }
 
-/// A view by its profile, and the vendor of the model that is told of its tools.
+/// A view by its profile, and the vendor of the model that sees its tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Door {
     profile: &'static str,
@@ -240,7 +240,7 @@ fn call(tool: &'static str, arguments: Value, texts: Texts) -> (Wanted, Texts) {
     (Wanted { tool, arguments }, texts)
 }
 
-/// What the model asks for, and texts that it must read after each call.
+/// Returns the model's calls, and texts that it must read after each.
 fn calls() -> Vec<(Wanted, Texts)> {
     let report = json!({
         "id": "r-7",
@@ -272,7 +272,7 @@ fn calls() -> Vec<(Wanted, Texts)> {
             json!({"iata": "x", "name": "A field", "country": "DK", "elevation_ft": null}),
             &["/iata", "^[A-Z]{3}$", "/country"],
         ),
-        // A model that is held to a strict schema sends null for whatever it leaves out.
+        // A model under a strict schema sends null for each omitted argument.
         call(
             "list_airports",
             json!({"country": "NO", "min_elevation_ft": null, "limit": null, "cursor": null}),
@@ -299,7 +299,7 @@ fn calls() -> Vec<(Wanted, Texts)> {
     ]
 }
 
-/// Checks that the vendor was told of every tool and every argument that the view lists, in its own words.
+/// Checks that the vendor saw every tool and every argument that the view lists, in its own words.
 fn check_declared(who: &str, door: Door, listed: &[Value], declared: &[Declared]) {
     let told = sorted(declared.iter().map(|tool| tool.name.as_str()));
     assert_eq!(

@@ -16,11 +16,11 @@ pub(crate) struct Framework {
     pub checks_arguments: bool,
     /// Whether a caller without a key reads the sentence of the 401, or of the sign-in that is not there.
     pub says_key_is_needed: bool,
-    /// How code is told of an error; `None` where that was never found out.
+    /// The form in which code gets an error; `None` if that was never found out.
     pub error: Option<Told>,
 }
 
-/// How the code around a model is told that a call has failed, beside the text that the model reads.
+/// The form in which the code around a model sees a failed call, beside the text that the model reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
     /// By an exception of this type.
@@ -72,7 +72,7 @@ impl Framework {
         self.check(&self.report(json!({ "url": gateway.url(), "key": key })));
         let report = self.report(json!({ "command": house.stdio_command(), "key": key }));
         self.check(&report);
-        // Weir leaves on the signal that ends it, while its stdin is open: a framework that waits for it is not held up.
+        // Weir leaves on the signal that ends it, while its stdin is open: a framework that waits for it continues.
         assert!(
             report["closed_ms"].as_u64().is_none_or(|took| took < 5000),
             "{}: {report}",
@@ -143,7 +143,7 @@ impl Framework {
         }
     }
 
-    /// Checks that whoever writes an agent tells a failed call from another by more than its text, where the framework can.
+    /// Checks that an agent's code distinguishes a failed call from another by more than its text, if the framework can.
     fn check_errors(&self, report: &Value, error: Told) {
         let told = |call: usize| {
             let call = &report["calls"][call];

@@ -95,7 +95,7 @@ impl Tls {
         format!("https://{host}:{}/made.wasm", self.port)
     }
 
-    /// Installs as somebody who trusts that authority, and no other.
+    /// Installs for a user that trusts that authority, and no other.
     fn install(&self, house: &House, source: &str) -> (i32, String, String) {
         let mut command = house.weir(&["plugin", "install", source]);
         command

@@ -160,7 +160,7 @@ async fn what_is_altered_unsigned_or_not_there_is_not_installed() {
     assert!(code == 0 && out.contains("signed by maker"), "{out} {err}");
 }
 
-/// As `oras push` writes it with and without a type, and beside a policy.
+/// Layouts as `oras push` writes them with and without a type, and beside a policy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_layouts_of_other_programs_are_read_and_unclear_ones_are_not() {
     let maker = keys();
@@ -377,7 +377,7 @@ async fn a_registry_that_answers_without_end_or_leads_away_is_left() {
         &format!("oci://{host}/other@{wanted}"),
         &format!("{wanted} was asked for"),
     );
-    // Nobody is asked for what is no reference.
+    // A text that is no reference causes no request.
     refuse(&house, "oci://made:1", "names no registry");
     refuse(
         &house,

@@ -58,7 +58,7 @@ async fn digest_of(machine: &Machine) -> Value {
     plugin.map_or(Value::Null, |plugin| plugin["digest"].clone())
 }
 
-/// Calls a machine until it is told to end, and returns what went wrong.
+/// Calls a machine until it is stopped, and returns the failures.
 fn load(machine: &Machine, ending: &Arc<AtomicBool>) -> tokio::task::JoinHandle<Vec<Value>> {
     let (client, ending) = (Modern::new(machine.gateway.url()), ending.clone());
     tokio::spawn(async move {

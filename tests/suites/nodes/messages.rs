@@ -1,4 +1,4 @@
-//! What belongs to a session or a task of one node, asked for at another.
+//! Requests at one node about a session or a task of another.
 
 use std::{
     fs,

@@ -13,7 +13,7 @@ use weir_tests::{
 use super::{Issuer, house, lookup};
 
 const VERSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
-/// What the token may not use, and what is not there.
+/// A tool that the token may not use, and one that does not exist.
 const HIDDEN: (&str, &str) = ("fields", "lookup_field");
 const UNKNOWN: (&str, &str) = ("nothing", "lookup_nothing");
 

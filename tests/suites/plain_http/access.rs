@@ -1,4 +1,4 @@
-//! Who may call by plain HTTP: what holds for MCP holds at `/rest` and `/forms`, with `GET` and with `POST`.
+//! Access by plain HTTP: the rules of MCP apply at `/rest` and `/forms`, with `GET` and with `POST`.
 
 use std::{
     collections::BTreeMap,
@@ -52,7 +52,7 @@ const WAYS: [Way; 6] = [
         as_password: true,
     },
 ];
-/// What tells of the tools of one contract.
+/// The pages about the tools of one contract.
 const PAGES: [&str; 3] = [
     "rest/CONTRACT/openapi.json",
     "rest/CONTRACT/",
@@ -464,7 +464,7 @@ async fn another_site_and_another_host_come_in_nowhere() {
     }
 }
 
-/// A browser asks first, without a key, and is told the same at every door.
+/// A browser asks first, without a key, and gets the same answer at every door.
 #[tokio::test]
 async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
     let house = house().config("[views.lists]");
@@ -573,7 +573,7 @@ async fn nothing_is_for_a_cache() {
     }
 }
 
-/// People are given pages only where somebody wanted them to.
+/// Pages for people are served only if an operator turned them on.
 #[tokio::test]
 async fn forms_are_off_by_default() {
     let house = sample::house();

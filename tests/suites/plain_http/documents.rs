@@ -1,5 +1,5 @@
-//! The OpenAPI document of each kind of contract: a validator takes it, its examples are true, and whoever asks everything
-//! that it allows, and more, is answered as it says.
+//! The OpenAPI document of each kind of contract: a validator takes it, its examples are true, and a client that asks
+//! everything that it allows, and more, is answered as it says.
 
 use std::process::Output;
 
@@ -14,7 +14,7 @@ use crate::{
     upstreams::{trusted, until},
 };
 
-/// What Schemathesis holds each answer against.
+/// The checks of Schemathesis for each answer.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
                       unsupported_method";
 
@@ -66,7 +66,7 @@ async fn holds(
     ];
     let header = key.map(|key| format!("Authorization: Bearer {key}"));
     let output = match &header {
-        // A document that says that a key is needed is held to that too.
+        // A document that says that a key is needed is checked for that too.
         Some(header) => {
             let checks = format!("{CHECKS},ignored_auth");
             python(
@@ -90,7 +90,7 @@ fn paths(document: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whoever asks for the head of a document or a page gets the head of the whole answer.
+/// A HEAD request for a document or a page gets the head of the whole answer.
 #[tokio::test]
 async fn the_head_alone_can_be_asked_for() {
     let house = sample::house().config("[http]\nforms = true");
@@ -133,7 +133,7 @@ async fn of_a_sheet() {
     );
 }
 
-/// Records with lists of records are written, to a service that nobody here wrote.
+/// Records with lists of records are written, to a foreign service.
 #[tokio::test]
 async fn of_a_service_that_is_written_to() {
     let service = JsonServer::start(&json!({ "orders": [] }), "id");
@@ -217,7 +217,7 @@ async fn of_another_server() {
     );
 }
 
-/// Whoever reads the document, or makes a stand-in of it, finds one true example of each thing that is sent and answered.
+/// A reader of the document, or a stand-in made of it, finds one true example of each thing that is sent and answered.
 #[test]
 fn every_operation_has_examples_that_its_own_schemas_take() {
     let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";

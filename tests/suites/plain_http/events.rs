@@ -86,7 +86,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
             "{accept}"
         );
     }
-    // Nobody is sent events who has not asked for them.
+    // Only a client that asked for events gets them.
     for accept in [
         "application/json",
         "*/*",
@@ -112,7 +112,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
     }
 }
 
-/// What a problem says is the same with a stream and without, and a call that is refused before it is one has no stream.
+/// A problem is the same with a stream and without, and a call that is refused before it is one has no stream.
 #[tokio::test]
 async fn a_stream_ends_with_its_problem() {
     let house = house();
@@ -198,7 +198,7 @@ async fn closing_a_stream_ends_its_tool() {
     .await;
 }
 
-/// Whoever closes the connection lets a read go, with events and without, at each door.
+/// Closing the connection cancels a read, with events and without, at each door.
 #[tokio::test]
 async fn a_caller_who_leaves_cancels_a_read_and_no_write() {
     let web = Web::start().await;

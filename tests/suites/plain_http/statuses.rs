@@ -1,4 +1,4 @@
-//! The status of a call by plain HTTP whose tool or source fails, and how it is told.
+//! The status and the body of a call by plain HTTP whose tool or source fails.
 
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, http, place, web::Web};

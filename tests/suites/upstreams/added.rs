@@ -16,7 +16,7 @@ use weir_tests::{
 
 use super::{names, text};
 
-/// What nobody who is asked agreed to yet.
+/// Parts of an offer without consent yet.
 const SHOWN: [&str; 5] = [
     "server      {\"name\": \"hostile\"",
     "  tool bad_count (only reads)\n      The tool count.",
@@ -57,8 +57,8 @@ fn run(mut command: Command) -> (i32, String, String) {
     ended(command.stdin(Stdio::null()).output().expect("weir starts"))
 }
 
-/// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question stands there. Returns
-/// its exit code and what stood on the terminal.
+/// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question is there. Returns its
+/// exit code and the text on the terminal.
 pub(super) fn on_a_terminal(
     command: &Command,
     typed: &str,
@@ -99,7 +99,8 @@ pub(super) fn on_a_terminal(
     (code, format!("{shown}{err}").replace("\r\n", "\n"))
 }
 
-/// What a server writes beside its own program does not lie beside the gateway's configuration, unless its command needs that.
+/// Files that a server writes beside its own program are not beside the gateway's configuration, unless its command needs
+/// that.
 #[test]
 fn a_command_has_a_folder_of_its_own_unless_it_names_a_file_beside_the_configuration() {
     let house = House::new().file(

@@ -417,7 +417,7 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
         );
         drop(abandoned);
         let left = Instant::now();
-        // A server that has not been told yet takes no notice of a call. The call that waits ends by itself after 30 s.
+        // A server without the cancellation does not notice a call's end. The call that waits ends by itself after 30 s.
         let counted = loop {
             let counted =
                 tokio::time::timeout(Duration::from_secs(2), client.call("bad_count", json!({})))
@@ -548,8 +548,8 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     }
 }
 
-/// A legacy client that refuses to answer, or that hangs up, leaves no call open: the server is told at once that there is no
-/// answer, and what it makes of that is the result. A question holds up no end of the gateway either.
+/// A legacy client that refuses to answer, or that hangs up, leaves no call open: the server learns at once that there is no
+/// answer, and its result is the call's. A question does not delay the gateway's end either.
 #[tokio::test]
 async fn a_question_that_is_not_answered_leaves_no_call_open() {
     const SILENCE: Duration = Duration::from_secs(20);
@@ -633,7 +633,7 @@ async fn a_form_that_asks_for_a_secret_reaches_no_caller() {
     gateway.wait_for_log("it asks for what looks like a secret");
 }
 
-/// A server may answer before its question is answered: then nobody waits for that answer.
+/// A server may answer before its question is answered: that answer is then ignored.
 #[tokio::test]
 async fn a_question_ends_with_the_answer_of_its_server() {
     const SILENCE: Duration = Duration::from_secs(20);

@@ -104,7 +104,7 @@ async fn an_overlay_chooses_renames_and_describes_and_its_contract_has_an_endpoi
         "{}",
         tool("gh_lie")
     );
-    // What is set is nobody's to see, and no key is one that a model's interface refuses.
+    // A set argument is not listed, and no key is one that a model's interface refuses.
     let schema = &issue["inputSchema"];
     assert_eq!(
         schema["required"],
@@ -166,7 +166,7 @@ async fn a_server_is_sent_its_own_keys_and_what_the_overlay_sets() {
     );
     // The server's schema is open, and what is set has the last word.
     assert_eq!(opened(&modern.call("gh_open_issue", hijack).await), sent);
-    // Arguments are held against the published schema, by the published names.
+    // Arguments are checked against the published schema, by the published names.
     let wrong = json!({"title": "t", "filter_name": "f", "options": {"größe": 3}});
     let refused = modern.call("gh_open_issue", wrong).await;
     assert_eq!(code(&refused), "invalid_arguments", "{refused}");
@@ -175,7 +175,7 @@ async fn a_server_is_sent_its_own_keys_and_what_the_overlay_sets() {
 
     let late = modern.call("gh_stall", json!({})).await;
     assert_eq!(code(&late), "timeout", "{late}");
-    // Its output schema is dropped, so what it answers is nobody's promise.
+    // Its output schema is dropped, so its answer is not checked.
     let lie = modern.call("gh_lie", json!({})).await;
     assert_eq!(
         (&lie["isError"], &lie["structuredContent"]),

@@ -1,5 +1,5 @@
-//! What the processes of other servers can open of this machine. As root they could open everything, so they run as another
-//! user where the test is root.
+//! Tests what the processes of other servers can open of this machine. As root they could open everything, so they run as
+//! another user if the test is root.
 
 use std::{
     fs,
@@ -197,7 +197,7 @@ fn becomes_closed(process: &mut Child, what: &str) {
 fn no_process_of_weirs_can_be_read_by_another_of_its_user() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("set");
-    // A host of native plugins waits for its library as long as nobody writes to this.
+    // A host of native plugins waits for its library until this is written to.
     let pipe = folder.path().join("library");
     let made = Command::new("mkfifo").arg("-m0644").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());

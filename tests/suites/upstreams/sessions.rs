@@ -1,4 +1,5 @@
-//! Who shares a session with a server, how many there may be, and when a tool that only fails is left alone.
+//! Tests which callers share a session with a server, how many sessions there may be, and when a tool that only fails is left
+//! alone.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a kept version takes part in beside its calls: names, rates, rights, records, and how many there may be.
+//! Tests the rest of a kept version besides its calls: names, rates, rights, records, and their number.
 
 use serde_json::{Value, json};
 use weir_tests::{House, Modern};

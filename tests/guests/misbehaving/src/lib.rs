@@ -27,7 +27,7 @@ fn build() -> String {
 }
 
 thread_local! {
-    /// What a caller left here: nobody of another tenant may ever see it.
+    /// Data that a caller left here: no other tenant may ever see it.
     static LEFT: RefCell<Option<String>> = const { RefCell::new(None) };
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
@@ -283,7 +283,7 @@ fn records(
     Ok(record(text))
 }
 
-/// What never comes back, by the call itself. An unknown name is a trap of its own.
+/// Fails in a way that ends the call itself. An unknown name is a trap of its own.
 fn fail(behaviour: &str) {
     match behaviour {
         "spin" => loop {
