@@ -125,7 +125,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     }
     if !comparable {
         println!(
-            "The baseline is of {} on {}: nothing is held against it.",
+            "The baseline is of {} on {}: nothing is compared with it.",
             known.rust, known.machine
         );
         return Ok(());

@@ -348,7 +348,7 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
             let whose = if start::key().is_some() {
                 "the key in WEIR_KEY may use no tool"
             } else {
-                "nobody may use a tool"
+                "no caller may use a tool"
             };
             anyhow::bail!("{whose} at {url}");
         }

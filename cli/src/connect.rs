@@ -97,7 +97,7 @@ impl Connect {
             let failure = Failure::new(
                 Kind::Start,
                 expected,
-                "somebody else wrote to it at the same time",
+                "another program wrote to it at the same time",
             );
             return Err(anyhow::Error::new(
                 failure.step("run this again; that change is still there"),

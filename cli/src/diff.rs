@@ -296,7 +296,8 @@ fn impact(impact: &Value) -> String {
             .collect::<Vec<_>>()
             .join("; ");
         let unclear = agent["cannot_tell"].as_i64().filter(|calls| *calls > 0);
-        let unclear = unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be told"));
+        let unclear =
+            unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be judged"));
         out.push_str(&format!(
             "impact     {of}: {} would have failed{unclear}: {reasons}\n",
             agent["fail"]

@@ -360,7 +360,7 @@ impl Add {
                 }
                 Ok(Ok(_)) => println!("it is up there"),
                 Ok(Err(error)) => {
-                    println!("it could not be asked how the server fares there ({error:#})")
+                    println!("the state of the server there is unknown ({error:#})")
                 }
                 Err(_) => println!("the server is still starting there"),
             }
@@ -593,7 +593,7 @@ fn lint_findings(contract: &Contract) -> Vec<String> {
 fn agreed(name: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         bail!(
-            "nobody can be asked here: look at what is said above, and repeat the command with --yes"
+            "no person can be asked here: read what is printed above, and repeat the command with --yes"
         );
     }
     print!("Serve `{name}` with these tools, as they are now? [y/N] ");

@@ -1,10 +1,7 @@
 //! Measures how long a question takes among 10,000 tools, and how long the index that it reads: `cargo run --release -p
 //! weir-contracts --example search`. The tools are those of ten real servers and the samples, each some ninety times with
 //! another service in its name and its description; the questions are those of `tests/search/questions.txt`.
-#![expect(
-    clippy::print_stdout,
-    reason = "it is a measurement that somebody reads"
-)]
+#![expect(clippy::print_stdout, reason = "a person reads the measurement")]
 
 #[path = "../tests/search/tools.rs"]
 mod tools;

@@ -163,7 +163,7 @@ rules! {
         "descriptions of parameters that only say the name again"
         "say what it is, in which unit or form, with an example"
     ENUM_IN_PROSE "enum-in-prose" Warning
-        "allowed values told in the description of a parameter that has no enum"
+        "allowed values listed in the description of a parameter that has no enum"
         "make it an enum (type: dropdown), which is checked"
     GROUP_OF_ONE "group-of-one" Warning
         "summaries by the key of a collection: each group is one record (seen in a contract alone)"
@@ -269,7 +269,7 @@ pub fn to_json(findings: &[Finding]) -> Value {
 pub fn page() -> String {
     let mut page = String::from(
         "# Lint\n\nGenerated from `contracts/src/lint.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
-         How well a model can read a list of tools, and whether it is told what no person sees. Rules about wording know\n\
+         How well a model can read a list of tools, and whether it contains text that no person sees. Rules about wording know\n\
          English words and find nothing in other languages. `{findings: [{tool?, field?, rule, level, message, hint}]}`.\n\n\
          | rule | level | finds | what to do |\n|---|---|---|---|\n",
     );

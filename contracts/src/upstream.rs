@@ -603,7 +603,7 @@ fn input(
     };
     if is_wider {
         told.tell(
-            "alternatives at the root of the input are published as one object, and arguments held against all of it",
+            "alternatives at the root of the input are published as one object, and arguments are checked against all of it",
         );
         target.input = Some(schema.into());
     } else {
@@ -640,7 +640,7 @@ fn output(
         return Ok(Some(schema));
     }
     if !rewrite::has_few_alternatives(&schema) || !rewrite::is_object(&schema, &schema, 0) {
-        told.tell("results that are no objects are not described in lists, where clients refuse that; they are held against their schema");
+        told.tell("results that are no objects are not described in lists, where clients refuse that; they are checked against their schema");
         target.output = Some(schema.into());
         return Ok(None);
     }

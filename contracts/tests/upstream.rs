@@ -434,7 +434,7 @@ fn the_root_of_an_input_is_a_plain_object() {
     assert!(
         notes
             .iter()
-            .any(|note| note.contains("held against all of it")),
+            .any(|note| note.contains("checked against all of it")),
         "{notes:?}"
     );
     let arguments = tool.argument_validator().expect("a schema");

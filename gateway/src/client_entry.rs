@@ -131,7 +131,7 @@ impl McpClient {
         };
         let mut written = match self {
             Self::ClaudeDesktop => {
-                let expected = "a client that can be told of a URL";
+                let expected = "a client that takes a URL";
                 return Err(Failure::new(
                     Kind::Start,
                     expected,

@@ -77,7 +77,7 @@ impl PluginFiles {
     pub fn recover(&self, folder: &Path) {
         let is_left = kept_files(folder).is_ok_and(|kept| !kept.is_empty());
         if let Some(error) = is_left.then(|| Changing::begin(folder).err()).flatten() {
-            tracing::warn!(folder = %folder.display(), %error, "a change of a plugin has not ended, and is left as it stands");
+            tracing::warn!(folder = %folder.display(), %error, "a change of a plugin has not ended, and is left as it is");
         }
     }
 }

@@ -613,7 +613,7 @@ fn a_configuration_with_a_member_twice_is_left_alone() {
         let words = [&["connect", home.client][..], &URL].concat();
         let (is_ok, out, err) = home.try_in(home.folder.path(), &words);
         assert!(
-            !is_ok && err.contains("`theme` stands twice"),
+            !is_ok && err.contains("`theme` occurs twice"),
             "{}: {out}{err}",
             home.client
         );

@@ -205,7 +205,7 @@ fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
 fn json(text: &str) -> Result<CstRootNode, String> {
     let root = CstRootNode::parse(text, &Default::default()).map_err(|error| error.to_string())?;
     if let Some(twice) = root.value().and_then(|value| member_twice(&value)) {
-        return Err(format!("`{twice}` stands twice in one object: leave one"));
+        return Err(format!("`{twice}` occurs twice in one object: leave one"));
     }
     Ok(root)
 }
@@ -414,7 +414,7 @@ LANG = "nb"
             ),
             (r#"{"theme": [{"a": 1, "a": 2}]}"#, "a"),
         ] {
-            let expected = format!("`{twice}` stands twice in one object: leave one");
+            let expected = format!("`{twice}` occurs twice in one object: leave one");
             let put = put(Host::Cursor, text, "weir", &server);
             assert_eq!(put.as_ref(), Err(&expected), "{text}");
             let removed = remove(Host::Cursor, text, "weir");

@@ -114,7 +114,7 @@ impl Clients {
             .view
             .as_deref()
             .and_then(|view| config.views.get_mut(view));
-        let of_view = view.and_then(|view| view.profile.take()); // what its clients refuse is told too
+        let of_view = view.and_then(|view| view.profile.take()); // what its clients refuse is reported too
         let mut profiles = self.clients.clone();
         if profiles.is_empty() {
             profiles = of_view.map_or_else(|| ClientProfile::ALL.to_vec(), |profile| vec![profile]);

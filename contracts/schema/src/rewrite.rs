@@ -136,7 +136,7 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
 fn note_patterns(schema: &Value, lowered: &mut Lowered) {
     if !crate::validate::looking_patterns(schema).is_empty() {
         lowered.tell(
-            "patterns that look around or refer back are held against texts of up to 4 KB and for a bounded number of steps; beyond that the server alone judges",
+            "patterns that look around or refer back are matched with texts of up to 4 KB and for a bounded number of steps; beyond that the server alone judges",
         );
     }
 }

@@ -490,7 +490,7 @@ impl<'s> Target<'s> {
         let place = format!("{}/fields", form.place);
         if key.is_empty() {
             let message = format!(
-                "collection '{}' has no key, so no record can be told from another",
+                "collection '{}' has no key, so records cannot be distinguished",
                 self.collection.name
             );
             problems.add_hint(

@@ -210,7 +210,7 @@ pub const TABLE: [Row; 21] = [
         fault: Fault::Plugin,
         retry: Retry::Never,
         nothing_changed: false,
-        meaning: "The adapter cannot do what was asked, whoever asks.",
+        meaning: "The adapter does not support the operation, for any caller.",
         advice: "Do not repeat; use another tool or other arguments. Check `outcome` of a write.",
     },
     Row {

@@ -121,7 +121,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
 #[utoipa::path(post, path = "/v1/contracts", request_body = NewContract,
     params(("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")), responses(
     (status = 200, body = Submitted, description = "unchanged, or published"),
-    (status = 202, body = Submitted, description = "held: someone has to agree"),
+    (status = 202, body = Submitted, description = "held: an admin has to agree"),
     (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 409, body = Refusal), (status = 412, body = Refusal, description = "it has changed since it was read"),
     (status = 413, body = Refusal), (status = 415, body = Refusal),

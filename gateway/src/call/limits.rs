@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Room for one call; given back when dropped.
-pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+pub(super) struct Slot(#[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit);
 
 /// Takes from the bucket over everything, also for tools that do not exist, unless that was done at the front door.
 pub(super) async fn admit(

@@ -214,7 +214,7 @@ impl Client {
         let sender = self.waiting.lock().remove(&question);
         match sender {
             Some(sender) => {
-                let _ = sender.send(answer); // nobody may wait any more
+                let _ = sender.send(answer); // the receiver may be gone
                 None
             }
             None => Some(answer),

@@ -77,7 +77,7 @@ pub(super) async fn run(
         async move {
             let answer = running.as_task(&task_scope, &snapshot, &task).await;
             match task.answers_at_once() {
-                true => drop(tell.send(answer)), // unless whoever asked has gone
+                true => drop(tell.send(answer)), // unless the caller has gone
                 false => task_scope.gateway.tasks().end(&task, stage(&task, &answer)),
             }
         }

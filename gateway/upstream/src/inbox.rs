@@ -246,7 +246,7 @@ impl Inbox {
     /// Ends a request without an answer.
     pub(crate) fn fail(&self, id: u64, error: RequestError) {
         if let Some(awaited) = self.waiting.lock().by_id.remove(&id) {
-            let _ = awaited.answer.send(Err(error)); // nobody may wait any more
+            let _ = awaited.answer.send(Err(error)); // the receiver may be gone
         }
     }
 
@@ -399,7 +399,7 @@ impl Inbox {
         };
         match awaited {
             Some(awaited) => {
-                let _ = awaited.answer.send(answer); // nobody may wait any more
+                let _ = awaited.answer.send(answer); // the receiver may be gone
             }
             None => {
                 self.unasked.fetch_add(1, Ordering::Relaxed);
@@ -463,7 +463,7 @@ impl Inbox {
                 let params = params
                     .and_then(|params| serde_json::from_str::<UpdatedParams>(params.get()).ok());
                 if let Some(UpdatedParams { uri }) = params {
-                    let _ = self.updated.send(uri); // nobody may listen
+                    let _ = self.updated.send(uri); // the receiver may be gone
                 }
             }
             "notifications/tools/list_changed"

@@ -274,7 +274,7 @@ impl Pool {
                     Opening::Failed(failure)
                 }
             };
-            let _ = told.send(opening); // nobody may wait any more
+            let _ = told.send(opening); // the receiver may be gone
         });
         slot
     }
@@ -293,7 +293,7 @@ impl Pool {
                     () = ended.cancelled() => return,
                 };
                 match news {
-                    Ok(uri) => drop(updated.send(uri)), // nobody may listen
+                    Ok(uri) => drop(updated.send(uri)), // the receiver may be gone
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return,
                 }

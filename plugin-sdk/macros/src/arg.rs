@@ -245,10 +245,7 @@ impl Arg {
             if let (Some(one), Some(other)) = (one, other) {
                 mistakes.add(
                     &other.key,
-                    format!(
-                        "`{}` stands beside `{}`: write one of them",
-                        other.key, one.key
-                    ),
+                    format!("`{}` is beside `{}`: write one of them", other.key, one.key),
                 );
             }
         }

@@ -33,7 +33,7 @@ pub(crate) mod progress {
             total,
             message: message.into(),
         };
-        let _ = host::ask_bytes("progress.report", &head, &[]); // outside a call there is nobody to hear it
+        let _ = host::ask_bytes("progress.report", &head, &[]); // outside a call it is dropped
     }
 
     pub(crate) fn cancelled() -> bool {
@@ -58,7 +58,7 @@ pub(crate) mod events {
             what: what.into(),
             uri: uri.map(Into::into),
         };
-        let _ = host::ask_bytes("events.changed", &head, &[]); // outside a call there is nobody to hear it
+        let _ = host::ask_bytes("events.changed", &head, &[]); // outside a call it is dropped
     }
 }
 

@@ -93,7 +93,7 @@ fn check_words(code: &[&SqlToken<'_>]) -> Result<usize, Error> {
         let locks = token.is_word("update") && is_after(&["for", "key"]);
         if is_verb(token) && !inside.contains(&place) && !is_name && !locks {
             return Err(refused(&format!(
-                "the rows of a {} inside another statement are not counted; a name that is meant stands in quotes",
+                "the rows of a {} inside another statement are not counted; put a name that is meant into quotes",
                 token.text.to_uppercase()
             )));
         }

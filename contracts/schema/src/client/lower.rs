@@ -59,7 +59,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
             whole = inlined;
         }
         for at in ended.iter().filter(|_| !takes.references) {
-            lowering.lose(REFERENCE, at, "its inner levels are not told");
+            lowering.lose(REFERENCE, at, "its inner levels are left out");
         }
     }
     if let Some(members) = whole.as_object_mut() {
@@ -111,7 +111,7 @@ impl Lowering<'_> {
                 self.lose(
                     TOP_LEVEL,
                     "",
-                    format!("what `{keyword}` says of all arguments together is not told"),
+                    format!("`{keyword}` of all arguments together is left out"),
                 );
             }
         }
@@ -174,7 +174,7 @@ impl Lowering<'_> {
             self.lose(
                 UNION,
                 at,
-                format!("`{conflict}` is said twice in `allOf`, and one of both is not told"),
+                format!("`{conflict}` is twice in `allOf`, and one of both is left out"),
             );
         }
         if let Some(arms) = members.shift_remove("oneOf") {
@@ -182,7 +182,7 @@ impl Lowering<'_> {
             self.lose(
                 UNION,
                 at,
-                "that no two forms of `oneOf` may fit is not told",
+                "the rule that no two forms of `oneOf` may fit is left out",
             );
         }
     }
@@ -256,7 +256,11 @@ impl Lowering<'_> {
                 members.shift_remove("enum");
             }
             if had_empty {
-                self.lose(ENUM, at, "that an empty text may be sent is not told");
+                self.lose(
+                    ENUM,
+                    at,
+                    "the empty text is left out, although it may be sent",
+                );
             }
             members.entry("type").or_insert_with(|| "string".into());
             return;
@@ -271,7 +275,7 @@ impl Lowering<'_> {
         self.lose(
             ENUM,
             at,
-            format!("that only {shown} may be sent is not told"),
+            format!("the rule that only {shown} may be sent is left out"),
         );
     }
 
@@ -281,7 +285,7 @@ impl Lowering<'_> {
         }
         if let Some(Value::Array(places)) = members.shift_remove("prefixItems") {
             members.insert("items".to_owned(), json!({ "anyOf": places }));
-            self.lose(ITEMS, at, "which item stands at which place is not told");
+            self.lose(ITEMS, at, "the places of the items are left out");
         }
         members.entry("items").or_insert_with(|| json!({}));
     }
@@ -311,7 +315,7 @@ impl Lowering<'_> {
                     self.lose(
                         KEYWORD,
                         at,
-                        format!("that {bound} itself may not be sent is not told"),
+                        format!("the rule that {bound} itself may not be sent is left out"),
                     );
                     members.entry(inclusive).or_insert(bound);
                 }
@@ -329,7 +333,7 @@ impl Lowering<'_> {
             if !SILENT.contains(&keyword.as_str()) && !is_closed && !is_null {
                 let value = value.to_string();
                 let shown = shorten(&value, 80);
-                self.lose(KEYWORD, at, format!("`{keyword}: {shown}` is not told"));
+                self.lose(KEYWORD, at, format!("`{keyword}: {shown}` is left out"));
             }
         }
         if let (Some(formats), Some(format)) = (
@@ -337,7 +341,7 @@ impl Lowering<'_> {
             members.get("format").and_then(Value::as_str),
         ) && !formats.contains(&format)
         {
-            self.lose(FORMAT, at, format!("the format `{format}` is not told"));
+            self.lose(FORMAT, at, format!("the format `{format}` is left out"));
             members.shift_remove("format");
         }
     }
@@ -354,7 +358,7 @@ impl Lowering<'_> {
             self.lose(
                 DESCRIPTION,
                 at,
-                format!("its description is told up to {most} characters"),
+                format!("its description is cut to {most} characters"),
             );
         }
     }
@@ -416,7 +420,7 @@ impl Lowering<'_> {
             .collect();
         for name in left_out {
             properties.shift_remove(&name);
-            let message = "cannot be sent: null would not be told from its absence";
+            let message = "cannot be sent: null would look like its absence";
             self.lose(REQUIRED, &format!("{at}/properties/{name}"), message);
         }
     }

@@ -141,7 +141,7 @@ fn with_names(
                 };
                 let name = number.checked_sub(1).and_then(|at| names.get(at));
                 let name = name.ok_or_else(|| {
-                    let message = format!("no parameter stands for {}", token.text);
+                    let message = format!("{} has no parameter", token.text);
                     ("parameter", message)
                 })?;
                 text.push(':');
@@ -149,7 +149,10 @@ fn with_names(
                 used.insert(name.clone());
             }
             TokenKind::Parameter => {
-                let message = format!("{} stands where a name of Toolbox's has none", token.text);
+                let message = format!(
+                    "{} is at a place where a name of Toolbox has none",
+                    token.text
+                );
                 return Err(("statement", message));
             }
             TokenKind::Symbol if token.text == ";" => {

@@ -83,7 +83,7 @@ fn run(shared: &Shared, stop: &AtomicBool) {
         if room_at <= now {
             room_at = now + ROOM;
             if let Err(error) = shared.check_room() {
-                tracing::warn!(%error, "it cannot be told how much room the audit trail takes");
+                tracing::warn!(%error, "the size of the audit trail cannot be read");
             }
         }
         if retry_at <= now && (aged_at <= now || shared.full.load(Ordering::Relaxed)) {

@@ -258,7 +258,7 @@ impl<'a> Walk<'a> {
         let Some(at) = self.gaps.iter().position(|gap| gap.missing.contains(&seq)) else {
             return self.find(
                 Problem::Inserted,
-                format!("record {seq} stands here although its place is earlier"),
+                format!("record {seq} is here although its place is earlier"),
             );
         };
         let gap = self.gaps.swap_remove(at);
@@ -272,7 +272,7 @@ impl<'a> Walk<'a> {
         }));
         self.find(
             Problem::OutOfOrder,
-            format!("record {seq} stands after later ones"),
+            format!("record {seq} comes after later ones"),
         );
     }
 

@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(
             told.first(),
             Some(&1),
-            "the first dropped line is told of at once"
+            "the first dropped line is reported at once"
         );
         assert!(told.len() < 5, "told {} times", told.len());
     }

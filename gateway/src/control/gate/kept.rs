@@ -66,7 +66,8 @@ impl Gate {
             return Err(GateError::NotKept(why.to_owned()));
         };
         if old.version.major == new.version.major {
-            let why = "the change breaks nothing: whoever calls the live version goes on with the new one";
+            let why =
+                "the change breaks nothing: callers of the live version continue with the new one";
             return Err(GateError::NotKept(why.to_owned()));
         }
         let now = now_ms();

@@ -274,7 +274,7 @@ async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult
         }
     }
     Err(OperationError::unavailable(
-        "the file neither runs nor was refused: the plugins folder cannot be read, or somebody has put another file there. \
+        "the file neither runs nor was refused: the plugins folder cannot be read, or another file was put there. \
          Look what it holds, and try again",
     ))
 }

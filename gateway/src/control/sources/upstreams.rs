@@ -390,7 +390,7 @@ impl UpstreamSource {
             match self.gate().ask_to_retire(name, "config", None).await {
                 Ok(held) => tracing::warn!("held: {}", held.line()),
                 Err(error) => {
-                    tracing::error!(contract = name, %error, "nobody could be asked whether its tools go")
+                    tracing::error!(contract = name, %error, "no admin could be asked whether its tools go")
                 }
             }
         }

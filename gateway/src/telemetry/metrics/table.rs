@@ -32,7 +32,7 @@ pub const CALLS: Row = Row {
     name: "weir_calls_total",
     kind: Counter,
     labels: &["tool", "contract", "version", "outcome"],
-    help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` stands for calls \
+    help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` counts calls \
            that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what plugins and other servers are asked beside their tools.",
 };
 pub const KEPT_CALLS: Row = Row {
@@ -209,7 +209,7 @@ pub const PLUGIN_MEMORY: Row = Row {
     name: "weir_plugin_memory_peak_bytes",
     kind: Gauge,
     labels: &["plugin"],
-    help: "The most linear memory that one instance has held since the plugin was loaded.",
+    help: "The most linear memory that one instance has used since the plugin was loaded.",
 };
 pub const PLUGIN_PARKED: Row = Row {
     name: "weir_plugin_parked_bytes",
@@ -404,7 +404,7 @@ pub const REFUSED: Row = Row {
     name: "weir_refused",
     kind: Gauge,
     labels: &["kind"],
-    help: "What is refused as it stands now: contract files and their locks (`contract`), published versions that this \
+    help: "What is refused now: contract files and their locks (`contract`), published versions that this \
            program cannot read (`version`), plugin files (`plugin`), connections (`connection`), other servers whose secrets \
            are missing (`upstream`). What does not need \
            them is served. `weir contracts list` says why.",
@@ -444,7 +444,7 @@ pub const LOG_LINES_LOST: Row = Row {
     name: "weir_log_lines_lost_total",
     kind: Counter,
     labels: &[],
-    help: "Log lines that were lost because nobody took them from stderr. The audit trail has every call all the same.",
+    help: "Log lines that were lost because stderr was not read. The audit trail has every call all the same.",
 };
 pub const TRACED_CALLS: Row = Row {
     name: "weir_traced_calls_total",

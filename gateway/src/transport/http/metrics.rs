@@ -72,7 +72,7 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
         }
         if asked.is_behind_proxy(&head.headers) {
             return refused(
-                "metrics are open to this machine alone, and a proxy stands in front; set `token` under [metrics]",
+                "metrics are open to this machine alone, and a proxy is in front; set `token` under [metrics]",
             );
         }
     }

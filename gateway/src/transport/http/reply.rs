@@ -30,7 +30,7 @@ const NO_SIGN_IN: &str = concat!(
 
 /// The same where other issuers sign in.
 const ELSEWHERE: &str = concat!(
-    r#"{"error":"access_denied","error_description":"This server signs nobody in. The servers that do are named at "#,
+    r#"{"error":"access_denied","error_description":"This server has no sign-in. The servers that do are named at "#,
     r#"/.well-known/oauth-protected-resource."}"#
 );
 

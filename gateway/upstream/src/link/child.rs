@@ -120,7 +120,7 @@ impl ChildLink {
         };
         tokio::spawn(async move {
             life.run(reader).await;
-            let _ = end.send(true); // nobody may ask
+            let _ = end.send(true); // the receiver may be gone
         });
         Ok(Self {
             lines,

@@ -273,7 +273,7 @@ impl Session {
             };
             responses.insert(
                 key,
-                answer.ok_or_else(|| wrong("it asks what nobody here may answer"))?,
+                answer.ok_or_else(|| wrong("it asks a question that no caller here may answer"))?,
             );
         }
         if responses.is_empty() {
