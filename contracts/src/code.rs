@@ -396,7 +396,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `execution`, which says whether calls may go on as tasks, and returns what is listed of it.
+    /// Reads `execution`, which says whether calls may become tasks, and returns the part that is listed.
     fn execution(&mut self, place: &str, stated: Option<&Value>) -> Map<String, Value> {
         let mut listed = Map::new();
         let Some(stated) = stated else { return listed };

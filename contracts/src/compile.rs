@@ -155,7 +155,7 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
     }
 }
 
-/// Returns what the tools of a collection need of its source, which is all that is recorded of what it could do.
+/// Returns the summaries that the tools of a collection need, which is all that is recorded of its source's abilities.
 fn needed_summaries(collection: &Collection, tools: &[Arc<Tool>]) -> Summaries {
     let targets = tools.iter().filter_map(|tool| tool.collection());
     targets

@@ -1,4 +1,4 @@
-//! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
+//! A compiled contract, and the parts of it that the gateway keeps of a published version.
 
 mod arguments;
 mod choices;
@@ -62,7 +62,7 @@ pub struct Contract {
     pub resources: Vec<Arc<Resource>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<ResourceTemplate>>,
-    /// The server has resources that come and go: what they are is asked of it each time, and `resources` is empty.
+    /// Whether the server's resources change by themselves: they are listed at each request, and `resources` is empty.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub live_resources: bool,
 }
@@ -144,7 +144,7 @@ pub struct OfferTarget {
     /// Arguments that every call carries and no agent sees or sets.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Value>,
-    /// The headers that repeat what is set: the name behind `Mcp-Param-`, and the value.
+    /// The headers that repeat set arguments: the name behind `Mcp-Param-`, and the value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_headers: BTreeMap<String, String>,
     /// The maker's result is no object: it is published, and answered, as `{result: …}`.
@@ -253,7 +253,7 @@ pub struct Annotations {
     pub others: Map<String, Value>,
 }
 
-/// The destination of every argument, and what is asked of the source.
+/// The destination of every argument, and the question to the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
@@ -529,7 +529,7 @@ impl CollectionTarget {
 }
 
 impl OfferTarget {
-    /// Returns what its maker says of tasks: `optional`, `required` or `forbidden`.
+    /// Returns the maker's support of tasks: `optional`, `required` or `forbidden`.
     pub fn task_support(&self) -> Option<&str> {
         self.listed.get("execution")?.get("taskSupport")?.as_str()
     }

@@ -91,7 +91,7 @@ pub fn diff(old: &Contract, new: &Contract) -> Diff {
 }
 
 /// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …]}`, as
-/// `weir compile` prints it or any server's tools/list answers. The error says what is no such document.
+/// `weir compile` prints it or any server's tools/list answers. Returns an error if one is no such document.
 pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
     let mut report = Report::default();
     let read = |which: &str, document| {

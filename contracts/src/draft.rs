@@ -368,7 +368,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Writes what a field for a column of the key is: of what it is the key, where the source does not say more.
+    /// Writes the help of a field for a key column: the record that it identifies, if the source does not say more.
     fn help_of_key(&self, field: &Field) -> String {
         let own = help(field);
         match own.is_empty() {

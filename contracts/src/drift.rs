@@ -10,8 +10,8 @@ use crate::{
     shape::{Field, Shape},
 };
 
-/// Compares what the tools of one collection answer with what they would answer from the source as it is now, by the
-/// rules for results of two versions.
+/// Compares the results of one collection's tools with those that they would have from the source as it is now, by the rules
+/// for results of two versions.
 pub fn difference(contract: &Contract, collection: &str, live: &Shape) -> Diff {
     diff(contract, &as_served(contract, collection, live))
 }

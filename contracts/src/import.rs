@@ -34,7 +34,7 @@ use operation::Operation;
 
 /// Operations of one document that are looked at.
 const OPERATIONS_MAX: usize = 5_000;
-/// Rounds of compiling until what is left passes.
+/// Rounds of compiling until the rest passes.
 const ROUNDS_MAX: usize = 20;
 
 /// The parts that are wanted of a document.

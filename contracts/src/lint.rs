@@ -189,7 +189,7 @@ pub fn lint(tools: &[Value]) -> Vec<Finding> {
     findings.0
 }
 
-/// Checks a compiled contract, including what it says about itself.
+/// Checks a compiled contract, including its own texts.
 pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     for text in [

@@ -1,4 +1,4 @@
-//! The lock file beside a contract file: the published version as it was compiled, and who approved what led to it.
+//! The lock file beside a contract file: the published version as it was compiled, and the approvals that led to it.
 //!
 //! With an empty state the lock is the published version, so that a gate survives a fresh container. It is read as any
 //! file from outside: bounded, strictly, with every problem at its place.
@@ -31,7 +31,7 @@ pub struct Lock {
     pub approvals: Vec<Approval>,
 }
 
-/// A change that was approved, and by whom.
+/// An approved change, with its approver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {

@@ -27,7 +27,7 @@ pub const ITEMS_MAX: usize = 10_000;
 /// make the whole document unreadable for them.
 const DEPTH_MAX: usize = 48;
 
-/// The raw items of a server's lists, in the order in which it listed them, with what it said of itself.
+/// The raw items of a server's lists, in the server's order, with its own description of itself.
 #[derive(Default)]
 pub struct Lists {
     pub info: Option<Box<RawValue>>,
@@ -76,7 +76,7 @@ struct Pinned<'d> {
     unnamed: bool,
 }
 
-/// The document, and what was left out of it. A schema that is refused is not among the problems: its item carries the
+/// The document, and the parts that were left out of it. A refused schema is not among the problems: its item carries the
 /// error.
 #[derive(Debug)]
 pub struct Composed {

@@ -1,4 +1,5 @@
-//! The tools of a contract as an OpenAPI 3.1 document: what is called with `POST`, and where a tool only reads, with `GET`.
+//! Writes the tools of a contract as an OpenAPI 3.1 document: each is called with `POST`, and a tool that only reads also
+//! with `GET`.
 //!
 //! The document is JSON made here, since a type for OpenAPI would lose the keywords that it does not know. Schemas stay as
 //! they are published: only their references are moved, because a document has one root and each schema was one.

@@ -1,4 +1,4 @@
-//! Describes what is wrong with a file, where, and what to do about it.
+//! Describes a problem of a file: the fault, its place, and the remedy.
 
 use serde::Serialize;
 

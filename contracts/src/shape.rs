@@ -174,7 +174,7 @@ impl Shape {
             "sheet" => field.kind != Type::String || self.key.contains(&field.key),
             _ => field.native.is_some(),
         };
-        // A key is never null, whatever the source says of the column.
+        // A key is never null, even if the source allows it for the column.
         let may_be_null = field.nullable && !self.key.contains(&field.key);
         is_certain
             && !may_be_null
@@ -425,7 +425,7 @@ pub struct Param {
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The element of a `list`, where the source says what it is.
+    /// The element of a `list`, if the source states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
 }

@@ -81,7 +81,7 @@ pub fn judge(old: &Contract, new: &Contract, shim: &VersionShim) -> Result<Diff,
 }
 
 impl VersionShim {
-    /// Reads what an operator wrote, or the state keeps. The error says what is wrong, and where.
+    /// Reads a shim that an operator wrote, or the state stores. The error states the fault and its place.
     pub fn read(value: &Value) -> Result<Self, String> {
         let shim: Self = crate::artifact::typed(value).map_err(|(place, message)| {
             let place = if place.is_empty() { "/" } else { &place };
@@ -94,7 +94,7 @@ impl VersionShim {
         Ok(shim)
     }
 
-    /// Checks that callers of the old version can go on as before through the shim. The error says why they cannot.
+    /// Checks that callers of the old version can continue as before through the shim. The error says why they cannot.
     pub fn fits(&self, old: &Contract, new: &Contract) -> Result<(), String> {
         let found = judge(old, new, self)?;
         let passes = match found.class {

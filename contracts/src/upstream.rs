@@ -1,4 +1,4 @@
-//! The contract of an upstream server, from the document of what it offers and an optional overlay.
+//! Makes the contract of an upstream server, from the document of its offer and an optional overlay.
 //!
 //! A foreign server is published as far as clients accept it. Each item is judged alone: one that cannot be published is left
 //! out and reported with its place, its name, the reason and what to do; the others are published. The server's words are
@@ -153,7 +153,7 @@ struct Compiler<'c> {
     notes: Vec<Problem>,
 }
 
-/// Why an item is left out: where that is said, and what to do.
+/// The reason why an item is left out: its place in the document, and the remedy.
 struct Refused {
     /// Whether the place is in the overlay; else it is within the item.
     in_overlay: bool,

@@ -1,5 +1,5 @@
-//! Describes what a contract file may say, for those who write one: the types of fields with their keys, the matches, the
-//! verbs, and a JSON Schema of the file. All of it is made from what the readers of forms accept.
+//! Describes the vocabulary of contract files for their authors: the types of fields with their keys, the matches, the verbs,
+//! and a JSON Schema of the file. All of it is made from what the readers of forms accept.
 
 use serde_json::{Map, Value, json};
 use weir_schema::reference::{definition, schema_for};
@@ -31,7 +31,7 @@ const COLUMN_TYPES: [Type; 10] = [
 pub struct FieldTypeWord {
     /// The word in a file.
     pub name: &'static str,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
     /// The keys beside those that every field has.
     pub keys: &'static [FormKey],
@@ -43,7 +43,7 @@ pub struct FieldTypeWord {
 pub struct MatchWord {
     /// The word in a file.
     pub name: &'static str,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
     /// The types of columns that can be compared so.
     pub columns: Vec<&'static str>,
@@ -55,7 +55,7 @@ pub struct MatchWord {
 pub struct VerbWord {
     /// The word in a file.
     pub name: &'static str,
-    /// What it means, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
     /// Whether the fields are conditions, which may have a match.
     pub is_query: bool,
@@ -158,8 +158,8 @@ fn verb_help(verb: Verb) -> &'static str {
 
 /// Returns the JSON Schema 2020-12 of a contract file: a contract, a form, or a list of forms.
 ///
-/// What it accepts has the right keys with values of the right type. Whether names, columns and bounds fit each other is for
-/// the compiler.
+/// Returns the schema of a contract file. A file that it accepts has the right keys with values of the right type. Whether
+/// names, columns and bounds fit each other is left to the compiler.
 pub fn file_schema() -> Value {
     let form: Vec<&FormKey> = keys::TOOL
         .iter()

@@ -56,7 +56,7 @@ impl SchemaCost {
             match levels.deepen() {
                 Ok(true) => by_depth.push(levels.steps(0)),
                 Ok(false) => break,
-                // What is nested deeper is checked in counted steps.
+                // Deeper schemas are checked in counted steps.
                 Err(_) => {
                     by_depth.push(ValueSteps {
                         check: levels::ENDLESS,

@@ -1,4 +1,4 @@
-//! Schemas of older dialects as JSON Schema 2020-12: what was valid stays valid, and nothing else becomes so.
+//! Converts schemas of older dialects to JSON Schema 2020-12. The same values are valid before and after.
 //!
 //! References become pointers from the root, and identifiers and anchors are removed: a published schema is part of a list,
 //! where no reader resolves them. Keywords that the dialect does not know are ignored.
@@ -495,8 +495,8 @@ impl Translator<'_> {
             .ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
     }
 
-    /// Returns `true` if references can go on to name this place: a definition at the root stays where it is, and what is
-    /// published may have any other schema elsewhere, or not at all.
+    /// Returns `true` if references can still name this place: a definition at the root stays where it is; other schemas of a
+    /// published schema may change or go.
     fn is_steady(&self, pointer: &str) -> bool {
         self.moved.get(pointer).is_some_and(|now| {
             let definition = now

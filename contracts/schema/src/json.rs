@@ -87,9 +87,9 @@ pub fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
     .read_all(text)
 }
 
-/// Reads what another server answers, by the rules of [`read_wide`]. One odd member does not cost the answer: of two with one
-/// name the last stays, what is nested too deep and numbers that are not finite become null, a lone surrogate becomes
-/// U+FFFD, and a number with more than 64 bits is the nearest double. Each is listed beside the value, with its place.
+/// Reads another server's answer, by the rules of [`read_wide`]. One odd member does not cost the answer: of two with one
+/// name the last stays, values that are nested too deep and numbers that are not finite become null, a lone surrogate becomes
+/// U+FFFD, and a number with more than 64 bits is the nearest double. Each change is listed beside the value, with its place.
 pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
     if let Ok(value) = read_wide(text) {
         return Ok((value, Vec::new()));
@@ -372,7 +372,7 @@ impl Walk {
         }
     }
 
-    /// Notes a fault and goes on, or, when places are not kept, ends the reading.
+    /// Notes a fault and continues, or, when places are not kept, ends the reading.
     fn fault<E: serde::de::Error>(
         &self,
         fault: Fault,

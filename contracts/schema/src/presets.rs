@@ -1,4 +1,4 @@
-//! Arguments that the overlay sets: out of the schema, and what they decide is decided.
+//! Removes arguments that the overlay sets from the schema, and applies the conditions that depend on them.
 
 use serde_json::{Map, Value};
 

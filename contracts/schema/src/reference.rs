@@ -1,4 +1,4 @@
-//! References from one schema to another: what one states, what it names, and how one is written.
+//! References from one schema to another: their targets, and their text.
 
 use std::collections::{HashMap, HashSet};
 
@@ -50,7 +50,7 @@ pub fn definition(name: &str, below: &str) -> String {
     format!("#{}", percent_encoded(&(pointer + below)))
 }
 
-/// Follows `$ref` to what it says, as far as it stays in the document.
+/// Follows `$ref` to its target, as far as it stays in the document.
 pub fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
     for _ in 0..CHAIN_MAX {
         let Some(reference) = stated(schema) else {
@@ -61,7 +61,7 @@ pub fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> 
     None
 }
 
-/// Returns every schema that describes the same value as `schema`: itself, what it refers to, and its `allOf`.
+/// Returns every schema that describes the same value as `schema`: itself, the targets of its references, and its `allOf`.
 pub fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
     let mut parts = Vec::new();
     let mut open = vec![schema];
@@ -240,7 +240,7 @@ pub fn write_out_reference(schema: &mut Value, root: &Value) {
     }
 }
 
-/// Replaces an alternative that is only a reference by what it refers to.
+/// Replaces an alternative that is only a reference by its target.
 pub fn inline(schema: &mut Value, root: &Value) {
     // A chain of references is short, or leads in a circle.
     for _ in 0..CHAIN_MAX {

@@ -338,7 +338,7 @@ impl Renaming<'_> {
         }
     }
 
-    /// Returns everything that may describe the same value: what is referred to, and every alternative.
+    /// Returns everything that may describe the same value: the targets of references, and every alternative.
     fn parts<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Map<String, Value>> {
         let mut parts = Vec::new();
         let mut open = schemas.to_vec();

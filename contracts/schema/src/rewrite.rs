@@ -270,8 +270,8 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
     Some(Value::Object(arm))
 }
 
-/// Returns the input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before; `None` if
-/// it has none of these.
+/// Returns the input without `allOf`, `anyOf` and `oneOf` at its root, and whether it accepts more than before; `None` if it
+/// has none of these.
 pub fn plain_root(schema: &Value) -> Option<(Value, bool)> {
     let Value::Object(members) = schema else {
         return None;
@@ -485,7 +485,7 @@ fn either_value(one: &Value, other: &Value) -> Value {
     json!({ "anyOf": all })
 }
 
-/// Returns the values of `const` or `enum`, and what is said beside them; texts are not compared.
+/// Returns the values of `const` or `enum`, and the keywords beside them; texts are not compared.
 fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
     let mut rest = schema.as_object()?.clone();
     let values = match (rest.shift_remove("const"), rest.shift_remove("enum")) {

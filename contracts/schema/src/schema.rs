@@ -10,7 +10,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 pub use self::clients::without_default_dialect;
 
-/// The dialect of every published schema: the one that MCP has where a schema names none.
+/// The dialect of every published schema: MCP's default for schemas that name none.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// JSON on one line, in the order of keys that a client sees.

@@ -57,7 +57,7 @@ pub struct ArgumentValidator {
     known: ViolationCache,
     /// The argument that names the fields to empty.
     clear: Option<String>,
-    /// The digits of numbers go on as they are, to a server or a service that knows what it takes.
+    /// Whether the digits of numbers stay as they are, for a server or a service that knows which it accepts.
     is_wide: bool,
     /// Numbers may be given as texts of digits.
     has_digits: bool,
@@ -69,7 +69,7 @@ pub struct ArgumentRules {
     pub judge: Judge,
     /// The argument that names the fields to empty.
     pub clear: Option<String>,
-    /// The digits of numbers go on as they are, to a server or a service that knows what it takes.
+    /// Whether the digits of numbers stay as they are, for a server or a service that knows which it accepts.
     pub is_wide: bool,
     /// Numbers may be given as texts of digits, where the schema has that form.
     pub has_digits: bool,
@@ -103,7 +103,7 @@ pub struct ArgumentError {
     pub suggestion: Option<String>,
 }
 
-/// Every reason there is, what it means, and how it is repaired.
+/// Every reason, its meaning, and its repair.
 pub const REASONS: &[(&str, &str)] = &[
     (
         "missing_required",
@@ -479,8 +479,8 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 pub enum Judge {
     /// The gateway: formats are asserted, and every pattern runs in linear time.
     Own,
-    /// An upstream server, which alone knows what it takes for an address or a date. Its patterns may look around; where
-    /// that takes too long, the server judges.
+    /// An upstream server, which alone knows what it accepts as an address or a date. Its patterns may look around; if that
+    /// takes too long, the server judges.
     Foreign,
 }
 

@@ -13,7 +13,7 @@ use crate::{
     shape::{self, COMPARISONS, Operation, Param, Type},
 };
 
-/// The destination of one field, and what it must agree with.
+/// The destination of one field, and the column or parameter it must agree with.
 pub(super) struct Bound<'s> {
     pub to: Destination,
     pub slot: Slot<'s>,

@@ -1,4 +1,4 @@
-//! Fields bound to the caller or to a constant: where they go, and that what they hold can be there.
+//! Fields bound to the caller or to a constant: checks their destinations, and that their values are allowed there.
 
 use serde_json::Value;
 

@@ -234,8 +234,7 @@ pub(super) fn chosen(
     chosen
 }
 
-/// Returns a tool that shows its callers some records of a collection alone: what it keeps from them must not leave by
-/// another way.
+/// Returns a tool that shows its callers only some records of a collection: the others must not leave by another way.
 fn bound_tool<'s>(source: &'s Source, collection: &str) -> Option<&'s form::Tool> {
     let mut tools = source.tools.iter();
     tools.find(|tool| {

@@ -145,7 +145,7 @@ fn output_schema(
     schema
 }
 
-/// Compiles a form without a contract: it has the input side alone, and nothing is known about what it will do.
+/// Compiles a form without a contract: it has the input side alone, and its effects are unknown.
 fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
     for field in &form.fields {
         let keys = [

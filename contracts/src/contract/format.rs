@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
-/// not with the first key that happens to be new.
+/// The number of an artifact's format. An unknown one is refused with a sentence about the format, and not with the first new
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Format(u32);

@@ -1,7 +1,8 @@
 //! Decides which parts of a change to a foreign server's tools wait for consent.
 //!
-//! The classes ask whether callers go on as before. A foreign server may do harm without breaking anyone: by a description
-//! that was harmless when it was approved, by a further tool, by an annotation that makes clients approve its calls unasked.
+//! The classes ask whether callers can continue as before. A foreign server may do harm without breaking a caller: by a
+//! description that was harmless when it was approved, by a further tool, by an annotation that makes clients approve its
+//! calls unasked.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +91,8 @@ pub struct Returned {
     pub diff: Diff,
 }
 
-/// Returns the tools of `new` that `live` does not have and an earlier version had, compared with what was served last,
-/// so that removing and adding again hides no change. `served` is newest first.
+/// Returns the tools of `new` that `live` does not have and an earlier version had, compared with the last served ones, so
+/// that removing and adding again hides no change. `served` is newest first.
 pub fn returned<'c>(
     live: &Contract,
     served: impl IntoIterator<Item = &'c Contract> + Clone,

@@ -1,4 +1,4 @@
-//! Prompts, resources and resource templates: which came and went, and what is said of them.
+//! Compares prompts, resources and resource templates: additions, removals, and changed members.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -76,7 +76,7 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
     kind("resources", live(old), live(new), report);
 }
 
-/// Returns the resources that come and go, as one item.
+/// Returns the resources that change by themselves, as one item.
 fn live_resources() -> Item {
     let key = "resources that come and go".to_owned();
     Item {

@@ -134,7 +134,7 @@ impl<'a> Drafter<'a> {
             let worth = self.judge(field);
             ranked.push((at, worth == ColumnWorth::Key, worth == ColumnWorth::Remote));
         }
-        // The key, then the first columns that say something, and what is left in their order.
+        // The key, then the first useful columns, then the rest in their order.
         ranked.sort_by_key(|(at, is_key, is_remote)| (!is_key, *is_remote, *at));
         let keys = ranked.iter().filter(|(_, is_key, _)| *is_key).count();
         let first: HashSet<usize> = ranked

@@ -20,8 +20,8 @@ pub(super) struct Noun {
 }
 
 impl Noun {
-    /// Reads `Order-Items 2026-02` as order item, order items. Digits, dates and words such as `export` belong to the
-    /// file and not to what it holds. A name that is no English plural, or not clearly English, becomes `… records`.
+    /// Reads `Order-Items 2026-02` as order item, order items. Digits, dates and words such as `export` are about the file
+    /// and not about its records. A name that is no English plural, or not clearly English, becomes `… records`.
     pub(super) fn of(name: &str) -> Self {
         let ascii = deunicode(name);
         let mut words: Vec<String> = name::words(&ascii);

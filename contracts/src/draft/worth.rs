@@ -23,7 +23,7 @@ pub type ColumnSamples = BTreeMap<String, ColumnSample>;
 
 /// The tokens that an answer of the default number of records should have at most.
 const ANSWER_TOKENS: usize = 2_000;
-/// The records of one page where nothing is said.
+/// The records of one page by default.
 const ROWS_DEFAULT: usize = 50;
 /// A value of more tokens than this is read one by one, and not in a list.
 const VALUE_TOKENS_MAX: usize = 60;
@@ -121,7 +121,7 @@ impl<'a> Drafter<'a> {
         (kept.flat_map(|((_, lines), _)| lines).collect(), all)
     }
 
-    /// Returns how many records of these columns make an answer of a good size; `None` if as many as where nothing is said.
+    /// Returns how many records of these columns make an answer of a good size; `None` for the default.
     pub(super) fn rows_default(&self, answered: &[&Field]) -> Option<usize> {
         let tokens = answered
             .iter()

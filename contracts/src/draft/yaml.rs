@@ -1,4 +1,4 @@
-//! Values as YAML on one line. A writer of ours, since serde-saphyr's knows no mixture of styles and comments.
+//! Writes values as YAML on one line, since serde-saphyr knows no mixture of styles and comments.
 
 use std::fmt::Write as _;
 

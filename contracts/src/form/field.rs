@@ -73,7 +73,7 @@ pub enum Kind {
     },
 }
 
-/// The title is for people who fill in the form; the schema has the value alone.
+/// A value with a title for people who fill in the form; the schema has the value alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub value: String,

@@ -15,16 +15,16 @@ pub(super) const ITEMS_MAX: u64 = 100_000;
 pub(super) const PATTERN_MAX: usize = 1_000;
 const NAME_MAX: usize = TITLE_MAX;
 
-/// A key, and what it is for.
+/// A key, and its purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct FormKey {
     /// The key as a file has it.
     pub name: &'static str,
-    /// What it holds.
+    /// The kind of its value.
     pub value: KeyValue,
     /// Whether the object needs it.
     pub is_required: bool,
-    /// What it is for, in one sentence.
+    /// Its purpose, in one sentence.
     pub help: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub enum KeyValue {
 pub enum FormPart {
     /// A data source.
     Collection,
-    /// What a contract says of a column.
+    /// A contract's settings of a column.
     Column,
     /// A record of another collection that one of a collection names.
     Relation,
@@ -217,7 +217,7 @@ pub const RELATION: &[FormKey] = &[
     .required(),
 ];
 
-/// The keys of what a contract says of a column.
+/// The keys of a contract's settings of a column.
 pub const COLUMN: &[FormKey] = &[
     key(
         "type",

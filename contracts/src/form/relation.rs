@@ -1,4 +1,4 @@
-//! Reads what a collection says of records of other collections that its own name by their key.
+//! Reads the relations of a collection: its columns that are the key of another collection's records.
 
 use super::{
     keys,

@@ -268,7 +268,7 @@ fn list(
         "minItems" | "maxItems" => within(key, rule, length, path),
         "uniqueItems" if rule == &Value::Bool(true) && !unique => {
             match items.len() as u64 == length {
-                // Equal numbers may be written otherwise, so that only what was found equal is.
+                // Equal numbers may have different texts, so only values that were found equal are equal.
                 true => unknown_or_repeated(items, path),
                 false => unknown(path, key),
             }

@@ -20,7 +20,7 @@ pub(super) struct Answer<'d> {
     pub(super) untold: Option<String>,
     /// Whether the answer says that something new was made.
     pub(super) creates: bool,
-    /// The response itself, for what it declares beside its content.
+    /// The response itself, for its headers and links beside the content.
     pub(super) response: Option<&'d Value>,
     /// The answer is a list.
     pub(super) is_list: bool,

@@ -170,7 +170,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     })
 }
 
-/// Takes over how `encoding` writes a member of a form. What it says and no form here can do is a gap.
+/// Applies the `encoding` of a form's member. Parts that no form here supports are gaps.
 fn encode<'d>(
     part: &mut Part<'d>,
     content: &'d Value,
@@ -320,7 +320,7 @@ impl<'d> Members<'d> {
         })
     }
 
-    /// Returns the names that are required and of which nothing else is said.
+    /// Returns the names that are required but not described.
     fn untold(&self) -> Vec<&'d str> {
         let is_told = |name: &&str| self.properties.iter().any(|(told, _)| told == name);
         let mut untold: Vec<&str> = self

@@ -99,7 +99,7 @@ impl<'d> Discriminator<'d> {
         Some(rule)
     }
 
-    /// Returns what the schema itself says of the property.
+    /// Returns the schema's own statement about the property.
     fn property_of(&self, reference: &str) -> StatedProperty {
         let mut stated = StatedProperty::default();
         if let Ok(schema) = self.document.target(reference) {

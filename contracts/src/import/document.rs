@@ -82,7 +82,7 @@ impl Document {
         if count > 0 { vec![remark] } else { Vec::new() }
     }
 
-    /// Follows references to what they say, as far as it stays in the document.
+    /// Follows references to their targets, as far as they stay in the document.
     pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
         for _ in 0..REFERENCES_MAX {
             let Some(reference) = stated(value) else {

@@ -58,7 +58,7 @@ const REFUSED: &[&str] = &[
     "$recursiveRef",
 ];
 
-/// A lifted schema, with what was dropped from it on the way: the kind of each, and a sentence.
+/// A lifted schema, with the keywords that were dropped: the kind of each, and a sentence.
 pub(super) struct Lifted {
     pub(super) schema: Value,
     pub(super) dropped: Vec<(&'static str, String)>,

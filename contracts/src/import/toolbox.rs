@@ -1,5 +1,5 @@
-//! The configuration of MCP Toolbox for Databases becomes a contract over the `sql` adapter, as far as its tools are
-//! statements of their own. What is not taken is reported with its place.
+//! Converts the configuration of MCP Toolbox for Databases to a contract over the `sql` adapter, as far as its tools are
+//! statements of their own. Other tools are reported with their place.
 
 mod statement;
 mod toml;
@@ -333,7 +333,7 @@ fn refused(text: &str, tools: &[ToolboxTool]) -> Result<BTreeMap<usize, String>,
     Ok(found)
 }
 
-/// Returns a shape like the one that the adapter will describe. Its columns are not known here.
+/// Returns a shape like the one that the adapter will describe. Its columns are unknown here.
 fn shape(tool: &ToolboxTool) -> Shape {
     let params: Vec<Param> = tool.statement.params.clone();
     let mut capabilities = Capabilities {

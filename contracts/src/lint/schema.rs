@@ -318,7 +318,7 @@ fn is_list_of_words(rest: &str) -> bool {
 /// Returns `'open' or 'closed'`, in quotes of one kind, unless they are given as examples.
 fn quoted_choice(description: &str) -> Option<&str> {
     const EXAMPLES: &[&str] = &["e.g", "example", "such as", "like"];
-    /// The characters before the first value in which that is said.
+    /// The number of characters before the first value within which a text introduces examples.
     const EXAMPLES_WITHIN: usize = 24;
     ['\'', '"', '`'].into_iter().find_map(|quote| {
         let (at, _) = description

@@ -63,7 +63,7 @@ const IMPLEMENTATION: &[&str] = &[
     "wrapper",
 ];
 
-/// First words that put off saying what it does, and what must follow the shorter ones.
+/// Empty first words of a description, with the words that must follow the shorter ones.
 const OPENINGS: &[(&str, &[&str])] = &[
     (
         "this",

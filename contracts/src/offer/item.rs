@@ -35,7 +35,7 @@ pub struct Item {
     pub is_unnamed: bool,
 }
 
-/// The members that describe an item without saying what it does.
+/// The members that describe an item without affecting its behaviour.
 #[derive(Debug, Default, Serialize)]
 pub struct Annotated {
     #[serde(skip_serializing_if = "Option::is_none")]

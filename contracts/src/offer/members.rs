@@ -17,7 +17,7 @@ impl<'t> Members<'t> {
     pub(super) fn read(text: &'t str) -> Result<Self, String> {
         let mut json = serde_json::Deserializer::from_str(text);
         let members = json.deserialize_any(MembersVisitor).map_err(|error| {
-            // A list's item has no lines of its own that anybody could look at.
+            // A list's item has no lines of its own that a person could look up.
             let message = error.to_string();
             message
                 .split(" at line ")

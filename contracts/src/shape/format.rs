@@ -89,7 +89,7 @@ impl TextFormat {
         }
     }
 
-    /// Returns what is wrong with the format for a column of this type: the key, and a sentence.
+    /// Returns the problems of the format for a column of this type: the key, and a sentence.
     pub(crate) fn check(&self, kind: Type) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);

@@ -22,7 +22,7 @@ pub const COMPARISONS: &[&str] = &[
 const BYTES_MAX: usize = 4 << 20;
 
 impl Shape {
-    /// Reads a shape strictly; the error says what is wrong and, where known, at which place.
+    /// Reads a shape strictly. The error states the fault and, if known, its place.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > BYTES_MAX {
             return Err(format!("the shape is larger than {} MiB", BYTES_MAX >> 20));

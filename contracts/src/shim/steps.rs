@@ -284,7 +284,7 @@ impl Node {
             }
             match self.old_names.get(&name) {
                 Some(was) => drop(old.insert(was.clone(), schema)),
-                // The old member of that name is another one.
+                // The old member of that name is a different one.
                 None if self.renamed.contains_key(&name) => {
                     if side == Side::Input && required.contains(&name) {
                         return Err(format!("{} must be there", name::quoted(&name)));

@@ -25,10 +25,10 @@ const URI_MAX: usize = 8_192;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resources {
-    /// The resources come and go, as files do: the server is asked for the list each time.
+    /// The resources change by themselves, as files do: the server is asked for the list each time.
     #[default]
     Live,
-    /// The list is the one that was approved.
+    /// The list is part of the approved version.
     Pinned,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Items {
     pub(crate) left_out: Vec<Problem>,
 }
 
-/// The items of a document. The caller judges what is left out.
+/// Returns the items of a document. The caller judges the others.
 pub(crate) fn items(upstream: &Upstream<'_>, document: &str) -> Result<Items, Problem> {
     let offer = offered::read(upstream.name, document)?;
     let mut compiler = Compiler::new(upstream);

@@ -89,7 +89,7 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
     let detail = |name: &str| item.get("detail").and_then(|detail| detail.get(name));
     let icons = meta("icons").and_then(safe_icons);
     let is_resource = matches!(kind, Kind::Resource | Kind::ResourceTemplate);
-    // Annotations of a resource say whom it is for.
+    // Annotations of a resource name its audience.
     let kept = [
         ("mimeType", detail("mimeType")),
         ("size", detail("size")),

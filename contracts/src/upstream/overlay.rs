@@ -1,4 +1,4 @@
-//! Reads what an operator says about an upstream's offer: which items are taken, and what is published otherwise.
+//! Reads an operator's settings for an upstream's offer: the items to publish, and their changes.
 //!
 //! ```yaml
 //! contract: github

@@ -123,7 +123,7 @@ impl Lowering<'_> {
             return self.any(schema.clone(), at);
         };
         let mut members = members.clone();
-        // What is written in place of a union may be a union itself.
+        // The replacement of a union may be a union itself.
         loop {
             let before = members.clone();
             if self.takes.only_any_of {

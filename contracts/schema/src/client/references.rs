@@ -1,4 +1,4 @@
-//! `$ref` replaced by what it names, for clients that follow none.
+//! Replaces `$ref` by its target, for clients that follow none.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
     walk::{Inside, inside},
 };
 
-/// Schemas that name each other often grow by what they name: behind this many copied bytes, the rest stays an object of
+/// Schemas that name each other often grow when they are copied: behind this many copied bytes, the rest stays an object of
 /// anything.
 const COPIED_MAX_BYTES: usize = 2 << 20;
 /// The bytes that a value takes beside its text.

@@ -15,7 +15,7 @@ use crate::{
     walk::map_inside,
 };
 
-/// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
+/// The most schemas of one side after inlining; a doubling chain of references would never end.
 const NODES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 
@@ -31,7 +31,7 @@ pub const TEXTS: &[&str] = &[
 ];
 /// Texts of alternatives that were folded into one schema.
 const ARM_TEXTS: &str = "$texts";
-/// The key under which a reference that stays keeps the digest of what it leads to.
+/// The key under which a reference that stays keeps the digest of its target.
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
 const DOCUMENT: &[&str] = &[SCHEMA, ID, ANCHOR, DEFS, DEFINITIONS, "$vocabulary"];

@@ -10,7 +10,7 @@ pub enum Class {
     Identical,
     /// Texts.
     Cosmetic,
-    /// Every caller goes on as before.
+    /// Every caller continues as before.
     Compatible,
     /// Valid either way, but it may mean something else.
     Review,
@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-/// A rule with what it means for callers.
+/// A rule with its meaning for callers.
 pub struct SchemaRow {
     pub name: &'static str,
     pub input: Class,

@@ -43,7 +43,7 @@ impl<'s> Comparison<'s> {
         true
     }
 
-    /// Unions with other keywords beside them; the caller goes on with those.
+    /// Handles unions with other keywords beside them; the caller continues with those.
     fn beside(&mut self, old: &'s Value, new: &'s Value) -> bool {
         for key in ["anyOf", "oneOf"] {
             match (old.get(key), new.get(key)) {

@@ -76,7 +76,7 @@ impl Prover {
     }
 }
 
-/// Orders the schemas of one side: an input must go on taking what it took, an output must give no more than it gave.
+/// Orders the schemas of one side: an input must still accept what it accepted, an output must give no more than it gave.
 fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
     match side {
         Side::Input => (old, new),

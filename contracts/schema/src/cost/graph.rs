@@ -47,7 +47,7 @@ pub(super) struct Node {
     pub(super) contained: Vec<NodeId>,
     /// Steps for each member or item beside those of its schemas.
     pub(super) each: u64,
-    /// What is left unevaluated has a rule, so the schemas for the same value are gone through once more.
+    /// Whether unevaluated members have a rule, so that the schemas for the same value are visited once more.
     pub(super) marks: bool,
 }
 

@@ -17,7 +17,7 @@ const ENTRIES_MAX: usize = 1_000_000;
 enum Task {
     Check,
     Report,
-    /// Finding what is evaluated, for the sake of what is not.
+    /// Finding the evaluated members, in order to find the others.
     Mark,
 }
 
@@ -33,7 +33,7 @@ struct Inner<'g> {
 
 pub(super) struct Levels<'g> {
     graph: &'g Graph<'g>,
-    /// Steps on one value, without what is inside.
+    /// Steps on one value, without its members.
     flat: Vec<[u64; 3]>,
     /// Steps for the one value that takes most, among those as deep as the rounds so far.
     deep: Vec<[u64; 3]>,

@@ -1,4 +1,4 @@
-//! Looks at the text of a document, where the reader of numbers and strings has no way to go on.
+//! Looks at the text of a document, where the reader of numbers and strings cannot continue.
 
 /// Digits of the largest integer of 64 bits.
 const DIGITS_MIN: usize = 19;

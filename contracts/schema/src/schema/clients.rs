@@ -1,5 +1,5 @@
-//! The form of a schema that clients read. It says no less than what is checked, and where some client cannot read a part, it
-//! says that part in another way, or not.
+//! The form of a schema that clients read. It states all checks; a part that some client cannot read is stated in another
+//! way, or left out.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ impl Schema {
             .iter()
             .map(|union| text.matches(&format!("\"{union}\":")).count())
             .sum();
-        // What is evaluated depends on the alternatives, and a reference may lead into one.
+        // The evaluated members depend on the alternatives, and a reference may lead into one.
         let is_bound = ["unevaluated", "/anyOf/", "/oneOf/"]
             .iter()
             .any(|word| text.contains(word));

@@ -33,8 +33,8 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
     }
 }
 
-/// Takes the nulls out of an object. Where the schema itself names a member, it alone is asked; one that only its parts and
-/// alternatives name may be null if one of them says so.
+/// Takes the nulls out of an object. If the schema itself names a member, only that schema decides; a member that only its
+/// parts and alternatives name may be null if one of them allows it.
 fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, depth: usize) -> bool {
     let mut arms = Vec::new();
     push_arms(root, schema, &mut arms);
@@ -67,7 +67,7 @@ fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, dep
     found || members.len() < before
 }
 
-/// Returns the schema of a member, with the one that names it.
+/// Returns the schema of a member, with its parent schema.
 fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)> {
     Some((schema, schema.get("properties")?.get(name)?))
 }

@@ -1,8 +1,8 @@
 //! The form of a schema whose check counts its steps and gives up when the budget is spent.
 //!
 //! The validator itself has no budget. So each schema of a document becomes a definition of its own that begins with a
-//! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once nothing is left the keyword fails, nothing below it
-//! is looked at, and the check soon ends. Alternatives are asked for yes or no alone (`not` in `not`), since the validator
+//! keyword of ours, `{"allOf": [{"weir:steps": …}, the schema]}`: once the budget is spent the keyword fails, nothing below
+//! it is visited, and the check soon ends. Alternatives are only tested for validity (`not` in `not`), since the validator
 //! would collect the faults of all of them.
 
 use std::convert::Infallible;

@@ -50,7 +50,7 @@ pub(super) fn take(steps: u64) -> bool {
     !left.is_spent
 }
 
-/// Takes steps of a pattern that looks around. Where fewer are left, the pattern is not judged, and the check goes on.
+/// Takes steps of a pattern that looks around. If fewer are left, the pattern is not judged, and the check continues.
 pub(super) fn take_looking(steps: u64) -> bool {
     let Some(mut left) = LEFT.get() else {
         return steps <= LOOKING_STEPS;
@@ -61,7 +61,7 @@ pub(super) fn take_looking(steps: u64) -> bool {
     rest.is_some()
 }
 
-/// Returns `true` if a check wanted more steps than there were: what it found means nothing.
+/// Returns `true` if a check wanted more steps than there were: its result means nothing.
 pub(super) fn is_spent() -> bool {
     LEFT.get().is_some_and(|left| left.is_spent)
 }

@@ -1,4 +1,4 @@
-//! A compiled schema that knows what its check costs: what is cheap is checked at once, what is not in counted steps.
+//! A compiled schema that knows the cost of its check: cheap values are checked at once, others in counted steps.
 
 use std::{borrow::Cow, sync::OnceLock};
 

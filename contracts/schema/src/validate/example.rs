@@ -1,7 +1,7 @@
-//! A valid value for a schema, built from the schema alone and never from what was sent.
+//! Makes a valid value for a schema, from the schema alone and never from the arguments.
 //!
-//! A generator that is right for everything the field table makes and for most of what people write; whatever it
-//! builds is checked by its callers, and what it cannot build is left out.
+//! The generator is right for everything the field table makes and for most of what people write. Its callers check every
+//! value, and a value that it cannot make is left out.
 
 mod text;
 
@@ -48,7 +48,7 @@ impl<'s> Exemplified<'s> {
             return known.clone();
         }
         let example = build(self.root, part).map(Stated::from);
-        // What was not made for want of steps may be made in another call.
+        // A value that was not made for lack of steps may be made in another call.
         if !budget::is_spent() {
             built().insert(place, example.clone());
         }

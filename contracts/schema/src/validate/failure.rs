@@ -144,8 +144,8 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Reports too few members by naming members that could be added. An example for the whole would replace what is
-    /// right, such as the key of the record to change.
+    /// Reports too few members by naming members that could be added. An example for the whole would replace the right ones,
+    /// such as the key of the record to change.
     fn too_few(
         self,
         failure: &Failure<'_>,
@@ -234,7 +234,7 @@ impl<'s> Context<'s> {
         (!constraint.is_empty()).then(|| Value::Object(constraint).into())
     }
 
-    /// Reports a value that fits no alternative as the one that it most likely was meant to be.
+    /// Reports a value that fits no alternative by the alternative that it most likely was meant to be.
     fn alternatives(
         self,
         failure: &Failure<'_>,
@@ -397,7 +397,7 @@ fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
         Kind::MultipleOf { .. } => ("not_multiple", &["multipleOf"]),
         Kind::MinLength { .. } => ("too_short", &["minLength", "maxLength"]),
         Kind::MaxLength { .. } => ("too_long", &["minLength", "maxLength"]),
-        // The keyword of ours that looks around.
+        // Our own keyword for patterns that look around.
         Kind::Pattern { .. }
         | Kind::Custom { .. }
         | Kind::BacktrackLimitExceeded { .. }

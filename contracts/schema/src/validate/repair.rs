@@ -1,7 +1,7 @@
 //! Completes the errors of a call, so that a client that knows nothing else can repair it in one go.
 //!
-//! For that the errors are tried out: they are applied to the arguments as such a client would do it, and what is then
-//! still wrong becomes a further error, until nothing is or the whole is replaced by an example.
+//! For that the errors are tried out: they are applied to the arguments as such a client would do it, and a fault that
+//! remains becomes a further error, until none is left or the whole is replaced by an example.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Looks into a schema: whether it may be compiled, and what it says about a place.
+//! Examines a schema: whether it may be compiled, and what it states about a place.
 
 use serde_json::Value;
 use weir_text::shorten;
@@ -34,7 +34,7 @@ pub(super) fn check(schema: &Value) -> Result<SchemaCost, String> {
     SchemaCost::measure(schema)
 }
 
-/// Returns the schema that says what is in an object or a list: references are followed, and `null` is left aside.
+/// Returns the schema of the members of an object or a list: references are followed, and `null` is ignored.
 pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     let schema = resolve(root, schema)?;
     match beside_null(schema) {

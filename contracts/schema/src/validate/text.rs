@@ -1,7 +1,7 @@
 //! Writes refusals in words: a sentence about the first error, and a line about each for the text block, which is all
 //! that most models are shown.
 //!
-//! A line is for a person and a program: `/path: what is wrong and what is allowed. Example: JSON`. It may end with `Leave it
+//! A line is for a person and a program: `/path: the fault and the allowed values. Example: JSON`. It may end with `Leave it
 //! out.` or `Did you mean "name"?` instead. The path is a JSON Pointer, quoted as a JSON string if it has other characters
 //! than names have. `arguments` is the path of the arguments as a whole.
 
@@ -55,7 +55,7 @@ impl InvalidArguments {
 }
 
 impl ArgumentError {
-    /// Returns what is wrong, without the final stop and without any value that was sent.
+    /// Returns the fault, without the final stop and without any value of the arguments.
     fn sentence(&self) -> Cow<'_, str> {
         match &self.suggestion {
             Some(near) if self.reason == "unknown_argument" => format!(
@@ -93,7 +93,7 @@ impl Violation {
             })
     }
 
-    /// Returns the place, what is wrong and what is allowed.
+    /// Returns the place, the fault and the allowed values.
     fn line(&self) -> &str {
         self.line.get_or_init(|| {
             let place = match self.path.is_empty() {
@@ -112,7 +112,7 @@ impl Violation {
         })
     }
 
-    /// Returns what is wrong, as words that follow the name of the argument.
+    /// Returns the fault, as words that follow the name of the argument.
     fn phrase(&self) -> String {
         let said = |key: &str| self.said(key);
         match self.reason {
@@ -326,7 +326,7 @@ fn quoted(text: &str) -> String {
 fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '~' | '_' | '-' | '.' | '$' | '@')
 }
-/// Writes a number with what it counts: `1 character`, `80 characters`.
+/// Writes a number with its unit: `1 character`, `80 characters`.
 fn counted(number: &str, what: &str) -> String {
     let ending = if number == "1" { "" } else { "s" };
     format!("{number} {what}{ending}")

@@ -27,7 +27,7 @@ struct Inner {
     text: Box<RawValue>,
 }
 
-/// The part of an error that does not depend on what was sent.
+/// The part of an error that does not depend on the arguments.
 #[derive(Debug, Serialize)]
 pub struct Violation {
     /// The top-level argument at fault; empty for the arguments as a whole.
@@ -53,8 +53,8 @@ pub struct Violation {
     pub(super) json: OnceLock<String>,
 }
 
-/// Properties in their order, unknown ones behind. A container comes after what is in it, and the whole last, since its
-/// example replaces what was repaired before.
+/// Properties in their order, unknown ones behind. A container comes after its members, and the whole last, since its example
+/// replaces earlier repairs.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub is_whole: bool,
