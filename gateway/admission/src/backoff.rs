@@ -1,8 +1,8 @@
 //! Tells callers that have met nothing but failures to wait, longer each time, instead of giving them one fresh
 //! instance, or one more try of a server that is gone, after another.
 //!
-//! Failures are counted per caller and target: a failing target does not close its neighbours, and a caller who has
-//! found what breaks it closes nothing for others.
+//! Failures are counted per caller and target: a failing target does not close its neighbours, and a caller who knows how to
+//! break it closes nothing for others.
 
 use std::{
     collections::HashMap,
@@ -44,7 +44,7 @@ struct Failing {
     trial: bool,
 }
 
-/// The outcome of a call, as far as it says something about what was called.
+/// The outcome of a call, as far as it shows the state of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Failed,
@@ -188,7 +188,7 @@ mod tests {
     struct Calls {
         backoff: Backoff,
         now: Instant,
-        /// The names of the caller and of what it called.
+        /// The names of the caller and of its target.
         names: [Arc<str>; 2],
     }
 
@@ -238,7 +238,7 @@ mod tests {
         calls.now += WAIT_MIN;
         let trial = calls.attempt(0, 0).expect("the wait is over");
         assert_eq!(calls.attempt(0, 0).err(), Some(1_000), "beside the trial");
-        // A caller who goes away has proven nothing: the next may try.
+        // A caller who goes away proves nothing: the next may try.
         drop(trial);
         calls.end(End::Answered);
         assert_eq!(calls.backoff.waiting(calls.now), 0);

@@ -60,7 +60,7 @@ impl Turns {
         }
     }
 
-    /// Takes a turn. The tenant's own comes first, so that one tenant's queue is not everybody's.
+    /// Takes a turn. The tenant's own comes first, so that one tenant's queue does not delay the others.
     pub async fn take(&self, tenant: &Arc<str>) -> Result<Turn, Overloaded> {
         let own = {
             let mut tenants = self.tenants.lock();
