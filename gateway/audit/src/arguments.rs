@@ -1,4 +1,4 @@
-//! Arguments as digest: tells whether two calls said the same, and nothing about what they said.
+//! Computes a digest of arguments, which shows whether two calls had the same, and nothing else about them.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -43,7 +43,7 @@ pub fn list_files(folder: &Path) -> io::Result<Vec<ChainFiles>> {
     for (chain, path) in folder::chains(folder)? {
         let looked = folder::is_live(&path).and_then(|live| Ok((live, list_segments(&path)?)));
         let (live, segments) = match looked {
-            // Retention removed the chain meanwhile, or it is another user's.
+            // Retention removed the chain meanwhile, or it belongs to another user.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -118,7 +118,7 @@ pub fn list_heads(folder: &Path, node: &str) -> io::Result<CollectedHeads> {
     })
 }
 
-/// A folder that holds chains of several machines, and what is known of their ends.
+/// A folder of chains of several machines, and the known heads of their ends.
 pub struct CollectedTrail {
     folder: PathBuf,
 }
@@ -132,8 +132,8 @@ impl CollectedTrail {
         })
     }
 
-    /// Puts the lines of a segment into their place, unless there are more already. Lines that do not go on from those that
-    /// were collected before are refused: they were changed since.
+    /// Puts the lines of a segment into their place, unless there are more already. Lines that do not continue the collected
+    /// ones are refused: they were changed since.
     pub fn put_segment(&self, chain: &ChainName, segment: u32, lines: &[u8]) -> io::Result<()> {
         let path = self
             .folder

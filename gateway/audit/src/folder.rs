@@ -27,7 +27,7 @@ use crate::{
 
 const LOCK: &str = "lock";
 const NAME_MAX_BYTES: usize = 64;
-/// Heads that one record names; what is left is named by the next.
+/// Heads that one record names; the next record names the rest.
 const HEADS_MAX: usize = 256;
 
 /// `<utc>-<pid>-<random>`, as in `20260822T101530Z-4711-9f3c2a01`; also the name of the chain's folder.
@@ -161,7 +161,7 @@ pub(crate) struct Process<'a> {
     pub(crate) pid: u32,
 }
 
-/// The first record of a segment: whose it is, and what was found and done in the folder.
+/// The first record of a segment: its process, and the findings and changes in the folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) chain: ChainName,
@@ -538,7 +538,7 @@ pub(crate) fn remove_lock(chain: &Path) -> io::Result<()> {
     fs::remove_file(chain.join(LOCK))
 }
 
-/// Makes what was created or removed in the folder outlive the machine.
+/// Makes changes of the folder outlive the machine.
 pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! The audit trail: what was asked, refused, answered and administered, in chains that show every later change.
+//! The audit trail: requests, refusals, answers and acts of admins, in chains that show every later change.
 //!
 //! A process appends to a chain of its own ([`Trail`]) and gets a [`Receipt`] for each record. [`verify`] needs only
 //! the folder: it walks all chains and finds changed, deleted, moved and cut records. The format is in `docs/audit.md`.

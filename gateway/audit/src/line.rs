@@ -252,7 +252,7 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     }
 }
 
-/// The wall clock as text. `seq` orders records; a clock that was set back is said so in the next one.
+/// The wall clock as text. `seq` orders records; the next record says that a clock was set back.
 pub(crate) struct Clock {
     last: Duration,
     second: u64,

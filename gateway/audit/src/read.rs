@@ -1,4 +1,4 @@
-//! Reading the trail: all chains as one, by time. Reads what is there; whether it is what was written, `verify` tells.
+//! Reads the trail: all chains as one, by time. It reads the records as they are; `verify` finds changes.
 
 mod filter;
 mod follow;
@@ -26,7 +26,7 @@ use crate::{
     line::{Line, Lines, Piece},
 };
 
-/// Records of one poll; the next goes on from there.
+/// Records of one poll; the next continues from there.
 const POLL_RECORDS_MAX: usize = 10_000;
 
 /// A record as it was written.
@@ -104,7 +104,7 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
     survey.warn();
     let mut follow = Follow::new(folder, filter.clone());
     let mut last: Vec<Record> = Vec::new();
-    // The chain that was written to last first: most others end before what they would have to be newer than.
+    // The chain that was written to last comes first: most others end before what they would have to be newer than.
     survey
         .chains
         .sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));
@@ -149,7 +149,7 @@ fn last_of_chain(
         if segment.began().is_some_and(|began| filter.is_after(began)) {
             continue;
         }
-        // What was removed by its age meanwhile was the oldest.
+        // Segments that were removed by age meanwhile were the oldest.
         let Some(file) = if_there(File::open(&segment.path))? else {
             break;
         };
@@ -227,7 +227,7 @@ struct ChainReader {
 }
 
 impl ChainReader {
-    /// Opens a chain; `None` if it ended before what is asked for.
+    /// Opens a chain; `None` if it ended before the requested time.
     fn new(mut chain: ChainView, filter: &Filter) -> Option<Self> {
         if !chain.live && chain.last.is_some_and(|last| filter.is_before(last.time)) {
             return None;
@@ -259,7 +259,7 @@ impl ChainReader {
         })
     }
 
-    /// Goes on to the next record that matches; `false` if there is none.
+    /// Continues to the next record that matches; `false` if there is none.
     fn advance(&mut self, filter: &Filter) -> io::Result<bool> {
         loop {
             let Some(lines) = &mut self.lines else {

@@ -121,7 +121,7 @@ pub struct Health {
     pub uncertain: u64,
 }
 
-/// An open trail. Dropping it ends the chain with a record that says so.
+/// An open trail. Dropping it ends the chain with a closing record.
 pub struct Trail {
     shared: Arc<Shared>,
     keeper: Option<Keeper>,
@@ -270,7 +270,7 @@ impl Trail {
         self.shared.sync_up_to(seq).map_err(AuditError::Sync)
     }
 
-    /// Begins a new segment and removes what is no longer kept, as the trail does by itself when one is due.
+    /// Begins a new segment and removes expired ones, as the trail does by itself when one is due.
     pub fn rotate(&self) -> Result<(), AuditError> {
         let shared = &self.shared;
         let error = |source| AuditError::Folder {
@@ -288,7 +288,7 @@ pub struct Entry<'a> {
     trail: &'a Trail,
     seq: u64,
     hash: Hash,
-    /// `None` once it is known what came of it.
+    /// `None` once the result is known.
     batch: Option<Arc<Batch>>,
 }
 
@@ -384,7 +384,7 @@ impl Shared {
         })
     }
 
-    /// Makes room where all chains hold more than is kept, and notes whether they still do: what was not copied stays.
+    /// Makes room if all chains are larger than allowed, and notes whether they still are: segments without a copy stay.
     fn check_room(&self) -> io::Result<()> {
         let (true, Some(kept)) = (self.settings.waits_for_copies, self.settings.keep_bytes) else {
             return Ok(());
@@ -423,7 +423,7 @@ impl Shared {
                 to: last,
             },
         ) {
-            // The record of what was uncertain is not synced.
+            // The record of uncertain records is not synced.
             self.dirty.store(true, Ordering::Relaxed);
         }
         if synced.is_ok() {

@@ -1,7 +1,7 @@
 //! Verification: walks every chain and compares it with itself, with what other chains say of it, and with receipts.
 //!
-//! Reads line by line; memory grows with the number of segments and receipts, not with records. Runs beside live
-//! processes: what is named is gathered first, so that it must be there when its chain is walked afterwards.
+//! Reads line by line; memory grows with the number of segments and receipts, not with records. Runs beside live processes:
+//! named records are gathered first, so that they must be there when their chain is walked afterwards.
 
 mod heads;
 mod report;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ChainName, ChainView, Survey, lock_ended};
 
-/// Repairs that one record states; what is left waits for the next process.
+/// Repairs that one record states; the rest waits for the next process.
 const REPAIRED_MAX: usize = 256;
 
 /// Bytes after the last complete line were moved to a file beside the segment, ending in `.torn`.

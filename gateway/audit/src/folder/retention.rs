@@ -1,4 +1,4 @@
-//! Retention: old segments go, oldest first, and a record says which, so that what is left still verifies.
+//! Retention: removes old segments, oldest first, and records which, so that the rest still verifies.
 //!
 //! Only the beginning of a chain goes, and only of ended chains and of the own one. The statement is written before
 //! the files go; killed in between, the next run states and removes them again.
@@ -64,7 +64,7 @@ struct Victim {
     whole: bool,
 }
 
-/// A segment that may go, and what is then to be stated.
+/// A segment that may be removed, and the record about that.
 struct Candidate<'a> {
     ended: Timestamp,
     chain: &'a ChainView,
@@ -141,7 +141,7 @@ impl Removal {
         whole.map(|removed| removed.chain.clone())
     }
 
-    /// Removes the files. A failure is logged: the next run finds what is left.
+    /// Removes the files. A failure is logged: the next run finds the rest.
     pub(crate) fn carry_out(self, folder: &Path) {
         for victim in &self.victims {
             if let Err(error) = victim.remove() {
@@ -187,7 +187,7 @@ impl Victim {
     }
 }
 
-/// Returns what is older than kept, or the oldest of what is more than kept, within a chain in order.
+/// Returns the segments that are too old, or the oldest of those that are too many, within a chain in order.
 fn due<'a>(
     survey: &'a Survey,
     own: Option<&ChainName>,

@@ -30,7 +30,7 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// A segment is skipped when it ended, or began, this long before or after what is asked for: the clock may have been set
+/// A segment is skipped if it ended, or began, this long before or after the requested time: the clock may have been set
 /// back.
 const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 

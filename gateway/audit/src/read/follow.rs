@@ -1,4 +1,4 @@
-//! Follows what is appended from a moment on, in all chains, including those that begin later.
+//! Follows appended records from a moment on, in all chains, including those that begin later.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +38,7 @@ impl Follow {
         self.places.insert(chain.clone(), Place { segment, offset });
     }
 
-    /// Returns the records since the last time, by time; at most about 10,000, and the next call goes on from there.
+    /// Returns the records since the last time, by time; at most about 10,000, and the next call continues from there.
     pub fn poll(&mut self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let chains = chains(&self.folder)?;
@@ -50,7 +50,7 @@ impl Follow {
         for (name, path) in chains {
             let place = self.places.entry(name.clone()).or_default();
             match read_on(&name, &path, place, &self.filter, &mut records) {
-                // The segment was removed by its age meanwhile, or the chain is another user's.
+                // The segment was removed by age meanwhile, or the chain belongs to another user.
                 Err(error)
                     if matches!(
                         error.kind(),

@@ -1,4 +1,4 @@
-//! The place of a record among the records of all chains, from which a reader goes on.
+//! The place of a record among the records of all chains, from which a reader continues.
 
 use std::str::FromStr;
 

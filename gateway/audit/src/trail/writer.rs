@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// Goes on in another file, whose first record is `opening`. On failure all is as before.
+    /// Continues in another file, whose first record is `opening`. On failure nothing changes.
     pub(super) fn switch(&mut self, segment: u32, file: File, opening: &[u8]) -> io::Result<()> {
         if segment <= self.segment {
             return Err(io::Error::new(
@@ -287,7 +287,7 @@ impl Writer {
         }
     }
 
-    /// Notes that nothing is recorded, since what is kept is not copied.
+    /// Notes that nothing is recorded, since the kept segments are not copied.
     pub(super) fn refuse_overfull(&mut self) -> io::Error {
         let why = "the trail has its greatest size, and its segments are not copied yet";
         let error = io::Error::new(ErrorKind::StorageFull, why);
@@ -315,7 +315,7 @@ impl Writer {
     }
 
     /// Takes note of a sync of `files`, which was to bring `records` to the disk. On failure the files are tried again; a
-    /// success after that is no repair, and a record says of which records it is none. True where one was written.
+    /// success after that is no repair, and a record says of which records it is none. Returns `true` if one was written.
     pub(super) fn synced(
         &mut self,
         mut files: Vec<Arc<File>>,
@@ -442,7 +442,7 @@ fn last_line(lines: &[u8]) -> Option<Line<'_>> {
     )
 }
 
-/// Returns the same error for one more of those who waited.
+/// Returns the same error for one more waiting caller.
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(
         || io::Error::new(error.kind(), error.to_string()),

@@ -74,7 +74,7 @@ pub enum Problem {
     Cut,
     /// A whole chain is not there.
     Missing,
-    /// A record is whole but is not the one that its successor, another chain or a receipt knows.
+    /// A record is whole but differs from the one that its successor, another chain or a receipt names.
     Replaced,
     /// A file of another chain or segment.
     Foreign,
@@ -82,7 +82,7 @@ pub enum Problem {
     Unreadable,
 }
 
-/// Worth a look, and possible without anybody's doing.
+/// A finding worth a look, which can occur without a change.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TrailWarning)]
 pub struct Warning {

@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
         self.damaged = 0;
     }
 
-    /// Checks the first record: it is number 1, or what is before it was removed and is stated so.
+    /// Checks the first record: it is number 1, or a record states the removal of those before it.
     fn first_record(&mut self, line: &Line<'_>) {
         let before = line.seq.saturating_sub(1);
         let damaged = std::mem::take(&mut self.damaged);
@@ -374,7 +374,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes what is found if no record states that this one was removed.
+    /// Notes a finding unless a record states that this one was removed.
     fn demand(
         &mut self,
         what: Problem,
