@@ -101,7 +101,7 @@ impl Connection {
     }
 }
 
-/// A service is there whatever it says of the path, but not if it takes no credential, or has failed.
+/// Checks a service. It is there whatever it answers to the path, unless it refuses the credential, or has failed.
 async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), ConnectionError> {
     let request = Request {
         method: "HEAD".to_owned(),
@@ -178,7 +178,7 @@ async fn sheets(files: &FileRoot, query: SourceQuery<'_>) -> Result<SourcePage, 
         if listing.next.is_none() {
             return Ok(page);
         }
-        // The time that is left must do for another walk; the next page goes on from there.
+        // The remaining time must be enough for another walk; the next page continues from there.
         if Instant::now() + WALK_MAX >= query.deadline {
             page.next = listing.next;
             return Ok(page);

@@ -1,4 +1,4 @@
-//! Holds the one table of codes: the names of failures, who uses which, and what follows from each.
+//! The table of codes: the names of failures, their users, and their consequences.
 //!
 //! The table is defined here because connections are the lowest crate that names a code: the plugin host, the call path and
 //! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it is read.
@@ -347,7 +347,7 @@ impl Code {
         self.row().retry == Retry::Later
     }
 
-    /// Returns `true` if the source, or who configures it, is at fault, and not the plugin that says so.
+    /// Returns `true` if the source or its configuration is at fault, and not the plugin that reports it.
     pub fn is_outside_plugin(self) -> bool {
         self.row().fault == Fault::Operator || self.is_for_later()
     }

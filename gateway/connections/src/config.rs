@@ -122,8 +122,7 @@ pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
     })
 }
 
-/// Replaces the references in the value of a header or a variable, whose name says whether what is written there is a
-/// secret too.
+/// Replaces the references in the value of a header or a variable. Its name decides whether a literal value is a secret too.
 pub fn resolve_named(name: &str, value: &str, base: &Path) -> Result<String, String> {
     let resolved = filled(value, base, |reference, base| {
         let found = referred(reference, base)?;
@@ -136,7 +135,7 @@ pub fn resolve_named(name: &str, value: &str, base: &Path) -> Result<String, Str
     Ok(resolved)
 }
 
-/// Replaces the references in a URL, in which the password and what is named like a secret are secrets.
+/// Replaces the references in a URL, in which the password and parameters that are named like a secret are secrets.
 pub fn resolve_url(url: &str, base: &Path) -> Result<String, String> {
     let resolved = filled(url, base, |reference, base| {
         let found = referred(reference, base)?;

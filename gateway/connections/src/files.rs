@@ -175,8 +175,7 @@ impl FileRoot {
         .await
     }
 
-    /// Puts a file of a person in the place of the one that is there, whole and atomically like `replace`; `content` is read from
-    /// where it is.
+    /// Replaces a file by a person's file, whole and atomically like `replace`; `content` is read in place.
     pub async fn upload(
         &self,
         path: &str,

@@ -81,7 +81,7 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Returns how a client speaks TLS with servers that the machine trusts. What it trusts is read once.
+/// Returns the TLS settings of a client that trusts the machine's certificates, which are read once.
 pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
     static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();
     if let Some(config) = CONFIG.get() {
@@ -220,7 +220,7 @@ impl HttpConnection {
     }
 }
 
-/// A request and what it takes to answer it. It owns its parts, to outlive its caller.
+/// A request and everything that its answer needs. It owns its parts, to outlive its caller.
 struct Exchange {
     client: Client,
     base: Url,
@@ -370,7 +370,7 @@ fn causes(error: &reqwest::Error) -> String {
 /// Returns `true` if there is no connection because of the other side's certificate.
 fn distrusted(error: &reqwest::Error) -> bool {
     chain(error).any(|mut cause| {
-        // An error of input or output keeps what it holds out of the chain of sources.
+        // An error of input or output keeps its cause out of the chain of sources.
         while let Some(held) = cause
             .downcast_ref::<io::Error>()
             .and_then(io::Error::get_ref)

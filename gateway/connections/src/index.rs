@@ -121,8 +121,8 @@ impl Indexes {
         Ok(())
     }
 
-    /// Begins an index, or goes on with one that was begun: how many bytes of the source it covers so far. `bytes_max`
-    /// bounds all indexes of the plugin together; those not used for longest make room.
+    /// Begins an index, or continues one, and returns how many bytes of the source it covers so far. `bytes_max` bounds all
+    /// indexes of the plugin together; the least recently used make room.
     pub fn begin(&self, name: Name<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
         let path = store::path(&self.folder, name);
         let mut building = self.building.lock();
@@ -187,7 +187,7 @@ impl Indexes {
         added
     }
 
-    /// Sorts what was added and puts the index in its place; those of other versions of the source go.
+    /// Sorts the added entries and puts the index in its place; those of other versions of the source are removed.
     pub fn finish(&self, name: Name<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
         let path = store::path(&self.folder, name);
         let build = self.take_build(name.plugin, &path);

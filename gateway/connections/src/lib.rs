@@ -49,8 +49,8 @@ impl Connections {
         }
     }
 
-    /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
-    /// config file. `(connection name, what is wrong)` for every problem.
+    /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the config
+    /// file. Returns `(connection name, problem)` for every problem.
     pub fn new(
         configs: &BTreeMap<String, ConnectionConfig>,
         base: &Path,

@@ -28,7 +28,7 @@ const LENGTH_MIN: usize = 8;
 const SECRETS_MAX: usize = 1_024;
 /// Layers of escapes that are looked through: JSON in a text of JSON, or a URL in it, has two.
 const LAYERS_MAX: usize = 3;
-/// The shortest value of a reference that is a secret although no name says so.
+/// The shortest value of a reference that is a secret without being named like one.
 const UNNAMED_LENGTH_MIN: usize = 16;
 /// Words of a header's or a variable's name that say that its value is a secret.
 const SECRET_WORDS: [&str; 17] = [

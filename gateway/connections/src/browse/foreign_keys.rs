@@ -52,7 +52,7 @@ struct ForeignKeyColumn {
 }
 
 impl Connection {
-    /// Returns the foreign keys between tables that may be read, by table. What is no database of a known kind has none.
+    /// Returns the foreign keys between readable tables, by table. A connection without a database of a known kind has none.
     pub async fn foreign_keys(
         &self,
         deadline: Instant,

@@ -4,7 +4,7 @@
 
 use std::{fs::File, io, os::fd::AsRawFd};
 
-/// A lease on a file. It ends when this is dropped, and programs that wait for it go on.
+/// A lease on a file. It ends when this is dropped, and programs that wait for it continue.
 pub(super) struct Lease<'f> {
     file: &'f File,
 }
@@ -68,7 +68,7 @@ mod kernel {
     }
 
     pub(super) fn is_awaited(fd: RawFd) -> bool {
-        // While a program waits, the lease is what it has to become.
+        // While a program waits, `F_GETLEASE` returns the type that the lease has to become.
         !matches!(control(fd, libc::F_GETLEASE, 0), Ok(libc::F_RDLCK))
     }
 

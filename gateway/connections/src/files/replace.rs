@@ -73,7 +73,7 @@ pub(super) fn replace(
     });
     let placed =
         written.and_then(|written| put_in_place(&folder, &name, expected).map(|()| written));
-    // The old file, if they were exchanged, or what is left of a new one.
+    // The old file, if they were exchanged, or the rest of a new one.
     let _ = folder.remove_file(TEMPORARY);
     let Written {
         version,

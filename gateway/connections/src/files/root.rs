@@ -46,8 +46,7 @@ impl Private {
         &self.path
     }
 
-    /// Returns the folder that was seen first, and the one that has its name now. While there is none, there is nothing to
-    /// be kept.
+    /// Returns the folder that was seen first, and the one that has its name now. Without one, nothing is protected.
     fn folders(&self) -> io::Result<Vec<Identity>> {
         let now = match std::fs::metadata(&self.path) {
             Ok(metadata) => Some((metadata.dev(), metadata.ino())),
@@ -68,7 +67,7 @@ impl Private {
     }
 }
 
-/// Returns the path without links; what is not there yet stays as it is written.
+/// Returns the path without links; a part that is not there yet stays as it is written.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let known = |there: &Path| {

@@ -127,7 +127,7 @@ impl Versions {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_nanos() as i128;
-        // Another time means that someone else wrote since, or that this file system counts in larger steps.
+        // Another time means that another program wrote since, or that this file system counts in larger steps.
         if stamp.modified_ns == given {
             self.remember(path, stamp, version);
         }
@@ -158,7 +158,7 @@ impl<'f> Digesting<'f> {
         }
     }
 
-    /// Returns the version of a file with what was written.
+    /// Returns the version of a file after a write.
     pub(super) fn version(self, versions: &Versions) -> String {
         versions.keep_end(self.hasher, self.size)
     }

@@ -56,8 +56,8 @@ pub struct DocumentAnswer {
     pub text: Vec<u8>,
 }
 
-/// Makes a request once. No redirect is followed and no proxy of the environment is asked. The error has nothing of what was
-/// sent or answered.
+/// Makes a request once. No redirect is followed and no proxy of the environment is used. The error contains nothing of the
+/// request or the answer.
 pub async fn request_document(request: DocumentRequest<'_>) -> Result<DocumentAnswer, String> {
     let DocumentRequest {
         url,
@@ -83,7 +83,7 @@ pub async fn request_document(request: DocumentRequest<'_>) -> Result<DocumentAn
     Ok(DocumentAnswer { status, text })
 }
 
-/// Returns the client for a reach. Connections are not kept: who is asked is asked seldom.
+/// Returns the client for a reach. Connections are not kept, since each server is asked seldom.
 fn reaching(reach: NetworkReach, is_plain: bool) -> reqwest::Result<&'static Client> {
     static CLIENTS: [OnceLock<Client>; 3] = [const { OnceLock::new() }; 3];
     let place = match (is_plain, reach) {

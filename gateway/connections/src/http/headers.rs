@@ -9,7 +9,7 @@ const COUNT_MAX: usize = 50;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// Headers that say who is asking, whom, or where a message ends: the connection's business, not a guest's.
+/// Headers that name the sender, the receiver, or the end of a message: they belong to the connection, not to a guest.
 const RESERVED: [&str; 23] = [
     "authorization",
     "connection",
@@ -76,7 +76,7 @@ pub(super) fn of_request(
             |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| refused("a header's name is not allowed"))?;
-        // An adapter sends the entity tag that it read, whatever the connection says of every record.
+        // An adapter sends the entity tag that it read, even if the connection sets the header.
         if name == IF_MATCH && own.contains_key(&name) {
             continue;
         }
@@ -106,7 +106,7 @@ pub(super) fn carry(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
     };
     if let Ok(parent) = HeaderValue::from_str(&trace.parent) {
         headers.insert(TRACEPARENT, parent);
-        // What a guest says of another trace is not of this one.
+        // A guest's state of another trace does not belong to this one.
         headers.remove(TRACESTATE);
         let state = trace.state.as_deref().map(HeaderValue::from_str);
         if let Some(Ok(state)) = state {

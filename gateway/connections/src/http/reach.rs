@@ -72,7 +72,7 @@ impl NetworkReach {
     }
 }
 
-/// Looks names up, and leaves out what is no address of the internet.
+/// Resolves names, and leaves out addresses outside the internet.
 pub(super) struct PublicResolver;
 
 #[derive(Debug)]

@@ -115,7 +115,7 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     if !is_whole {
         return Err(refused("the path holds a broken percent-encoding"));
     }
-    // Such a server may leave alone what it cannot decode, so the rest is judged all the same.
+    // Such a server may leave alone what it cannot decode, so the rest is still judged.
     let (twice, _) = decode(&once);
     for decoded in [once, twice] {
         if decoded.contains(&0) || decoded.contains(&b'\r') || decoded.contains(&b'\n') {

@@ -77,7 +77,7 @@ pub(super) fn drop_others(folder: &Path, name: Name<'_>) {
     }
 }
 
-/// Removes what was not used for longest until a tenth of the bound is free.
+/// Removes the least recently used until a tenth of the bound is free.
 pub(super) fn make_room(folder: &Path, plugin: &str, bytes_max: u64) {
     let files = files(&folder.join(digest(plugin))).unwrap_or_default();
     let of = |path: PathBuf| {

@@ -131,7 +131,8 @@ impl MysqlCall {
         }
     }
 
-    /// Takes a session and begins a transaction. One that was used before may have ended since: then there is another.
+    /// Takes a session and begins a transaction. A session that was used before may have ended since: then another one is
+    /// taken.
     async fn begin(&self, held: &mut HeldSession<MysqlSession>) -> Result<(), ConnectionError> {
         loop {
             let left = self.left()?;

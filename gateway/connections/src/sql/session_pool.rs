@@ -31,7 +31,7 @@ pub(super) trait PooledSession: Sized + Send + 'static {
     /// Returns `true` if nothing of a call is left in it.
     fn is_at_rest(&self) -> bool;
 
-    /// Returns `true` if the call that holds it may go on with it.
+    /// Returns `true` if the call that holds it may continue with it.
     fn is_usable(&self) -> bool;
 
     /// Returns `true` if the server has not ended it while it was idle, as far as can be seen without asking.
@@ -165,7 +165,7 @@ impl<S: PooledSession> HeldSession<S> {
         self.is_reused
     }
 
-    /// Gives the session up. The server takes back what it did when it notices.
+    /// Gives the session up. The server rolls it back when it notices.
     pub(super) fn let_go(&mut self) {
         self.session = None;
     }

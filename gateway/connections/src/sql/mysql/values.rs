@@ -1,5 +1,5 @@
-//! Values as the servers send them (binary), written as JSON. Types beyond these are cast in the statement, which
-//! knows what they are to become.
+//! Writes the servers' binary values as JSON. The statement must cast other types, since only its author knows the wanted
+//! form.
 
 use sqlx::{
     Column, Decode, Row, Type, TypeInfo, ValueRef,

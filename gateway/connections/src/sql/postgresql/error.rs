@@ -19,8 +19,8 @@ pub(super) enum Next {
     Again,
     /// Look up these types, and try once more.
     Typed(Vec<u32>),
-    /// The connection broke before anything was answered: on another one, if this one was used before. What was
-    /// asked has not run, or was a read, which changes nothing.
+    /// The connection broke before any answer: try another one, if this one was used before. The statement has not run, or
+    /// was a read, which changes nothing.
     Elsewhere,
     /// The effect of a write is unknown.
     Unknown,

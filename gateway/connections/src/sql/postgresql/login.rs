@@ -26,7 +26,7 @@ use super::{
     tls::{self, Secured},
 };
 
-/// A message of the login is small; who sends more is no PostgreSQL.
+/// The bound on a message of the login. A server that sends more is no PostgreSQL.
 const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 
 /// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then a proxy

@@ -40,8 +40,8 @@ impl PooledSession for Session {
         if self.dead() {
             return None;
         }
-        // A function may go on though it was cancelled. Its backend keeps the turn until it has ended, so that there are
-        // never more at work than the pool may have; of a server that cannot be reached nothing is known.
+        // A function may run on although it was cancelled. Its backend keeps the turn until it has ended, so that there are
+        // never more at work than the pool allows; the state of a server that cannot be reached is unknown.
         while let Some(true) = pool.settle(&mut self).await {
             if !pool.is_at_work(self.key).await {
                 self.give_up();

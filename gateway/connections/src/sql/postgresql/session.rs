@@ -70,7 +70,7 @@ pub(super) struct Session {
     unanswered: u32,
     /// Whether the server said anything since the last request was sent.
     heard: bool,
-    /// The server skips what is left of the request.
+    /// Whether the server skips the rest of the request.
     failed: bool,
     /// Whether there is no transaction, no lock, and nothing under way.
     at_rest: bool,
@@ -135,7 +135,7 @@ pub(super) enum Reply {
     Done(Done),
 }
 
-/// The end of one statement, with what it says of itself.
+/// The end of one statement, with its command tag.
 pub(super) struct Done(Option<CommandCompleteBody>);
 
 #[derive(Debug)]
@@ -163,7 +163,7 @@ pub(super) struct Refusal {
 }
 
 impl Session {
-    /// Creates a session. `incoming` is what was read from the stream beyond the login.
+    /// Creates a session. `incoming` are the bytes that were read from the stream beyond the login.
     pub(super) fn new(stream: Box<dyn Stream>, incoming: BytesMut, key: CancelKey) -> Self {
         Self {
             stream,
@@ -252,7 +252,7 @@ impl Session {
     /// Begins a request, with a transaction and the time that each of its statements may take.
     pub(super) fn begin(&mut self, access: Access, timeout: Duration) -> Result<(), Error> {
         // No statement has a name at the server: a function in the database can read the names and exchange the statements,
-        // and what it puts in their place outlasts the ROLLBACK.
+        // and its replacements outlast the ROLLBACK.
         self.text(match access {
             Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
@@ -283,7 +283,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the request of a write, which leaves nothing but its rows. What was written under a lock is seen before it
+    /// Ends the request of a write, which leaves nothing but its rows. A row written under a lock is visible before the lock
     /// is free.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         self.text("COMMIT")?;
@@ -401,7 +401,7 @@ impl Session {
         }
     }
 
-    /// Reads over what is still on its way and leaves the session as it was found.
+    /// Reads the rest of the answer and leaves the session as it was found.
     pub(super) async fn settle(&mut self) -> Result<(), Error> {
         if self.at_rest() {
             return Ok(());
@@ -557,7 +557,7 @@ impl Session {
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
 
-    /// Drops messages of these kinds that are next and whole, without a look at what they hold.
+    /// Drops messages of these kinds that are next and whole, without reading them.
     fn pass_over(&mut self, kinds: &[u8]) {
         while let Some((kind, rest)) = self.incoming.split_first()
             && kinds.contains(kind)

@@ -1,4 +1,4 @@
-//! TLS as `sslmode` says. Without a way to do what it asks for, there is no connection.
+//! TLS as `sslmode` requires. If the requirement cannot be met, there is no connection.
 
 use std::{io, sync::Arc};
 
@@ -55,7 +55,7 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
             end_point: None,
         });
     }
-    // SSLRequest. What it answers is one byte, and nothing beyond that byte is read without TLS.
+    // SSLRequest. Its answer is one byte, and nothing beyond that byte is read without TLS.
     stream
         .write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
         .await?;
@@ -197,7 +197,7 @@ impl ServerCertVerifier for Lenient {
             return Ok(ServerCertVerified::assertion());
         };
         match authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
-            // The name is what is looked at last.
+            // The name is checked last.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),

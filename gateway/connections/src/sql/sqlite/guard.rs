@@ -124,8 +124,8 @@ impl Guard {
         self.interrupted().is_some()
     }
 
-    /// Counts the bytes that a function is about to read within one of SQLite's steps. Returns `false` if it may not go
-    /// on.
+    /// Counts the bytes that a function is about to read within one of SQLite's steps. Returns `false` if it may not
+    /// continue.
     pub(super) fn spend(&self, bytes: usize) -> bool {
         let looks = u32::try_from(bytes / BYTES_IN_A_LOOK).unwrap_or(u32::MAX);
         if looks == 0 {

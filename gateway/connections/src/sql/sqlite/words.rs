@@ -75,7 +75,7 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
         }
         spend(&clock, whole.len())?;
         let times = whole.matches(&*part).count();
-        // The length is checked first: the result may be far larger than what it is made of.
+        // The length is checked first: the result may be far larger than its arguments.
         let length =
             (whole.len() - times * part.len()).saturating_add(times.saturating_mul(other.len()));
         if length > RECORDS_MAX_BYTES {
