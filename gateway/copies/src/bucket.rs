@@ -115,7 +115,7 @@ impl Bucket {
             .join(format!("{from:016}{ENDING}"))
     }
 
-    /// Returns the parts of a chain. What is no part of it is left out.
+    /// Returns the parts of a chain. Other objects are left out.
     pub(crate) async fn parts(&self, chain: &ChainName) -> Result<ChainParts, CopyError> {
         let mut parts = ChainParts::new();
         let folder = self.prefix.clone().join(chain.as_str());

@@ -1,4 +1,4 @@
-//! Copies what was written since the last round.
+//! Copies new segments and lines each round.
 
 use std::{
     collections::BTreeMap,
@@ -103,7 +103,7 @@ impl Shipper {
         }
     }
 
-    /// Copies what is there now. Returns the last segment of each chain up to which all is copied and nothing more comes.
+    /// Copies the present lines. Returns the last segment of each chain up to which all is copied and complete.
     pub async fn round(&mut self) -> Result<BTreeMap<ChainName, u32>, CopyError> {
         let begun = Instant::now();
         let folder = self.folder.clone();
