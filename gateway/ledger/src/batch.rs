@@ -85,7 +85,7 @@ pub struct LedgerFigures {
     pub failed: u64,
     /// The time of all of them.
     pub seconds: f64,
-    /// What became of those who waited for an answer.
+    /// The results of the waiting requests.
     pub granted: u64,
     pub refused: u64,
     /// The number of times the ledger became unreachable.
@@ -154,7 +154,7 @@ impl SharedLedger {
             }
             answer
         };
-        // Who is forgotten was asked for when the process ends.
+        // A request whose answer is lost was asked for when the process ends.
         match answer.await.unwrap_or(Some(BATCH_INTERVAL)) {
             None => Ok(()),
             Some(wait) => Err(wait),
@@ -193,7 +193,7 @@ impl SharedLedger {
         }
     }
 
-    /// Asks the ledger for those who wait, until the process ends.
+    /// Asks the ledger for the waiting requests, until the process ends.
     pub async fn run(&self) {
         tokio::join!(self.run_batches(), self.drop_full());
     }
@@ -235,7 +235,7 @@ impl SharedLedger {
         }
     }
 
-    /// Returns what to ask: for those who wait, and back for those who did not come.
+    /// Returns the requests to the ledger: for those that wait, and returns for those that did not come.
     fn collect(&self) -> Vec<(Arc<SharedBucket>, TokenRequest, u32)> {
         let (mode, now) = (*self.mode.read(), self.now());
         let mut requests = Vec::new();

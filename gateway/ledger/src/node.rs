@@ -160,8 +160,8 @@ impl NodeBucket {
         true
     }
 
-    /// Returns how many tokens to ask for, where so many requests wait: twice what was used lately, of a small bucket no more
-    /// than is used now, and what was spent without the ledger.
+    /// Returns how many tokens to ask for, with this many waiting requests: twice the recent use, of a small bucket no more
+    /// than its present use, and the tokens that were spent without the ledger.
     pub fn wanted(&mut self, mode: NodeMode, waiting: u32, now: f64) -> u32 {
         self.turn_window(now);
         let part = mode.ledger_rate(self.rate);
@@ -176,7 +176,7 @@ impl NodeBucket {
 
     /// Takes over what the ledger gave to so many waiting requests, each of which then takes a token or is refused.
     pub fn grant(&mut self, mode: NodeMode, waiting: u32, grant: LedgerGrant, now: f64) {
-        // What the ledger cannot give of what is owed is forgotten: its bucket is empty.
+        // A debt that the ledger cannot cover is forgotten: its bucket is empty.
         let owed = std::mem::take(&mut self.owed);
         let granted = grant.granted.saturating_sub(owed);
         self.leased = self.leased.saturating_add(granted);
@@ -247,7 +247,7 @@ impl NodeBucket {
         }
     }
 
-    /// Returns what was used within the last window: of the one before it, the part that it reaches into.
+    /// Returns the use within the last window: of the one before it, the part that it reaches into.
     fn used_lately(&self, now: f64) -> f64 {
         let part = 1.0 - ((now - self.window) / DEMAND_WINDOW).clamp(0.0, 1.0);
         f64::from(self.used_before) * part + f64::from(self.used)

@@ -18,7 +18,7 @@ const BOUNDS: [(&str, &str); 2] = [("statement_timeout", "1000"), ("lock_timeout
 /// Buckets that are dropped at once.
 const DROPPED_MAX: i64 = 10_000;
 
-/// The level of a bucket that is there, before tokens are taken. What is asked is below zero where tokens are given back.
+/// The level of an existing bucket, before tokens are taken. The request is below zero if tokens are given back.
 macro_rules! level {
     () => {
         "LEAST(excluded.burst, b.level + GREATEST(0, excluded.at - b.at) * excluded.per_second - LEAST(excluded.granted, 0))"
@@ -37,7 +37,7 @@ macro_rules! granted {
 }
 
 /// One statement for a batch. Rows are locked in the order of their ids, so that two batches cannot wait for each other. A
-/// clock that went back by more than a moment is another server's: time goes on from there.
+/// clock that went back by more than a moment is another server's: time continues from there.
 const APPLY: &str = concat!(
     "INSERT INTO limit_buckets AS b (id, level, at, per_second, burst, granted) \
      SELECT id, burst - LEAST(GREATEST(wanted, 0), floor(burst)), at, per_second, burst, LEAST(wanted, floor(burst)) \
@@ -63,7 +63,7 @@ const DROP_FULL: &str = "DELETE FROM limit_buckets WHERE id IN (SELECT id FROM l
 #[derive(Clone)]
 pub struct PostgresqlLedger(Arc<Servers>);
 
-/// The servers of which one is the primary, and the connections to the one that is taken for it.
+/// The servers, one of which is the primary, and the connections to the presumed primary.
 struct Servers {
     all: Vec<PgConnectOptions>,
     taken: Mutex<(usize, PgPool)>,
