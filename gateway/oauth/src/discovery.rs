@@ -21,7 +21,7 @@ pub struct ProtectedResource {
     pub resource: String,
     /// The issuers of its tokens; at least one.
     pub issuers: Vec<String>,
-    /// The scopes that a token should have; empty where nothing says so.
+    /// The scopes that a token should have; empty if unknown.
     pub scopes: Vec<String>,
 }
 
@@ -57,8 +57,8 @@ struct ResourceMetadata {
     scopes_supported: Vec<String>,
 }
 
-/// Finds what a server says of itself as a resource. `challenge` is the `WWW-Authenticate` of its 401. A server without
-/// metadata issues its tokens itself, as MCP had it before 2025-06-18.
+/// Finds a server's metadata as a resource. `challenge` is the `WWW-Authenticate` of its 401. A server without metadata
+/// issues its tokens itself, as MCP had it before 2025-06-18.
 pub async fn find_resource(
     server: &Url,
     challenge: Option<&str>,

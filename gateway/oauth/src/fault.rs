@@ -7,7 +7,7 @@ const WORDS_MAX_CHARS: usize = 200;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OauthFault {
-    /// No answer came, or its end is missing. What was asked for may have been done.
+    /// No answer came, or its end is missing. The request may have had its effect.
     #[error("{0}")]
     Unreachable(String),
     /// The answer is none that can be used, or must not be used.
@@ -43,7 +43,7 @@ impl OauthFault {
         }
     }
 
-    /// Returns `true` if the server says that what it granted is over: only another sign-in helps.
+    /// Returns `true` if the server says that the grant is over: only another sign-in helps.
     pub fn is_grant_over(&self) -> bool {
         matches!(self, Self::Refused { error, .. } if error == "invalid_grant")
     }

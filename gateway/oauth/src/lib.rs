@@ -1,8 +1,8 @@
-//! A client of OAuth 2.1: who issues the tokens of a server, how a client becomes known there, how a person signs in, and
-//! how tokens are got and renewed.
+//! A client of OAuth 2.1: discovery of a server's issuer, registration of the client, sign-in of a person, and tokens and
+//! their renewal.
 //!
-//! Each function makes its requests and returns what came of them; nothing is kept. A sign-in is [`begin_sign_in`], the
-//! person's visit, [`SignInAnswer`], and [`redeem_code`]. The caller keeps [`BegunSignIn`] in between.
+//! Each function makes its requests and returns their result; nothing is kept. A sign-in is [`begin_sign_in`], the person's
+//! visit, [`SignInAnswer`], and [`redeem_code`]. The caller keeps [`BegunSignIn`] in between.
 
 mod discovery;
 mod fault;

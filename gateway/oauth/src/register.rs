@@ -15,7 +15,7 @@ pub struct RegisteredClient {
     pub secret: Option<SecretText>,
 }
 
-/// The description of a client: what is registered, and what a document of the client says where it is named by its URL.
+/// The description of a client: for registration, and for the document of a client that is named by its URL.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClientMetadata<'m> {
     /// The URL of the document, where it is one.

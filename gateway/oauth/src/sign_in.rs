@@ -1,4 +1,4 @@
-//! A person's sign-in at an authorization server: where the browser is sent, and what it comes back with.
+//! A person's sign-in at an authorization server: the URL for the browser, and the parameters with which it returns.
 
 use oauth2::{CsrfToken, PkceCodeChallenge};
 use url::Url;
@@ -27,7 +27,7 @@ pub struct BegunSignIn {
     pub url: String,
     /// What the answer has to repeat.
     pub state: SecretText,
-    /// What only the one who began it can show (PKCE).
+    /// The verifier, which only the process that began the sign-in knows (PKCE).
     pub verifier: SecretText,
 }
 

@@ -40,7 +40,7 @@ pub struct TokenSet {
     /// The ID token of a sign-in by OpenID Connect, not validated.
     pub identity: Option<SecretText>,
     pub expires: Option<SystemTime>,
-    /// The scopes that were given, where the server says so.
+    /// The granted scopes, if the server states them.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -51,11 +51,12 @@ pub struct TokenExchange<'e> {
     pub audience: Option<&'e str>,
     pub resource: Option<&'e str>,
     pub scopes: &'e [String],
-    /// Not a token is wanted but an assertion of who the caller is, for another authorization server (ID-JAG).
+    /// Whether the request is for an assertion of the caller's identity, for another authorization server (ID-JAG), instead
+    /// of a token.
     pub is_assertion: bool,
 }
 
-/// An assertion of who the caller is, to be redeemed at the authorization server that it is for (RFC 7523).
+/// An assertion of the caller's identity, to be redeemed at its authorization server (RFC 7523).
 #[derive(Clone, Copy, Debug)]
 pub struct AssertionRequest<'e> {
     pub assertion: &'e SecretText,
@@ -79,7 +80,7 @@ struct AnyTokenType(String);
 impl TokenType for AnyTokenType {}
 
 impl TokenSet {
-    /// Returns how long the access token is good from now on, where the server says so.
+    /// Returns the lifetime of the access token from now on, if the server states it.
     pub fn lasts(&self) -> Option<Duration> {
         let now = SystemTime::now();
         let expires = self.expires?;
@@ -188,7 +189,7 @@ impl TokenEndpoint {
             return unusable("gives a token that no header can hold");
         }
         let text = |text: &String| SecretText::new(text.as_str());
-        // What a server says of longer than a century is no time.
+        // A lifetime of more than a century is ignored.
         let lasts = answer
             .expires_in()
             .filter(|lasts| *lasts < Duration::from_secs(100 * 31_557_600));
@@ -204,7 +205,7 @@ impl TokenEndpoint {
     }
 }
 
-/// Ends what was granted with a token (RFC 7009). The URL of `endpoint` is where that is asked for.
+/// Ends the grant of a token (RFC 7009). `endpoint` has the URL for that.
 pub async fn revoke_token(endpoint: &TokenEndpoint, token: &SecretText) -> Result<(), OauthFault> {
     let answer = endpoint
         .post::<IgnoredAny>(&[("token", token.reveal())])
@@ -234,7 +235,7 @@ pub async fn redeem_code(
     endpoint.ask(&parameters).await
 }
 
-/// Renews a token. The answer may hold another token to renew with, which replaces the one that was used.
+/// Renews a token. The answer may contain another refresh token, which replaces the used one.
 pub async fn renew_token(
     endpoint: &TokenEndpoint,
     refresh: &SecretText,
@@ -284,7 +285,7 @@ pub async fn exchange_token(
     endpoint.ask(&parameters).await
 }
 
-/// Redeems an assertion of who the caller is.
+/// Redeems an assertion of the caller's identity.
 pub async fn redeem_assertion(
     endpoint: &TokenEndpoint,
     request: AssertionRequest<'_>,
