@@ -30,7 +30,7 @@ pub struct CallContext {
     pub deadline: Instant,
     /// The caller has gone: interrupt the guest. A write already handed to a source still runs to its end.
     pub cancel: CancellationToken,
-    /// `None`: the caller hears nothing before the answer.
+    /// `None`: the caller gets no messages before the answer.
     pub events: Option<Arc<dyn CallEvents>>,
     /// The trace of the call, which goes along with requests to web services.
     pub trace: Option<TraceContext>,
@@ -44,7 +44,7 @@ pub trait CallEvents: Send + Sync {
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str);
 
-    /// Returns the least grave log messages that the caller wants to hear, as MCP names them. `None`: it wants none.
+    /// Returns the least severe level of log messages that the caller wants, as MCP names it. `None`: it wants none.
     fn log_level(&self) -> Option<&'static str>;
 
     /// Takes a log message. `level` is a word of MCP or of the interface `log`.

@@ -1,8 +1,8 @@
 //! The generated half of the plugin interface. It has one module per version: a new major version is beside the old one.
 
-/// `weir:plugin@0.1.2`, which components of 0.1.0 and 0.1.1 link against as well. The world is the host's own and not published:
-/// it links every import, and exported interfaces are looked up one by one, so that a plugin may leave out what it does
-/// not do.
+/// `weir:plugin@0.1.2`, which components of 0.1.0 and 0.1.1 link against as well. The world is the host's own and not
+/// published: it links every import, and exported interfaces are looked up one by one, so that a plugin may leave out
+/// interfaces that it does not need.
 pub(crate) mod v0_1 {
     wasmtime::component::bindgen!({
         path: "../../plugin-sdk/wit/0.1.2",

@@ -27,7 +27,7 @@ use crate::{
 /// Error texts of a guest are shown to callers and logged: not without end.
 const ERROR_MAX_CHARS: usize = 1_000;
 
-/// The request to the guest. It owns its data, since a call may go on in another thread.
+/// The request to the guest. It owns its data, since a call may continue in another thread.
 pub(crate) enum Ask {
     Describe {
         adapter: Arc<str>,

@@ -182,7 +182,7 @@ pub enum Isolation {
 /// A description may read a whole source, and no caller waits for it: it has so many times the processor time of a call.
 pub(crate) const DESCRIBE_TIMES: u32 = 5;
 
-/// The bounds of one plugin: what is configured, and the defaults for the rest.
+/// The bounds of one plugin: the configured ones, and the defaults for the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Bytes, over all memories of one instance.

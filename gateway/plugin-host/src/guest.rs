@@ -1,4 +1,4 @@
-//! Holds the host's side of one instance: who it is, what it may reach, and the bounds of the call it serves.
+//! Holds the host's side of one instance: its identity, its grants, and the bounds of its call.
 
 use std::{
     collections::BTreeMap,

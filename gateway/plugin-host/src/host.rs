@@ -45,7 +45,7 @@ pub struct Host {
     look_due: Notify,
 }
 
-/// The plugins that serve now, by adapter and by name, and who needs them.
+/// The plugins that serve now, by adapter and by name, and the contracts that need them.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
@@ -63,7 +63,7 @@ pub struct LoadReport {
     pub result: Result<PluginStatus, String>,
     /// The file is gone; its adapters answer `unavailable` unless they are built in, which is then the next report.
     pub removed: bool,
-    /// The digest, if the file only waits until someone accepts it.
+    /// The digest, if the file only waits until it is accepted.
     pub held: Option<String>,
     /// What an operator should know although the plugin loaded.
     pub notes: Vec<String>,
@@ -76,7 +76,7 @@ pub struct PluginStatus {
     /// sha256 of the file, hex.
     pub digest: String,
     pub adapters: Vec<String>,
-    /// sha256, hex, of what it says its tools are; none without tools.
+    /// The sha256 of its tool definitions, in hex; none without tools.
     pub definitions: Option<String>,
     /// Whether the plugin came with the program and not from the folder.
     pub built_in: bool,
@@ -209,7 +209,7 @@ impl Host {
             .collect()
     }
 
-    /// Loads every file of the folder once, and what is built in for the rest; used at start. Sources are not asked.
+    /// Loads every file of the folder once, and built-in plugins for the rest; used at start. Sources are not asked.
     pub async fn load_all(&self) -> Vec<LoadReport> {
         self.loader.lock().await.load_all().await
     }
@@ -249,7 +249,7 @@ impl Host {
         self.look_due.notify_one();
     }
 
-    /// Takes up by now what the folder holds, and with `again` tries refused files once more; what came of it.
+    /// Loads the files of the folder now, and with `again` retries refused files; returns the outcomes.
     pub async fn settle_all(&self, again: bool) -> Vec<LoadReport> {
         self.loader.lock().await.settle_all(again).await
     }
@@ -259,14 +259,14 @@ impl Host {
         self.loader.lock().await.files()
     }
 
-    /// Lets a build in, whether it waits or is still to come: by its sha256, hex. `by` is who accepted it.
+    /// Accepts a build, whether it waits or is still to come: by its sha256, in hex. `by` is the admin that accepted it.
     pub async fn approve(&self, digest: &str, by: &str) {
         self.loader.lock().await.approve(digest, by);
         self.look_due.notify_one();
     }
 
-    /// Takes over other settings and connections, from the next call on. The reports say what was loaded, swapped or
-    /// refused by that.
+    /// Takes over other settings and connections, from the next call on. The reports list the resulting loads, swaps and
+    /// refusals.
     pub async fn reconfigure(
         &self,
         plugin: BTreeMap<String, PluginConfig>,
@@ -399,8 +399,8 @@ impl Host {
         })
     }
 
-    /// Calls a tool, on the build that defines it as it was published. A write goes on here as in [`Self::write`]. A
-    /// tool that was published as one that reads, and tried to write, is `denied` whatever it made of that.
+    /// Calls a tool, on the build that defines it as it was published. A write continues here as in [`Self::write`]. A tool
+    /// that was published as read-only, and tried to write, is `denied` even if it ignores the refusal.
     pub async fn call_tool(
         &self,
         context: &CallContext,
@@ -551,7 +551,7 @@ impl Host {
             .is_some_and(|instance| instance.reusable());
         if clean && reusable && kept && !generation.retired.load(Ordering::Acquire) {
             lease.park(key);
-            // A swap between the look and the parking has already thrown out what was parked before.
+            // A swap between the look and the parking has already dropped the instances that were parked before.
             if generation.retired.load(Ordering::Acquire) {
                 self.pool.drop_generation(generation.id);
             }

@@ -1,4 +1,4 @@
-//! Links what a plugin may import. Every function of ours is always linked; the grants are checked at each call.
+//! Links the imports of plugins. Every function of ours is always linked; the grants are checked at each call.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -159,8 +159,8 @@ impl Guest {
 /// A call into a source that has been admitted, with all it needs.
 type Running<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
 
-/// Returns the answers in the order asked, with several of them running at once. Together they have at most `most`
-/// bytes: what is beyond is dropped as it comes.
+/// Returns the answers in the order of the requests, with several of them running at once. Together they have at most `most`
+/// bytes: the rest is dropped as it comes.
 async fn side_by_side<T: Send + 'static>(
     begun: Vec<Result<Running<T>, types::Error>>,
     size: fn(&T) -> usize,

@@ -23,7 +23,7 @@ use crate::{
 const WAITING_MAX: usize = 64;
 /// Works of one adapter that are known, those that failed a short while ago included; no other is taken beside them.
 const KNOWN_MAX: usize = 1_024;
-/// The time that an adapter's works have before those of others go on.
+/// The time for one adapter's work before the next one's turn.
 const TURN: Duration = Duration::from_secs(2);
 /// The time for one piece of work, its sorting and syncing included.
 const PIECE_MAX: Duration = Duration::from_secs(60);
@@ -114,7 +114,7 @@ impl Works {
         work
     }
 
-    /// Puts back a work that is not done. It goes on in the next turn of its adapter.
+    /// Puts back unfinished work. It continues in the next turn of its adapter.
     fn put_back(&mut self, work: Work) {
         self.of(&work.collection.adapter).waiting.push_front(work);
     }

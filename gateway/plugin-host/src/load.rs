@@ -85,7 +85,7 @@ struct File {
     slot: Slot,
 }
 
-/// Whether anything is served yet, so that published contracts can be asked what they need.
+/// Whether anything is served yet, so that published contracts can be asked for their needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
     /// Nothing is served yet, and recorded shapes serve without asking a source.
@@ -103,7 +103,7 @@ impl Loader {
         served: Arc<Served>,
     ) -> Self {
         let cache = Arc::new(Cache::open(&config.cache, engines.compiler(false)));
-        // Busy guests leave one core to everybody else, where there is more than one.
+        // Busy guests leave one core to other work, if there is more than one.
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
         let builds = BuildStore::new(config.state.clone(), config.holds_builds);
@@ -176,7 +176,7 @@ impl Loader {
         reports
     }
 
-    /// Returns the feed by which other processes say what they have accepted.
+    /// Returns the feed of builds that other processes have accepted.
     pub(crate) fn changes(&self) -> Option<watch::Receiver<i64>> {
         self.builds.changes()
     }
@@ -186,7 +186,7 @@ impl Loader {
         watcher.pace(LOOK_INTERVAL, vec![Place::folder(&self.config.plugins)])
     }
 
-    /// Loads what has changed since the last look and then stayed still, and unloads what is gone.
+    /// Loads files that have changed since the last look and then stayed still, and unloads files that are gone.
     pub(crate) async fn look(&mut self) -> Vec<LoadReport> {
         // A folder that cannot be read now says nothing about the plugins.
         let Ok(seen) = folder::look(&self.config.plugins) else {
@@ -282,7 +282,7 @@ impl Loader {
             .for_each(|file| file.settled = None);
     }
 
-    /// Returns the plugin's file or library, or the name of what is built in.
+    /// Returns the plugin's file or library, or the name of a built-in plugin.
     fn place_of(&self, plugin: &Arc<Plugin>) -> String {
         let file = self
             .files

@@ -1,4 +1,4 @@
-//! A loaded plugin: where it came from, what it says of itself, and the generation that serves now.
+//! A loaded plugin: its origin, its `about`, and the generation that serves now.
 
 use std::{
     sync::{

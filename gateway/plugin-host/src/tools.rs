@@ -1,4 +1,4 @@
-//! Defines what the gateway asks of a plugin with tools, what the tools answer, and who lets their builds in.
+//! Defines the gateway's requests to a plugin with tools, the answers of the tools, and the gate that accepts their builds.
 
 use std::{
     future::Future,
@@ -75,8 +75,8 @@ pub struct Definitions {
 
 /// The part of the gateway that decides which tools are published.
 pub trait ToolGate: Send + Sync {
-    /// Decides whether this build may serve. It is asked before the build goes live; the build that serves goes on
-    /// meanwhile, and after a no.
+    /// Decides whether this build may serve. It is asked before the build goes live; the present build serves meanwhile, and
+    /// after a refusal.
     fn admit<'a>(
         &'a self,
         plugin: &'a str,
@@ -112,7 +112,7 @@ pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
     Yes,
-    /// Someone has to let the change in, for this reason.
+    /// The change waits for an approval, for this reason.
     Held(String),
     Refused(String),
 }

@@ -12,7 +12,7 @@ const BURST_BYTES: NonZeroU32 = NonZeroU32::new(1 << 20).unwrap();
 
 pub(crate) struct LogBudget {
     bytes: DefaultDirectRateLimiter,
-    /// Lines dropped since that was last said; it is said once a second at most.
+    /// Lines dropped since the last report, which comes at most once a second.
     dropped: AtomicU64,
     says: DefaultDirectRateLimiter,
 }
@@ -21,7 +21,7 @@ pub(crate) struct LogBudget {
 pub(crate) const LINE_BYTES: usize = 32;
 
 impl LogBudget {
-    /// Returns `true` if a line with a text of so many bytes may be written. Where lines were dropped, the log says so.
+    /// Returns `true` if a line with a text of this many bytes may be written. The log reports dropped lines.
     pub(crate) fn passes(&self, plugin: &str, bytes: usize) -> bool {
         let (passes, dropped) = self.take(LINE_BYTES.saturating_add(bytes));
         if let Some(lines) = dropped {

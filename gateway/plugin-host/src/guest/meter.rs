@@ -1,8 +1,8 @@
 //! Measures how long a guest has run, and decides whose turn it is.
 //!
-//! Only the time in which the guest itself runs is counted, not what it waits for. A guest yields at every tick; one
-//! that has run for long is busy: from then on it runs in the background and only in its turn, busy calls of one plugin
-//! on half of the cores and all of them never on every core at once, so that short calls of others find a free one.
+//! Only the time in which the guest itself runs is counted, without its waits. A guest yields at every tick; one that has run
+//! for long is busy: from then on it runs in the background and only in its turn, busy calls of one plugin on half of the
+//! cores and all of them never on every core at once, so that short calls of others find a free one.
 
 use std::{
     sync::{
@@ -47,7 +47,7 @@ struct Turn {
 enum Since {
     /// A short call is hardly ever interrupted.
     Began(Instant),
-    /// A thread in the background is, by everybody: what counts is its own processor time.
+    /// A thread in the background is interrupted by others: its own processor time counts.
     Thread(Duration),
 }
 
@@ -94,7 +94,7 @@ impl Meter {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Lets others run, then waits until a busy guest may go on.
+    /// Lets others run, then waits until a busy guest may continue.
     pub(crate) async fn next_turn(self: Arc<Self>, used: Duration) {
         let busy = used > BUSY_AFTER;
         self.busy.store(busy, Ordering::Relaxed);

@@ -15,7 +15,7 @@ use crate::{
     tools::Changed,
 };
 
-/// The bound on what one call may log. The rest of it is dropped, and one line says so.
+/// The bound on the log of one call. The rest of it is dropped, and one line says so.
 const LOG_MAX_BYTES: usize = 64 << 10;
 /// A report within this time of the last one is delayed until the next one or the end of the call, so that clients are not
 /// flooded.
@@ -23,7 +23,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
 /// The bound on the URI of a changed resource.
 const URI_MAX_BYTES: usize = 4 << 10;
-/// Of a log message that a caller hears.
+/// The bound on a log message for a caller.
 const LOG_MESSAGE_MAX_CHARS: usize = 4096;
 /// The member of a line's fields by which an SDK says that the line was not checked for secrets: the line stays in the log.
 const LOG_ONLY: &str = "weir.log_only";

@@ -128,7 +128,7 @@ impl Guest {
     }
 }
 
-/// The options of a statement that say what it is for.
+/// The options of a statement that state its purpose.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct StatementPurpose {

@@ -1,4 +1,4 @@
-//! A library in this process, and what it may call while it is called.
+//! A library in this process, and the functions that it may call during a call.
 
 use std::{
     cell::{Cell, RefCell},
@@ -40,7 +40,7 @@ pub(super) fn answer_with(host: impl FnMut(&str, &[u8], &[u8]) -> Answer + 'stat
 impl Loaded {
     /// Runs the library's own start code. The reason is a sentence for the operator.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
-        // SAFETY: the operator has named this file and its digest: what it does is theirs to answer for.
+        // SAFETY: the operator has named this file and its digest, and is responsible for its code.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("it is no library that loads here: {}", chain(&error)))?;
         // SAFETY: the interface says what is behind this name.
@@ -129,7 +129,7 @@ pub(super) fn failed(code: &str, message: &str) -> Answer {
     }
 }
 
-/// Returns the error with the loader's own words, which say what is missing.
+/// Returns the error with the loader's own words, which name the missing symbol or file.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

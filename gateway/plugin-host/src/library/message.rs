@@ -94,7 +94,7 @@ impl Message {
 }
 
 impl Header {
-    /// Parses a header, before any room is made for what it announces.
+    /// Parses a header, before any memory is allocated for the announced lengths.
     fn parse(header: [u8; HEADER_BYTES], max: usize) -> io::Result<Self> {
         let number = |at: usize| {
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])

@@ -33,7 +33,7 @@ pub struct Bounds {
     pub memory: usize,
 }
 
-/// The parent bounds what it sends; its files may be as large as what it lets a plugin hold.
+/// The parent bounds its messages; its files may be as large as a plugin's memory.
 const MESSAGE_MAX_BYTES: usize = u32::MAX as usize;
 
 /// Serves a library. The first message says whether it was loaded. `digest` is the SHA-256 of the file in hexadecimal,
@@ -100,8 +100,7 @@ pub fn serve(
     }
 }
 
-/// Takes the pipes of this process for messages alone: what a library reads is empty, and what it prints goes to
-/// stderr.
+/// Reserves the pipes of this process for messages: a library reads nothing, and its output goes to stderr.
 #[expect(
     unsafe_code,
     reason = "the numbers of the standard pipes are given away"
@@ -137,7 +136,7 @@ fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
     Ok(loaded)
 }
 
-/// Bounds the memory that the process writes to, beyond what it has now.
+/// Bounds the memory that the process writes to, beyond its present use.
 fn bound_memory(memory: usize) -> io::Result<()> {
     let most = data_bytes()? + memory as u64;
     setrlimit(

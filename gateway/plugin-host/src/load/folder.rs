@@ -108,7 +108,7 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
     Ok(seen)
 }
 
-/// Reads the whole file, if it is still the one that was looked at.
+/// Reads the whole file, if it is still the same one.
 pub(super) fn read(path: &Path, stamp: Stamp) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let mut file = fs::File::open(path).map_err(unreadable)?;

@@ -24,8 +24,8 @@ use crate::{
 };
 
 impl Loader {
-    /// Keeps an accepted build, so that it can run again later. The file is read once more: what is kept is what was
-    /// loaded, or nothing.
+    /// Keeps an accepted build, so that it can run again later. The file is read once more, and kept only if it is the loaded
+    /// one.
     pub(super) async fn keep_build(
         &self,
         new: &Generation,

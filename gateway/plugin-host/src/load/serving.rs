@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) plugin: Option<Arc<Plugin>>,
     /// Whether another try with the same build may succeed once something else has changed.
     pub(super) try_again: bool,
-    /// The digest, if the newest build waits until someone accepts it.
+    /// The digest, if the newest build waits to be accepted.
     pub(super) held: Option<String>,
     /// The definitions of the newest build, if they have not been approved.
     pub(super) defines: Option<Defines>,
@@ -200,8 +200,8 @@ impl Loader {
         Ok((plugin, build.notes))
     }
 
-    /// Prepares a component that is built in, and returns what it says about itself. Once that is kept beside the compiled
-    /// code, the code is loaded when a call needs it.
+    /// Prepares a built-in component, and returns its `about`. Once that is kept beside the compiled code, the code is loaded
+    /// when a call needs it.
     async fn prepare_built_in(
         &self,
         name: &str,
@@ -367,7 +367,7 @@ impl Loader {
                 .as_ref()
                 .map(|definitions| Arc::clone(&definitions.digest))
         };
-        // Until the contract of the new definitions is published, calls go on that were promised the old ones.
+        // Until the contract of the new definitions is published, calls continue on the build with the old ones.
         let promised = definitions(&old).is_some()
             && definitions(&old) != definitions(&plugin.generation.load());
         let leaving = if promised {

@@ -1,4 +1,4 @@
-//! Decides what becomes of a build: one table, whatever the build comes from.
+//! Decides about a build by one table, whatever its origin.
 //!
 //! A row is a source, and names the checks of its builds in their order. The first check that a build does not pass decides.
 //! What a check needs to know is found when its turn comes: a build that is refused by its name is not asked for its tools.
@@ -28,8 +28,8 @@ pub(super) enum BuildSource {
     Reconfigured,
 }
 
-/// A question about a build. Whether it can be read, compiled or copied, and says what it is, comes before all of these;
-/// so do pin and signature of a library, which is not opened before, and the pin of a kept build.
+/// A question about a build. Whether it can be read, compiled or copied, and has an `about`, comes before all of these; so do
+/// pin and signature of a library, which is not opened before, and the pin of a kept build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuildCheck {
     /// It is the plugin that is expected there.
@@ -42,11 +42,11 @@ pub(super) enum BuildCheck {
     Names,
     /// It is accepted, if its plugin may write.
     Acceptance,
-    /// It says what its tools are, always the same; a kept build says what it was kept for.
+    /// Its tool definitions are always the same; for a kept build, they are those that it was kept for.
     Tools,
     /// It still has what published contracts read and write.
     Needs,
-    /// The gate has published what it defines.
+    /// The gate has published its definitions.
     Gate,
 }
 
@@ -158,7 +158,7 @@ impl BuildFacts {
     }
 }
 
-/// Decides by what is known of a build.
+/// Decides by the known facts of a build.
 pub(super) fn verdict(build: &BuildFacts, source: BuildSource) -> BuildVerdict {
     source
         .checks()
@@ -310,8 +310,7 @@ mod tests {
         );
     }
 
-    /// Checks that are found one by one come to the verdict that all of them come to, and none is made after the one that
-    /// decides.
+    /// Checks that are found one by one come to the verdict of all of them, and none is made after the deciding one.
     #[test]
     fn a_check_is_made_only_where_those_before_it_leave_the_answer_open() {
         each_build(|source, whole, words| {

@@ -44,8 +44,8 @@ impl DeferredCode {
         code.ok_or_else(|| wasmtime::Error::msg("it was not loaded"))
     }
 
-    /// Returns the attempt that runs, which this begins if there is none. It goes on when its callers leave: the next one
-    /// would begin the same work again.
+    /// Returns the running attempt, or begins one. It continues when its callers leave: the next one would begin the same
+    /// work again.
     fn join_attempt(&self) -> LoadAttempt {
         let mut running = self.attempt.lock();
         if let Some(attempt) = &*running {

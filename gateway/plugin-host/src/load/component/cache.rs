@@ -106,7 +106,7 @@ impl Cache {
             }
             self.prune(&path);
         }
-        // The code comes from memory, not from the file just written: what runs is what was compiled.
+        // The code comes from memory, not from the file just written, so that the compiled code is what runs.
         let mut reason = String::new();
         for size in sizes {
             match load(engines.get(*size), code) {

@@ -11,7 +11,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// The pause between two lines.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Runs a compilation, and logs each few seconds that it goes on.
+/// Runs a compilation, and logs it every few seconds while it runs.
 pub(super) fn compile<T>(name: &str, compile: impl FnOnce() -> T) -> T {
     let (over, wait) = channel::<()>();
     thread::scope(|scope| {
