@@ -123,7 +123,7 @@ impl ToolArguments {
         Some(kind)
     }
 
-    /// Returns the arguments that `wanted` names as Cedar's values. What they may cost is bounded.
+    /// Returns the arguments that `wanted` names as Cedar's values. Their cost is bounded.
     pub(crate) fn values(
         &self,
         arguments: &Map<String, Value>,
@@ -156,7 +156,7 @@ impl ArgumentType {
             Ok(())
         };
         let number = || UnreadableArgument::Number(path.to_owned());
-        // Only values that were checked come here: what does not fit its type is a fault of ours, and no reason to pass.
+        // Only validated values come here: one that does not fit its type is a fault of ours, and does not pass.
         match (self, value) {
             (Self::Flag, Value::Bool(flag)) => {
                 take(0)?;
@@ -327,7 +327,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// Follows references, and returns the schema of what is not null, and whether null is allowed.
+    /// Follows references, and returns the schema of the values other than null, and whether null is allowed.
     fn without_null(&self, schema: &Value) -> (Value, bool) {
         let mut schema = schema;
         for _ in 0..DEPTH_MAX {

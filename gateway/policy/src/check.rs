@@ -13,8 +13,8 @@ use crate::{
     vocabulary::{CALL, LIST, PolicyTool, PolicyVocabulary, action_name, named},
 };
 
-/// Returns what is wrong with policies where these tools are served. Each problem is in the file of its policy, and its place is
-/// the policy's id.
+/// Returns the problems of policies for these tools. Each problem is in the file of its policy, and its place is the policy's
+/// id.
 pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Problem> {
     if rules.rules().is_empty() {
         return Vec::new();
@@ -151,7 +151,7 @@ fn checked_tools<'v>(
     Some(tools)
 }
 
-/// Returns what is wrong with policies once `contract` takes the place of the one of its name, and was not wrong before.
+/// Returns the new problems of policies once `contract` replaces the one of its name.
 pub fn broken_by(
     rules: &PolicyRules,
     before: &PolicyVocabulary,
@@ -299,8 +299,8 @@ fn unknown_arguments<'r>(
     })
 }
 
-/// Returns the arguments of the contract's tools that a policy reads, and that are gone after the change. A policy that asks
-/// first whether they are there would go on, and decide nothing.
+/// Returns the arguments of the contract's tools that a policy reads, and that are gone after the change. A policy that first
+/// tests whether they are there would continue, and decide nothing.
 fn arguments_taken_away(
     rule: &PolicyRule,
     before: &PolicyVocabulary,

@@ -352,7 +352,7 @@ fn entities(principal: &PolicyPrincipal, name: &str, tool: &PolicyTool) -> Entit
     Entities::from_entities(all, None).expect("they are distinct")
 }
 
-/// Returns a policy without its conditions: whom, and which tools, it is about.
+/// Returns a policy without its conditions: only its principals and its tools.
 fn scope_alone(policy: &Policy) -> Policy {
     let bare = policy.to_json().ok().and_then(|mut json| {
         json["conditions"] = Value::Array(Vec::new());

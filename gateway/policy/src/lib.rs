@@ -1,7 +1,7 @@
 //! Policies in Cedar over the types of compiled contracts. Pure functions, but for the reading of a folder.
 //!
-//! [`vocabulary`] is what policies can speak of, and its Cedar schema; [`rules`] are policies that were read; [`check`] says what
-//! is wrong with them, and what a change of a contract breaks; [`decision`] decides.
+//! [`vocabulary`] has the entities of policies, and their Cedar schema; [`rules`] are policies that were read; [`check`]
+//! finds their problems, and what a change of a contract breaks; [`decision`] decides.
 
 pub mod argument;
 pub mod check;

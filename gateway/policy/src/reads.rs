@@ -12,7 +12,7 @@ pub(crate) struct PolicyReads {
     pub context: bool,
     /// Whether they take the arguments as a whole.
     pub all_arguments: bool,
-    /// Whether they look at who calls, beyond what the scope says.
+    /// Whether they read the caller, beyond the scope.
     pub principal: bool,
     /// The names that lead to each argument, or member of one.
     pub paths: BTreeSet<Vec<String>>,

@@ -48,7 +48,7 @@ impl PolicyRule {
         self.policy.effect() == Effect::Forbid
     }
 
-    /// Returns `true` if it looks at what is called with, so that each call is decided by itself.
+    /// Returns `true` if it reads arguments, so that each call is decided by itself.
     pub fn reads_arguments(&self) -> bool {
         self.reads.context
     }
@@ -119,7 +119,7 @@ impl PolicyRules {
         self.rules.iter().find(|rule| *rule.id == *id)
     }
 
-    /// Makes a problem of what Cedar says of a policy, at the place that it names.
+    /// Makes a problem of Cedar's message about a policy, at the place that it names.
     pub(crate) fn diagnosed(&self, id: &PolicyId, fault: &dyn Diagnostic) -> Option<Problem> {
         let rule = self.rule(id)?;
         let text = self.texts.get(&rule.file)?;

@@ -188,7 +188,7 @@ pub(crate) fn uid(kind: &str, name: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(kind, EntityId::new(name))
 }
 
-/// Returns the name of an entity, where it is one of that type of ours.
+/// Returns the name of an entity, if it has this type.
 pub(crate) fn named<'u>(uid: &'u EntityUid, kind: &str) -> Option<&'u str> {
     let own = uid.type_name();
     (own.basename() == kind && own.namespace() == NAMESPACE).then(|| uid.id().unescaped())
