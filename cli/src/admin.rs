@@ -225,7 +225,7 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Writes columns as wide as their widest cell; an empty list says so.
+/// Writes columns as wide as their widest cell, or a sentence for an empty list.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return "none\n".to_owned();

@@ -1,4 +1,4 @@
-//! `weir admins`: one key for each of those who operate a gateway.
+//! `weir admins`: manages the keys of people who operate a gateway.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ pub(super) type Admins = Head<Command>;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// Make a key for someone and print it, once
+    /// Make a key for an admin and print it, once
     #[command(visible_alias = "add")]
     Create {
         /// The holder of the key: a name for logs and the audit trail

@@ -57,7 +57,7 @@ enum Command {
         /// How many
         #[arg(short = 'n', long, default_value_t = 20)]
         lines: usize,
-        /// Go on as records are written
+        /// Continue with records as they are written
         #[arg(short, long)]
         follow: bool,
         #[command(flatten)]
@@ -191,8 +191,8 @@ impl Audit {
     }
 }
 
-/// Writes the digest of the arguments as they are given, and that of their shortest form where it is another: which one was
-/// sent is for the client to say.
+/// Writes the digest of the arguments as they are given, and that of their shortest form if it differs: only the client knows
+/// which one it sent.
 fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(), Failure> {
     let mut text = arguments.to_owned();
     if arguments == "-" {
@@ -240,7 +240,7 @@ async fn arguments_key(config: &Config) -> anyhow::Result<ArgumentsKey> {
     Ok(ArgumentsKey::new(&key))
 }
 
-/// Copies a state, with what is not in its main file yet, to a folder of this user's own.
+/// Copies a state, including the parts that are not in its main file yet, to a folder of this user's own.
 fn copied_state(folder: &Path) -> anyhow::Result<TempDir> {
     let files = [&format!("{FILE}-wal"), FILE].map(|name| folder.join(name));
     let stamps = || {

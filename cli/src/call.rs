@@ -119,7 +119,7 @@ impl Call {
         Ok(())
     }
 
-    /// Lists the tools that could be called, and says how to go on.
+    /// Lists the tools that could be called, and says how to continue.
     fn list(&self) -> Done {
         let mut tools = match (&self.from, &self.url) {
             (Some(from), _) => extracted::tools(from)?,
@@ -388,7 +388,7 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     Ok(Some(told))
 }
 
-/// Refuses what is no address of an MCP endpoint.
+/// Refuses a text that is no address of an MCP endpoint.
 pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
     let is_http = |url: reqwest::Url| matches!(url.scheme(), "http" | "https");
     anyhow::ensure!(

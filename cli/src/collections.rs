@@ -1,4 +1,4 @@
-//! `weir collections`: what live contracts reach, and whether their sources still are what was published.
+//! `weir collections`: lists the sources of live contracts, and whether they still are as they were published.
 
 use std::process::ExitCode;
 
@@ -104,7 +104,7 @@ fn list(target: &Target, all: &Value) {
     }
 }
 
-/// Writes how a source has changed, and how to go on.
+/// Writes how a source has changed, and how to continue.
 pub(super) fn drift(of: &Value) -> String {
     let lines = |key: &str| {
         of[key]

@@ -79,7 +79,7 @@ impl Compile {
         }
     }
 
-    /// Returns what an agent would see of another server, and prints what was left out and what is published otherwise.
+    /// Returns an agent's view of another server, and prints what was left out and what is published otherwise.
     fn offered(&self, document: &str) -> Result<serde_json::Value, Failure> {
         let overlay = match &self.overlay {
             Some(file) => Some(Overlay::read(&file.display().to_string(), &text(file)?)?),
@@ -172,7 +172,7 @@ impl Shapes {
                 .iter()
                 .filter(|collection| !shapes.contains_key(&collection.name))
                 .collect();
-            // A source that is away now leaves its collection unknown; what it holds is not what is judged here.
+            // A source that is away now leaves its collection unknown; its contents are not judged here.
             if !missing.is_empty()
                 && let Ok(Ok((described, _))) = block_on(self.describe(&source, &missing))
             {
@@ -211,7 +211,7 @@ impl Shapes {
         }
     }
 
-    /// Asks the sources. Returns the shapes that are known, and what is wrong with the others.
+    /// Asks the sources. Returns the known shapes, and the problems of the others.
     async fn describe(
         &self,
         source: &form::Source,

@@ -16,9 +16,9 @@ use super::{
     hosts::{self, ClientFile, Entry, Host},
 };
 
-/// The ending of the file that has what was there before Weir wrote to it.
+/// The suffix of the copy of a file from before Weir wrote to it.
 const BACKUP: &str = ".weir-backup";
-/// The ending of the file that has what was there before Weir last changed an entry of its own.
+/// The suffix of the copy of a file from before Weir last changed its own entry.
 const LAST_BACKUP: &str = ".weir-backup-last";
 
 #[derive(Args)]
@@ -138,8 +138,8 @@ impl Connect {
         Ok(())
     }
 
-    /// Restores the whole file if nothing but our entry was changed since, to the byte. Otherwise only the entry is removed,
-    /// or becomes again what it was before Weir wrote to it, and the backup stays.
+    /// Restores the whole file if only our entry was changed since, to the byte. Otherwise only the entry is removed, or
+    /// restored, and the backup stays.
     fn undo(&self, file: &ClientFile) -> Done {
         let (client, name, shown) = (self.client, &*self.name, file.display());
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
@@ -287,7 +287,7 @@ impl Connect {
         })
     }
 
-    /// Returns what is still to be done before the client is let in; `None` if nothing is, as far as one can see.
+    /// Returns the next step before the client has access; `None` if there is none, as far as one can see.
     fn lacking(&self, needs_key: bool, after: &str) -> Option<String> {
         let client = self.client.name();
         if let Some(variable) = &self.key_env {
@@ -322,8 +322,8 @@ impl Connect {
         ))
     }
 
-    /// Returns whether a key is asked for. An endpoint that does not answer, or that is none, is said; a Weir that cannot be
-    /// read says nothing of it.
+    /// Returns whether a key is required. An endpoint that does not answer, or that is none, is reported; a Weir that cannot
+    /// be read is not.
     fn needs_key(&self, reached: &Entry) -> bool {
         let Entry::Url { url, .. } = reached else {
             return block_on(has_keys(&self.config)).is_ok_and(|needs| needs.unwrap_or(false));

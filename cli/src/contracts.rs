@@ -1,4 +1,4 @@
-//! `weir contracts`: what is served, what waits, and who agrees to it.
+//! `weir contracts`: shows what is served and what waits, and publishes or rejects it.
 
 mod apply;
 mod kept;
@@ -29,7 +29,7 @@ pub(super) enum Command {
     /// List all contracts, the live version of each and what waits; then what is refused
     List,
     /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id. The exit
-    /// code is 3 where a draft waits for someone
+    /// code is 3 if a draft waits
     Show {
         name: String,
     },
@@ -81,14 +81,14 @@ pub(super) enum Command {
         /// The last day, in UTC, or a time in RFC 3339; a time that has passed ends it now
         #[arg(long, value_name = "DATE", required_unless_present = "never")]
         at: Option<String>,
-        /// Serve it until this is said again
+        /// Serve it until another date is set
         #[arg(long, conflicts_with = "at")]
         never: bool,
     },
     Lock(lock::Lock),
 }
 
-/// The exit code when something waits for someone.
+/// The exit code if a draft waits.
 const HELD: u8 = 3;
 
 impl Contracts {
@@ -199,7 +199,7 @@ fn ask(
     Ok(block_on(api.ask(method, path, body))??)
 }
 
-/// Returns the path of the difference between what is live and a version.
+/// Returns the path of the difference between the live version and another.
 fn difference(name: &str, to: &str) -> String {
     let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
     url.query_pairs_mut().append_pair("to", to);
@@ -364,8 +364,7 @@ fn submitted(target: &Target, answer: &Value) -> Done {
     })
 }
 
-/// Returns the report of a draft with what it would mean for past calls, the document that it would become, and what lint
-/// finds in it.
+/// Returns the report of a draft with its effect on past calls, the document that it would become, and the findings of lint.
 fn with_impact(report: &Value, draft: &Value) -> Value {
     let mut report = report.clone();
     for member in ["impact", "document", "findings"] {

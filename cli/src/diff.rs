@@ -69,7 +69,7 @@ const BREAKS: u8 = 2;
 const REVIEW: u8 = 3;
 
 impl Compare {
-    /// Compares, with exit code 0 if nothing breaks, 2 if something does, 3 if someone should look, and 1 if the files
+    /// Compares, with exit code 0 if nothing breaks, 2 if something does, 3 if a person should review it, and 1 if the files
     /// could not be compared.
     pub(super) fn run(self) -> Done {
         let (change, impact) = self.diff()?;
@@ -91,7 +91,7 @@ impl Compare {
         })
     }
 
-    /// Returns the difference and, if a gateway can tell, whom it would have hit in the past.
+    /// Returns the difference and, if a gateway knows, the past calls that it would have broken.
     fn diff(&self) -> Result<(Diff, Value), Failure> {
         let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {

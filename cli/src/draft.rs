@@ -209,7 +209,7 @@ impl Draft {
     }
 }
 
-/// Says how to go on from a draft.
+/// Says how to continue from a draft.
 fn say_next(connection: Option<&Connection>, writes: bool) {
     let missing = connection.map(|connection| connection.missing(writes));
     let missing = missing.unwrap_or_default();

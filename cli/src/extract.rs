@@ -268,7 +268,7 @@ fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> Failure {
     Failure::new(Kind::Start, expected, cause)
 }
 
-/// Prints the document to stdout, and what was left out of it to stderr.
+/// Prints the document to stdout, and the omissions to stderr.
 fn print_document(composed: &Composed, compact: bool) {
     match compact {
         true => println!("{}", composed.document.compact()),

@@ -110,7 +110,7 @@ pub(super) fn split(words: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// Returns the address of the document's server, or what is needed to know it.
+/// Returns the address of the document's server, or the missing option.
 pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyhow::Result<Target> {
     match (url, command) {
         (Some(url), []) => Ok(extract::url_target(url)?),

@@ -223,8 +223,8 @@ fn by_position(field: &str) -> String {
     format!("word {field}")
 }
 
-/// Adds `-e` or `--env`. Flags that the help and other arguments need stay theirs, and the first who names a flag has
-/// it.
+/// Adds `-e` or `--env`. Flags that the help and other arguments need stay theirs, and the first argument that names a flag
+/// has it.
 fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
     let (long, name) = match (alias.strip_prefix("--"), alias.strip_prefix('-')) {
         (Some(name), _) => (true, name),

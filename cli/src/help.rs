@@ -10,7 +10,7 @@ struct CommandGroup {
     commands: &'static [(&'static str, Examples)],
 }
 
-/// Lines that are typed, each with what it does.
+/// Command lines, each with its effect.
 type Examples = &'static [(&'static str, &'static str)];
 
 const GROUPS: [CommandGroup; 4] = [

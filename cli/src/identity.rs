@@ -55,7 +55,7 @@ fn row(failure: &Value) -> Vec<String> {
     ]
 }
 
-/// Writes what is known of the caller in one cell.
+/// Writes the known details of the caller in one cell.
 fn holder(failure: &Value) -> String {
     let part = |name: &str, label: &str| {
         let value = failure[name].as_str()?;

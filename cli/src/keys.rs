@@ -18,12 +18,12 @@ pub(super) type Keys = Head<Command>;
 pub(super) enum Command {
     /// Make a key for an agent and print it, once
     ///
-    /// Contracts and tools that are not there yet may be named: a warning says so.
+    /// Contracts and tools that are not there yet may be named; a warning lists them.
     Create {
         /// The holder of the key: a name for logs and the audit trail
         #[arg(long)]
         agent: String,
-        /// Whom the agent belongs to; by default the agent itself
+        /// The tenant of the agent; by default the agent itself
         #[arg(long)]
         tenant: Option<String>,
         /// A contract the agent may use; may be repeated. Without --contract and --tool: everything
@@ -58,9 +58,9 @@ pub(super) enum Command {
         /// The key's id, as listed
         id: String,
     },
-    /// Let an agent go on with one major version of a contract, whatever becomes live
+    /// Let an agent continue with one major version of a contract, whatever becomes live
     Pin {
-        /// Who calls: the name that its keys and tokens have
+        /// The agent, by the name that its keys and tokens have
         agent: String,
         /// The contract and the major version, such as support@1
         #[arg(value_name = "CONTRACT@MAJOR", value_parser = version)]

@@ -4,7 +4,7 @@
     reason = "a command's answer goes to stdout; logs go to stderr"
 )]
 
-/// The macros of the standard library, for all commands: what they print on a terminal does not steer it.
+/// The macros of the standard library, for all commands: their output cannot control the terminal.
 macro_rules! print {
     ($($text:tt)*) => { $crate::terminal::print(::std::format_args!($($text)*)) };
 }
@@ -101,7 +101,7 @@ enum Command {
     Stdio(serve::Stdio),
     /// Run one tool from the terminal; its flags come from its schema (`weir call TOOL --help`)
     Call(call::Call),
-    /// Print the tools in words or as OpenAPI; say which clients take them and what they cost a model
+    /// Print the tools in words or as OpenAPI, their clients, and their cost for a model
     Tools(tools::Tools),
     /// Write Weir into the configuration of an MCP client
     Connect(connect::Connect),
@@ -109,7 +109,7 @@ enum Command {
     Draft(draft::Draft),
     /// Compile a contract, a form or a list of forms, and print the tools an agent would see
     Compile(compile::Compile),
-    /// Say what a change of a contract breaks, and for whom
+    /// Show what a change of a contract breaks, and for which callers
     Diff(diff::Compare),
     /// Say what a model may misread in the words of a contract or of any server's tools
     Lint(lint::Lint),
@@ -130,7 +130,7 @@ enum Command {
     Admins(admins::Admins),
     /// Approve or reject the writes of agents that wait for a person
     Approvals(approvals::Approvals),
-    /// What was called, by whom, and whether anybody changed the record of it
+    /// List calls and their callers, and prove that the record was not changed
     Audit(audit::Audit),
     /// Have a running gateway read its configuration again
     Nodes(nodes::Nodes),
@@ -323,8 +323,8 @@ fn print_failure(failure: &Failure) {
     }
 }
 
-/// Returns a client for this URL. A proxy of the environment is asked for hosts elsewhere alone: nothing that is said to a
-/// Weir on this machine, its keys least of all, leaves it.
+/// Returns a client for this URL. A proxy of the environment is used for other hosts alone: requests to a Weir on this
+/// machine, and their keys above all, never leave it.
 fn http_client(url: &str) -> reqwest::Result<reqwest::Client> {
     weir_connections::http::install_tls();
     let url = reqwest::Url::parse(url).ok();

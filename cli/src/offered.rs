@@ -15,7 +15,7 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("resourceTemplates", "template", "uriTemplate"),
 ];
 
-/// Describes the entries of a compiled document that `is_wanted` takes, by what they are called.
+/// Describes the entries of a compiled document whose names `is_wanted` accepts.
 pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut out = String::new();
     for (list, kind, named) in LISTS {

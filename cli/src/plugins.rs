@@ -1,5 +1,4 @@
-//! `weir plugin`: the author's commands, and the plugins of a running gateway: what runs, what was refused and why; a new
-//! file, an old one away.
+//! `weir plugin`: the author's commands, and the plugins of a running gateway: list, upload and remove them.
 
 use std::{
     path::{Path, PathBuf},
@@ -63,11 +62,11 @@ pub(super) enum Command {
         #[arg(long, value_name = "HEX")]
         sha256: String,
     },
-    /// Take up what the folder holds, and try refused files again: a line for each says what came of it
+    /// Load the files of the folder, and retry refused ones: prints the outcome of each
     ///
     /// For instance after a contract that was in the way of one has changed.
     Reload,
-    /// Take a plugin's file away: what is built in serves instead, or its tools answer `unavailable`
+    /// Remove a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`
     Remove {
         /// The file's name, with or without `.wasm`, or the plugin's
         name: String,

@@ -22,7 +22,7 @@ pub(super) enum Command {
     ///
     /// Exit code 0 where all is sound, 1 where something is not: for CI. With --admin, those of a running gateway.
     Check,
-    /// Try a table of cases: who calls what, and whether it is allowed
+    /// Try a table of cases: a caller, a call, and whether it is allowed
     ///
     /// Exit code 0 where each case ends as the table says, 1 where one does not. docs/policy.md has an example.
     Test {
@@ -115,7 +115,7 @@ fn exit_code(is_sound: bool) -> ExitCode {
     }
 }
 
-/// Opens the gateway of a configuration, with what it would serve.
+/// Opens the gateway of a configuration, with everything that it would serve.
 async fn opened(target: &Target) -> Result<App, Failure> {
     let config = target.settings.config_to_serve(start::NAME_ONE)?;
     let started = start::briefly(config, Some("policy")).await?;

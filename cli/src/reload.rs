@@ -12,8 +12,8 @@ use super::{
     block_on,
 };
 
-/// Everything that may change while serving is taken over, or, where anything is wrong, nothing. SIGHUP does the same,
-/// and says in the log what came of it.
+/// Everything that may change while serving is taken over, or nothing if there is a problem. SIGHUP does the same, and logs
+/// the outcome.
 #[derive(Args)]
 pub(super) struct Reload {
     #[command(flatten)]

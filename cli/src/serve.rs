@@ -171,7 +171,7 @@ impl Serve {
 }
 
 impl Serve {
-    /// Returns what is served at once.
+    /// Returns the source that is served at once.
     fn served(&self) -> Option<(&Path, &ServedPart)> {
         self.file.as_deref().map(|file| (file, &self.part))
     }

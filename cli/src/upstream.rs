@@ -1,5 +1,5 @@
-//! `weir upstream`: other MCP servers behind this one. Which there are is said in the configuration, which `add` and
-//! `remove` edit; how they fare is asked of a running gateway.
+//! `weir upstream`: manages other MCP servers behind this one. The configuration names them, and `add` and `remove` edit it;
+//! a running gateway knows their state.
 
 mod accounts;
 
@@ -62,15 +62,15 @@ pub(super) enum Command {
         /// Its name in the configuration
         name: String,
     },
-    /// Look at a server, show what it offers, and, once you agree, put it into the configuration and publish its tools
+    /// Look at a server, show its offer, and, once you agree, put it into the configuration and publish its tools
     ///
-    /// Nothing is written before you agree. What you agree to is pinned: agents see these tools, in these words, until
-    /// someone publishes a change.
+    /// Nothing is written before you agree. Your consent is pinned: agents see these tools, in these words, until a change is
+    /// published.
     #[command(
         override_usage = "weir upstream add [OPTIONS] NAME -- COMMAND…\n       weir upstream add [OPTIONS] NAME URL\n       weir upstream add [OPTIONS] NAME --from CLIENT|FILE"
     )]
     Add(Box<Add>),
-    /// Take a server out of the configuration; its tools are listed on until someone agrees that they go
+    /// Take a server out of the configuration; its tools stay listed until their removal is published
     Remove {
         /// Its name in the configuration
         name: String,
@@ -348,7 +348,7 @@ impl Add {
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
         if let Some(api) = reload(target, &file).await? {
-            // Its own look comes in a moment; who lists the servers now would see one that nothing is known of.
+            // Its own look comes in a moment; a list of the servers now would have one without any state.
             let path = path(&["v1", "upstreams", &self.name, "look"]);
             match timeout(LOOK_MAX, api.ask(Method::POST, &path, None)).await {
                 Ok(Ok(seen)) if seen["reason"].is_string() => {
@@ -572,7 +572,7 @@ fn say(offer: &Offer) {
     println!("fingerprint {}", first_fingerprint(contract));
 }
 
-/// Returns a line for each finding. Of many of one kind the first ones are enough: what is agreed to is above them.
+/// Returns a line for each finding. Of many of one kind the first ones are enough: the texts themselves are above them.
 fn lint_findings(contract: &Contract) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lines = Vec::new();

@@ -32,14 +32,14 @@ pub(super) struct Collect {
 }
 
 impl Collect {
-    /// Returns `true` if every machine gave what it has.
+    /// Returns `true` if every machine gave all of its data.
     pub(super) fn run(&self) -> Result<bool, Failure> {
         let own = [None];
         let named: Vec<Option<&str>> = self.from.iter().map(|url| Some(url.as_str())).collect();
         let machines = if named.is_empty() { &own[..] } else { &named };
         let trail = CollectedTrail::begin(&self.to)
             .with_context(|| format!("{} cannot be written", self.to.display()))?;
-        // The heads come first: what is written after them is more than they demand.
+        // The heads come first: records written after them are more than the heads demand.
         let (mut reached, mut whole) = (Vec::new(), true);
         let (buckets, machines): (Vec<_>, Vec<_>) = machines
             .iter()

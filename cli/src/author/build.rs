@@ -72,7 +72,7 @@ pub(super) fn build_library(folder: &Folder) -> Result<PathBuf, Failure> {
     place(folder, compile_library, folder.library())
 }
 
-/// Returns `true` if the last build failed, so that what is in place is the build before it.
+/// Returns `true` if the last build failed, so that the component in place is the build before it.
 pub(super) fn has_failed(folder: &Folder) -> bool {
     folder.has(FAILED)
 }
@@ -138,7 +138,7 @@ fn world(folder: &Folder, of_tools: &str) -> &'static str {
     }
 }
 
-/// Returns the folder for what is not yet in its place.
+/// Returns the folder for files that are not in their place yet.
 fn work(folder: &Folder) -> anyhow::Result<PathBuf> {
     let work = folder.path.join(".weir/build");
     fs::create_dir_all(&work).with_context(|| format!("{} cannot be made", work.display()))?;
@@ -160,7 +160,7 @@ fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the command and returns what it writes to stderr.
+/// Runs the command and returns its stderr.
 fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitStatus, String)> {
     let mut child = start(command.stderr(Stdio::piped()), lacking)?;
     let mut written = Vec::new();

@@ -1,5 +1,5 @@
-//! `weir plugin install` and `verify`: a component from a file, a URL or a registry, into the plugins folder; and whether what
-//! lies there is what was installed. A gateway never fetches: it takes up what the folder holds.
+//! `weir plugin install` and `verify`: install a component from a file, a URL or a registry into the plugins folder, and
+//! compare the folder with what was installed. A gateway never fetches: it loads the files of the folder.
 
 mod fetch;
 mod oci;
@@ -156,8 +156,8 @@ fn origin_path(component: &Path) -> PathBuf {
 }
 
 impl Verify {
-    /// Checks every file of the plugins folder: whether it is what was installed, and signed by whom it must be. The
-    /// exit code is 1 if one is not.
+    /// Checks for every file of the plugins folder that it is the installed one, with the required signature. The exit code
+    /// is 1 if one fails.
     pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;
@@ -203,7 +203,7 @@ struct Verified {
     sha256: String,
     /// The source from which it was installed; null if it was put there by hand.
     source: Option<String>,
-    /// Who has signed it; null if no signature is asked for.
+    /// The signer; null if no signature is required.
     signed_by: Option<String>,
 }
 

@@ -26,8 +26,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Makes a trial of `component`, with the settings and connections of `config`; a connection may be written if
-    /// `write` says so.
+    /// Makes a trial of `component`, with the settings and connections of `config`. `write` allows it to write to
+    /// connections.
     pub(super) fn new(component: &Path, config: Config, write: bool) -> Result<Self, Failure> {
         if component
             .extension()
@@ -188,7 +188,7 @@ impl Outcome {
     }
 }
 
-/// Calls one tool as anybody's client would.
+/// Calls one tool as any client would.
 pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcome {
     let caller = match start::identified(started, Credential::None) {
         Ok(caller) => caller,

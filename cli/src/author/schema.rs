@@ -52,7 +52,7 @@ impl Schema {
     }
 }
 
-/// Returns the named file, or the one that was built here, and the configuration that it runs with.
+/// Returns the named file, or the one that was built here, and its configuration.
 pub(super) fn component(
     file: Option<&Path>,
     settings: &Settings,

@@ -187,7 +187,7 @@ fn document(path: &str) -> anyhow::Result<DocumentMut> {
     Ok(std::str::from_utf8(source(path)?)?.parse()?)
 }
 
-/// A manifest of our workspace as one that needs no workspace: what it takes from there is written out.
+/// Returns a manifest of our workspace without the workspace: inherited keys are written out.
 fn alone(path: &str) -> anyhow::Result<Vec<u8>> {
     let workspace = document("Cargo.toml")?;
     let mut manifest = document(path)?;

@@ -1,4 +1,4 @@
-//! Versions that stay served beside the live one: what is said when a draft is published, and how they are shown.
+//! Versions that stay served beside the live one: the options of publishing a draft, and their output.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(crate) struct KeepOptions {
 }
 
 impl KeepOptions {
-    /// Adds what is said to the body of a publication.
+    /// Adds the options to the body of a publication.
     pub(super) fn add_to(&self, body: &mut Value) -> Result<(), Failure> {
         if !self.keep {
             return Ok(());

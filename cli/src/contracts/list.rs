@@ -1,4 +1,4 @@
-//! `weir contracts list`: what is live and what waits, then what is refused.
+//! `weir contracts list`: prints what is live and what waits, then what is refused.
 
 use std::process::ExitCode;
 

@@ -107,8 +107,8 @@ impl Connection {
         (connection, path.unwrap_or_else(|| url.path().to_owned()))
     }
 
-    /// Chooses among the connections that lead there one that the plugin may use. A new one is called by what it leads
-    /// to, with a number where that name is taken.
+    /// Chooses among the connections to this place one that the plugin may use. A new one is named after the place, with a
+    /// number if that name is taken.
     fn new(
         plugin: &'static str,
         title: &str,
@@ -147,8 +147,8 @@ impl Connection {
         }
     }
 
-    /// Looks at the text of `weir.toml` for a table of grants: an empty one, which nothing else knows of, is not to be written
-    /// again either.
+    /// Looks at the text of `weir.toml` for a table of grants: an empty one, which is in no configuration, must not be
+    /// written again either.
     pub(super) fn beside(self, text: &str) -> Self {
         let document: Option<DocumentMut> = text.parse().ok();
         let grants = document
@@ -160,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether `weir.toml` lets the connection write, or could: what is not written yet can be written so.
+    /// Returns whether `weir.toml` lets the connection write, or could.
     pub(super) fn may_write(&self) -> (bool, Grant) {
         let grant = if self.is_writable {
             Grant::Write
@@ -230,7 +230,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Adds what is missing as a person would paste it: blocks at the end, a line beneath its header.
+    /// Adds the missing parts as a person would paste them: blocks at the end, a line beneath its header.
     fn pasted(toml: &str, missing: &str) -> String {
         let mut toml = toml.to_owned();
         for part in missing
@@ -255,7 +255,7 @@ mod tests {
             .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
     }
 
-    /// Drafts of two folders and of the first one again, each with what it needs pasted into one `weir.toml`.
+    /// Drafts of two folders and of the first one again, each with its missing parts pasted into one `weir.toml`.
     #[test]
     fn one_file_takes_what_every_draft_needs() {
         let place = tempfile::tempdir().expect("a folder");

@@ -89,7 +89,7 @@ impl Openapi {
         self.print(openapi(document, &text, &wanted), "operations")
     }
 
-    /// Prints what was asked for, and a report on the parts that are called `what`.
+    /// Prints the requested output, and a report on the parts that are called `what`.
     fn print(&self, imported: Result<Imported, Vec<Problem>>, what: &str) -> Done {
         let imported =
             imported.map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;

@@ -39,7 +39,7 @@ const NOT_WRITTEN: &str = "it is served without --write";
 /// The part of a source that is served, and its options.
 #[derive(Args, Clone, Default)]
 pub(crate) struct ServedPart {
-    /// Let tools change what is served (create, update, delete)
+    /// Let tools change the source (create, update, delete)
     #[arg(long, requires = "file")]
     pub(crate) write: bool,
     /// Tables and views of a database, with commas between them, instead of all
@@ -227,7 +227,7 @@ pub(crate) fn served_config(
     Ok(config)
 }
 
-/// Drafts a contract over a source and serves it. Returns what was understood of the source, and what was left out.
+/// Drafts a contract over a source and serves it. Returns how the source was understood, and what was left out.
 pub(crate) async fn serve_source(
     started: &App,
     word: &Path,
@@ -276,7 +276,7 @@ pub(crate) async fn serve_source(
 }
 
 impl ServedPart {
-    /// Returns what `weir call` calls the tools of: the person who calls may write a file of theirs, and no database.
+    /// Returns the options of `weir call`: the caller may write a file of theirs, and no database.
     pub(crate) fn of_call(word: &Path) -> anyhow::Result<Self> {
         Ok(Self {
             write: matches!(NamedSource::read(word)?, NamedSource::Sheet),

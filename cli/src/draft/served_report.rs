@@ -1,4 +1,4 @@
-//! The first screen of what is served at once: what was understood of the source, and what was left out and why.
+//! The first screen of a source that is served at once: how it was understood, and what was left out and why.
 
 use std::fmt::{self, Write as _};
 
@@ -18,7 +18,7 @@ pub(crate) struct ServedReport {
 }
 
 impl ServedReport {
-    /// Adds what is to be said of the source as a whole.
+    /// Adds notes on the source as a whole.
     pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
         self.lines
             .extend(notes.iter().map(|note| format!("  {note}")));
@@ -88,7 +88,7 @@ pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedR
     ServedReport { lines }
 }
 
-/// Tells what is known of one spreadsheet or service.
+/// Writes the report of one spreadsheet or service.
 pub(super) fn sheet_report(drafted: &Draft, shape: &Shape) -> ServedReport {
     let mut lines = vec![format!(
         "{}: {}",

@@ -119,8 +119,8 @@ pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String
     Ok(Some(root.to_string()))
 }
 
-/// Returns the members that would contradict the entry if they stayed in it. A key is never sent to another host than the
-/// one that it was written for.
+/// Returns the members that would contradict the entry if they stayed in it. A key is never sent to another host than its
+/// own.
 fn contradicting(before: &Value, members: &Map<String, Value>) -> Vec<&'static str> {
     let other = if members.contains_key("command") {
         OF_URLS
@@ -167,7 +167,7 @@ fn origin<'v>(member: impl Fn(&str) -> Option<&'v Value>) -> Option<reqwest::Url
     url.join("/").ok()
 }
 
-/// `before` is what is there. A value that is there already stays as it is written.
+/// Merges an object. `before` is its present value. A value that is there already stays as it is written.
 fn merge_object(there: &CstObject, before: &Value, members: &Map<String, Value>) {
     for (name, value) in members {
         let before = &before[name];
@@ -374,7 +374,7 @@ LANG = "nb"
         expected["enabled_tools"] = json!(["a"]);
         expected["env"]["LANG"] = "nb".into();
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected.clone())));
-        // What was found can be put somewhere else.
+        // The entry that was found can be put into another client.
         let other = put(Host::Codex, "", "weir", &expected).expect("put");
         assert_eq!(find(Host::Codex, &other, "weir"), Ok(Some(expected)));
         let with = put(Host::Codex, &with, "weir", &url).expect("put");

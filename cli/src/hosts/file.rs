@@ -78,7 +78,7 @@ impl ClientFile {
         })
     }
 
-    /// Finds what is kept of the file for later, in the user's state folder.
+    /// Finds the backup of the file in the user's state folder.
     pub(crate) fn backup(&self, ending: &str) -> Result<Self, Failure> {
         let path = self.real_path();
         let folder = match set("XDG_STATE_HOME") {
@@ -174,7 +174,8 @@ impl ClientFile {
     }
 }
 
-/// Returns the path without links; what is not there yet stays as it is written. A link that leads to nothing is an error.
+/// Returns the path without links; a part that is not there yet stays as it is written. A link that leads to nothing is an
+/// error.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let (there, below) = split_at_last_there(path);
     let real = there.canonicalize()?;

@@ -38,7 +38,7 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
     Ok(servers)
 }
 
-/// Returns what is put in the place of a variable that an entry names.
+/// Returns the value of a variable that an entry names.
 type Fill = fn(&str) -> Result<String, Failure>;
 
 /// Returns how one of them is reached now, with the values of all variables; `folder` is that of its file.

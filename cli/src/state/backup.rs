@@ -32,8 +32,8 @@ impl Backup {
         block_on(self.back_up())?
     }
 
-    /// Gateways may go on meanwhile: the database is copied as it is at one moment, and a record of the trail that is
-    /// written right now is the torn tail of its copy.
+    /// Gateways may run meanwhile: the database is copied as it is at one moment, and a record of the trail that is being
+    /// written is the torn tail of its copy.
     async fn back_up(&self) -> Done {
         let config = self.settings.config()?;
         if config.state.url.is_some() {
@@ -50,7 +50,7 @@ impl Backup {
             .await
             .map_err(anyhow::Error::from)?;
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
-        // First: what its rows name was written before them, and is in what is copied after.
+        // The database comes first: the files that its rows name were written before them, and are in the later copies.
         let file = self.to.join(FILE);
         state.back_up(&file).await.map_err(anyhow::Error::from)?;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;

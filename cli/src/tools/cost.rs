@@ -16,8 +16,9 @@ use crate::{Done, Failure, Settings, admin::table, block_on, client_profile, sta
 
 /// Measure the lists of this catalogue, and say which way costs a model least
 ///
-/// Bytes are exact. Tokens are an estimate: what is counted is name, description and input schema of every tool, by the
-/// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with search.
+/// Bytes are exact. Tokens are an estimate: they are those of name, description and input schema of every tool, by the
+/// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with
+/// search.
 #[derive(Args)]
 pub(super) struct Cost {
     /// The cost with schemas written for this client
@@ -56,8 +57,8 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the tokens of a task. A list is in each of its requests: one that ends in a call, one that ends in the
-    /// answer. With search there is one more in front, and what was found is in the two after it.
+    /// Returns the tokens of a task. A list is in each of its requests: one that ends in a call, one that ends in the answer.
+    /// With search there is one more in front, and the results are in the two after it.
     fn task_tokens(&self) -> usize {
         match self.found_tokens {
             None => 2 * self.tokens,

@@ -1,5 +1,5 @@
-//! Accounts at servers that are called as the person who asks: those that callers have connected, and the gateway's own, which
-//! an operator connects here.
+//! Accounts at servers that are called on behalf of a person: those of callers, and the gateway's own, which an operator
+//! connects here.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -87,7 +87,7 @@ pub(super) async fn connect(target: &Target, name: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Has a person sign in where the server refuses requests without a token and says who issues them.
+/// Has a person sign in if the server refuses requests without a token and names its issuer.
 pub(super) async fn choose_sign_in(entry: &mut Table) -> bool {
     let has_header = entry
         .get("headers")
@@ -112,7 +112,7 @@ pub(super) async fn choose_sign_in(entry: &mut Table) -> bool {
     true
 }
 
-/// Takes away the account that was connected for a look, where nothing came of it.
+/// Removes the account that was connected for a look without a result.
 pub(super) async fn forget(started: &App, name: &str, signed_in: bool) {
     let Some(accounts) = started.gateway.accounts().filter(|_| signed_in) else {
         return;
@@ -184,7 +184,7 @@ async fn wait_for_answer(listener: &TcpListener, state: &str) -> anyhow::Result<
     }
 }
 
-/// Reads a request, and answers it. The error: it is not the one that is waited for.
+/// Reads a request, and answers it. Returns an error if it is another one than expected.
 async fn read_answer(mut visitor: TcpStream, state: &str) -> anyhow::Result<SignInAnswer> {
     let mut head = Vec::new();
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {

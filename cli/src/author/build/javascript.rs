@@ -24,7 +24,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
             INSTALL_NODE,
         )?;
     }
-    // This is for authors who write TypeScript.
+    // Authors may write TypeScript.
     if folder.has("tsconfig.json") {
         run(
             command(folder, "node").arg("node_modules/typescript/bin/tsc"),
@@ -52,8 +52,8 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
         "--js",
         ".weir/build/entry.js",
     ]);
-    // The gateway takes neither the asynchronous interface nor a system of the plugin's own. What is minified has other lines
-    // than its source, and is no smaller: most of a component is the interpreter.
+    // The gateway supports neither the asynchronous interface nor a plugin's own system. Minified code has other lines than
+    // its source, and is no smaller: most of a component is the interpreter.
     componentize
         .args([
             "--module-root",

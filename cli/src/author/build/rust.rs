@@ -68,7 +68,7 @@ struct Package {
     library: String,
     /// The folder in which cargo builds.
     folder: PathBuf,
-    /// The plugins of this user share it: what they have in common is compiled once.
+    /// Whether the plugins of this user share it, so that common dependencies are compiled once.
     is_shared: bool,
 }
 

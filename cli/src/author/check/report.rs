@@ -1,4 +1,4 @@
-//! Collects what was checked, and with what result.
+//! Collects the checks and their results.
 
 use serde_json::{Value, json};
 
