@@ -55,16 +55,16 @@ const TOKEN: &str = concat!(
     "joidG9vbHMgdG9vbHM6d3JpdGUiLCJleHAiOjQxMDI0NDQ4MDB9.",
     "Kiwhoq8R6Nr824YttjkwSzuraY8IIAmaLQdX8JkEdA0RVe0cBMy7uAeMQ2TfRSck2QTjuxrLBCS-y8GyLxLqDQ"
 );
-/// A policy that is about someone else.
+/// A policy about another caller.
 const NAMED: &str =
     "forbid(principal == Weir::Agent::\"nobody\", action in Weir::Action::\"call\", resource);\n";
-/// Requests before those that are counted: what is made at first use is made by them.
+/// Requests before those that are counted: they pay for everything that is made at first use.
 const FIRST: u32 = 20;
 const MANY: u32 = 400;
 /// The time for a start: callgrind runs a program some fifty times slower.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// The counts of requests when someone last accepted them, with which compiler, and on what kind of machine.
+/// The accepted counts of requests, with the compiler and the kind of machine.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Baseline {
     rust: String,

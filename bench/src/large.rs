@@ -541,7 +541,7 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
     }
 }
 
-/// Someone who asks over one connection.
+/// A caller with one connection.
 struct Caller<'a> {
     door: &'a Door,
     agent: ureq::Agent,

@@ -1,4 +1,4 @@
-//! Describes what was measured on: the machine, the kernel, and the versions of everything in the run.
+//! Describes the machine, the kernel, and the versions of everything in the run.
 
 use std::{fs, process::Command};
 

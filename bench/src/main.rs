@@ -1,6 +1,6 @@
-//! `weir-bench`: runs the rows, one server at a time, and writes what they came to.
+//! `weir-bench`: runs the rows, one server at a time, and writes the results.
 //!
-//! Started by `cargo xtask bench`, which builds and installs what is measured.
+//! Started by `cargo xtask bench`, which builds and installs everything it needs.
 #![expect(
     clippy::print_stdout,
     reason = "a terminal tool: standard output is what it is for"

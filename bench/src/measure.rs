@@ -427,7 +427,7 @@ impl<'a> Bench<'a> {
         Ok(loaded)
     }
 
-    /// Fails where the audit shows that what was measured does not count.
+    /// Fails if the audit shows that the measurement does not count.
     fn end(&self, running: Running) -> anyhow::Result<()> {
         running.process.stop()?;
         match self.hold_against_audit() {

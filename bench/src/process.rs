@@ -82,7 +82,7 @@ impl Process {
         Ok(())
     }
 
-    /// Returns the end of what it has printed.
+    /// Returns the end of its output.
     pub(crate) fn said(&self) -> String {
         let log = self
             .log

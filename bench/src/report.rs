@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Report {
     machine: Machine,
     effort: Effort,
-    /// In what the run differs from what the page says of every run.
+    /// The differences between this run and the page's description of every run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
     rows: Vec<Figures>,

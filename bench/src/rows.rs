@@ -1,4 +1,4 @@
-//! The rows: what is measured, in the order of the table. Losing rows stay.
+//! The rows of the table, in order. Losing rows stay.
 
 use std::{fmt, process::Command};
 
@@ -141,7 +141,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("hyper-mcp-function-stdio", HyperMcp, Way::Stdio),
 ];
 
-/// A server that is ready to be started, and what it is asked.
+/// A server that is ready to be started, and its question.
 pub(crate) struct Subject {
     pub(crate) start: Start,
     pub(crate) question: Question,

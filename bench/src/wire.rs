@@ -33,7 +33,7 @@ pub(crate) struct Question {
     pub(crate) mark: &'static str,
 }
 
-/// The address of a question, and who asks it.
+/// The address of a question, and its caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     pub(crate) url: String,

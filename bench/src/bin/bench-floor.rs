@@ -1,4 +1,4 @@
-//! The floor: an axum route that takes the body in, does not look at it, and answers the same bytes to everybody.
+//! The floor: an axum route that reads the body, ignores it, and gives every caller the same bytes.
 
 use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
 use weir_bench::ticket;

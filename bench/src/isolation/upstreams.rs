@@ -30,7 +30,7 @@ use crate::{
 const HEALTHY: usize = 9;
 /// The bound on the 99th percentile beside a hostile server: at most so many times the one alone.
 pub(super) const P99_MAX: f64 = 1.2;
-/// What the configuration says of the hostile server: it is given up soon, so that a round sees many tries.
+/// The configuration of the hostile server: it is given up soon, so that a round has many tries.
 const HOSTILE: &str =
     "first = \"publish\"\nchanges = \"compatible\"\nstart_s = 2\ntimeout_ms = 1000\n";
 /// The time between two tries of the hostile server's lists, as far as it answers sooner.
@@ -43,11 +43,11 @@ enum Poked {
     Looked,
     /// This tool of it is called, as often as the healthy ones are or as it answers.
     Called(&'static str),
-    /// The file of its description is written again and again, and it says so.
+    /// The file of its description is written again and again, and it reports that.
     Edited,
 }
 
-/// Each behaviour: its name here, the words that the server knows it by, and what is done meanwhile.
+/// Each behaviour: its name here, the arguments of the server, and the provocation meanwhile.
 const BEHAVIOURS: [(&str, &[&str], Poked); 14] = [
     // For comparison: as many calls of an honest server are noticed too.
     ("answers at once", &["tools"], Poked::Called("count")),
@@ -92,7 +92,7 @@ pub(super) struct Beside {
     poked: u64,
     /// Resident memory of the gateway alone, without its children.
     memory: [u64; 2],
-    /// What `weir upstream show` says of it at the end.
+    /// The last lines of `weir upstream show` about it.
     told: String,
 }
 

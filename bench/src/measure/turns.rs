@@ -1,4 +1,4 @@
-//! Measures servers in turns: what is compared is measured in the same moments.
+//! Measures servers in turns, so that compared servers are measured in the same moments.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub(crate) struct Turns {
 
 pub(super) const TURNS: usize = 60;
 
-/// A server that is up, and what it is asked.
+/// A running server, and its question.
 pub(super) struct Asked<'a> {
     pub(super) bench: Bench<'a>,
     pub(super) running: Running,

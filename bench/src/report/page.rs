@@ -1,4 +1,4 @@
-//! The page in `docs/benchmarks/`: what was measured, on what, and everything that came of it.
+//! The page in `docs/benchmarks/`: the rows, the machine, and all results.
 
 use super::{Report, Table};
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::report::tests::{FOLDER, published};
 
-    /// `WEIR_BLESS=1` writes what is published anew, from its figures.
+    /// `WEIR_BLESS=1` writes the published page again, from its figures.
     #[test]
     fn what_is_published_follows_from_its_figures() {
         let (folder, report) = (Path::new(FOLDER), published());
