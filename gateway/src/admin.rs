@@ -81,8 +81,8 @@ use crate::{
 
 /// The first admin key, in the state folder; readable by its owner alone.
 pub const TOKEN_FILE: &str = "admin.token";
-/// Requests of admins are few; this bounds those of anybody else. An operator finds room all the same: connections that
-/// have shown no admin key give way.
+/// Requests of admins are few; this bounds those of other clients. An operator still finds room: connections that have shown
+/// no admin key give way.
 const CONNECTIONS_MAX: usize = 64;
 /// Connections from one address that have shown no admin key.
 const ADDRESS_CONNECTIONS_MAX: usize = 32;
@@ -341,7 +341,7 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
     }
 }
 
-/// Ready: the gateway is to be sent calls. What is refused meanwhile is named, a line each.
+/// Returns whether the gateway is ready for calls. Everything that is refused meanwhile is named, a line each.
 async fn ready(Shared(admin): Ask) -> Response {
     match admin.gateway.readiness().fault().await {
         None => {
@@ -377,8 +377,8 @@ pub async fn sign_in_address(state: &State, listen: SocketAddr) -> anyhow::Resul
     )))
 }
 
-/// Makes the first admin key where none was ever made. It is in the file, which only its owner can read, before it is
-/// valid: who is killed in between goes on at the next start.
+/// Makes the first admin key if none was ever made. It is in the file, which only its owner can read, before it is valid: a
+/// process that is killed in between continues at the next start.
 pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
     if !state.admins().await?.is_empty() {
         return Ok(());

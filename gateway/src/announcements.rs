@@ -141,7 +141,7 @@ impl Announcements {
                 }
                 announcements.tick.send_modify(|tick| *tick += 1);
             };
-            // Who says it is a plugin or a server, and both are run by the runtime.
+            // The caller is a plugin or a server, and both are run by the runtime.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(later);
             }

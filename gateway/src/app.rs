@@ -200,9 +200,9 @@ impl App {
         })
     }
 
-    /// Loads the contracts folder. What is published is served whatever is wrong with a file, a plugin or a connection beside
-    /// it; everything that is refused is logged. The start fails only where nothing is served and something was refused, or
-    /// where `strict` asks for everything to be in order, sources included.
+    /// Loads the contracts folder. Published versions are served whatever the problems of a file, a plugin or a connection
+    /// beside them; everything that is refused is logged. The start fails only if nothing is served and something was
+    /// refused, or if `strict` requires everything to be in order, sources included.
     pub async fn load(&self, strict: bool) -> Result<(), Failure> {
         let report = self.control.load().await;
         let missing = self.control.policies().missing();
@@ -306,7 +306,7 @@ impl App {
             copying.abort();
             copies::copy_rest(&self.gateway).await; // after the head: all that it names is then copied
         }
-        // Where it cannot be said now, the lease says so.
+        // If the node cannot leave now, its lease runs out.
         let _ = self.state.leave().await;
     }
 
@@ -565,7 +565,7 @@ async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
     }
 }
 
-/// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
+/// Logs that the commands of other servers can read this gateway's own files, if the kernel cannot prevent it.
 fn warn_without_sandbox(config: &Config) {
     let mut commands = config.upstreams.values();
     if commands.any(|upstream| upstream.url.is_none() && upstream.sandbox)
@@ -578,7 +578,7 @@ fn warn_without_sandbox(config: &Config) {
     }
 }
 
-/// Keeps the process alive at the limit on the size of files: there a write fails, and what it was for is refused.
+/// Keeps the process alive at the limit on the size of files: a write fails there, and its operation is refused.
 fn outlive_file_limit() {
     #[cfg(target_os = "linux")]
     const SIGXFSZ: i32 = 25;

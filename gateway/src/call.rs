@@ -189,7 +189,7 @@ async fn stages(
 }
 
 /// Returns `true` for a call that a key keeps from being made twice: a write, and no preview. A call that asked its caller
-/// something was forgotten with the question, so the one that goes on with the answer is the first.
+/// something was forgotten with the question, so the first one is the call with the answer.
 fn is_keyed(request: &CallRequest<'_>, input: &arguments::CheckedInput<'_>) -> bool {
     input.target.writes() && !request.is_preview
 }

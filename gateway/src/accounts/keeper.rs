@@ -319,7 +319,7 @@ impl Accounts {
         renewing.entry(number).or_default().clone()
     }
 
-    /// Has the issuer end what it granted, where it takes that. It is over here either way.
+    /// Has the issuer end the grant, if it supports that. The account ends here in any case.
     pub(super) async fn revoke(&self, row: &AccountRow) {
         let Ok(sealed) = self.opened(row) else { return };
         let Some(url) = &sealed.revocation_url else {

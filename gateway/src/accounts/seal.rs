@@ -1,4 +1,4 @@
-//! Seals what is secret of an account. What is sealed belongs to one place and can be opened for no other.
+//! Seals the secrets of an account. A sealed text belongs to one place and cannot be opened for another.
 
 use chacha20poly1305::{
     Key, KeyInit as _, XChaCha20Poly1305, XNonce,

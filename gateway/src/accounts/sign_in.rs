@@ -76,7 +76,7 @@ impl Accounts {
         scopes: &[String],
     ) -> Result<String, ConnectFault> {
         let ticket = random()?;
-        // What was granted before is asked for again.
+        // Scopes that were granted before are requested again.
         let mut all = self.scopes(server, &owner_name(owner)).await;
         add_scopes(&mut all, scopes);
         let sealed = match all.is_empty() {
@@ -97,7 +97,7 @@ impl Accounts {
         Ok(format!("{base}{CONNECT}/{}?ticket={ticket}", server.name))
     }
 
-    /// Returns for whom a link is, without using it up.
+    /// Returns the caller of a link, without using it up.
     pub async fn ticket(&self, upstream: &str, ticket: &str) -> Result<ConnectRow, ConnectFault> {
         let hash = digest(&["ticket", ticket]);
         let found = self

@@ -1,4 +1,4 @@
-//! Keys of those who use this API.
+//! Keys of the users of this API.
 
 use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::Deserialize;

@@ -33,7 +33,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Pl
     Ok(Json(approvals::list(&admin.control).await?))
 }
 
-/// One of them, with what it would change. Role: approver or operator.
+/// Returns a plan with the change that it would make. Role: approver or operator.
 #[utoipa::path(get, path = "/v1/approvals/{id}", params(("id" = String, Path, description = "the plan's id")), responses(
     (status = 200, body = PlanView), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 404, body = Refusal), (status = 503, body = Refusal)))]

@@ -205,8 +205,8 @@ pub(super) async fn verify_receipts(
     Ok(Json(audit::verify(&admin.control, &wanted.receipts).await?))
 }
 
-/// All records that match as JSON lines, as they were written, the oldest first. What is broken off ends the connection, so
-/// that a part is not taken for the whole. Role: auditor.
+/// Streams all records that match as JSON lines, as they were written, the oldest first. A broken stream ends the connection,
+/// so that a part is not taken for the whole. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/export", params(RecordFilter), responses(
     (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
     (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 422, body = Refusal),

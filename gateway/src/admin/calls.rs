@@ -1,4 +1,4 @@
-//! Trying a call: as any agent, with what was checked and what came back.
+//! Tries a call: as any agent, with its checks and its answer.
 
 use axum::{Json, extract::State as Shared};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Collections: what each live contract reaches, and whether its source still is what was published.
+//! Collections: the source of each, and whether it still is as it was published.
 
 use axum::{Json, extract::State as Shared};
 

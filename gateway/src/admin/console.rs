@@ -1,5 +1,5 @@
-//! Serves the console: one page and its files, which were built into the program. They need no key; what the page shows it
-//! asks the routes of this API for, with the key of the person who looks.
+//! Serves the console: one page and its files, which were built into the program. They need no key; the page gets its data
+//! from the routes of this API, with the key of its user.
 
 use axum::{
     Router,

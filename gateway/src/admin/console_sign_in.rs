@@ -64,7 +64,8 @@ pub(super) async fn begin(
     Ok((StatusCode::CREATED, Json(begun)))
 }
 
-/// Ends a sign-in. The link is of use once, within a minute, for `POST /v1/session`. Everyone may ask who began one.
+/// Ends a sign-in. The link is of use once, within a minute, for `POST /v1/session`. Only the browser that began one can end
+/// it.
 #[utoipa::path(post, path = "/v1/session/oidc/answer", request_body = AnsweredSignIn, security(()), responses(
     (status = 201, body = SignInLink), (status = 400, body = Refusal), (status = 403, body = Refusal),
     (status = 404, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),

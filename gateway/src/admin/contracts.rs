@@ -41,7 +41,7 @@ pub(super) struct NewContract {
     /// The contract file, YAML or JSON.
     #[schema(min_length = 1, max_length = 16777216)]
     source: String,
-    /// True: wait for someone even where it could go live at once.
+    /// Whether the contract waits for approval even if it could go live at once.
     #[serde(default)]
     hold: bool,
 }
@@ -62,7 +62,7 @@ pub(super) struct Agreed {
     /// True: the version whose place it takes stays served, for agents that are pinned to it and at `/mcp/<contract>@<major>`.
     #[serde(default)]
     keep: bool,
-    /// The last day of the version that is kept, or a time in RFC 3339. Left out: until an operator says so.
+    /// The last day of the kept version, or a time in RFC 3339. By default it has none.
     sunset: Option<String>,
     /// What converts calls of the version that is kept: see docs/versions.md. Left out: what the difference suggests.
     #[schema(value_type = Option<Object>)]
@@ -74,7 +74,7 @@ pub(super) struct Agreed {
 pub(super) struct Back {
     /// An earlier version.
     to: String,
-    /// Of the difference between what is live and `to`; see the diff route.
+    /// The fingerprint of the difference between the live version and `to`; see the diff route.
     fingerprint: String,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Planned {
     tools: Inputs,
 }
 
-/// All contracts that ever were, and what is refused or waits. Role: viewer.
+/// Lists all contracts that ever were, and everything that is refused or waits. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
     (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<ContractsView>> {
@@ -184,7 +184,7 @@ pub(super) async fn show(
     Ok(([(header::ETAG, read.tag)], Json(read.contract)))
 }
 
-/// The condition of a change: the contract still is what was read.
+/// The condition of a change: the contract is still as it was read.
 pub(super) struct IfMatch(Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {

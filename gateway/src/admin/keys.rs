@@ -23,13 +23,13 @@ pub(super) struct NewKey {
     /// The holder: 1 to 64 letters, digits, `-`, `_`, `.`, `@`, `:`.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     agent: String,
-    /// Whom the agent belongs to; by default the agent itself.
+    /// The tenant of the agent; by default the agent itself.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     tenant: Option<String>,
     /// Left out: every contract.
     access: Option<AccessList>,
-    /// The view that it is shown at `/mcp`. Left out: everything that it may use. It bounds nothing: what the agent may use is
-    /// said by `access`.
+    /// The view that it sees at `/mcp`. By default everything that it may use. It bounds nothing: `access` says what the
+    /// agent may use.
     #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
     view: Option<String>,
     #[serde(default)]
@@ -75,7 +75,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Revokes one key: the next call with it is refused, and what it has open ends. Role: operator.
+/// Revokes one key: the next call with it is refused, and its open streams and sessions end. Role: operator.
 #[utoipa::path(delete, path = "/v1/keys/{id}", params(("id" = String, Path, description = "the key's id")), responses(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(

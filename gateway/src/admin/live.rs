@@ -1,4 +1,4 @@
-//! Live figures and events: what runs now, for those who watch.
+//! Live figures and events: what runs now, for watchers.
 
 use std::{convert::Infallible, time::Duration};
 

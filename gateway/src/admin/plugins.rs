@@ -1,4 +1,4 @@
-//! Plugins: what runs, what was refused and why; a new file, an old one away.
+//! Plugins: list, upload and remove them.
 
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Plugin
     Ok(Json(plugins::list(&admin.control)))
 }
 
-/// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
-/// that waits for someone's consent stays, and what ran before runs on. Role: operator.
+/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that
+/// waits to be accepted stays, and the present build runs on. Role: operator.
 #[utoipa::path(put, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body(content_type = "application/wasm", content = Vec<u8>),
@@ -88,7 +88,7 @@ pub(super) async fn accept(
     Ok(Json(accepted.await?))
 }
 
-/// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`. Role: operator.
+/// Removes a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`. Role: operator.
 #[utoipa::path(delete, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name, with or without `.wasm`, or the plugin's")),
     responses((status = 200, body = Vec<FileOutcome>), (status = 400, body = Refusal), (status = 401, body = Refusal),

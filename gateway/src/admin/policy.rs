@@ -26,7 +26,7 @@ pub(super) struct PolicySchema {
     schema: String,
 }
 
-/// Returns the policies in force, and what is wrong with the files of their folder. Role: viewer.
+/// Returns the policies in force, and the problems of the files of their folder. Role: viewer.
 #[utoipa::path(get, path = "/v1/policy", responses(
     (status = 200, body = PolicyStatus), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn show_policy(Shared(admin): Ask, staff: Staff) -> Answer<Json<PolicyStatus>> {

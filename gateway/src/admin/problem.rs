@@ -49,7 +49,7 @@ impl Refusal {
         }
     }
 
-    /// Refuses a request for what is not there. The name is that of the request.
+    /// Refuses a request for a missing thing. The name is that of the request.
     pub fn not_found(what: &str, name: &str) -> Self {
         let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(

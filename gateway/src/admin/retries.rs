@@ -1,5 +1,5 @@
-//! Idempotent retries: who sends a POST again with the same `Idempotency-Key` gets the first answer again, and nothing is
-//! done twice, also where both come at the same moment. What was refused was not done, so that nothing of it is kept.
+//! Idempotent retries: a POST that is sent again with the same `Idempotency-Key` gets the first answer again, and nothing is
+//! done twice, also if both come at the same moment. A refused request had no effect, so nothing of it is kept.
 
 use std::{
     sync::Arc,

@@ -1,4 +1,4 @@
-//! Signing in, and who is signed in.
+//! Signs people in, and returns the present session.
 
 use axum::{Json, extract::State as Shared, http::StatusCode};
 

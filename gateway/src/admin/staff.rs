@@ -1,4 +1,4 @@
-//! Identifies who asks: the holder of an admin key, or of a session of one.
+//! Identifies the caller: the holder of an admin key, or of a session of one.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct Staff {
     pub session: Option<SessionRow>,
 }
 
-/// One who signs in: with an admin key, or with a link, which is of no use from then on.
+/// A caller who signs in: with an admin key, or with a link, which is used up by that.
 pub(super) struct Newcomer(pub Staff);
 
 impl Staff {
@@ -39,7 +39,7 @@ impl Staff {
         Ok(self.acting("").needs(role)?)
     }
 
-    /// Refuses those who do not decide about writes that wait for a person.
+    /// Refuses roles that do not decide about writes that wait for a person.
     pub(super) fn needs_approver(&self) -> Result<(), Refusal> {
         if self.key.role.decides_plans() {
             return Ok(());
@@ -91,7 +91,7 @@ impl Staff {
 
     /// Lets the connection stay where others make room.
     fn set_known(self) -> Self {
-        // A viewer only reads: where there is no room, its connections give way to those of people who change something.
+        // A viewer only reads: if there is no room, its connections give way to those of people who change something.
         connections::set_yielding(!self.key.role.changes_things());
         connections::set_known();
         self

@@ -59,7 +59,7 @@ pub(super) async fn show(
     Ok(Json(upstreams::show(&admin.control, &name)?))
 }
 
-/// Looks at its lists now, and answers what was found. Role: editor.
+/// Looks at its lists now, and returns the findings. Role: editor.
 #[utoipa::path(post, path = "/v1/upstreams/{name}/look",
     params(("name" = String, Path, description = "as it is configured")),
     responses((status = 200, body = UpstreamView), (status = 401, body = Refusal), (status = 403, body = Refusal),
@@ -73,7 +73,7 @@ pub(super) async fn look(
     Ok(Json(upstreams::look(&admin.control, &name).await?))
 }
 
-/// The accounts that callers have connected at it, without what is secret of them. Role: operator.
+/// Lists the accounts that callers have connected at it, without their secrets. Role: operator.
 #[utoipa::path(get, path = "/v1/upstreams/{name}/accounts",
     params(("name" = String, Path, description = "as it is configured, or was")),
     responses((status = 200, body = Vec<AccountView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
@@ -102,7 +102,7 @@ pub(super) async fn disconnect(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Looks at a server that is not in the configuration: what it offers, lint, and cost. Nothing is added, and no command is
+/// Looks at a server that is not in the configuration: its offer, lint, and cost. Nothing is added, and no command is
 /// started. Role: operator.
 #[utoipa::path(post, path = "/v1/upstreams/look", request_body = WantedLook, responses(
     (status = 200, body = UpstreamOffer), (status = 400, body = Refusal), (status = 401, body = Refusal),

@@ -17,14 +17,14 @@ use crate::control::{
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LastDay {
-    /// A day, which ends with its end in UTC, or a time in RFC 3339. Null: until an operator says so.
+    /// A day, which ends with its end in UTC, or a time in RFC 3339. Null: none.
     sunset: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PinnedVersion {
-    /// The major version that the agent goes on with.
+    /// The major version of the agent.
     major: u32,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn set_sunset(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Pins an agent to a major version of a contract: it goes on with that one, whatever becomes live. Role: operator.
+/// Pins an agent to a major version of a contract: it keeps that one, whatever becomes live. Role: operator.
 #[utoipa::path(put, path = "/v1/pins/{agent}/{contract}", request_body = PinnedVersion,
     params(("agent" = String, Path, description = "who calls"),
         ("contract" = String, Path, description = "the contract's name")),

@@ -36,7 +36,7 @@ pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
 /// The bound on the last copy, while the process ends.
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// Copies what was recorded since the last copy.
+/// Copies the records since the last copy.
 pub(super) async fn copy_rest(gateway: &Serving) {
     let config = gateway.config();
     if let Ok(Some(bucket)) = open_bucket(&config) {

@@ -31,7 +31,7 @@ use crate::{
 const PLAN: &str = "dev.weir/plan";
 /// The code of a preview. It is none of an error: the call was not run, as it was asked for.
 const PLANNED: &str = "planned";
-/// Types of columns whose values are only nearly what was written: a comparison would not find them again.
+/// Types of columns whose values are stored approximately: a comparison would not find them again.
 const INEXACT: [&str; 2] = ["float4", "float"];
 const FULL_RETRY_MS: u32 = 60_000;
 
@@ -44,7 +44,7 @@ pub(super) struct TakenPlan {
 }
 
 impl TakenPlan {
-    /// Returns what the audit trail says of it.
+    /// Returns its part of the audit record.
     pub(super) fn record(&self) -> ApprovalRecord<'_> {
         ApprovalRecord {
             plan: &self.id,

@@ -1,4 +1,4 @@
-//! A tool that asks its caller before it goes on: what may be asked, and the sealed state that travels through the caller.
+//! Questions of a tool to its caller: which are allowed, and the sealed state that travels through the caller.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const DESCRIBED: [&str; 6] = [
     "secret key",
     "private key",
 ];
-/// The extension that lets a call go on after its request was answered.
+/// The extension for calls that outlive their request.
 pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The questions that a caller can be asked, and its answers.
@@ -97,7 +97,7 @@ pub(super) fn open(
 ) -> Result<(Value, Value), CallError> {
     let state = match resumed.state {
         Some(sealed) => kept(cursors, bound, sealed)?,
-        // Who asked keeps nothing, or is given nothing of it, and asks again.
+        // A tool that asks keeps nothing, or gets nothing of it, and asks again.
         None => Value::Null,
     };
     let responses = weir_schema::json::read(resumed.responses.unwrap_or("{}"));
@@ -168,8 +168,7 @@ pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
         .as_object()?;
     let is_secret = |name: &str, field: &Value| {
         let text = |member: &str| field[member].as_str().unwrap_or_default();
-        // A number may be a bound on tokens, and a checkbox asks for none.
-        // Nor is what is chosen from a list one.
+        // A number may be a bound on tokens, and a checkbox asks for none. Nor is a choice from a list a secret.
         let listed = |member: &str| {
             let values = field.get(member).and_then(Value::as_array);
             values.filter(|values| !values.is_empty())
@@ -198,7 +197,7 @@ pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
     found.map(|(name, _)| plain(name))
 }
 
-/// Returns what is sent to the caller, who must be able to answer all of it. `allowed` is for a server, which may not ask
+/// Returns the questions to the caller, who must be able to answer all of them. `allowed` is for a server, which may not ask
 /// everything.
 pub(super) fn ask(
     cursors: &Cursors,
@@ -215,7 +214,7 @@ pub(super) fn ask(
     };
     let wrong =
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
-    // Who asks nothing and gives a state wants to be called again with it.
+    // A tool that asks nothing and gives a state wants to be called again with it.
     let least = if state.is_some() { 0 } else { 1 };
     let mut asked = match weir_schema::json::read(requests) {
         Ok(Value::Object(asked)) if (least..=REQUESTS_MAX).contains(&asked.len()) => asked,

@@ -24,7 +24,7 @@ pub(super) fn say(blocks: &[Value], text: &str) -> bool {
         .any(is_same)
 }
 
-/// Returns the blocks if all are of known kinds; else what is wrong.
+/// Returns the blocks if all are of known kinds; otherwise the problem.
 pub(super) fn checked(content: Value) -> Result<Vec<Value>, String> {
     let Value::Array(blocks) = content else {
         return Err("content is no list of blocks".to_owned());

@@ -83,7 +83,7 @@ pub enum MissingCapability {
     /// The model is asked, and may use tools for its answer.
     SamplingTools,
     Roots,
-    /// The extension that lets a call go on after its request was answered.
+    /// The extension for calls that outlive their request.
     Tasks,
 }
 
