@@ -64,7 +64,7 @@ impl CallHistory {
         rows
     }
 
-    /// Writes down what waits, and forgets what is older than `days`; with 0 days, all of it.
+    /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them.
     pub async fn write(&self, state: &State, days: u32) {
         let (today, rows) = (now_ms() / DAY_MS, self.take());
         let oldest = if days == 0 {

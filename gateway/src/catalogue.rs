@@ -55,7 +55,7 @@ pub struct Catalogue {
     contracts: Vec<Arc<Contract>>,
     /// The items of each contract, in their order.
     items: Vec<Items>,
-    /// The lists of each endpoint for those who may see everything. The first is that of `/mcp`.
+    /// The lists of each endpoint for callers that may see everything. The first is that of `/mcp`.
     listings: Vec<Arc<Listing>>,
     /// The place in `listings` of that of `/mcp/<contract>`.
     by_contract: HashMap<Box<str>, usize>,
@@ -81,8 +81,8 @@ type Narrowed = Option<Arc<Listing>>;
 const NARROWED_MAX: usize = 4096;
 
 impl Catalogue {
-    /// Makes a catalogue of compiled contracts, whose tool names the gate has found unique, and of the views over
-    /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
+    /// Makes a catalogue of compiled contracts, whose tool names the gate has found unique, and of the views over them.
+    /// Unchanged tools of `previous` are carried over, with their prepared parts.
     pub fn new(
         contracts: &[Arc<Contract>],
         views: &BTreeMap<String, View>,
@@ -201,7 +201,7 @@ impl Catalogue {
         self.shows(tool, viewer).then_some(tool)
     }
 
-    /// Returns the tool that an endpoint serves to those who are pinned to no version.
+    /// Returns the tool that an endpoint serves to callers without a pinned version.
     fn live_tool(&self, endpoint: &Endpoint, name: &str) -> Option<&Arc<CatalogueTool>> {
         match endpoint {
             Endpoint::All => self.tools.get(name),
@@ -256,7 +256,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns whether results at an endpoint hold the receipt of their call. `usually`: where nothing else is said.
+    /// Returns whether results at an endpoint contain the receipt of their call. `usually` is the default.
     pub fn has_receipts(&self, endpoint: &Endpoint, usually: bool) -> bool {
         let Endpoint::View(view) = endpoint else {
             return usually;
@@ -343,8 +343,8 @@ impl Catalogue {
             .and_then(|_| self.listing(endpoint, viewer))
     }
 
-    /// Narrows a listing. Nothing in the result says that there is more: versions and endpoints are those of what is
-    /// seen.
+    /// Narrows a listing. Nothing in the result shows that there is more: versions and endpoints are those of the visible
+    /// part.
     fn narrow(
         &self,
         place: usize,
@@ -410,7 +410,7 @@ impl Catalogue {
         self.listings[0].source(contract)
     }
 
-    /// Returns the meters that count calls of tools, and what is asked of items.
+    /// Returns the meters that count calls of tools and requests of items.
     pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
         let sources = self.items.iter().filter_map(|items| items.source.as_ref());
         let kept = self
@@ -450,7 +450,7 @@ impl Catalogue {
         own.eq(views)
     }
 
-    /// Returns the views that nothing of what is published belongs to.
+    /// Returns the views without any published tool.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
         let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
         self.views

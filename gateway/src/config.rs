@@ -57,7 +57,7 @@ pub struct Config {
     pub views: BTreeMap<String, View>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
-    /// The places of its keys, for what is found wrong later.
+    /// The places of its keys, for problems that are found later.
     pub places: Places,
 }
 
@@ -121,7 +121,7 @@ impl Default for Policy {
 pub enum PolicyMode {
     #[default]
     Enforce,
-    /// It is recorded, and goes on.
+    /// The denial is recorded, and the call goes on.
     Audit,
 }
 
@@ -144,8 +144,7 @@ impl From<PolicyDefault> for DefaultDecision {
     }
 }
 
-/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is
-/// said.
+/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct View {
@@ -256,7 +255,7 @@ pub struct Admin {
     pub enabled: bool,
     /// Further `Host` values to accept there, beside loopback names and the listen address.
     pub hosts: Vec<String>,
-    /// Who signs people in to the console, beside admin keys.
+    /// The provider that signs people in to the console, beside admin keys.
     pub oidc: Option<AdminOidc>,
 }
 
@@ -487,8 +486,8 @@ impl Config {
     pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
         let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");
         use serde_json::to_value;
-        // There is no `..` here: a new section does not compile before it is said whether it is shown, and compared by
-        // a reload. Those left out have names of their own, which a reload compares one by one.
+        // There is no `..` here: a new section does not compile before it is decided whether it is shown, and compared by a
+        // reload. The sections left out have names of their own, which a reload compares one by one.
         let Self {
             folders,
             state,

@@ -1,5 +1,5 @@
-//! Control: what decides which contracts are served. Sources submit contracts, the gate judges them, the publisher serves
-//! what is live.
+//! Control: decides which contracts are served. Sources submit contracts, the gate judges them, the publisher serves what is
+//! live.
 //!
 //! The served contracts are those that the state holds as live. A file that does not compile, or whose change the gate
 //! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
@@ -185,7 +185,7 @@ impl Control {
         self.files.unserved()
     }
 
-    /// Reads what is new or changed in the contracts folder and in the state, and serves what is live. Used at start and
+    /// Reads new and changed files of the contracts folder and rows of the state, and serves what is live. Used at start and
     /// by `watch`.
     pub async fn load(&self) -> FolderReport {
         let mut read_under = self.read_under.lock().await;
@@ -221,7 +221,7 @@ impl Control {
         report
     }
 
-    /// Logs what is new in a report.
+    /// Logs the new entries of a report.
     pub fn log(&self, report: &FolderReport) {
         self.log.write(report);
     }

@@ -73,7 +73,7 @@ impl CheckTurn {
         }
     }
 
-    /// Runs the check; if it may take long, other requests of this thread go on meanwhile.
+    /// Runs the check; if it may take long, other requests of this thread run meanwhile.
     pub(super) fn run<T>(self, check: impl FnOnce() -> T) -> T {
         let others_wait = Handle::try_current()
             .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -36,7 +36,7 @@ const UNLISTED: &str = "…";
 /// The outcome of a request for an item.
 pub enum ItemOutcome {
     Complete(Map<String, Value>),
-    /// The server asks its caller something before it goes on (2026-07-28).
+    /// The server asks its caller a question first (2026-07-28).
     InputRequired(InputRequired),
 }
 
@@ -270,8 +270,8 @@ fn unlisted(contract: &str) -> String {
     format!("{contract}+{UNLISTED}")
 }
 
-/// Returns `true` if a resource that comes and goes may be read. An operator who takes some items and leaves others has
-/// chosen: then the resource has to be on the list as it is now.
+/// Returns `true` if a resource that changes by itself may be read. If the operator chose among the items, the resource has
+/// to be on the list as it is now.
 async fn is_taken(
     gateway: &Serving,
     caller: &Caller,

@@ -1,5 +1,5 @@
-//! Writes with an idempotency key: of the calls of one caller with one key, one runs. The others get its result, or what is known
-//! of it.
+//! Writes with an idempotency key: of the calls of one caller with one key, one runs. The others get its result, or its last
+//! known state.
 
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ pub(super) async fn begin(
     }
 }
 
-/// Returns the digest of what is asked, which is the same for the same arguments.
+/// Returns the digest of the request, which is the same for the same arguments.
 fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
     match &input.target {
         TargetRequest::Collection(_, CollectionRequest::Write(change)) => {

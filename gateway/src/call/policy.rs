@@ -68,7 +68,7 @@ impl CallPolicies {
         })
     }
 
-    /// Decides a call whose arguments are valid. What would be denied is returned where it goes on all the same.
+    /// Decides a call whose arguments are valid. A denial that is only recorded is returned, and the call goes on.
     pub(super) fn decide(
         &self,
         arguments: &Map<String, Value>,

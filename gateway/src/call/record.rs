@@ -60,7 +60,7 @@ pub struct Proof {
     pub receipt: Option<Receipt>,
 }
 
-/// The parts of what is written down at the end.
+/// The parts of the final record.
 struct Line {
     audit: Arc<Audit>,
     metrics: Arc<Metrics>,
@@ -84,7 +84,7 @@ struct Line {
 #[derive(Default)]
 struct Known {
     asked: Option<Asked>,
-    /// The name of what is not there for the caller.
+    /// The name of a thing that the caller cannot see.
     absent: Option<AbsentName>,
     /// The arguments that the contract lists to be recorded in clear.
     clear: Map<String, Value>,
@@ -146,12 +146,12 @@ impl CallRecord {
         }
     }
 
-    /// Sets what is kept of the write if its caller goes.
+    /// Sets the stored state of the write, for when its caller goes.
     pub(super) fn set_keyed(&mut self, keyed: KeyedCall) {
         self.keyed = Some(keyed);
     }
 
-    /// Takes what is kept of the write, which has ended.
+    /// Takes the stored state of the write, which has ended.
     pub(super) fn take_keyed(&mut self) -> Option<KeyedCall> {
         self.keyed.take()
     }
@@ -160,7 +160,7 @@ impl CallRecord {
         &self.line.call_id
     }
 
-    /// Returns the trace that goes on with what is asked of others; `None` where calls are not traced.
+    /// Returns the trace to pass on to others; `None` if calls are not traced.
     pub(super) fn carried(&self) -> Option<&TraceContext> {
         self.line.traced.as_ref()?.carried()
     }
@@ -188,7 +188,7 @@ impl CallRecord {
         self.found(Asked::Search(tool));
     }
 
-    /// Notes the name of what is not there for the caller.
+    /// Notes the name of a thing that the caller cannot see.
     pub(super) fn absent(&mut self, name: AbsentName) {
         self.line.known.lock().absent = Some(name);
     }
@@ -252,7 +252,7 @@ impl CallRecord {
 
     /// Waits until other machines could know of the intent, where the configuration asks for it.
     pub(super) async fn replicate(&self) -> Result<(), CallError> {
-        // It is asked for once others know of it: a caller who leaves before has had nothing written.
+        // It is asked for once others know of it: a caller who leaves earlier has had nothing written.
         self.line.known.lock().marks.asked = None;
         let replicated = self.line.audit.replicate().await;
         replicated.map_err(|_| self.unrecorded_write())?;
@@ -290,7 +290,7 @@ impl CallRecord {
         result
     }
 
-    /// Returns the error of a call in whose stages something panicked: this call has failed, and the others go on.
+    /// Returns the error of a call whose stage panicked: only this call has failed.
     pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> CallError {
         panicked(panic, self.line.known.lock().wrote)
     }
@@ -379,7 +379,7 @@ impl CallRecord {
 }
 
 impl CallRecord {
-    /// Closes the record of what is no call of a tool, and returns the call's id and its proof.
+    /// Closes the record of a request other than a tool call, and returns its id and its proof.
     pub(super) async fn close_item(
         mut self,
         outcome: Result<ItemOutcome, CallError>,

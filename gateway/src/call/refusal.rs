@@ -55,7 +55,7 @@ fn fault_list(faults: &[ArgumentError]) -> String {
             None => "arguments".to_owned(),
         };
         let _ = write!(list, "{place}: {}", fault.reason);
-        // The suggestion for a value would say what was sent.
+        // The suggestion for a value would reveal the argument.
         if fault.reason == "unknown_argument"
             && let Some(near) = &fault.suggestion
         {
@@ -70,7 +70,7 @@ fn fault_list(faults: &[ArgumentError]) -> String {
 
 /// Returns a text of the caller without control characters and without secrets of the configuration, shortened.
 fn plain_text(text: &str, chars_max: usize) -> String {
-    // What is cut off is not looked at, however long it is.
+    // The part that is cut off is not read, however long it is.
     let head: String = text
         .chars()
         .take(4 * chars_max)

@@ -20,7 +20,7 @@ pub struct CallRequest<'a> {
     pub tool: &'a str,
     /// The raw text of `arguments`; absent is `{}`.
     pub arguments: Option<&'a str>,
-    /// Where the call says what its caller wants to hear before the answer. `None`: it wants to hear nothing.
+    /// The receiver of messages before the answer. `None`: the caller wants none.
     pub events: Option<Arc<dyn CallEvents>>,
     /// Set when the caller has gone or asked to stop.
     pub cancel: &'a CancellationToken,
@@ -42,7 +42,7 @@ pub struct CallRequest<'a> {
     pub charge: RateCharge,
     /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: Asking<'a>,
-    /// Whether a write is not to be done: its caller wants to know what it would do.
+    /// Whether a write is only previewed: its caller wants to know its effect.
     pub is_preview: bool,
     /// The key by which a write that is repeated is known.
     pub idempotency_key: Option<&'a str>,
@@ -57,7 +57,8 @@ impl<'a> CallRequest<'a> {
         })
     }
 
-    /// Returns the call of a tool without arguments, by a caller that can neither be asked nor hears anything before the answer.
+    /// Returns the call of a tool without arguments, by a caller that can neither be asked nor gets messages before the
+    /// answer.
     pub fn new(
         snapshot: &'a Snapshot,
         endpoint: &'a Endpoint,
@@ -114,13 +115,13 @@ pub enum CallOutcome {
     /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
     MissingCapability(MissingCapability),
     Complete(ToolResult),
-    /// The tool asks its caller something before it goes on (2026-07-28).
+    /// The tool asks its caller a question first (2026-07-28).
     InputRequired(InputRequired),
 }
 
 /// Why a caller that cannot be asked has no result.
 pub enum Unasked {
-    /// The tool asks its caller before it goes on.
+    /// The tool asks its caller a question first.
     Asks,
     /// There is no such tool for the caller.
     NotThere,

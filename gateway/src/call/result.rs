@@ -10,7 +10,7 @@ use crate::{codes::Code, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
 pub const RECEIPT: &str = "dev.weir/receipt";
-/// The member of `_meta` that holds an error of ours which may not be structured content.
+/// The member of `_meta` for an error of Weir's that may not be structured content.
 const ERROR: &str = "dev.weir/error";
 
 /// A tool that ran or was refused.
@@ -20,12 +20,12 @@ pub struct ToolResult {
     /// JSON on one line, an object but where another server promises otherwise; absent where the tool promises none.
     pub structured: Option<String>,
     pub is_error: bool,
-    /// The code of an error of ours. `None` for a success, and for an error in the words of the server that the tool belongs
-    /// to, whatever these words are.
+    /// The code of an error of Weir's. `None` for a success, and for an error in the words of the tool's server, whatever
+    /// these words are.
     pub code: Option<Code>,
     /// The call's id, for an error in the words of another server, which do not hold it.
     pub call_id: Option<Box<str>>,
-    /// What became of a write that ended with an error of ours.
+    /// The outcome of a write that ended with an error of Weir's.
     pub outcome: Option<WriteOutcome>,
     /// Further members of `_meta`: name, and JSON on one line.
     pub meta: Vec<(Cow<'static, str>, String)>,
@@ -50,7 +50,7 @@ pub enum Content {
     Blocks(String),
 }
 
-/// The questions of a tool to its caller before it goes on.
+/// The questions of a tool to its caller.
 #[derive(Clone, Debug, Default)]
 pub struct InputRequired {
     /// A JSON object on one line: a request of the protocol for each key.
@@ -110,7 +110,7 @@ impl ToolResult {
         }
     }
 
-    /// Moves an error of ours out of the structured content, where only what meets the tool's output schema may stand.
+    /// Moves an error of Weir's out of the structured content, which must meet the tool's output schema.
     pub fn move_error_to_meta(&mut self) {
         if self.code.is_some()
             && let Some(error) = self.structured.take()
@@ -119,7 +119,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns the members of an error of ours, wherever they stand: a JSON object on one line.
+    /// Returns the members of an error of Weir's, in either place: a JSON object on one line.
     pub fn error(&self) -> Option<&str> {
         self.code?;
         let moved = self

@@ -121,7 +121,7 @@ impl TargetAnswer<'_> {
         asked_at: Instant,
     ) -> Result<CallOutcome, CallError> {
         let turn = CheckTurn::for_answer(call.gateway, call.tool, self.to_check(), asked_at).await;
-        // What was done cannot be undone, and the agent must know.
+        // A write cannot be undone, and the agent must know of it.
         let turn = turn.map_err(|error| match writes {
             true => error.outcome(WriteOutcome::Unknown),
             false => error,

@@ -21,7 +21,7 @@ const LIGHT_BYTES: usize = 64 * 1024;
 /// Items of a list among which that of a text is looked for.
 const ITEMS_MAX: usize = 1_000;
 
-/// Lets a call of a kept version go on until it ends.
+/// Admits a call of a kept version until the version ends.
 pub(super) fn admit(metrics: &Metrics, tool: &CatalogueTool) -> Result<(), CallError> {
     metrics.count_kept_call(&tool.contract, tool.version);
     let Some(kept) = tool.kept.as_ref().filter(|kept| kept.has_ended()) else {
@@ -213,7 +213,8 @@ impl ValueChange<'_> {
         }
     }
 
-    /// Returns what becomes of the value, of what it wraps, or of an item of its list: servers show each of these as a text.
+    /// Returns the converted form of the value, of the value that it wraps, or of an item of its list: servers show each of
+    /// these as a text.
     fn converted_part(&self, repeated: &Value) -> Option<&Value> {
         let wrapped = Some((self.was.get("result"), self.is.get("result")));
         let wrapped = wrapped.and_then(|(was, is)| Some((was?, is?)));
@@ -296,7 +297,7 @@ mod tests {
             .and_then(|text| text.strip_prefix("One airport: "));
         let after: Value = serde_json::from_str(after.expect("words before")).expect("JSON");
         assert_eq!(after, wanted);
-        // What is another value is the tool's own words.
+        // A text with another value is the tool's own.
         assert_eq!(got[2], "Its height is in feet.");
         assert_eq!(got[3], "{\"feet\":8}");
         assert_eq!(got[4], Value::Null);
@@ -325,7 +326,7 @@ mod tests {
         assert!(!is_heavy(&calls, &result("KEF")));
         let large = "x".repeat(LIGHT_BYTES);
         assert!(is_heavy(&calls, &result(&large)));
-        // What is not written anew is as heavy as its check.
+        // An argument that is not written anew costs as much as its check.
         let (up, down) = ToolShim::default().conversions().expect("a shim");
         let same = CallShim {
             up,

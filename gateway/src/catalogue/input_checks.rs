@@ -1,5 +1,5 @@
-//! Keeps what is made of the input schemas of tools that are called: the check of their arguments, and what else a call
-//! needs of a schema. Those of tools that are called least make room, and are made again when they are.
+//! Keeps what is derived from the input schemas of called tools: the check of their arguments, and other parts that a call
+//! needs. The least used are evicted, and made again on demand.
 
 use std::{
     convert::Infallible,
@@ -49,7 +49,7 @@ impl InputChecks {
         self.profiler.get_or_init(|| Profiler::new(&self.schema))
     }
 
-    /// Returns the tree of the published input schema, for callers who send no JSON.
+    /// Returns the tree of the published input schema, for callers that send no JSON.
     pub fn schema(&self) -> &Value {
         &self.schema
     }

@@ -31,12 +31,12 @@ impl ItemKind {
     }
 }
 
-/// The items of one contract: who answers for them, and where what is asked of them is counted.
+/// The items of one contract: their plugin or server, and the counters of their requests.
 pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: Version,
     pub target: ItemTarget,
-    /// Its resources come and go: they are asked of the server each time.
+    /// Whether its resources change by themselves: the server is asked for them each time.
     pub has_live_resources: bool,
     /// The meters, named by the methods, as no tool can be: `prompts/get` and `resources/read`.
     pub meters: [ToolMeter; 2],
@@ -82,7 +82,7 @@ pub struct Lookup {
     pub argument: Box<str>,
 }
 
-/// A page of MCP Apps that a tool links: who answers for it, and its URI there.
+/// A page of MCP Apps that a tool links: its server or plugin, and its URI there.
 pub struct LinkedPage {
     pub source: Arc<ItemSource>,
     pub own: Box<str>,
@@ -194,7 +194,7 @@ impl Items {
 }
 
 impl Items {
-    /// Returns the page that clients know by this URI. One that is on no list is looked for where resources come and go.
+    /// Returns the page that clients know by this URI. An unlisted one is looked for where resources change by themselves.
     pub(super) fn page(&self, published: &str) -> Option<LinkedPage> {
         let source = self.source.as_ref()?;
         let own = match self
@@ -279,7 +279,7 @@ impl ItemSource {
         })
     }
 
-    /// Returns the meter of what is asked of such items.
+    /// Returns the meter of requests of such items.
     pub fn meter(&self, kind: ItemKind) -> &ToolMeter {
         match kind {
             ItemKind::Prompt => &self.meters[0],

@@ -105,7 +105,7 @@ pub struct KeptTool {
 pub struct CallShim {
     pub up: Conversion,
     pub down: Conversion,
-    /// The check of results of the kept version; `None`: it does not say what it answers.
+    /// The check of results of the kept version; `None`: it has no output schema.
     pub results: Option<ResultChecker>,
 }
 
@@ -172,7 +172,7 @@ impl ServedVersion {
         }
     }
 
-    /// Returns what it is as a server, and what it lists.
+    /// Returns its server information, and its lists.
     pub(super) fn listed(&self) -> (ServerInfo, Vec<Arc<CatalogueTool>>) {
         let named = self.kept.contract.tools.iter();
         let tools = named.filter_map(|tool| self.tools.get(tool.name.as_str()).cloned());

@@ -47,7 +47,7 @@ impl ListShape {
         Self::Found,
     ];
 
-    /// Returns `true` if an entry holds all that its maker says of it.
+    /// Returns `true` if an entry contains everything that its maker states.
     pub fn is_structured(self) -> bool {
         matches!(self, Self::Tasks | Self::Modern | Self::Structured)
     }
@@ -121,7 +121,7 @@ pub trait Entry {
     fn key(&self) -> &str;
     /// Returns a digest that is equal exactly if clients see the same entry, lowered forms for some of them aside.
     fn digest(&self) -> &[u8; 32];
-    /// Returns the form for these clients, if it is another one.
+    /// Returns the form for these clients, if it differs.
     fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
         None
     }

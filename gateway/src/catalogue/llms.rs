@@ -1,4 +1,4 @@
-//! A listing in words, for models and people who read it as a page: `llms.txt`.
+//! A listing in words, for models and people that read it as a page: `llms.txt`.
 //!
 //! Made of what `tools/list` says and of nothing else, so it cannot say more to a caller than that does. The same listing
 //! is the same bytes.

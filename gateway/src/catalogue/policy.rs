@@ -22,16 +22,16 @@ const CALLERS_MAX: usize = 1_024;
 /// Classes whose verdicts are kept.
 const CLASSES_MAX: usize = 256;
 
-/// For whom the catalogue is looked at.
+/// The viewer of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub enum CatalogueViewer<'v> {
     /// A caller: what its grant and the policies leave of it.
     Caller(&'v Caller),
-    /// An operator, who is shown what an access allows.
+    /// An operator, who sees what an access allows.
     Operator(&'v Access),
 }
 
-/// The policies of one catalogue, with what they settled about its callers.
+/// The policies of one catalogue, with their decisions about its callers.
 pub struct ServedPolicies {
     judge: Arc<PolicyJudge>,
     mode: PolicyMode,
@@ -84,7 +84,7 @@ impl ServedPolicies {
         self.mode
     }
 
-    /// Returns what is settled about a caller and a tool.
+    /// Returns the decisions about a caller and a tool.
     pub fn verdict(&self, caller: &Caller, tool: &Arc<CatalogueTool>) -> Arc<ToolVerdict> {
         self.verdict_of(&self.class(caller), tool)
     }

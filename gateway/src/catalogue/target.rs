@@ -1,4 +1,4 @@
-//! Prepares who answers the calls of a published tool: a collection, a plugin or another MCP server.
+//! Prepares the target of a published tool: a collection, a plugin or another MCP server.
 
 mod collection;
 mod plugin;
@@ -89,7 +89,7 @@ impl ToolTarget {
         }
     }
 
-    /// Returns `true` if clients may check errors against a published output schema that has no place for errors of ours.
+    /// Returns `true` if clients may check errors against a published output schema that has no place for errors of Weir's.
     pub fn keeps_errors_in_meta(&self) -> bool {
         match self {
             Self::Upstream(upstream) => upstream.publishes_output,

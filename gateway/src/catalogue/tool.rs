@@ -49,12 +49,12 @@ pub struct CatalogueTool {
     lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
     /// The meter that counts its calls.
     pub meter: ToolMeter,
-    /// What it has where its version is not the live one.
+    /// The additional data of a version that is not the live one.
     pub kept: Option<Box<KeptTool>>,
     digest: [u8; 32],
 }
 
-/// Whether a call may go on after its request was answered, as a task.
+/// Whether a call may continue after its request was answered, as a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskSupport {
     None,
@@ -261,7 +261,7 @@ impl CatalogueTool {
         if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
                 match name.as_str() {
-                    // Clients that read of tasks here and know none of ours may insist on some of their own.
+                    // Clients that read of tasks here but do not know Weir's may insist on some of their own.
                     "execution" if shape != ListShape::Tasks => {}
                     "execution" if self.tasks != TaskSupport::None => {
                         let support = json!({ "taskSupport": self.tasks.word() });
@@ -305,8 +305,8 @@ struct Listed<'a> {
     meta: Option<Map<String, Value>>,
 }
 
-/// Returns a digest of everything that makes a tool what it is: published bytes, binding, source, limits. The source's
-/// key names its settings and its shape by their digest.
+/// Returns a digest of everything that defines a tool: published bytes, binding, source, limits. The source's key names its
+/// settings and its shape by their digest.
 fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
     let Tool {
         name,

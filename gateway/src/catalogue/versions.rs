@@ -142,7 +142,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns what a listing is for those who are pinned.
+    /// Returns the entries of a listing for callers with pinned versions.
     pub(super) fn pinned_entries(
         &self,
         place: usize,

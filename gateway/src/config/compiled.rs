@@ -11,9 +11,9 @@ use rustix::fs::Access;
 use super::Config;
 
 impl Config {
-    /// Returns the folder of compiled plugins. Where none is configured, gateways of one user share a folder, so that each build
-    /// is compiled once. A gateway that starts the processes of other servers keeps its own: what is in the folder is run, and
-    /// such a process could write into that of the user.
+    /// Returns the folder of compiled plugins. By default gateways of one user share a folder, so that each build is compiled
+    /// once. A gateway that starts the processes of other servers has its own: code in the folder is run, and such a process
+    /// could write to that of the user.
     pub fn compiled_folder(&self) -> PathBuf {
         if let Some(configured) = &self.folders.cache {
             return configured.clone();

@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-/// Returns what is wrong with the key: the place, the message and the hint.
+/// Returns the problem of the key: the place, the message and the hint.
 pub(super) fn check(config: &Config) -> Option<(String, String, &'static str)> {
     const SCHEMES: [&str; 4] = ["valkey://", "valkeys://", "redis://", "rediss://"];
     let ledger = config.limits.ledger.as_ref()?;

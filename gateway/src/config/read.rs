@@ -245,7 +245,7 @@ impl Reader {
         None
     }
 
-    /// Gives each plugin the keys of those who may sign it.
+    /// Gives each plugin the keys of its allowed signers.
     fn trust(&mut self, config: &mut Config) {
         for (signer, trust) in &config.trust {
             if !is_public_key(&trust.minisign) {

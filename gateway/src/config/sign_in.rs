@@ -10,7 +10,7 @@ use super::issuers::is_address;
 const TEXT_MAX: usize = 1024;
 const LIST_MAX: usize = 100;
 
-/// `[admin.oidc]`: who signs people in, and which role each gets.
+/// `[admin.oidc]`: the provider that signs people in, and the role that each gets.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminOidc {
@@ -24,7 +24,7 @@ pub struct AdminOidc {
     /// The scopes that are asked for.
     #[serde(default = "usual_scopes")]
     pub scopes: Vec<String>,
-    /// The claim that names a person in the trail. People who share a value are one admin.
+    /// The claim that names a person in the trail. People with the same value are one admin.
     #[serde(default = "subject_claim")]
     pub name_claim: String,
     /// The claim that says the role, or the way to one inside others: `realm_access.roles`.

@@ -15,7 +15,7 @@ pub struct StateStore {
     /// is a file in the state folder.
     #[serde(skip_serializing)]
     pub url: Option<String>,
-    /// The time for which agents are served with what was read last, where the database is not reached.
+    /// The time for which agents are served with the last known state while the database cannot be reached.
     pub stale_max_s: u32,
 }
 
@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-/// Returns what is wrong with the section: the place, the message and the hint.
+/// Returns the problems of the section: the place, the message and the hint.
 pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
     let mut problems = Vec::new();
     if let Some(url) = &config.state.url {

@@ -17,7 +17,7 @@ impl Control {
         self.wake_background();
     }
 
-    /// Wakes whenever the configuration or a plugin is another one.
+    /// Wakes whenever the configuration or a plugin changes.
     pub fn background_changes(&self) -> watch::Receiver<u64> {
         self.background.subscribe()
     }

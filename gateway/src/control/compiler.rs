@@ -27,7 +27,7 @@ pub enum Uncompiled {
 }
 
 impl Uncompiled {
-    /// Says of a file what the gate says of its contract.
+    /// Adds the gate's reason about a contract to its file.
     pub(super) fn at_the_gate(file: &str, error: GateError) -> Self {
         match error {
             GateError::Refused(problems) => Self::Refused(
@@ -66,8 +66,8 @@ impl FormCompiler {
         Ok(compiled)
     }
 
-    /// Tries the formats of a form that the live version does not have. A start asks no source, since what a file says of
-    /// them is live by then.
+    /// Tries the formats of a form that the live version does not have. A start asks no source, since the formats of a file
+    /// are live by then.
     async fn try_new_formats(
         &self,
         source: &form::Source,
@@ -137,7 +137,7 @@ impl FormCompiler {
         )
         .await;
         if !away.is_empty() || !problems.is_empty() {
-            // What is wrong with the file is reported whatever the state of its sources.
+            // Problems of the file are reported whatever the state of its sources.
             problems.extend(
                 compile::compile_known(source, &described)
                     .err()

@@ -75,8 +75,8 @@ impl Away {
     }
 }
 
-/// Asks for the shapes of several collections of a form. Returns those that are known, by the collections' names, what is
-/// waited for, and what is refused.
+/// Asks for the shapes of several collections of a form. Returns the known ones, by the collections' names, those that are
+/// waited for, and the problems.
 pub async fn describe_all(
     gateway: &Serving,
     source: &form::Source,

@@ -1,5 +1,5 @@
-//! Drift: the sources of live contracts are described again, at a pace and on demand, and what they no longer serve is
-//! reported as the difference it is, with what would mend it.
+//! Drift: describes the sources of live contracts again, at intervals and on demand, and reports how they differ from what
+//! was published, with the remedy.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -73,7 +73,7 @@ impl SourceDrift {
     }
 
     /// Describes the sources of all live contracts again and again, and at once those that a call asks about, until the task
-    /// ends. `background` wakes when the configuration is another one.
+    /// ends. `background` wakes when the configuration changes.
     pub async fn watch(&self, mut background: watch::Receiver<u64>) {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
@@ -129,8 +129,7 @@ impl SourceDrift {
         matches!(self.look(live, collection).await, Ok((_, Some(_))))
     }
 
-    /// Returns the shape of a collection as its source has it now, and its drift, if it no longer is what was
-    /// published.
+    /// Returns the shape of a collection as its source has it now, and its drift, if it differs from what was published.
     pub async fn look(
         &self,
         live: &LiveContract,
@@ -246,8 +245,8 @@ impl SourceDrift {
         self.compiler.record(contract, of, shape).await;
     }
 
-    /// Holds a draft like any change that someone has to look at. A draft that waits already is not put aside for it,
-    /// and what someone decided about is not asked again.
+    /// Makes a draft that waits like any change that needs a review. It replaces no draft that waits already, and a decided
+    /// one is not proposed again.
     async fn propose(
         &self,
         live: &LiveContract,

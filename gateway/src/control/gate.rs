@@ -1,8 +1,8 @@
 //! The gate: what keeps a change from going live by itself.
 //!
-//! Every submission is compared with the live version, or with the last one where the name was retired. What changes
-//! nothing an agent relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of
-//! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
+//! Every submission is compared with the live version, or with the last one if the name was retired. A change that no agent
+//! relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of exactly that change. The
+//! live version stays as it was published, byte for byte, whatever its file says by now.
 
 mod drafts;
 mod kept;
@@ -51,7 +51,7 @@ use crate::{
     telemetry::{Audit, Unrecorded},
 };
 
-/// The number of times that a submission is judged anew because someone else published meanwhile.
+/// The number of times that a submission is judged anew because another one was published meanwhile.
 const ATTEMPTS: usize = 4;
 
 /// Judges submissions, and makes live what passes or is approved.
@@ -63,7 +63,7 @@ pub struct Gate {
     pins: Mutex<Arc<AgentPins>>,
     /// Live versions that this program cannot read, by contract.
     unreadable: Mutex<BTreeMap<String, Unreadable>>,
-    /// The number of drafts of each class that wait for someone.
+    /// The number of waiting drafts of each class.
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
@@ -82,7 +82,7 @@ pub struct Submission<'a> {
     pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
     pub by: &'a str,
-    /// Whether it waits for someone even if it could go live.
+    /// Whether it waits even if it could go live.
     pub hold: bool,
     /// The [`revision`] on which it was made; another one refuses it. `None` accepts any.
     pub on: Option<i64>,
@@ -155,7 +155,7 @@ impl Gate {
         &self.policies
     }
 
-    /// Returns how many drafts of each class wait for someone.
+    /// Returns the number of waiting drafts of each class.
     pub fn waiting_by_class(&self) -> Vec<(&'static str, u32)> {
         let waiting = self.waiting.lock();
         waiting
@@ -281,8 +281,8 @@ impl Gate {
         ))
     }
 
-    /// Returns what the submission is compared with: what is live, or was when the contract was retired. A name's
-    /// history outlives its deletion.
+    /// Returns the version that the submission is compared with: the live one, or the last one if the contract was retired. A
+    /// name's history outlives its deletion.
     async fn before(
         &self,
         name: &str,
@@ -622,7 +622,7 @@ fn change_class(class: Class) -> ChangeClass {
     }
 }
 
-/// Returns whether a change waits for someone in any case.
+/// Returns whether a change waits in any case.
 fn waits(class: Class) -> bool {
     matches!(class, Class::Review | Class::Undecided | Class::Breaking)
 }
@@ -649,8 +649,8 @@ pub fn first_fingerprint(contract: &Contract) -> String {
     digest(&[&contract.to_artifact().to_string()])
 }
 
-/// Writes a report for someone who is asked to agree to a contract that was never published: every tool, as agents
-/// would see it, and what lint finds. It has the form of the report of a difference.
+/// Writes a report for the approval of a contract that was never published: every tool, as agents would see it, and the
+/// findings of lint. It has the form of the report of a difference.
 fn first_report(contract: &Contract, fingerprint: &str) -> Value {
     let item = |tool: &Arc<Tool>| {
         json!({

@@ -1,4 +1,4 @@
-//! Finds out, before a change is published, what it would have meant for the calls that were kept.
+//! Finds out, before a change is published, its effect on the calls that were kept.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ pub struct AgentImpact {
     tool: String,
     calls: i64,
     fail: i64,
-    /// The number of calls that cannot be judged from what is kept of them.
+    /// The number of calls that the kept profiles cannot decide.
     cannot_tell: i64,
     /// Why, the first few.
     reasons: Vec<String>,

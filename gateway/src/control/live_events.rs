@@ -1,4 +1,4 @@
-//! Tells those who watch what changed, and each second what was counted. It looks only while there is a subscriber.
+//! Sends changes to subscribers, and each second the counts of calls. It looks only while there is a subscriber.
 
 use std::{
     collections::BTreeMap,
@@ -114,7 +114,7 @@ async fn look_on(control: Weak<Control>) {
             return;
         }
         let config = Arc::clone(&control.gateway().config());
-        // The log says already what is wrong with a state that cannot be read.
+        // The log already has the problem of a state that cannot be read.
         if let Ok(now) = SeenState::read(&control).await {
             if let Some((before, under)) = &seen {
                 now.tell(before, control.feed());
@@ -160,7 +160,7 @@ impl SeenState {
         })
     }
 
-    /// Sends an event for each thing that is another one than before.
+    /// Sends an event for each thing that has changed.
     fn tell(&self, before: &Self, feed: &EventFeed) {
         let changed = [
             ("draft", self.drafts != before.drafts, self.drafts.len()),

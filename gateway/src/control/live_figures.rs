@@ -1,5 +1,5 @@
-//! Keeps what was counted of calls in the last 15 minutes. It is made of readings of the counters: nothing counts for it, and it
-//! reads nothing while no one asks.
+//! Keeps the counts of calls in the last 15 minutes. They are readings of the existing counters, made only while a client
+//! asks.
 
 use std::{
     collections::VecDeque,
@@ -53,8 +53,8 @@ impl Default for LiveFigures {
 }
 
 impl LiveFigures {
-    /// Reads the counters, and returns what is known of the window, the oldest first. A span that began before the window is
-    /// part of it.
+    /// Reads the counters, and returns the known spans of the window, the oldest first. A span that began before the window
+    /// is part of it.
     pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> Vec<FigureSpan> {
         let now = metrics.read_calls();
         let at = Instant::now();

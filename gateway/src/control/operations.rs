@@ -1,5 +1,5 @@
-//! Operations: what the admin API, the command line and a console ask of a gateway, as plain functions with plain results.
-//! Who may ask is decided by the caller; each change is recorded in the audit trail before it is made.
+//! Operations: the requests of the admin API, the command line and the console to a gateway, as plain functions with plain
+//! results. The caller checks permissions; each change is recorded in the audit trail before it is made.
 
 pub mod accounts;
 pub mod admins;

@@ -16,7 +16,7 @@ pub(in crate::call) struct ItemCall<'a> {
     pub request: &'a CallRequest<'a>,
     pub call_id: Arc<str>,
     pub asked_at: Instant,
-    /// The trace that goes on with what is asked; `None` where calls are not traced.
+    /// The trace to pass on; `None` if calls are not traced.
     pub carried: Option<TraceContext>,
     /// Where the host says which build of a plugin it was.
     pub ran_on: Arc<OnceLock<Arc<str>>>,

@@ -1,4 +1,4 @@
-//! A tool of another MCP server. Its calls are sent once, and nothing of ours goes along but the trace context.
+//! A tool of another MCP server. Its calls are sent once, with nothing of Weir's but the trace context.
 
 mod account;
 mod bind;
@@ -53,13 +53,13 @@ enum ResumedCall {
     },
 }
 
-/// The server's answer, and what it may ask of callers. Without that, a question in it is one of the gateway's own.
+/// The server's answer, and the questions that it may ask. Without these, a question in it is one of the gateway's own.
 pub(in crate::call) struct UpstreamAnswer {
     pub(super) result: Box<RawValue>,
     may_ask: Option<AllowedQuestions>,
 }
 
-/// Returns for whom the server is asked.
+/// Returns the owner of the server's session.
 pub(crate) fn call_owner(caller: &Caller, session: Option<u128>) -> CallOwner {
     let grant = caller.grant.as_ref();
     CallOwner {

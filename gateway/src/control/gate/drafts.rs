@@ -1,4 +1,4 @@
-//! Drafts: changes that the gate holds until someone publishes or discards them.
+//! Drafts: changes that wait at the gate until an admin publishes or discards them.
 
 use std::cmp::Reverse;
 
@@ -29,7 +29,7 @@ pub struct Held {
     pub diff: Option<Diff>,
 }
 
-/// A decision about a draft: who made it, and what they saw of it.
+/// A decision about a draft: its author, and the difference that they reviewed.
 pub struct Approval<'a> {
     pub by: &'a str,
     pub role: Role,
@@ -257,7 +257,7 @@ impl Gate {
 }
 
 impl Held {
-    /// Returns a line for the log: what, why and how to go on.
+    /// Returns a line for the log: the change, its reason and the next step.
     pub fn line(&self) -> String {
         // The worst item comes first.
         let mut items: Vec<_> = self.diff.iter().flat_map(|diff| &diff.items).collect();

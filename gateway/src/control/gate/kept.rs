@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 4;
 /// The treatment of the version that a breaking change replaces.
 #[derive(Clone, Debug, Default)]
 pub struct KeepVersion {
-    /// When it ends; `None`: when an operator says so.
+    /// Its end; `None`: it has none.
     pub sunset_ms: Option<i64>,
     /// An operator's own shim; `None`: what the difference of the versions suggests.
     pub shim: Option<VersionShim>,
@@ -31,7 +31,7 @@ pub struct KeepVersion {
 /// A preview of keeping the version that a draft replaces.
 pub struct KeepPreview {
     pub version: String,
-    /// The shim that the difference suggests, or what it does not convert.
+    /// The shim that the difference suggests, or the calls that it does not convert.
     pub shim: Result<VersionShim, String>,
     /// Whether it cannot be kept without a shim.
     pub needs_shim: bool,
@@ -231,8 +231,8 @@ fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
     }
 }
 
-/// Returns the shim that the difference suggests, if it converts every call. Without one, a version goes on with its own
-/// binding, which one of a plugin does not have: one build of a plugin answers.
+/// Returns the shim that the difference suggests, if it converts every call. Without one, a version keeps its own binding,
+/// which a version of a plugin does not have: one build of a plugin answers.
 fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>, GateError> {
     match derived_shim(old, new) {
         Ok(shim) => Ok(Some(shim)),
@@ -244,15 +244,15 @@ fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>,
     }
 }
 
-/// Returns the shim that the difference suggests, or what it does not convert.
+/// Returns the shim that the difference suggests, or the calls that it does not convert.
 fn derived_shim(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
     let shim = derive(old, new)?;
     shim.fits(old, new)?;
     Ok(shim)
 }
 
-/// Returns the shim that converts calls of a kept version to those of what is live now: that of the operator as long as it
-/// does, and what the difference suggests afterwards.
+/// Returns the shim that converts calls of a kept version to those of the live one: the operator's as long as it fits, and
+/// the suggested one afterwards.
 fn fitting_shim(row: &KeptRow, old: &Contract, live: &Contract) -> Option<VersionShim> {
     let shim = serde_json::from_str(row.shim.as_deref()?).ok();
     let shim = shim.filter(|shim: &VersionShim| shim.fits(old, live).is_ok());

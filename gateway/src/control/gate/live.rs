@@ -20,7 +20,7 @@ pub struct LiveContract {
     pub owner: Option<String>,
     /// The text of its form.
     pub source: String,
-    /// Moves with every change of what is live, and of its text.
+    /// Changes whenever the live version changes, or its text.
     pub revision: i64,
     /// The versions that are served beside it.
     pub kept: Vec<Arc<KeptContract>>,
@@ -69,7 +69,7 @@ impl Gate {
         }
     }
 
-    /// Notes that what was read is served.
+    /// Notes that the versions read so far are served.
     pub fn note_taken(&self) {
         let seen = self.seen.load(Ordering::Relaxed);
         self.state.note_taken(FeedPart::Contracts, seen);
@@ -133,7 +133,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Logs what is skipped from now on.
+    /// Logs the versions that are skipped from now on.
     fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
         let mut before = self.unreadable.lock();
         for (contract, skipped) in &now {
@@ -192,8 +192,8 @@ struct LiveVersions {
 }
 
 impl LiveVersions {
-    /// Takes a version that is new to this process, or its later text. If it cannot be read, what was served of the contract is
-    /// served on.
+    /// Takes a version that is new to this process, or its later text. If it cannot be read, the contract's version before is
+    /// still served.
     fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
         // A version is published once: the same number is the same contract.
         let same = known

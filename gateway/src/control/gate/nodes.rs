@@ -1,4 +1,4 @@
-//! Nodes of an earlier version beside this one: what they cannot read does not become live.
+//! Nodes of an earlier version beside this one: a version that they cannot read does not become live.
 
 use weir_contracts::Contract;
 use weir_state::NodeRow;

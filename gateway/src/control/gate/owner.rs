@@ -1,5 +1,5 @@
-//! Gives each contract one owner folder: several processes with several contracts folders may share a state, and only
-//! the folder that published a contract changes it. The others serve what is published.
+//! Gives each contract one owner folder: several processes with several contracts folders may share a state, and only the
+//! folder that published a contract changes it. The others serve the published version.
 
 use std::path::Path;
 

@@ -15,12 +15,12 @@ use super::{
 pub struct ForeseenVerdict {
     /// Why it would be refused, whatever the change.
     pub problems: Vec<Problem>,
-    /// The version that it would become; of a contract that changes nothing, the one that it is.
+    /// The version that it would become; for a contract that changes nothing, its present version.
     pub version: Version,
     pub class: ChangeClass,
     /// The role that would have to publish it. `None`: it would be live at once.
     pub needs: Option<Role>,
-    /// The difference from what is served, or was served last: `{class, breaking, fingerprint, items}`.
+    /// The difference from the live version, or the last one: `{class, breaking, fingerprint, items}`.
     pub report: Value,
 }
 

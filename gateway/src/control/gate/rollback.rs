@@ -10,10 +10,10 @@ use weir_state::StateError;
 use super::{Approval, Gate, GateError, Role, artifact, change_class, still_on};
 use crate::identity::now_ms;
 
-/// An earlier version, and what it would take the place of.
+/// An earlier version, and the version that it would replace.
 pub(super) struct WayBack {
     target: Contract,
-    /// The difference from what is live, or was when the contract was retired.
+    /// The difference from the live version, or from the last one if the contract was retired.
     pub(super) change: Diff,
     /// The version that is live; `None` if the contract is retired.
     base: Option<String>,
@@ -33,8 +33,8 @@ impl Gate {
         self.go_back(name, back, approval).await
     }
 
-    /// Returns `true` if someone went back from the version that this very text became: their decision holds until the
-    /// source of the contract says something else.
+    /// Returns `true` if an admin went back from the version that this very text became: the decision holds until the source
+    /// of the contract has another text.
     pub(in crate::control) async fn is_rolled_back(
         &self,
         name: &str,
@@ -60,7 +60,7 @@ impl Gate {
         Ok(false)
     }
 
-    /// Finds an earlier version, and how it differs from what is live.
+    /// Finds an earlier version, and its difference from the live one.
     pub(super) async fn way_back(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Gate {
         })
     }
 
-    /// Makes the target live, if what it was compared with still is.
+    /// Makes the target live, if the version that it was compared with still is.
     pub(super) async fn go_back(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The accounts of callers at other servers: which there are, and their end. What is secret of them stays sealed.
+//! The accounts of callers at other servers: their list, and their end. Their secrets stay sealed.
 
 use serde::Serialize;
 use utoipa::ToSchema;

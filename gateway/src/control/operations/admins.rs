@@ -1,4 +1,4 @@
-//! Keys of those who look after the gateway.
+//! Keys of people who operate the gateway.
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! Writes that wait for a person: which there are, and what is decided about them.
+//! Writes that wait for a person: their list, and the decisions about them.
 
 use serde::Serialize;
 use serde_json::Map;
@@ -25,7 +25,7 @@ pub struct PlanView {
     /// The agent that asks.
     pub agent: String,
     pub tenant: String,
-    /// Whom the caller's token was issued to; null for the agent of a key.
+    /// The person to whom the caller's token was issued; null for the agent of a key.
     pub subject: Option<String>,
     /// `name@version`.
     pub contract: String,
@@ -33,7 +33,7 @@ pub struct PlanView {
     /// The fingerprint that an approval names.
     pub fingerprint: String,
     pub status: PlanStatus,
-    /// True: it waits no more, and nothing came of it.
+    /// Whether it has expired without an effect.
     pub is_expired: bool,
     /// Milliseconds since 1970, as all times.
     pub created_ms: i64,
@@ -75,7 +75,7 @@ pub async fn list(control: &Control) -> OperationResult<Vec<PlanView>> {
     Ok(plans.into_iter().map(PlanView::from).collect())
 }
 
-/// Returns one plan, with what it would change while it has not ended.
+/// Returns one plan, with the change that it would make while it has not ended.
 pub async fn show(control: &Control, id: &str) -> OperationResult<PlanView> {
     let row = find(control, id).await?;
     let is_over = row.expires_ms <= now_ms();
@@ -142,7 +142,7 @@ async fn find(control: &Control, id: &str) -> OperationResult<PlanRow> {
     plan.ok_or_else(|| OperationError::not_found("plan", id).see(PLANS))
 }
 
-/// Returns `true` if an admin is who asked, by the name of the agent or of the person that its token was issued to.
+/// Returns `true` if an admin is the caller, by the name of the agent or of the person to whom its token was issued.
 fn is_own(plan: &PlanRow, by: &str) -> bool {
     let name = by.strip_prefix("admin:").unwrap_or(by);
     let person = name.strip_prefix("oidc:").unwrap_or(name);

@@ -223,7 +223,7 @@ fn write_parts(
     Ok(())
 }
 
-/// Bounds what is looked for.
+/// Bounds the search.
 fn check(filter: &Filter) -> OperationResult<()> {
     let texts = [
         ("text", &filter.text),

@@ -1,4 +1,4 @@
-//! Trying a call: as any agent, with what was checked and what came back.
+//! Tries a call: as any agent, with its checks and its answer.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -139,7 +139,7 @@ pub async fn try_call(
     })
 }
 
-/// Returns why the agent has no such tool. Admins see what is served, so that a tool that is hidden is named as such.
+/// Returns why the agent has no such tool. Admins see everything that is served, so a hidden tool is named as such.
 fn absent_tool(snapshot: &Snapshot, trial: &TrialCall, caller: &Caller) -> OperationError {
     let everything = CatalogueViewer::EVERYTHING;
     let served = snapshot

@@ -1,4 +1,4 @@
-//! Collections: what each live contract reaches, and whether its source still is what was published.
+//! Collections: the source of each, and whether it still is as it was published.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub struct DriftView {
     pub edits: Vec<String>,
 }
 
-/// A source as it is now, beside what was published of it.
+/// A source as it is now, beside the published shape.
 #[derive(Serialize, ToSchema)]
 pub struct Described {
     /// The source's description of itself now.

@@ -18,7 +18,7 @@ use crate::control::Control;
 
 /// The time that a connection is given to answer.
 const LOOK_MAX: Duration = Duration::from_secs(10);
-/// The bound on what is looked for.
+/// The bound on the text of a search.
 const TEXT_MAX_CHARS: usize = 400;
 
 #[derive(Serialize, ToSchema)]

@@ -37,7 +37,7 @@ const METADATA_MAX_AGE: Duration = Duration::from_secs(600);
 const FAILURE_MAX_AGE: Duration = Duration::from_secs(5);
 /// The secret of a tab.
 const TAB_CHARS: std::ops::RangeInclusive<usize> = 32..=128;
-/// The author of the keys of people who sign in so. No admin has this name, since a name has no space.
+/// The author of the keys of people who sign in this way. No admin has this name, since a name has no space.
 const AUTHOR: &str = "oidc sign-in";
 
 /// The provider that signs people in.
@@ -54,7 +54,7 @@ pub(crate) struct StartedSignIn {
     pub url: String,
 }
 
-/// The sign-ins that have begun, and what is known of the issuer.
+/// The open sign-ins, and the issuer's metadata.
 #[derive(Default)]
 pub(crate) struct ConsoleSignIns {
     /// By the digest of their state.
@@ -86,7 +86,7 @@ struct KnownProvider {
     found: Result<Arc<Provider>, OauthFault>,
 }
 
-/// Returns who signs people in.
+/// Returns the provider that signs people in.
 pub(crate) fn provider(control: &Control) -> OperationResult<SignInProvider> {
     let issuer = configured(control)?.issuer;
     Ok(SignInProvider { issuer })
@@ -257,7 +257,7 @@ fn client(control: &Control, oidc: &AdminOidc) -> OperationResult<RegisteredClie
     })
 }
 
-/// Reads who signed in, and the highest role that the claim gives, if it gives one.
+/// Reads the person who signed in, and the highest role that the claim gives, if it gives one.
 fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, Option<Role>)> {
     let name = claims
         .name(&oidc.name_claim)

@@ -67,13 +67,13 @@ pub struct ContractView {
     pub file: Option<String>,
     /// Null: retired, or never published.
     pub version: Option<String>,
-    /// Moves with every change of what is live, and of its text. Null: nothing of the contract was ever published.
+    /// Changes whenever the live version changes, or its text. Null: nothing of the contract was ever published.
     pub revision: Option<i64>,
-    /// The version that someone went back from. Its file, plugin or server still says it, which is not taken over before it
-    /// says something else.
+    /// The version from which an admin went back. Its file, plugin or server still has its text, which is not taken over
+    /// before it changes.
     pub rolled_back: Option<String>,
     pub tools: Vec<String>,
-    /// Drafts that wait for someone.
+    /// Drafts that wait.
     pub pending: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub struct VersionView {
     pub published_by: String,
 }
 
-/// A version with its source and what it publishes.
+/// A version with its source and its document.
 #[derive(Serialize, ToSchema)]
 pub struct VersionDetail {
     #[serde(flatten)]
@@ -131,7 +131,7 @@ pub struct Submitted {
     pub version: Option<String>,
     /// The draft that waits.
     pub draft: Option<String>,
-    /// Who may publish it.
+    /// The role that may publish it.
     pub needs: Option<Role>,
     pub fingerprint: Option<String>,
     /// The difference: `{class, breaking, fingerprint, items}`.
@@ -164,7 +164,7 @@ pub struct ContractAsRead {
     pub contract: ContractDetail,
 }
 
-/// Returns all contracts that ever were, and what is refused or waits.
+/// Returns all contracts that ever were, and everything that is refused or waits.
 pub async fn list(control: &Control) -> OperationResult<ContractsView> {
     let gate = control.gate();
     gate.refresh().await?;
@@ -266,8 +266,8 @@ pub async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRe
     Ok(ContractAsRead { tag, contract })
 }
 
-/// Returns a tag that differs for every other answer about one contract: what is live moves the revision, each draft has an
-/// id of its own, and one that no longer waits never changes.
+/// Returns a tag that differs for every other answer about one contract: a live version changes the revision, each draft has
+/// an id of its own, and one that no longer waits never changes.
 fn tag<'a>(
     revision: i64,
     newest: Option<&str>,
@@ -376,7 +376,7 @@ impl Submitted {
         }
     }
 
-    /// Returns `true` if it waits for someone.
+    /// Returns `true` if it waits.
     pub fn is_held(&self) -> bool {
         self.draft.is_some()
     }
@@ -451,7 +451,7 @@ pub async fn compare(
     to: Option<String>,
 ) -> OperationResult<Value> {
     let head = control.state().head(name).await?;
-    // A contract that was retired is compared with what was served last.
+    // A retired contract is compared with its last version.
     let served = head.and_then(|head| head.live.or(head.last));
     let side = async |asked: Option<String>| {
         let version = asked

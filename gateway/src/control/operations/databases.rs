@@ -49,7 +49,7 @@ pub struct DatabaseRequest {
     pub changes: bool,
     /// Why nothing may be written, beside what the configuration says.
     pub read_only: Option<&'static str>,
-    /// What is known to be no table.
+    /// Names that are no tables.
     pub left_out: Vec<LeftOutTable>,
 }
 

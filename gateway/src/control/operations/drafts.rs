@@ -31,7 +31,7 @@ pub struct DraftView {
     pub contract: String,
     /// The live version it was compared with.
     pub base: Option<String>,
-    /// What it would become; null: the contract would be retired.
+    /// The version that it would become; null: the contract would be retired.
     pub version: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,

@@ -49,7 +49,7 @@ pub struct KeyView {
 pub struct KeyRequest {
     /// Who holds it.
     pub agent: String,
-    /// Whom the agent belongs to; by default the agent itself.
+    /// The tenant of the agent; by default the agent itself.
     pub tenant: Option<String>,
     /// `None`: every contract.
     pub access: Option<AccessList>,

@@ -1,5 +1,5 @@
-//! Makes the query or the change that an adapter is asked. What was validated is what is sent: everything below is re-serialised
-//! from the checked value.
+//! Makes the query or the change for an adapter. What was validated is what is sent: everything below is re-serialised from
+//! the checked value.
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{

@@ -37,8 +37,8 @@ pub(super) fn asked_relations(
         .collect()
 }
 
-/// Reads the records that the one record of a page names. A page that is no answer of a lookup names none: what is wrong
-/// with it is said when it is shaped.
+/// Reads the related records of a page's only record. A page that is no answer of a lookup names none: its fault is reported
+/// when it is shaped.
 pub(super) async fn read_related(
     host: &Host,
     context: &CallContext,

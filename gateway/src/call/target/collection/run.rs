@@ -10,7 +10,7 @@ use crate::{
     catalogue::CollectionTool,
 };
 
-/// Asks the adapter. A write goes on when its caller leaves.
+/// Asks the adapter. A write continues when its caller leaves.
 pub(in crate::call::target) async fn run<'r>(
     call: &ToolCall<'_>,
     target: &CollectionTool,
@@ -74,13 +74,13 @@ async fn write(
     written.map_err(write_failed)
 }
 
-/// Returns the error of a failed write. An adapter may write more than once: what it says of its last write tells nothing
-/// of those that a source has taken before.
+/// Returns the error of a failed write. An adapter may write more than once: its error about the last write says nothing
+/// about those that a source has taken before.
 fn write_failed(failure: WriteFailure) -> CallError {
     let error = CallError::from(failure.failure);
     match error.code {
         _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
-        // A source that answered "no" has said so: nothing was written.
+        // A source that answered "no" has written nothing.
         code if code.nothing_changed() => error,
         _ => error.outcome(WriteOutcome::None),
     }

@@ -1,4 +1,4 @@
-//! Counts and summaries: what is asked of the source, and its answer as the caller gets it.
+//! Counts and summaries: the question to the source, and its answer as the caller gets it.
 
 use serde_json::{Map, Value};
 use weir_contracts::{

@@ -1,4 +1,4 @@
-//! A prompt, a resource or a completion of a plugin: what it is asked, and what becomes of its answer.
+//! A prompt, a resource or a completion of a plugin: the request, and the check of its answer.
 
 use serde_json::{Value, json};
 use weir_plugin_host::{CallContext, Invocation, ToolAnswer, ToolRef};
@@ -61,7 +61,7 @@ pub(in crate::call) async fn ask_item(
         .await;
     drop(slot);
     match answer.map_err(|failure| failed(failure, false)) {
-        // What is listed and not there is as unknown as what is not listed.
+        // A listed item that is not there is as unknown as an unlisted one.
         Err(error) if error.code == Code::NotFound => Err(CallError::unknown()),
         Err(error) => Err(error),
         Ok(ToolAnswer::Complete { value, .. }) => {

@@ -15,7 +15,7 @@ use crate::{
 /// The bound on a tool's own reason for a refusal.
 const REASON_MAX: usize = 64;
 
-/// Calls the function. One that may change something goes on when its caller leaves, like every write.
+/// Calls the function. One that may change something continues when its caller leaves, like every write.
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     target: &PluginTool,
@@ -67,7 +67,7 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     }
 }
 
-/// Reads the plugin's own error. A code of ours means what it always does; any other is the tool's reason.
+/// Reads the plugin's own error. A code of Weir's has its usual meaning; any other is the tool's reason.
 fn refused(error: GuestError) -> CallError {
     let reason: String = error
         .code

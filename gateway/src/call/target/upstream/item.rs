@@ -1,4 +1,4 @@
-//! A prompt, a resource or a completion of another server: what it is asked, and what becomes of its answer.
+//! A prompt, a resource or a completion of another server: the request, and the check of its answer.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Calls of other servers that wait for an answer of their caller. A server of the legacy era asks in the middle of a call,
-//! so the call stays open here while its caller is asked, and goes on with the answer. Only this process can go on with it.
+//! so the call stays open here while its caller is asked, and continues with the answer. Only this process can continue it.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 const CALLS_MAX: usize = 64;
 /// The key of a question that a legacy server asks.
 pub(super) const QUESTION: &str = "question";
-/// What marks a state as one of ours: a server's own is never taken for it, since no handle can be guessed.
+/// The mark of Weir's own states: a server's own is never taken for one, since no handle can be guessed.
 const MARK: &str = "weir-parked:";
 
 /// A question of the server, and where its answer goes. Nothing sent means that the caller declined.
@@ -91,7 +91,7 @@ impl Running {
     }
 
     /// Waits for the end of the call, or for a question of the server, which ends the wait too: the call stays open, and the
-    /// request that brings the answer goes on with it. A call that is cancelled is waited for as well: its true outcome counts.
+    /// request with the answer continues it. A cancelled call is awaited as well: its true outcome counts.
     pub(super) async fn follow(mut self) -> Result<UpstreamAnswer, CallError> {
         let asked = tokio::select! {
             biased;
@@ -179,8 +179,8 @@ pub(super) fn is_handle(state: &str) -> bool {
     state.starts_with(MARK)
 }
 
-/// Goes on with a call. It is cancelled with `cancel`, the token of the request that brings the answer. `None`: it has ended,
-/// or it was made in another process.
+/// Continues a call. It is cancelled with `cancel`, the token of the request with the answer. `None`: it has ended, or it was
+/// made in another process.
 pub(super) fn go_on(
     handle: &str,
     answer: Option<Box<RawValue>>,

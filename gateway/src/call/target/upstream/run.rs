@@ -1,4 +1,4 @@
-//! Asks the server. A request goes on when its caller leaves, and the server is asked to cancel it.
+//! Asks the server. A request continues when its caller leaves, and the server is asked to cancel it.
 
 use std::{
     sync::Arc,
@@ -252,7 +252,7 @@ impl OutgoingCall {
     }
 }
 
-/// Calls the tool, once. One that writes goes on when its caller leaves, like every write.
+/// Calls the tool, once. One that writes continues when its caller leaves, like every write.
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     request: &Arc<UpstreamRequest>,
@@ -293,8 +293,8 @@ pub(super) async fn read(
     .await
 }
 
-/// Goes on when its caller goes away, and is then cancelled. A question of the server ends the wait: the call stays open in a
-/// task of its own, and the request that brings the answer goes on with it.
+/// Continues when its caller goes away, and is then cancelled. A question of the server ends the wait: the call stays open in
+/// a task of its own, and the request with the answer continues it.
 async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
     if let Some(running) = outgoing.goes_on() {
         return running?.follow().await;

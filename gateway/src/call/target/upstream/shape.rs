@@ -32,7 +32,7 @@ pub(in crate::call::target) fn shape(
     answer: &UpstreamAnswer,
 ) -> Result<CallOutcome, CallError> {
     let ToolCall { caller, tool, .. } = *call;
-    // What was done cannot be undone, and the agent must know.
+    // A write cannot be undone, and the agent must know of it.
     let unknown = |error: CallError| {
         if target.writes {
             error.outcome(WriteOutcome::Unknown)
@@ -75,7 +75,7 @@ pub(in crate::call::target) fn shape(
     Ok(CallOutcome::Complete(result))
 }
 
-/// Passes on the server's questions to its caller, before it goes on.
+/// Passes on the server's questions to its caller.
 pub(super) fn input_required(
     cursors: &Cursors,
     bound: &Bound,
@@ -153,7 +153,7 @@ fn complete(
     Ok(result)
 }
 
-/// Says which parts of an answer are others than the server wrote.
+/// Lists the parts of an answer that were changed.
 fn not_passed_on(odd: &[JsonError]) -> String {
     const SHOWN_MAX: usize = 5;
     let one = |odd: &JsonError| match odd.path.is_empty() {
@@ -204,7 +204,7 @@ fn structured(
     }
 }
 
-/// Has the server's lists looked at: its tools may not be what was published.
+/// Has the server's lists read again: its tools may differ from the published ones.
 pub(in crate::call::target) fn explain(
     call: &ToolCall<'_>,
     target: &UpstreamTool,
