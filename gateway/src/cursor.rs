@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// Longer texts are not sealed.
 pub const TEXT_MAX_BYTES: usize = 32 << 10;
-/// No text that is sealed gets longer: what is, is refused before any work is done on it.
+/// The bound on sealed texts: a longer one is refused before any work is done on it.
 const SEALED_MAX_BYTES: usize = (NONCE_BYTES + TEXT_MAX_BYTES + TAG_BYTES).div_ceil(3) * 4;
 const NONCE_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
@@ -88,7 +88,7 @@ impl Cursors {
             .expect("a few bytes")
     }
 
-    /// Opens what was sealed under the number; `None` as for [`Self::open_sealed`].
+    /// Opens a text that was sealed under the number; `None` as for [`Self::open_sealed`].
     pub fn open_under(&self, number: u128, bound: &Bound, sealed: &[u8]) -> Option<Vec<u8>> {
         let payload = Payload {
             msg: sealed,

@@ -59,7 +59,7 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(Version::names_modern))
 }
 
-/// The trace of a caller, and the one that it is linked to.
+/// The trace of a caller, and the linked one.
 struct CallerTraces<'a> {
     parent: Option<Cow<'a, str>>,
     /// The `tracestate` beside the parent.
@@ -124,7 +124,7 @@ pub fn traceparent(text: &str) -> Option<&str> {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     };
     let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == b'0');
-    // A later version may append members behind another dash; what is kept is bounded all the same.
+    // A later version may append members behind another dash; the kept part is bounded.
     let length = match bytes.len() {
         55 => true,
         56..=256 => bytes[55] == b'-' && bytes[..2] != *b"00",

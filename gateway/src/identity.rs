@@ -120,7 +120,7 @@ impl Caller {
         self.grant.as_ref()?.tool_rate(tool)
     }
 
-    /// Returns whom the caller's token was issued to, if it has one.
+    /// Returns the person to whom the caller's token was issued, if it has one.
     pub fn holder(&self) -> Option<&TokenHolder> {
         self.grant.as_ref()?.holder()
     }
@@ -156,7 +156,7 @@ impl Caller {
         self.grant.as_ref().is_none_or(|grant| grant.may_write())
     }
 
-    /// Returns a token that is cancelled when the caller's grant ends: what it left open ends.
+    /// Returns a token that is cancelled when the caller's grant ends, so that its open work ends.
     pub fn revoked(&self) -> CancellationToken {
         self.grant
             .as_ref()
@@ -173,8 +173,8 @@ impl Caller {
         let _ = tokio::time::timeout(left, revoked.cancelled()).await; // either is the end
     }
 
-    /// Waits until what the caller began may go on no longer. A call outlives the token that it came with, since its client
-    /// renews that; a key's end is the end of its calls.
+    /// Waits until the caller's work must end. A call outlives the token that it came with, since its client renews that; a
+    /// key's end is the end of its calls.
     pub async fn withdrawn(&self) {
         match self.holder() {
             Some(_) => self.revoked().cancelled().await,

@@ -32,7 +32,7 @@ use crate::identity::Caller;
 
 /// The most that a semaphore holds on every platform.
 const MOST: u32 = 1 << 28;
-/// Buckets that are looked at with each new one, and dropped where they are full again. More than one, so that a table
+/// The buckets that are examined with each new one, and dropped if they are full again. More than one, so that a table
 /// shrinks while agents come and go.
 const LOOKED_AT: usize = 2;
 
@@ -215,8 +215,8 @@ impl Buckets {
         self.of_tools.counts()
     }
 
-    /// Counts one request of any method. The error is the milliseconds to wait if the agent asks too often. Without
-    /// keys everyone is `local`, who is no agent to be bounded.
+    /// Counts one request of any method. Returns an error with the milliseconds to wait if the agent asks too often. Without
+    /// keys every caller is `local`, which has no bound.
     pub async fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
         let decided = self.decide_request(caller, now);
         self.of_agents.count(self.complete(decided).await)
@@ -249,7 +249,7 @@ impl Buckets {
         }
     }
 
-    /// Returns whether a request may go on, which is counted here if it was not at its head.
+    /// Returns whether a request may run. It is counted here if it was not at its head.
     pub async fn settle(
         &self,
         charge: RateCharge,
@@ -284,7 +284,8 @@ impl Buckets {
         }
     }
 
-    /// Gives back what was taken at the head of a message that costs nothing: a notification, or the answer to a question.
+    /// Returns the tokens that were taken at the head of a message that costs nothing: a notification, or the answer to a
+    /// question.
     pub fn give_back(&self, charge: RateCharge, caller: &Caller) {
         if charge != RateCharge::Taken {
             return;
@@ -411,7 +412,7 @@ fn agent(caller: &Caller) -> Agent {
     (caller.tenant.clone(), caller.agent.clone())
 }
 
-/// Returns for whom the bytes of a caller are counted.
+/// Returns the agent that a caller's bytes count for.
 pub fn holder(caller: &Caller) -> BytesHolder {
     caller.grant.as_ref().map(|_| agent(caller))
 }
@@ -532,7 +533,7 @@ mod tests {
         );
     }
 
-    /// A notification costs nothing, however many are sent: what it gives back goes first, and does not grow.
+    /// A notification costs nothing, however many are sent: its returned tokens are used first, and do not accumulate.
     #[test]
     fn what_is_given_back_is_taken_first() {
         let buckets = Buckets::new(None);
@@ -547,7 +548,7 @@ mod tests {
         assert_eq!(passed.count(), 2);
     }
 
-    /// Two keys of one agent may have different rates: who takes turns with them has both, and not as much as he likes.
+    /// Two keys of one agent may have different rates: an agent that alternates between them has both, and no more.
     #[test]
     fn another_rate_is_no_fresh_bucket() {
         let buckets = Buckets::new(None);

@@ -24,7 +24,7 @@ pub type Resources = Arc<[Arc<Resource>]>;
 pub struct LiveResources {
     /// The overlays of operators, by the server's name, as of the last look at the server.
     overlays: RwLock<BTreeMap<String, Arc<Overlay>>>,
-    /// The compiled resources, by the digest of what was listed, and of whom.
+    /// The compiled resources, by the digest of the list and of its owner.
     known: Cache<[u8; 32], Resources, quick_cache::UnitWeighter, RandomState>,
 }
 

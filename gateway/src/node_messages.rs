@@ -52,7 +52,7 @@ pub enum NodeMessage {
     },
 }
 
-/// A request about a task of another node. Who may make it was checked where it arrived.
+/// A request about a task of another node. Its permission was checked where it arrived.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskRequest {
     pub task: u128,
@@ -133,7 +133,7 @@ impl NodeMessages {
         self.turns.acquire().await.ok()
     }
 
-    /// Sets what hears the messages of other nodes, and those of this one that were for all.
+    /// Sets the receiver of other nodes' messages, and of this node's messages to all.
     pub fn listen(&self, listener: impl Fn(ReceivedMessage) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener)); // one transport serves a node
     }
@@ -166,7 +166,7 @@ impl NodeMessages {
         self.noted.notify_one();
     }
 
-    /// Asks the node that has a task, and returns what it says. `Err`: it does not answer.
+    /// Asks the node that has a task, and returns its answer. `Err`: it does not answer.
     pub async fn ask(
         &self,
         node: &str,
@@ -194,7 +194,7 @@ impl NodeMessages {
         self.state.is_node_live(node).await
     }
 
-    /// Sends what waits, and hears what others send, while the process serves.
+    /// Sends waiting messages, and receives those of others, while the process serves.
     pub async fn run(&self) {
         tokio::join!(
             self.write(),

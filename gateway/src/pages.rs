@@ -1,6 +1,6 @@
-//! A tool as a page with a form, for people. The form is drawn by the console's own parts, from the schema that is in the
-//! page; what is filled in goes to the page's own address, and what the gateway refuses is shown beside the control it is
-//! about (docs/decisions/one-way-to-draw-a-form.md).
+//! A tool as a page with a form, for people. The console's own parts draw the form from the schema in the page. The form is
+//! sent to the page's own address, and the gateway's errors are shown beside their fields
+//! (docs/decisions/one-way-to-draw-a-form.md).
 //!
 //! The other pages are whole: they hold their style, nothing is loaded, and they need no script.
 
@@ -26,7 +26,7 @@ pub(crate) const FORM_FILES: &str = "form";
 /// Where a page of a tool finds them. No contract has this name.
 const FORM_PATH: &str = "../_assets/";
 
-/// Returns the page of one tool, which sends what is filled in to its own address.
+/// Returns the page of one tool, which sends its form to its own address.
 pub(crate) fn tool(tool: &Tool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
     let writes = tool.annotations.read_only_hint != Some(true);

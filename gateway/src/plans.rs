@@ -55,7 +55,7 @@ pub struct PlanSubject {
 }
 
 impl PlannedWrite {
-    /// Makes what is known of a change before its record is read.
+    /// Makes the plan of a change from what is known before its record is read.
     pub fn new(change: &Change) -> Self {
         let object = |text: &Option<String>| serde_json::from_str(text.as_deref()?).ok();
         let record: Option<Map<String, Value>> = object(&change.record);
@@ -147,7 +147,7 @@ impl WritePlans {
             .await
     }
 
-    /// Takes an approved plan, with what was sealed of it. `None`: another call has, or it has expired.
+    /// Takes an approved plan, with its sealed part. `None`: another call has taken it, or it has expired.
     pub async fn take(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
         self.state.take_plan(id, now_ms()).await
     }
@@ -200,7 +200,7 @@ pub fn make_row(
         caller: subject.caller.clone(),
         agent: caller.agent.to_string(),
         tenant: caller.tenant.to_string(),
-        // As an admin is called who signed in as the same person.
+        // An admin who signed in as the same person is recognised by this.
         subject: caller
             .holder()
             .map(|holder| holder_name(&holder.issuer, &holder.subject).to_string()),
@@ -218,7 +218,7 @@ pub fn make_row(
     })
 }
 
-/// Opens what is sealed of a plan; `None` where nothing is any more, or another key sealed it.
+/// Opens the sealed part of a plan; `None` if there is none any more, or another key sealed it.
 pub fn open_write(cursors: &Cursors, plan: &PlanRow) -> Option<PlannedWrite> {
     let sealed = plan.sealed.as_deref()?;
     let text = cursors.open_sealed(&bound(&plan.caller, &plan.change), sealed)?;

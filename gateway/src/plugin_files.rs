@@ -29,7 +29,7 @@ struct Noted {
 pub struct Refused {
     pub file: String,
     pub reason: String,
-    /// The digest, if the file waits only until someone accepts it.
+    /// The digest, if the file waits only to be accepted.
     pub held: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl PluginFiles {
         }
     }
 
-    /// Forgets what was said about a file that is taken away.
+    /// Forgets the outcome of a file that is removed.
     pub fn forget(&self, file: &str) {
         self.files.lock().remove(file);
     }

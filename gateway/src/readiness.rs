@@ -1,5 +1,5 @@
-//! Whether the gateway is to be sent calls: its state can be read, and the process is not about to end. A state that several
-//! machines share may be away for a while: what is known of it is served meanwhile.
+//! Readiness: whether the state can be read, and the process is not about to end. A state that several machines share may be
+//! away for a while: the last known one is served meanwhile.
 
 use std::{
     sync::{
@@ -42,7 +42,7 @@ impl Readiness {
         self.is_stale.load(Ordering::Relaxed)
     }
 
-    /// Sets whether the state was not reached for too long; returns what was set before.
+    /// Sets whether the state was not reached for too long; returns the previous value.
     pub(crate) fn set_stale(&self, is_stale: bool) -> bool {
         self.is_stale.swap(is_stale, Ordering::Relaxed)
     }

@@ -98,7 +98,7 @@ impl Serving {
         &self.readiness
     }
 
-    /// Returns what is known of clients' sessions beyond their ids.
+    /// Returns the settings of clients' sessions beyond their ids.
     pub fn session_notes(&self) -> &Arc<SessionNotes> {
         &self.session_notes
     }
@@ -204,7 +204,7 @@ impl Serving {
         &self.call_history
     }
 
-    /// Returns where a call asks whether its source still is what was published.
+    /// Returns the queue for checks of a call's source.
     pub fn source_checks(&self) -> &SourceChecks {
         &self.source_checks
     }
@@ -219,7 +219,7 @@ impl Serving {
         &self.announcements
     }
 
-    /// Returns the calls that go on after their requests were answered.
+    /// Returns the calls that continue after their requests were answered.
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }

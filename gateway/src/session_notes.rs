@@ -90,7 +90,7 @@ impl SessionChange {
         }
     }
 
-    /// Adds what was asked for later.
+    /// Adds later settings.
     fn join(&mut self, later: Self) {
         self.ended |= later.ended;
         self.level = later.level.or(self.level.take());
@@ -112,7 +112,7 @@ impl SessionChange {
 }
 
 impl SessionNotes {
-    /// Sets what hears of notes that other processes write.
+    /// Sets the receiver of notes that other processes write.
     pub fn listen(&self, listener: impl Fn(SessionNumber, &SessionNote) + Send + Sync + 'static) {
         let _ = self.listener.set(Box::new(listener)); // one listener serves the sessions of a process
     }
@@ -139,7 +139,7 @@ impl SessionNotes {
         self.noted.notified().await;
     }
 
-    /// Writes down what was noted. What cannot be written waits for the next time.
+    /// Writes the notes to the state. Notes that cannot be written wait for the next time.
     pub async fn write(&self, state: &State) -> Result<(), StateError> {
         let waiting = self.waiting.lock().clone();
         if waiting.is_empty() {
@@ -195,7 +195,7 @@ impl SessionNotes {
         else {
             return;
         };
-        // What was noted here since is written over it, and what comes back is known.
+        // Notes made here since are written over it, and the returned one is known.
         if self.waiting.lock().contains_key(&session)
             || self
                 .notes

@@ -1,4 +1,4 @@
-//! Answers that did not conform: control is asked whether their source is still what was published.
+//! Requests to check a source whose answer did not conform to what was published.
 
 use std::{sync::OnceLock, time::Duration};
 

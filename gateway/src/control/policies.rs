@@ -10,7 +10,7 @@ use weir_policy::{
     check_rules, read_folder,
 };
 
-/// Policies, and what they are checked against. A file that is not sound is refused, and the one before it stays in force.
+/// Policies, and the contracts that they are checked against. A faulty file is refused, and the one before it stays in force.
 #[derive(Default)]
 pub struct PolicySource {
     held: Mutex<HeldPolicies>,
@@ -39,7 +39,7 @@ struct HeldPolicies {
 }
 
 impl PolicySource {
-    /// Reads the folder. Returns `true` if it is not what it was.
+    /// Reads the folder. Returns `true` if it has changed.
     pub fn read(&self, folder: &Path, default: DefaultDecision) -> bool {
         let (files, unreadable) = read_folder(folder);
         let mut held = self.held.lock();
@@ -72,7 +72,7 @@ impl PolicySource {
         })
     }
 
-    /// Returns what is wrong with the files of the folder.
+    /// Returns the problems of the files of the folder.
     pub fn problems(&self) -> Vec<Problem> {
         self.held.lock().problems.clone()
     }
@@ -138,7 +138,7 @@ impl HeldPolicies {
         (is_same && !self.is_stale).then(|| self.judge.clone())
     }
 
-    /// Takes over what was checked. Files that were read meanwhile are to be checked next.
+    /// Takes over the checked files. Files that were read meanwhile are to be checked next.
     fn take(&mut self, renewed: Self) {
         let read = std::mem::replace(self, renewed);
         self.is_stale = read.files != self.files
@@ -157,12 +157,12 @@ impl HeldPolicies {
         PolicyRules::read(&self.files, self.default).ok()
     }
 
-    /// Puts in force what is sound.
+    /// Puts the sound files in force.
     fn renew(&mut self, contracts: &[Arc<Contract>]) {
         let vocabulary = PolicyVocabulary::new(contracts.iter().map(Arc::as_ref));
         let mut problems = self.unreadable.clone();
         let mut files = self.files.clone();
-        // A file that cannot be read now stays what it was.
+        // A file that cannot be read now stays as it was.
         for problem in &self.unreadable {
             if Path::new(&problem.file)
                 .extension()
@@ -171,7 +171,7 @@ impl HeldPolicies {
                 self.take_back(&problem.file, &mut files);
                 continue;
             }
-            // The folder could not be read: what is in force and was not found stays.
+            // If the folder cannot be read, policies in force stay.
             for name in self.in_force.keys() {
                 if files.iter().all(|file| file.name != *name) {
                     self.take_back(name, &mut files);
@@ -189,8 +189,8 @@ impl HeldPolicies {
                             .into_iter()
                             .filter(|problem| !self.is_kept(problem, &files)),
                     );
-                    // What is in force already stays so, and at a start nothing else could. Where such a policy cannot be
-                    // decided, it denies.
+                    // A policy in force stays so, and at a start no other could be. If such a policy cannot be decided, it
+                    // denies.
                     let changed = faulty.iter().filter(|name| !self.is_in_force(name, &files));
                     let changed: Vec<String> = changed.cloned().collect();
                     if changed.is_empty() || is_start {

@@ -102,7 +102,7 @@ impl SnapshotPublisher {
         self.is_alone.load(Ordering::Relaxed)
     }
 
-    /// Refuses to change what is live where that is not what is served.
+    /// Refuses to change the live version of a contract that is served alone.
     fn refuse_alone(&self) -> Result<(), GateError> {
         match self.is_alone.load(Ordering::Relaxed) {
             true => Err(GateError::Alone),
@@ -110,7 +110,7 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Swaps in what is live now, where that is not what is served already.
+    /// Swaps in the live versions, if they are not served already.
     pub(super) fn serve_live(&self) {
         apart(|| self.serve_live_now());
     }
@@ -184,7 +184,7 @@ impl SnapshotPublisher {
             .filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new)))
         {
             warn_of_names(contract);
-            // What is served from the start on is counted.
+            // Changes after the start are counted.
             if old.generation > 0 {
                 log_version(contract, &old.contracts);
             }
@@ -219,7 +219,7 @@ impl SnapshotPublisher {
         tokio::spawn(async move { host.retry_refused().await });
     }
 
-    /// Returns the contract as it can be served: a version whose build is not there yet waits behind the one that is
+    /// Returns the contract as it can be served: a version whose build is not there yet waits, and the one before it is
     /// served.
     fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
         let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
@@ -237,7 +237,7 @@ impl SnapshotPublisher {
     }
 }
 
-/// Logs that a contract has another version than before.
+/// Logs that a contract has another version.
 fn log_version(contract: &Contract, old: &[Arc<Contract>]) {
     let before = old.iter().find(|known| known.name == contract.name);
     if before.is_none_or(|before| before.version != contract.version) {
@@ -250,7 +250,7 @@ fn log_version(contract: &Contract, old: &[Arc<Contract>]) {
     }
 }
 
-/// Warns of names that new contracts may not have; a version that was published before goes on.
+/// Warns of names that new contracts may not have; a version that was published before is still served.
 fn warn_of_names(contract: &Contract) {
     let names = lint::unusable_names(contract);
     if let Some(first) = names.first() {

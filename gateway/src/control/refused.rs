@@ -59,7 +59,7 @@ impl Control {
         Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
     }
 
-    /// Returns what is refused now: contract files, published versions, plugin files, connections and upstreams.
+    /// Returns everything that is refused now: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self
             .unserved()

@@ -1,7 +1,7 @@
 //! Taking over an edited configuration while serving: all of what may change, or, where anything is wrong, nothing.
 //!
-//! Every problem is reported, as at start. Calls in flight end under what they began with. What can only be taken over
-//! by a new process (addresses, folders, sizes of tables) stays as it is and is named.
+//! Every problem is reported, as at start. Calls in flight end under the old configuration. Keys that only a new process can
+//! take over (addresses, folders, sizes of tables) stay as they are and are named.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -52,7 +52,8 @@ pub struct Opened {
     pub connections: Connections,
     pub metrics_token: Option<String>,
     pub upstreams: Vec<Resolved>,
-    /// Why connections and upstreams could not be opened: those are left out. A start goes on without them, a reload does not.
+    /// The problems of connections and upstreams that could not be opened: those are left out. A start continues without
+    /// them, a reload does not.
     pub left_out: Vec<Problem>,
 }
 
@@ -125,7 +126,7 @@ impl Reload {
         }
     }
 
-    /// Reloads. `by` is who asked, for the audit trail.
+    /// Reloads. `by` is the caller, for the audit trail.
     pub async fn run(&self, by: &str) -> Result<Taken, Vec<Problem>> {
         let taken = self.take(by).await;
         self.control
@@ -226,10 +227,11 @@ impl Reload {
     }
 }
 
-/// Takes what is read while serving from the new configuration, and what was settled at start from the old one.
+/// Takes the keys that are read while serving from the new configuration, and those that are fixed at the start from the old
+/// one.
 ///
-/// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is said here
-/// which it is. Both have to go together: an address that stays may need a rule that is taken out.
+/// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is decided here
+/// which it is. Both kinds have to stay consistent: an address that stays may need a rule that is removed.
 fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>> {
     let Config {
         http,

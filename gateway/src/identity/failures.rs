@@ -25,8 +25,8 @@ pub struct IdentityFailure {
     /// The path that was asked for.
     pub endpoint: String,
     pub reason: String,
-    /// Whether the credential was genuine: the secret of a key or the signature of a token was right. Otherwise everyone may
-    /// have written what it says, and the last such credential is shown.
+    /// Whether the credential was genuine: the secret of a key or the signature of a token was right. Otherwise anyone may
+    /// have written it, and only the last such credential is shown.
     pub genuine: bool,
     /// The public part of a key.
     pub key_id: Option<String>,
@@ -53,14 +53,14 @@ pub struct RefusedCredential<'a> {
     pub holder: Option<&'a ClaimedHolder>,
 }
 
-/// The newest refusals. What is kept is bounded, whatever is sent.
+/// The newest refusals. Their number and size are bounded, whatever is sent.
 #[derive(Default)]
 pub struct IdentityFailures {
     genuine: Mutex<FailureRing>,
     strangers: Mutex<FailureRing>,
 }
 
-/// Refusals, the one that happened last at the end.
+/// Refusals, the newest at the end.
 #[derive(Default)]
 struct FailureRing(VecDeque<IdentityFailure>);
 
@@ -74,7 +74,7 @@ impl IdentityFailures {
         ring.lock().note(IdentityFailure::new(refused, now_ms()));
     }
 
-    /// Returns what is kept, the newest first.
+    /// Returns the refusals, the newest first.
     pub fn list(&self) -> Vec<IdentityFailure> {
         let mut all: Vec<_> = self.genuine.lock().0.iter().cloned().collect();
         all.extend(self.strangers.lock().0.iter().cloned());

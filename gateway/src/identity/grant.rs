@@ -50,7 +50,7 @@ pub trait Grant: fmt::Debug + Send + Sync {
     /// Returns the rate of one tool, if the grant has one of its own.
     fn tool_rate(&self, tool: &str) -> Option<Rate>;
 
-    /// Returns how many calls the grant allows in a day and in a month, where it says so itself.
+    /// Returns how many calls the grant allows in a day and in a month, if it sets them.
     fn quota(&self) -> CallQuota {
         CallQuota::default()
     }
@@ -61,8 +61,8 @@ pub trait Grant: fmt::Debug + Send + Sync {
     /// Returns a token that is cancelled when the grant ends before that: what the caller left open ends with it.
     fn revoked(&self) -> CancellationToken;
 
-    /// Returns whom the grant was given to, where the agent's name alone does not say it: two issuers of tokens may give the
-    /// same name.
+    /// Returns the person to whom the grant was given, if the agent's name alone is not enough: two issuers of tokens may
+    /// give the same name.
     fn holder(&self) -> Option<&TokenHolder> {
         None
     }

@@ -37,7 +37,7 @@ pub(super) struct Key {
     created_ms: i64,
     expires_ms: Option<i64>,
     is_revoked: AtomicBool,
-    /// The token for the end of the key, made for the first who waits for it.
+    /// The token for the end of the key, made for the first task that waits for it.
     revoked: OnceLock<CancellationToken>,
     uses: UseCount,
 }
@@ -105,8 +105,8 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Takes over one row. A key that did not change stays the same object, with what it has open. One that was revoked stays so:
-    /// returns `true` if the row does not say it.
+    /// Takes over one row. A key that did not change stays the same object, with its open work. A revoked one stays revoked:
+    /// returns `true` if the row is not.
     pub(super) fn apply(&self, row: &KeyRow) -> bool {
         let new = Key::new(row, &mut self.shared.lock());
         let mut shard = self.shard(&row.id).write();
@@ -114,7 +114,7 @@ impl Keys {
         let was_revoked = known.is_some_and(|ById(known)| known.is_revoked());
         let key = match known {
             Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
-            // Another access or another limit is another key: sessions and streams of the old one end.
+            // Another access or another limit makes another key: sessions and streams of the old one end.
             known => {
                 if let Some(ById(known)) = known {
                     known.revoke();
@@ -356,7 +356,7 @@ impl Grant for Key {
 
     fn revoked(&self) -> CancellationToken {
         let token = self.revoked.get_or_init(CancellationToken::new).clone();
-        // This is asked after the token is there: revoking says so first, and then cancels the token that is there.
+        // This is checked after the token is there: a revocation sets the flag first, and then cancels the token.
         if self.is_revoked.load(Ordering::SeqCst) {
             token.cancel();
         }

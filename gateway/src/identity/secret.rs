@@ -81,7 +81,7 @@ impl<'a> Credential<'a> {
         OF_STAFF.iter().any(|prefix| text.starts_with(prefix))
     }
 
-    /// Returns what is no key, and may be a token.
+    /// Returns the text if it is no key, so that it may be a token.
     pub fn token(self) -> Option<&'a str> {
         let (Self::Key(text) | Self::Bound(text)) = self else {
             return None;

@@ -54,7 +54,7 @@ pub struct TokenResource {
     pub path: String,
 }
 
-/// Whom a token was issued to, and by whom.
+/// The person to whom a token was issued, and its issuer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TokenHolder {
     name: Box<str>,

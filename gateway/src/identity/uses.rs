@@ -35,7 +35,7 @@ impl UseCount {
         self.calls.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Takes what was counted: how many calls, and when the last one was.
+    /// Takes the counts: the number of calls, and the time of the last one.
     fn take(&self) -> (u32, i64) {
         let calls = self.calls.swap(0, Ordering::Relaxed);
         (calls, self.last_ms.load(Ordering::Relaxed))
@@ -56,7 +56,7 @@ impl UsedKeys {
         self.any.notified().await;
     }
 
-    /// Takes what was counted since the last time.
+    /// Takes the counts since the last time.
     pub(super) fn take(&self) -> Vec<KeyUseRow> {
         let waiting = mem::take(&mut *self.waiting.lock());
         let row = |grant: &Arc<dyn Grant>| {

@@ -1,7 +1,7 @@
 //! Bounds the bytes that clients make the gateway hold: bodies that are being read, and answers that are not taken yet. There is a
 //! bound on all of them and a smaller one on those of each agent.
 //!
-//! A body that would go over a bound is refused. An answer that goes over it is kept, since its call is over and may have
+//! A body that would exceed a bound is refused. An answer that exceeds it is kept, since its call is over and may have
 //! changed something: the oldest untaken answer gives way instead, of the agent itself, or of the one that has the most.
 
 use std::{

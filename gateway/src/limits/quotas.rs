@@ -82,7 +82,7 @@ impl Quotas {
         (count(&self.passed), count(&self.refused))
     }
 
-    /// Counts a call. Without keys everyone is `local`, who is no agent to be bounded.
+    /// Counts a call. Without keys every caller is `local`, which has no bound.
     pub fn call(&self, caller: &Caller) -> Result<(), QuotaSpent> {
         let Some(grant) = &caller.grant else {
             return Ok(());
@@ -132,7 +132,7 @@ impl Quotas {
         Ok(())
     }
 
-    /// Takes over what was counted before this process.
+    /// Takes over the counts from before this process.
     pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
         let (day, month_start) = today(now_ms());
         let totals = state.agent_totals(day, month_start).await?;
@@ -145,7 +145,7 @@ impl Quotas {
         self.used.notified().await;
     }
 
-    /// Writes down what was counted, and takes over what other processes have counted of the same agents.
+    /// Writes the counts to the state, and takes over those of other processes for the same agents.
     pub async fn write(&self, state: &State) {
         let (day, month_start) = today(now_ms());
         let mut rows = Vec::new();
@@ -227,7 +227,7 @@ impl Quotas {
 }
 
 impl AgentCount {
-    /// Begins a day, if it is another one.
+    /// Begins a day, if it has changed.
     fn enter(&mut self, day: i64) {
         if self.day == day {
             return;

@@ -353,7 +353,7 @@ impl McpCall<'_> {
 }
 
 /// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
-/// Similar names are not looked for, since what is hidden has to be answered as what is not there.
+/// Similar names are not looked for, since a hidden tool must be answered like a missing one.
 fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
     let is_meant = |tool: &&str| {
         tool.strip_suffix(name)

@@ -74,8 +74,8 @@ impl Changes {
         }
     }
 
-    /// Returns when a list of the endpoint is another than at the last return, or a resource holds something else. It may be
-    /// dropped and called again.
+    /// Returns when a list of the endpoint or a resource has changed since the last return. It may be dropped and called
+    /// again.
     pub async fn changed(&mut self) -> Changed {
         loop {
             let gone = tokio::select! {
@@ -130,7 +130,7 @@ impl Changed {
 }
 
 impl LastSeen {
-    /// Looks at the lists as they are now, and returns which of them are others than at the last look.
+    /// Reads the lists as they are now, and returns which have changed since the last call.
     pub(super) fn look(&self, scope: &RequestScope) -> [bool; 3] {
         let now = Seen::now(scope);
         let mut seen = self.0.lock();

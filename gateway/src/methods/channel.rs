@@ -25,9 +25,9 @@ pub struct CallChannel {
     waiting: Mutex<Waiting>,
     arrived: Notify,
     progress: Progress,
-    /// The least grave log messages that the caller wants to hear. `None`: it wants none.
+    /// The least severe log level that the caller wants. `None`: it wants none.
     level: Option<LogLevel>,
-    /// Of legacy callers: who can be asked.
+    /// The client of a legacy caller, which can be asked.
     pub(super) client: Option<Arc<Client>>,
     /// Cancelled when the client no longer reads: open questions get no answer.
     pub(super) left: CancellationToken,
@@ -119,7 +119,7 @@ impl CallChannel {
         self.client.as_ref()?.capabilities()
     }
 
-    /// Sends a request of ours, which is never dropped: the call waits for its answer.
+    /// Sends a request of the gateway's, which is never dropped: the call waits for its answer.
     pub(super) fn send(&self, request: Vec<u8>) {
         self.waiting
             .lock()

@@ -1,4 +1,4 @@
-//! A legacy client, for as long as its session lasts: what it can be asked, what it wants to hear, and its answers.
+//! A legacy client, for as long as its session lasts: its abilities, its subscriptions, and its answers.
 
 use std::{
     collections::HashMap,
@@ -19,8 +19,8 @@ use crate::{
     wire::{Id, LogLevel, Response},
 };
 
-/// The capabilities by which clients say what they can be asked, and what these say of themselves: the modes of elicitation,
-/// and that the model may be asked to use tools. Their places are in the ids of sessions: new ones come last.
+/// The capabilities that declare abilities to answer, and their members: the modes of elicitation, and that the model may be
+/// asked to use tools. Their places are in the ids of sessions: new ones come last.
 const ABILITIES: [(&str, Option<&str>); 6] = [
     ("elicitation", None),
     ("roots", None),
@@ -35,7 +35,7 @@ pub(super) const WATCHED_MAX: usize = 256;
 pub struct Client {
     /// The number of its session.
     pub session: u128,
-    /// Bits, and the same as JSON. What is not an ability to answer is left out, so that a session stays small.
+    /// Bits, and the same as JSON. Other capabilities are left out, so that a session stays small.
     abilities: OnceLock<(u8, Box<str>)>,
     /// 0: it wants no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
     level: AtomicU8,
@@ -141,7 +141,7 @@ impl Client {
         LogLevel::ALL.get(usize::from(level)).copied()
     }
 
-    /// Returns what it asked for beyond the handshake.
+    /// Returns its settings beyond the handshake.
     pub fn note(&self) -> SessionNote {
         SessionNote {
             ended: false,
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Takes over what it asked for at another process.
+    /// Takes over its settings from another process.
     pub fn take_over(&self, note: &SessionNote) {
         if let Some(level) = note.level.as_deref().and_then(LogLevel::find) {
             self.set_log_level(level);
@@ -173,7 +173,7 @@ impl Client {
         &self.last_seen
     }
 
-    /// A request of ours for the client, and who waits for its answer. `params` is JSON.
+    /// Sends a request to the client, and returns the receiver of its answer. `params` is JSON.
     pub(super) fn ask(&self, method: &str, params: Option<&str>) -> (Vec<u8>, Question<'_>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();

@@ -9,7 +9,7 @@ use crate::{
 pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &McpRequest<'_>) -> Vec<u8> {
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
-    // Modern versions alone: who picks one from here will send `_meta` with every request.
+    // Modern versions only: a client that picks one from here will send `_meta` with every request.
     let versions = Version::MODERN
         .map(|version| format!("\"{}\"", version.as_str()))
         .join(",");

@@ -31,7 +31,7 @@ pub(super) fn answer(
     Ok(result.finish())
 }
 
-/// Returns the version asked for if it is spoken, else our latest legacy one: the client decides whether it can go on.
+/// Returns the requested version if it is supported, else our latest legacy one: the client decides whether it can continue.
 pub fn negotiate(params: &Params<'_>) -> Result<Version, RpcError> {
     let Some(asked) = params.protocol_version.and_then(raw::string) else {
         return Err(RpcError::invalid_params(

@@ -40,7 +40,7 @@ pub(super) async fn answer(
                 let asked = asked.clone();
                 let request = request.resumed(&responses, asked.state.as_deref());
                 (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
-                // What was refused has not taken the answer.
+                // A refused request has not used up the answer.
                 outcome = outcome.map_err(|error| asked.give_up(error));
             }
         }

@@ -87,7 +87,7 @@ pub(super) fn write_page(
     result.finish()
 }
 
-/// Writes how long the list may be kept, and by whom: what a key shows is for its agent alone.
+/// Writes how long the list may be cached, and by whom: the list of a key is for its agent alone.
 pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
     let cache_scope = if scope.caller.grant.is_some() {
         "private"

@@ -97,7 +97,7 @@ impl Subscriptions {
         &self.ending
     }
 
-    /// Takes room for one stream, which the legacy ones share. Without keys everyone is `local`, who is no agent to be bounded.
+    /// Takes room for one stream, which the legacy ones share. Without keys every caller is `local`, which has no bound.
     pub fn admit(&self, caller: &Caller) -> Result<Stream, RpcError> {
         let full =
             |_| RpcError::internal("too many notification streams are open ([http] streams_max)");

@@ -230,8 +230,8 @@ impl<'a> CallParams<'a> {
 }
 
 impl McpCall<'_> {
-    /// Opens the channel for messages before the answer. `None`: its caller wants none. `client`: of a legacy session, whose log
-    /// level counts and who can be asked. `ending`: cancelled when its answers are no longer awaited.
+    /// Opens the channel for messages before the answer. `None`: its caller wants none. `client`: of a legacy session, whose
+    /// log level counts and which can be asked. `ending`: cancelled when its answers are no longer awaited.
     pub fn channel(
         &self,
         client: Option<&Arc<Client>>,

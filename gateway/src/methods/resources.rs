@@ -1,4 +1,4 @@
-//! `resources/list` where some resources come and go: what is pinned, and what servers list at the time.
+//! `resources/list` if some resources change by themselves: the pinned ones, and those that servers list at the time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     wire::error_answer,
 };
 
-/// The time that a server may take to list; what it lists later is missing from this list alone.
+/// The time that a server may take to list; a later answer is missing from this list alone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn answer(

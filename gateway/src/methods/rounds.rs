@@ -215,7 +215,7 @@ fn ended(reason: &str, message: String) -> CallError {
     }
 }
 
-/// The call goes on with the answers of its caller, until it asks nothing more.
+/// Makes the call again with the answers of its caller, until it asks nothing more.
 pub(super) async fn ask_and_resume(
     scope: &RequestScope,
     request: CallRequest<'_>,

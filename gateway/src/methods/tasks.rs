@@ -1,5 +1,5 @@
-//! Calls that go on after their request was answered (`io.modelcontextprotocol/tasks`). A call whose tool allows it, and
-//! whose caller knows tasks, is answered with a task if it takes longer than a moment; the caller then looks at the task.
+//! Calls that continue after their request was answered (`io.modelcontextprotocol/tasks`). A call whose tool allows it, and
+//! whose caller supports tasks, is answered with a task if it takes longer than a moment; the caller then polls the task.
 
 use std::{borrow::Cow, pin::pin, sync::Arc, time::Duration};
 
@@ -30,7 +30,7 @@ const AT_ONCE: Duration = Duration::from_millis(250);
 /// How often a caller should look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Returns a task for this call, if it may become one. `channel`: hears the call until then.
+/// Returns a task for this call, if it may become one. `channel` gets the messages of the call until then.
 pub(super) fn opened(
     call: &McpCall<'_>,
     scope: &RequestScope,
@@ -315,7 +315,7 @@ pub(super) fn notification(id: &str, seen: &Seen, meta: &str) -> Vec<u8> {
     params.finish()
 }
 
-/// Writes the members of a task with what it asks, or what came of it.
+/// Writes the members of a task with its questions, or its result.
 fn write_detailed(result: &mut ResultWriter, id: &str, seen: &Seen) {
     write(result, id, seen);
     match &seen.stage {

@@ -1,4 +1,4 @@
-//! The tools of a contract as a page to read: what is sent, what comes back, and how it is called. It needs no script.
+//! The tools of a contract as a page to read: requests, responses, and ways to call them. It needs no script.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};

@@ -50,7 +50,7 @@ impl OperationError {
         }
     }
 
-    /// Refuses a request for what is not there. The name is that of the request.
+    /// Refuses a request for a missing thing. The name is that of the request.
     pub fn not_found(what: &str, name: &str) -> Self {
         let shown = shorten(name, NAME_MAX_CHARS);
         Self::new(
@@ -59,7 +59,7 @@ impl OperationError {
         )
     }
 
-    /// Refuses what the gate refuses. What is not there is called by its name, and `next` is what to do then.
+    /// Refuses with the gate's reason. A missing thing is named, and `next` is the advice.
     pub(super) fn at_the_gate(error: GateError, name: &str, next: &str) -> Self {
         match error {
             GateError::State(StateError::Unknown(what)) => Self::not_found(what, name).see(next),
@@ -78,7 +78,7 @@ impl OperationError {
         Self::new(FailureKind::Unavailable, detail)
     }
 
-    /// Refuses what is not valid.
+    /// Refuses an invalid request.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(FailureKind::Invalid, detail)
     }

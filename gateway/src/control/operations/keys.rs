@@ -47,7 +47,7 @@ pub struct KeyView {
 
 /// The settings of a new key.
 pub struct KeyRequest {
-    /// Who holds it.
+    /// The holder.
     pub agent: String,
     /// The tenant of the agent; by default the agent itself.
     pub tenant: Option<String>,
@@ -67,7 +67,7 @@ pub struct MadeKey {
     pub view: KeyView,
     /// The key. It is shown now and never again.
     pub key: String,
-    /// What it names that is not there now, one sentence each: contracts and tools may come later.
+    /// The contracts and tools that it names but that are not there now, one sentence each: they may come later.
     pub warnings: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ impl From<KeyRow> for KeyView {
 /// Returns all keys that ever were, revoked ones too.
 pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
     let state = control.state();
-    // What is counted is taken before it is written: a client that leaves must not end it in between.
+    // The counts are taken before they are written: a client that leaves must not end this in between.
     let (gateway, writing) = (Arc::clone(control.gateway()), state.clone());
     let written = tokio::spawn(async move { gateway.identities().write_uses(&writing).await });
     let _ = written.await;
@@ -164,7 +164,7 @@ pub async fn create(control: &Control, new: KeyRequest, by: &str) -> OperationRe
     })
 }
 
-/// Revokes one key: the next call with it is refused, and what it has open ends.
+/// Revokes one key: the next call with it is refused, and its open streams and sessions end.
 pub async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
     let key = control
         .state()

@@ -10,7 +10,7 @@ use crate::control::Control;
 /// A process that shares the state with others. Times are the database's, in milliseconds since 1970.
 #[derive(Serialize, ToSchema)]
 pub struct NodeView {
-    /// It is another one with each start.
+    /// The id, which is new with each start.
     pub id: String,
     /// The name of the machine.
     pub name: String,
@@ -26,7 +26,7 @@ pub struct NodeView {
     pub live: bool,
     /// The number of the last change that it has taken over.
     pub seen: i64,
-    /// Whether it is the one that answers.
+    /// Whether it is the node that answers.
     pub own: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Plugins: what runs, what was refused and why; a new file, an old one away.
+//! Plugins: list, upload and remove them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     plugin_files::{Changing, Refused},
 };
 
-/// A plugin that runs, where it comes from and what it may reach.
+/// A plugin that runs, with its origin and its grants.
 #[derive(Serialize, ToSchema)]
 pub struct PluginView {
     pub name: String,
@@ -47,7 +47,7 @@ pub enum Health {
     Ok,
     /// It serves, but too many of its last calls ended in a trap, at a bound or in a timeout.
     Failing,
-    /// It waits until someone lets it in.
+    /// It waits to be accepted.
     Held,
     Refused,
 }
@@ -76,7 +76,7 @@ pub struct RefusedFile {
 /// The outcome of one file of the folder, or of one plugin that is built in.
 #[derive(Serialize, ToSchema)]
 pub struct FileOutcome {
-    /// The file's name; of what is built in, the plugin's.
+    /// The file's name; for a built-in plugin, the plugin's.
     pub file: String,
     pub plugin: Option<String>,
     pub version: Option<String>,
@@ -88,7 +88,7 @@ pub struct FileOutcome {
     pub reason: Option<String>,
 }
 
-/// Returns what runs, and what was refused.
+/// Returns the plugins that run, and the files that were refused.
 pub fn list(control: &Control) -> PluginsView {
     let refused = control.plugin_files().refused().into_iter();
     let refused = refused.map(|refused| RefusedFile {
@@ -107,8 +107,8 @@ pub fn list(control: &Control) -> PluginsView {
     }
 }
 
-/// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
-/// that waits for someone's consent stays, and what ran before runs on.
+/// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that
+/// waits to be accepted stays, and the present build runs on.
 pub async fn upload(
     control: Arc<Control>,
     plugin: PluginFile,
@@ -215,7 +215,7 @@ async fn let_in(
     verdict.into_result()
 }
 
-/// Returns `true` if this build waits for someone.
+/// Returns `true` if this build waits to be accepted.
 fn is_held(control: &Control, file: &str, digest: &str) -> bool {
     let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
     control.plugin_files().refused().iter().any(waits)
@@ -224,7 +224,7 @@ fn is_held(control: &Control, file: &str, digest: &str) -> bool {
 /// The outcome of one build.
 pub(super) enum BuildVerdict {
     Runs(PluginView),
-    /// Why it waits for someone.
+    /// The reason why it waits to be accepted.
     Held(String),
     /// Why it was refused.
     Refused(String),
@@ -279,7 +279,7 @@ async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult
     ))
 }
 
-/// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`.
+/// Removes a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`.
 pub async fn remove(
     control: Arc<Control>,
     name: String,

@@ -1,4 +1,4 @@
-//! Policies: what is in force, what is wrong with them, their Cedar schema, and what they decide of a table of cases.
+//! Policies: those in force, their problems, their Cedar schema, and their decisions about a table of cases.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const CASES_MAX: usize = 10_000;
 
-/// The policies in force, and what is wrong with the files of their folder.
+/// The policies in force, and the problems of the files of their folder.
 #[derive(Serialize, ToSchema)]
 pub struct PolicyStatus {
     pub mode: PolicyMode,
@@ -42,7 +42,7 @@ pub struct PolicyView {
     pub effect: &'static str,
     /// Whether it decides each call by its arguments.
     pub reads_arguments: bool,
-    /// What those read whom it denies.
+    /// The message for callers that it denies.
     pub message: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct PolicyCase {
     #[schema(value_type = Object)]
     pub args: Map<String, Value>,
     pub expect: PolicyExpectation,
-    /// The id of a policy that says so.
+    /// The id of the deciding policy.
     #[serde(default)]
     pub policy: Option<String>,
 }

@@ -34,13 +34,13 @@ pub struct ContractPreview {
     /// The compiled document, as `weir compile` prints it; null where the text does not compile.
     #[schema(value_type = Option<Object>)]
     pub document: Option<Value>,
-    /// The difference from what is served: `{class, breaking, fingerprint, items}`; null where nothing can be compared.
+    /// The difference from the live version: `{class, breaking, fingerprint, items}`; null if nothing can be compared.
     #[schema(value_type = Option<Object>)]
     pub diff: Option<Value>,
     pub class: Option<ChangeClass>,
     /// The version that it would become.
     pub version: Option<String>,
-    /// Who would have to publish it. Null: it would be live at once.
+    /// The role that would have to publish it. Null: it would be live at once.
     pub needs: Option<Role>,
     /// The agents whose past calls it would refuse; null if no calls are kept.
     pub impact: Option<Impact>,

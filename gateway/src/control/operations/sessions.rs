@@ -1,4 +1,4 @@
-//! Sessions of those who look after the gateway: an admin key or a link is exchanged for one, which a page keeps instead.
+//! Sessions of admins: an admin key or a link is exchanged for one, which a page keeps instead.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -73,7 +73,7 @@ pub async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSe
     })
 }
 
-/// Returns who asks. `expires_ms` is of the session, if it is one.
+/// Returns the caller. `expires_ms` is of the session, if it is one.
 pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
     SessionView {
         id: admin.id.clone(),

@@ -75,7 +75,7 @@ pub async fn place_files(control: &Control) -> OperationResult<()> {
     Ok(())
 }
 
-/// Takes over what is uploaded to other nodes, while this one serves.
+/// Takes over uploads to other nodes, while this one serves.
 pub async fn follow(control: &Control) {
     let mut changes = control.state().changes();
     let mut refused = BTreeMap::new();
@@ -149,7 +149,7 @@ async fn take(control: &Control, row: &UploadRow) -> OperationResult<()> {
     note_taken(&folder, &row.file, row.change)
 }
 
-/// Returns the content of an upload, if it is what it was uploaded as.
+/// Returns the content of an upload, if it has the uploaded digest.
 async fn content(control: &Control, row: &UploadRow) -> OperationResult<Option<Vec<u8>>> {
     let is_name = row.file.ends_with(".wasm") && !row.file.starts_with('.');
     if !is_name || Path::new(&row.file).file_name() != Some(row.file.as_ref()) {
@@ -177,7 +177,7 @@ fn taken_file(folder: &Path) -> PathBuf {
     folder.join(TAKEN)
 }
 
-/// A file that cannot be read says of no upload that it is there: each is taken over again.
+/// A file that cannot be read names no upload: each is taken over again.
 fn read_taken(folder: &Path) -> TakenUploads {
     let text = fs::read(taken_file(folder)).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

@@ -289,7 +289,7 @@ fn find(control: &Control, request: &SourceRequest) -> OperationResult<DataSourc
     ))
 }
 
-/// Returns the part of a name that says what is in the source.
+/// Returns the part of a name that describes the records of the source.
 fn title<'a>(connection: &ConnectionConfig, source: &'a str) -> &'a str {
     let parts = |separator: char| source.split(separator).filter(|part| !part.is_empty());
     let last = |separator: char| parts(separator).next_back().unwrap_or("records");
@@ -305,7 +305,7 @@ fn title<'a>(connection: &ConnectionConfig, source: &'a str) -> &'a str {
     }
 }
 
-/// Records who looked at what, before they see it.
+/// Records the look at a source, before its result is shown.
 fn record(
     control: &Control,
     request: &SourceRequest,
@@ -333,7 +333,7 @@ pub async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, Sourc
     draft_of(gateway, source, &shape).await
 }
 
-/// Returns why nothing can be written through the connection of a source, if the configuration says so.
+/// Returns why nothing can be written through the connection of a source, if the configuration forbids it.
 pub(super) fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
     let name = source.settings["connection"].as_str()?;
     let config = gateway.config();
@@ -449,7 +449,7 @@ pub(super) async fn sample(
             _ => break,
         }
     }
-    // A list of choices is worth its place only where values repeat. Days and numbers go on beyond those that are there.
+    // A list of choices is useful only if values repeat. Days and numbers have further values.
     let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
     seen.retain(|_, values| {
         values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word)

@@ -13,7 +13,7 @@ use crate::{
 
 /// Tools in one answer.
 const PAGE: usize = 200;
-/// The bound on what is looked for.
+/// The bound on the words of a search.
 const WORDS_MAX_CHARS: usize = 400;
 
 /// A page of the tools that are served.

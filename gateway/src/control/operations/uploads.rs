@@ -24,7 +24,7 @@ use crate::control::Control;
 
 /// The bound on a file.
 pub const FILE_MAX_BYTES: u64 = 64 << 20;
-/// Files that arrive at once: this bounds what they take of the disk.
+/// Files that arrive at once: this bounds their use of the disk.
 static ARRIVING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
 
 #[derive(Serialize, ToSchema)]

@@ -1,4 +1,4 @@
-//! A look at another server before it is added: what it offers, what lint finds in it, and what its tools cost. Only servers
+//! A look at another server before it is added: its offer, the findings of lint, and the cost of its tools. Only servers
 //! behind a URL are looked at: no command is started for a request.
 
 use std::{
@@ -38,7 +38,7 @@ static LOOKING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(2));
 
 /// A server that may be added.
 pub(crate) struct UpstreamLook {
-    /// What it would be called.
+    /// The name that it would get.
     pub name: String,
     pub url: String,
     /// Headers for this look alone; they are kept nowhere.
@@ -53,7 +53,7 @@ pub(crate) struct UpstreamOffer {
     /// The server's own name and version.
     #[schema(value_type = Object)]
     pub server: Value,
-    /// The compiled document of what it offers, with the names that agents would see.
+    /// The compiled document of its offer, with the names that agents would see.
     #[schema(value_type = Object)]
     pub document: Value,
     /// Each of its tools, in the order of the names that agents would see.
@@ -62,7 +62,7 @@ pub(crate) struct UpstreamOffer {
     pub items: Vec<OfferedItem>,
     /// Resources that it lists now. They are asked for each time, and are no part of what an operator agrees to.
     pub resources: usize,
-    /// What it says to models about itself as a whole.
+    /// Its instructions to models.
     pub instructions: Option<String>,
     /// Items that cannot be published, and why.
     pub left_out: Vec<String>,
@@ -79,7 +79,7 @@ pub(crate) struct UpstreamOffer {
     pub fingerprint: String,
 }
 
-/// A tool that a server offers, and what it costs.
+/// A tool of a server's offer, and its cost.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct OfferedTool {
     /// Its name at the server, by which an overlay names it.

@@ -49,16 +49,16 @@ pub struct UpstreamView {
     /// The authorization of requests to it: `oauth` and `exchange` by tokens of the caller, `client_credentials` by tokens of
     /// the gateway's own, `header` by a fixed header; null: none.
     pub auth: Option<&'static str>,
-    /// What it says it is; null before it was looked at.
+    /// Its own name and version; null before it was looked at.
     #[schema(value_type = Option<Object>)]
     pub server: Value,
     /// Tools that it lists and that can be published.
     pub tools: usize,
     /// Items that cannot be published, and why.
     pub left_out: Vec<String>,
-    /// What is published otherwise than it wrote it.
+    /// The differences between what it wrote and what is published.
     pub notes: Vec<String>,
-    /// The draft that waits for someone.
+    /// The draft that waits.
     pub draft: Option<String>,
     pub sessions: usize,
     pub restarts: u64,
@@ -85,14 +85,14 @@ pub fn show(control: &Control, name: &str) -> OperationResult<UpstreamView> {
     Ok(view(control, &*find(control, name)?))
 }
 
-/// Looks at its lists now, and returns what was found.
+/// Looks at its lists now, and returns the findings.
 pub async fn look(control: &Control, name: &str) -> OperationResult<UpstreamView> {
     let upstream = find(control, name)?;
     control.upstreams().look_at(&upstream).await;
     Ok(view(control, &upstream))
 }
 
-/// Asks a server of the configuration what it offers, and returns what could be published of that. Nothing is submitted. The
+/// Asks a server of the configuration for its offer, and returns the part that could be published. Nothing is submitted. The
 /// session stays open until [`weir_upstream::Upstreams::close`].
 pub async fn preview(control: &Control, name: &str) -> OperationResult<Offer> {
     let gateway = control.gateway();
@@ -126,13 +126,13 @@ pub enum AgreedOffer {
     Unchanged {
         version: String,
     },
-    /// The change to what was published before waits for someone.
+    /// The change to the published version waits.
     Held {
         summary: String,
     },
 }
 
-/// Publishes what an operator has looked at and agreed to. The gate judges a change of what was published before as it does
+/// Publishes an offer that an operator has reviewed and agreed to. The gate judges a change of a published version as it does
 /// every other.
 pub async fn agree(
     control: &Control,

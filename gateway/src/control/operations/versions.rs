@@ -33,7 +33,7 @@ pub struct KeptView {
     /// The shim that converts its calls to those of the live version; null: it keeps its own binding.
     #[schema(value_type = Option<Object>)]
     pub shim: Option<Value>,
-    /// When it ends; null: when an operator says so.
+    /// Its end; null: it has none.
     pub sunset_ms: Option<i64>,
     pub has_ended: bool,
 }
@@ -51,7 +51,7 @@ pub struct KeepingView {
     pub needs_shim: bool,
 }
 
-/// The major version of a contract that an agent goes on with.
+/// The major version of a contract that an agent keeps.
 #[derive(Serialize, ToSchema)]
 pub struct PinView {
     pub agent: String,
@@ -81,7 +81,7 @@ pub async fn list(control: &Control) -> OperationResult<VersionsView> {
     })
 }
 
-/// Moves the last day of a kept version; `None`: until an operator says so.
+/// Moves the last day of a kept version; `None` removes it.
 pub async fn set_sunset(
     control: &Control,
     contract: &str,
@@ -158,7 +158,7 @@ pub(super) fn beside(live: &LiveContract) -> Vec<KeptView> {
 }
 
 impl KeepRequest {
-    /// Reads what becomes of the version whose place is taken; `None`: it is served no more.
+    /// Reads the treatment of the replaced version; `None`: it is no longer served.
     pub(super) fn read(self) -> OperationResult<Option<KeepVersion>> {
         if !self.keep {
             return match (self.sunset, self.shim) {

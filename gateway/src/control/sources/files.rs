@@ -112,7 +112,7 @@ impl FileSource {
         known.seen.retain(|_, file| file.problems.is_empty());
     }
 
-    /// Submits what is new or changed in the folder, and asks to retire the contracts whose files are gone.
+    /// Submits new and changed files of the folder, and asks to retire the contracts whose files are gone.
     pub(in crate::control) async fn submit_folder(&self, folder: &Path, report: &mut FolderReport) {
         let mut known = self.known.lock().await;
         match folder::list(folder) {
@@ -146,7 +146,7 @@ impl FileSource {
         *self.files.lock() = files;
     }
 
-    /// Reads a file if it is new or has changed, and remembers what came of it.
+    /// Reads a file if it is new or has changed, and remembers the result.
     async fn look_at(
         &self,
         seen: &mut BTreeMap<PathBuf, SeenFile>,
@@ -200,7 +200,7 @@ impl FileSource {
                 return None;
             }
         };
-        // A file whose text is live is not compiled again: the live version is what was published.
+        // A file whose text is live is not compiled again: the live version stays as it was published.
         let live = self.gate().live();
         let unchanged = live
             .values()
@@ -277,7 +277,7 @@ impl FileSource {
         if let Some(owned) = gate.own(name, &owner).await.map_err(refused)? {
             return Err(Uncompiled::Waiting(owned.to_string().into()));
         }
-        // Without its lock it is not known what was published: the file would go live without being compared.
+        // Without its lock the published version is unknown: the file would go live without being compared.
         let from_file = Source {
             origin: Origin::File,
             owner: Some(&owner),
@@ -309,8 +309,8 @@ impl FileSource {
         }
     }
 
-    /// Finds the contracts that this folder owns and whose files are gone: they are served until someone agrees that
-    /// they go. If a file cannot be read, it is not known what it defines, and nothing counts as gone.
+    /// Finds the contracts that this folder owns and whose files are gone: they are served until their removal is approved.
+    /// If a file cannot be read, its contract is unknown, and nothing counts as gone.
     async fn ask_to_retire(
         &self,
         folder: &Path,
@@ -347,7 +347,7 @@ impl FileSource {
     }
 }
 
-/// Says of the folder as a whole what the gate says.
+/// Adds the gate's reason to the folder as a whole.
 pub(in crate::control) fn folder_problem(folder: &Path, error: &GateError) -> Problem {
     Problem::new(&folder.display().to_string(), "", error.to_string())
 }

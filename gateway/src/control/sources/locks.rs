@@ -87,7 +87,7 @@ pub(in crate::control) async fn restore_upstreams(gate: &Gate, config: &Config) 
                 };
                 restore(gate, folder, &name, source).await
             }
-            // An unreadable lock says no more what it is of than its name does.
+            // An unreadable lock is known only by its name.
             Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
             Ok(_) | Err(_) => Ok(()),
         };

@@ -78,10 +78,10 @@ impl ToolGate for CodeGate {
 
 /// The outcome for definitions.
 enum Submitted {
-    /// No tool of the plugin is published: none is to be, or someone has retired them.
+    /// No tool of the plugin is published: none is to be, or the contract was retired.
     Nothing,
     Judged(Verdict),
-    /// Someone went back from the version that these definitions became.
+    /// An admin went back from the version that these definitions became.
     RolledBack,
 }
 
@@ -227,7 +227,7 @@ impl PluginSource {
                 version,
                 diff: held.diff,
             }),
-            // Someone was quicker with this name: what is live now stays.
+            // Another contract took this name first: the live version stays.
             Ok((_, None)) | Err(GateError::Outdated { .. } | GateError::Decided(_)) => {
                 Ok(Verdict::Held(held))
             }

@@ -60,7 +60,7 @@ struct Unseen {
     failure: String,
 }
 
-/// Looks at other servers, and submits what they list.
+/// Looks at other servers, and submits their lists.
 pub struct UpstreamSource {
     gateway: Arc<Serving>,
     publisher: Arc<SnapshotPublisher>,
@@ -78,8 +78,8 @@ impl UpstreamSource {
         self.publisher.gate()
     }
 
-    /// Looks at every server of the configuration, as it is at any time, until the task ends. `background` wakes when the
-    /// configuration is another one.
+    /// Looks at every server of the present configuration, until the task ends. `background` wakes when the configuration
+    /// changes.
     pub async fn watch(self: Arc<Self>, watcher: Watcher, mut background: watch::Receiver<u64>) {
         let mut published = self.gate().state().changes();
         let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> =
@@ -141,7 +141,7 @@ impl UpstreamSource {
         }
     }
 
-    /// Looks at a server, and listens to what it says of its lists and resources, until the task ends.
+    /// Looks at a server, and listens to its news of lists and resources, until the task ends.
     async fn attend(self: Arc<Self>, upstream: Arc<Upstream>, watcher: Watcher) {
         tokio::join!(
             self.clone().look_out(upstream.clone(), &watcher),
@@ -241,7 +241,7 @@ impl UpstreamSource {
         }
     }
 
-    /// Looks at one server now: what it lists becomes the live version, a draft, or a reason why neither.
+    /// Looks at one server now: its lists become the live version, a draft, or a reason why neither.
     pub async fn look_at(&self, upstream: &Upstream) -> Seen {
         let mut seen = Seen {
             at: Some(SystemTime::now()),
@@ -361,8 +361,8 @@ impl UpstreamSource {
             })
     }
 
-    /// Finds the servers that were taken out of the configuration: each is listed on until someone agrees that its
-    /// tools go.
+    /// Finds the servers that were taken out of the configuration: each stays listed until the removal of its tools is
+    /// approved.
     async fn unconfigured(&self, gone: &mut BTreeSet<(String, Version)>) {
         let config = Arc::clone(&self.gateway.config());
         let owner = folder::owner(&config.base);
@@ -398,7 +398,7 @@ impl UpstreamSource {
     }
 }
 
-/// Waits until a file is another than it was.
+/// Waits until a file changes.
 async fn edited(file: Option<&Path>, was: Option<&folder::Stamp>, watcher: &Watcher) {
     let Some(file) = file else {
         return std::future::pending().await;

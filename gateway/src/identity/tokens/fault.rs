@@ -1,4 +1,5 @@
-//! Why a token is refused: for the log and the trail. The caller reads only that it is not valid, or what is wrong with its proof.
+//! The reason why a token is refused, for the log and the trail. The caller reads only that it is invalid, or the fault of
+//! its proof.
 
 use std::{
     fmt,

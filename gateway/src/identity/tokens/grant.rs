@@ -91,7 +91,7 @@ impl TokenGrant {
 }
 
 impl Grant for TokenGrant {
-    /// A refreshed token, and one with more scopes, goes on with the sessions of the one before.
+    /// A refreshed token, and one with more scopes, continues the sessions of the one before.
     fn id(&self) -> &str {
         self.holder.name()
     }

@@ -1,4 +1,4 @@
-//! ID tokens of OpenID Connect, by which a person signs in. They say who that is, and open no tool.
+//! ID tokens of OpenID Connect, by which a person signs in. They identify the person, and open no tool.
 
 use std::{path::Path, sync::Arc};
 

@@ -107,7 +107,7 @@ impl IssuerKeys {
         last.is_none_or(|last| last.elapsed() >= pause)
     }
 
-    /// Fetches the keys, or waits for who fetches them now. The fetch goes on when its caller leaves.
+    /// Fetches the keys, or waits for the present fetch. The fetch continues when its caller leaves.
     async fn refresh(self: &Arc<Self>) {
         let mut last = self.flight.clone().lock_owned().await;
         if !self.is_due(*last) {

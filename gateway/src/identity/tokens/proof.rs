@@ -28,7 +28,7 @@ pub struct PresentedToken<'a> {
     pub proof: Option<RequestProof<'a>>,
 }
 
-/// The proof of a request, and what it has to be for.
+/// The proof of a request, and its expected subject.
 #[derive(Clone, Copy)]
 pub struct RequestProof<'a> {
     /// The header `DPoP`; `None` where there is none, or more than one.

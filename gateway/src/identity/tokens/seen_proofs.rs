@@ -82,7 +82,7 @@ impl ProofTable {
             return Err(TokenFault::ProofsFull);
         }
         let proofs = self.by_key.entry(*key).or_default();
-        // This key may be the one that lost its older half.
+        // This key may be the one whose older half was dropped.
         if made_s <= proofs.forgotten_s {
             return Err(TokenFault::ProofForgotten);
         }
@@ -96,7 +96,7 @@ impl ProofTable {
         self.count.max(self.by_key.len()) >= SEEN_MAX
     }
 
-    /// Forgets what is refused by its time.
+    /// Forgets proofs that are refused by their time.
     fn purge(&mut self, now_s: i64) {
         let oldest_s = now_s - WINDOW_S;
         self.by_key.retain(|_, proofs| {

@@ -17,7 +17,7 @@ pub struct Offer {
     pub compiled: Compiled,
     /// The text that it was compiled from.
     pub source: String,
-    /// The server's words about what it is.
+    /// The server's own name and version.
     pub server: String,
     pub notes: Vec<String>,
     pub overlay: Option<Overlay>,

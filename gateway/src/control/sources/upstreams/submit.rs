@@ -39,7 +39,7 @@ impl UpstreamSource {
         if self.is_discarded(live.as_deref(), &name, source).await?
             || (!is_live && self.gate().is_rolled_back(&name, source).await?)
         {
-            // What was offered in between is offered no more.
+            // An offer in between is no longer made.
             self.gate()
                 .state()
                 .drop_held(&name, Origin::Upstream, now_ms(), &by)
@@ -76,7 +76,7 @@ impl UpstreamSource {
         locks::restore_offer(self.gate(), &config, name, source).await
     }
 
-    /// Publishes what someone has looked at and agreed to. Where something of that name was published before, the gate judges
+    /// Publishes an offer that was reviewed and agreed to. If something of that name was published before, the gate judges
     /// the change as it does every other.
     pub async fn agree(
         &self,
@@ -105,7 +105,7 @@ impl UpstreamSource {
         self.publisher.submit(submission).await
     }
 
-    /// Returns `true` if the offer waits for someone even if the gate would let it through.
+    /// Returns `true` if the offer waits even if the gate would accept it.
     async fn holds(
         &self,
         config: &UpstreamConfig,
@@ -113,7 +113,7 @@ impl UpstreamSource {
         contract: &Contract,
     ) -> Result<bool, GateError> {
         let Some(live) = live else {
-            // A contract that was retired and comes back is compared with what it was, and waits.
+            // A contract that was retired and comes back is compared with its last version, and waits.
             let is_first = !self.gate().was_published(&contract.name).await?;
             return Ok(!(is_first && config.first == First::Publish));
         };
@@ -163,7 +163,7 @@ impl UpstreamSource {
         })
     }
 
-    /// Returns `true` if someone has decided against exactly this, which is then not asked again.
+    /// Returns `true` if exactly this was discarded, so that it is not asked again.
     async fn is_discarded(
         &self,
         live: Option<&LiveContract>,
