@@ -59,7 +59,7 @@ pub trait AccountKeeper: Send + Sync {
     fn account<'k>(&'k self, server: &'k OauthServer, owner: &'k AccountOwner)
     -> Granting<'k, i64>;
 
-    /// Returns a token of an account, or of the one that the owner has now. `refused` is one that the server did not take.
+    /// Returns a token of an account, or of the owner's present account. `refused` is one that the server refused.
     fn token<'k>(
         &'k self,
         server: &'k OauthServer,
@@ -80,7 +80,7 @@ pub(crate) trait BearerTokens: Send + Sync {
     }
 }
 
-/// The tokens of one session, and the mask of the one that was sent last.
+/// The tokens of one session, and the mask of the last one sent.
 #[derive(Clone)]
 pub struct TokenSource {
     tokens: Arc<dyn BearerTokens>,

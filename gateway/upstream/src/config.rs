@@ -40,7 +40,7 @@ pub struct UpstreamConfig {
     pub headers: BTreeMap<String, String>,
     /// How requests are authorized beside that.
     pub auth: Option<AuthConfig>,
-    /// The transport; by default the one that the URL answers to.
+    /// The transport; by default it is tried out.
     pub transport: Option<TransportWord>,
     /// The era to speak; by default the modern one where the server speaks it.
     pub era: Era,
@@ -52,7 +52,7 @@ pub struct UpstreamConfig {
     pub first: First,
     /// What happens to later changes.
     pub changes: Changes,
-    /// Whether the list of its resources is asked for each time, or is part of what was approved.
+    /// Whether the list of its resources is requested each time, or is part of the approved version.
     pub resources: Resources,
     /// A file that chooses, renames, describes and bounds its tools.
     pub overlay: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub enum TransportWord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// Everybody: for a server that keeps no state.
+    /// All callers share one, for a server that keeps no state.
     Shared,
     Tenant,
     #[default]
@@ -97,7 +97,7 @@ pub enum Isolation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
-    /// The tools wait until someone publishes them.
+    /// The tools wait until they are published.
     #[default]
     Hold,
     /// The tools are published, unless lint finds an error.
@@ -117,10 +117,10 @@ pub enum Changes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resources {
-    /// The resources come and go, as files do: the server is asked for the list each time.
+    /// The resources change by themselves, as files do: the server is asked for the list each time.
     #[default]
     Live,
-    /// The list is the one that was approved.
+    /// The list is part of the approved version.
     Pinned,
 }
 
@@ -276,8 +276,8 @@ impl UpstreamConfig {
         files.chain(of_auth).collect()
     }
 
-    /// Returns the address of the server, with every secret filled in. `guard` has the words that start the guard of
-    /// children, and `kept` what it keeps from them. The error names the reference, never a value.
+    /// Returns the address of the server, with every secret filled in. `guard` has the command of the guard of children, and
+    /// `kept` the files to keep from them. The error names the reference, never a value.
     pub(crate) fn target(
         &self,
         base: &Path,

@@ -1,4 +1,4 @@
-//! Why a server could not be used: what was expected of it, what happened instead, and what to do.
+//! The reason why a server could not be used: the expectation, the fact, and the remedy.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Failure {
     /// The last lines that a child wrote to stderr.
     pub stderr: Vec<String>,
     pub steps: Vec<String>,
-    /// The scopes that an account needs for the request, where the server said so.
+    /// The scopes that an account needs for the request, if the server named them.
     pub scopes: Box<[String]>,
     /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
@@ -26,7 +26,7 @@ pub struct Failure {
 pub enum Kind {
     /// The process could not be started.
     Start,
-    /// The address could not be reached, or what answers there is not what was expected.
+    /// The address could not be reached, or its server is not the expected one.
     Unreachable,
     /// The server wants credentials, or others.
     Access,
@@ -128,7 +128,7 @@ impl Failure {
         }
     }
 
-    /// Returns what a line of a log says of it.
+    /// Returns the text for a line of a log.
     pub fn in_one_line(&self) -> String {
         let stderr = self.stderr.join(" / ");
         let stderr = if stderr.is_empty() {
@@ -162,7 +162,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl RequestError {
-    /// Returns a failure of `method`, for callers to whom a refusal is one.
+    /// Returns a failure of `method`, for callers that treat a refusal as one.
     pub fn into_failure(self, method: &str) -> Failure {
         match self {
             Self::Failed(failure) => failure,

@@ -52,7 +52,7 @@ pub(crate) async fn agree(
     tokio::pin!(discover);
     match timeout(probe, &mut discover).await {
         Ok(verdict) => settle(core, era, verdict).await,
-        // Some servers say nothing to what they do not know. Whichever answer comes first decides.
+        // Some servers do not answer unknown messages. The first answer decides.
         Err(_) => {
             let initialize = initialize(core);
             tokio::pin!(initialize);
@@ -147,7 +147,7 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
             _ => Ok(Verdict::Legacy),
         },
         Err(RequestError::Failed(failure)) if failure.kind == Kind::NotHere => Ok(Verdict::Legacy),
-        // Some servers answer what they do not know with an error of HTTP, a page, or an answer that names no request.
+        // Some servers answer unknown messages with an error of HTTP, a page, or an answer that names no request.
         Err(RequestError::Failed(failure))
             if matches!(failure.kind, Kind::Protocol | Kind::Unreachable)
                 && failure.is_handed_over =>

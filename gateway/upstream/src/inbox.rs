@@ -1,4 +1,4 @@
-//! Takes what comes from a server: answers find those who wait for them, and the server's own requests are answered.
+//! Receives messages of a server: answers go to their requests, and the server's own requests are answered.
 
 use std::{
     collections::HashMap,
@@ -48,10 +48,10 @@ pub(crate) struct Inbox {
     /// The name of the server in the log.
     name: Arc<str>,
     waiting: Mutex<Waiting>,
-    /// The server no longer knows the session: what is under way may end in it, and nothing else is begun.
+    /// Cancelled when the server no longer knows the session: open requests may end in it, and no other is begun.
     forgotten: CancellationToken,
     ask: Vec<Ask>,
-    /// Callers that may not hear of each other share the session.
+    /// Whether callers that must not see each other's messages share the session.
     is_shared: bool,
     /// The tokens that requests bear, which are masked in what the server says.
     tokens: Option<TokenSource>,
@@ -62,7 +62,7 @@ pub(crate) struct Inbox {
     pub(crate) rubbish: AtomicU64,
     /// The last request that was sent.
     last: AtomicU64,
-    /// Answers to what was never asked. One that comes too late is none.
+    /// Answers without a request. One that comes too late does not count.
     pub(crate) strays: AtomicU64,
     /// The messages that answer nothing: how many have come, how many of them before the span of time that runs, and when it
     /// began.
@@ -87,7 +87,7 @@ struct Awaited {
 /// The caller of a call that is under way.
 #[derive(Clone)]
 pub(crate) enum Caller {
-    /// The caller hears nothing before the answer, and cannot be asked.
+    /// The caller gets no messages before the answer, and cannot be asked.
     Silent,
     Listening {
         listener: Arc<dyn Listener>,
@@ -191,7 +191,7 @@ impl Inbox {
     }
 
     /// Returns the callers that a message of the server may belong to: that of the request whose stream it came on, or else
-    /// everyone whose call is open, those who cannot hear it too.
+    /// all with an open call, including those that cannot receive it.
     fn callers(&self, of: Option<u64>) -> Vec<Caller> {
         let waiting = self.waiting.lock();
         let caller = |awaited: &Awaited| awaited.caller.clone();
@@ -206,8 +206,8 @@ impl Inbox {
         }
     }
 
-    /// Takes one message, or several where the server batches. What is to be sent back comes out. Secrets that the server
-    /// repeats are masked first, whatever kind of message they are in.
+    /// Takes one message, or several if the server batches. Returns the messages to send back. Secrets that the server
+    /// repeats are masked first, in every kind of message.
     pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
         let text = mask(text);
         let text = match &self.tokens {
@@ -370,7 +370,7 @@ impl Inbox {
         None
     }
 
-    /// Fails the request that a text answers which is no JSON: what is not JSON is not read, but its caller need not wait.
+    /// Fails the request of an answer that is not JSON: the answer is not read, but its caller need not wait.
     fn receive_unreadable(&self, text: &str, error: &serde_json::Error) {
         let id = answered_id(text).filter(|id| self.is_awaited(*id));
         let Some(id) = id else {
@@ -448,7 +448,7 @@ impl Inbox {
                 else {
                     return;
                 };
-                // One that names no call belongs to the session, and so to all who called in it.
+                // One that names no call belongs to the session, and so to all its callers.
                 let callers = self.callers(of);
                 if callers.len() > 1 && self.is_shared {
                     return;

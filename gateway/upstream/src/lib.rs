@@ -1,8 +1,8 @@
 //! A client of other MCP servers: child processes and URLs, both eras of the protocol, everything bounded.
 //!
-//! A [`Session`] is opened to a [`Target`], agrees with the server on an era, and then lists and calls. What the server
-//! answers stays raw JSON: reading it is for those who know what it should be. [`Upstreams`] are the servers of a
-//! configuration, each with its sessions. Nothing in this crate knows contracts.
+//! A [`Session`] is opened to a [`Target`], agrees with the server on an era, and then lists and calls. The server's answers
+//! stay raw JSON, to be read by code that knows their form. [`Upstreams`] are the servers of a configuration, each with its
+//! sessions. Nothing in this crate knows contracts.
 
 mod auth;
 mod config;

@@ -1,4 +1,4 @@
-//! Defines what a caller hears of its call before the answer, and what it is asked.
+//! Defines the messages and questions that a caller gets before the answer.
 
 use std::{future::Future, pin::Pin};
 
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::message::Progress;
 
-/// Hears what a server says while it answers one call. It must not block.
+/// Receives a server's messages while it answers one call. It must not block.
 pub trait Listener: Send + Sync {
     /// Whether progress is asked for.
     fn wants_progress(&self) -> bool;

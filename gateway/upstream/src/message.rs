@@ -45,7 +45,7 @@ impl Outgoing {
     }
 }
 
-/// Reads an id of ours, or a progress token, as a server repeats it: some write the number as a text.
+/// Reads an id of this client, or a progress token, as a server repeats it: some write the number as a text.
 pub(crate) fn own_id(id: &RawValue) -> Option<u64> {
     let id = id.get();
     let digits = id

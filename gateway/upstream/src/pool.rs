@@ -1,8 +1,8 @@
-//! The sessions with one server: opened when a call needs one, shared by those who may share one, closed when idle.
+//! The sessions with one server: opened when a call needs one, shared by callers that may share one, closed when idle.
 //!
-//! A start goes on when the call that wanted it gives up. A server that does not start is started again later each time. One
-//! that ends before it has answered anything is so for the owner of that session alone, and a process that soon ends, again
-//! and again, is started at most twice a second.
+//! A start continues when the call that wanted it gives up. A server that does not start is started again later each time.
+//! One that ends before it has answered anything counts as such for the owner of that session alone, and a process that soon
+//! ends, again and again, is started at most twice a second.
 
 use std::{
     collections::HashMap,
@@ -73,7 +73,7 @@ pub(crate) struct Pool {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
     trouble: Mutex<Trouble>,
     restarts: AtomicU64,
-    /// The server kept nothing between requests when a session was opened last: everybody shares one.
+    /// Whether the server kept nothing between requests when a session was opened last, so that all callers share one.
     stateless: AtomicBool,
     /// The owners whose sessions ended before any answer, which does not delay other owners.
     owners: Mutex<HashMap<Key, Trouble>>,
@@ -279,7 +279,7 @@ impl Pool {
         slot
     }
 
-    /// Passes on what the server says of its lists.
+    /// Passes on the server's news of its lists.
     fn follow(&self, session: &Session) {
         let (mut news, updated, ended) = (
             session.updated(),
@@ -358,12 +358,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Closes what was not used for long.
+    /// Closes sessions that were not used for long.
     pub(crate) fn sweep(&self) {
         let mut slots = self.slots.lock();
         let idle: Vec<Key> = slots
             .iter()
-            // The sessions that everybody shares, and that we listen with, stay.
+            // The sessions that all callers share, and the lookout's, stay.
             .filter(|(key, _)| !matches!(key, Key::Lookout | Key::Shared))
             .filter(|(_, slot)| slot.is_idle() && slot.used.lock().elapsed() >= self.idle)
             .map(|(key, _)| key.clone())

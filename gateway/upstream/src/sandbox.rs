@@ -86,7 +86,7 @@ mod landlocked {
 
     use super::{KeptFiles, is_above};
 
-    /// Folders that programs make at home where there are none, such as those that fetch what they run.
+    /// Folders that programs make at home if there are none, such as those that download packages.
     const HOME_FOLDERS: [&str; 4] = [".cache", ".config", ".local", ".npm"];
 
     /// Returns whether the kernel can keep files from processes. Before the second version of Landlock (Linux 5.19) no
@@ -118,7 +118,7 @@ mod landlocked {
         Ok(variables)
     }
 
-    /// Allows a path with all that is in it, but for what is kept.
+    /// Allows a path and everything in it, except the kept files.
     fn allow(
         path: &Path,
         rights: BitFlags<AccessFs>,

@@ -56,7 +56,7 @@ pub struct Call<'c> {
     pub asked: &'c Asked,
     /// The caller's answers to what the server asked before.
     pub resumed: Option<&'c Resumed>,
-    /// Hears what the server says before its answer.
+    /// Receives the server's messages before its answer.
     pub listener: Option<Arc<dyn Listener>>,
     /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
     pub headers: &'c [(String, String)],
@@ -210,7 +210,7 @@ impl Session {
                             }
                         });
                 }
-                // The server fell over the question for its era: some end at what they do not know.
+                // The server ended because of the question for its era: some end at unknown messages.
                 (Target::Command(_), Kind::Closed) if era == Era::Either && !retried => {
                     (era, retried) = (Era::Legacy, true);
                 }
@@ -327,7 +327,7 @@ impl Session {
         let (sending, agreed) = (Sending::Asked(call.asked), self.agreed());
         let result = match self.call_once(&call, &sending, &agreed, deadline).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
-                // What is rare is in a place of its own: it would make the future of every call large.
+                // Rare work has a future of its own: it would make the future of every call large.
                 Box::pin(async {
                     call.prepare(deadline, self.renew(&agreed)).await??;
                     self.call_once(&call, &sending, &self.agreed(), deadline)
@@ -482,7 +482,7 @@ impl Session {
             tokio::select! {
                 biased;
                 answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
-                // A server that does not take what it asked for has to do without.
+                // A server that does not read the reply to its question has to do without.
                 _ = timeout(REPLY_MAX, Box::pin(self.core.reply(text, version))) => {}
             }
         }
@@ -538,8 +538,8 @@ impl Session {
         }
     }
 
-    /// Opens the session anew that was over for a request. `before` is what was agreed on when the request was made. Where it
-    /// cannot be opened, nothing more is asked in it.
+    /// Opens the session anew that was over for a request. `before` is the agreement at the time of the request. If it cannot
+    /// be opened, no further request is made in it.
     async fn renew(&self, before: &Arc<Agreed>) -> Result<(), Failure> {
         let _renewing = self.renewing.lock().await;
         let forgotten = self.core.inbox.forgotten();

@@ -21,7 +21,8 @@ pub enum Target {
 pub struct Command {
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of ours reaches the child.
+    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of Weir's environment reaches the
+    /// child.
     pub environment: BTreeMap<OsString, OsString>,
     pub folder: Option<PathBuf>,
     /// The words that start [`guard`](crate::guard()), before which the command is put. Without it a child outlives us
@@ -69,7 +70,7 @@ pub struct Settings {
     pub era: Era,
     /// The questions that the server may ask of a client; it may list other tools if it may ask.
     pub ask: Vec<Ask>,
-    /// Callers that may not hear of each other share the session.
+    /// Whether callers that must not see each other's messages share the session.
     pub is_shared: bool,
     /// The time from the start of the process, or of the first connection, until both have agreed on an era.
     pub start: Duration,

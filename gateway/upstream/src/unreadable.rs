@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::message::own_id;
 
-/// Returns the id of an answer of which little else can be read. `None`: it has no id of ours, or is no answer.
+/// Returns the id of an answer that is mostly unreadable. `None`: it has no id of this client, or is no answer.
 pub(crate) fn answered_id(text: &str) -> Option<u64> {
     let mut id = None;
     for (name, value) in members(text)? {

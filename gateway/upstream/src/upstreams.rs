@@ -68,11 +68,11 @@ pub struct Upstream {
 pub struct Seen {
     /// The time of the last look; `None` before the first.
     pub at: Option<SystemTime>,
-    /// Why it could not be looked at, or what it lists could not be published.
+    /// The reason why it could not be looked at, or its lists could not be published.
     pub failure: Option<String>,
     /// The same in a word of [`Kind::word`](crate::Kind::word), or `refused` for what could not be published.
     pub reason: Option<&'static str>,
-    /// The server's words about what it is.
+    /// The server's own name and version.
     pub server: String,
     /// The contract that its tools are published as; empty where that is not known.
     pub contract: String,
@@ -82,7 +82,7 @@ pub struct Seen {
     pub left_out: Vec<String>,
     /// The remarks about the rest.
     pub notes: Vec<String>,
-    /// The draft that waits for someone.
+    /// The draft that waits.
     pub draft: Option<String>,
 }
 
@@ -333,7 +333,7 @@ impl Upstream {
             }
             Err(CallFailure::Failed(failure))
                 if !(matches!(failure.kind, Kind::Cancelled | Kind::NoAccount)
-                    // What is refused to one caller says nothing of the tool.
+                    // A refusal to one caller says nothing about the tool.
                     || failure.kind == Kind::Access && self.authorization.is_personal()) =>
             {
                 End::Failed
@@ -474,7 +474,7 @@ impl Upstream {
         }
     }
 
-    /// Returns what the server lists now, and what it says it is. The session stays open, to hear of changes.
+    /// Returns the server's present lists, and its name and version. The session stays open, to receive news.
     pub async fn lists(&self) -> Result<(Listed, Box<RawValue>), Failure> {
         let lease = self.listening().await?;
         let listed = lease.session.lists().await?;

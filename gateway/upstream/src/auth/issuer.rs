@@ -1,4 +1,4 @@
-//! Finds who issues the tokens of a server.
+//! Finds the issuer of a server's tokens.
 
 use std::time::Duration;
 

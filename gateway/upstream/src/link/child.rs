@@ -173,7 +173,7 @@ impl Life {
         let mut reader = tokio::spawn(reader);
         let status = tokio::select! {
             status = self.child.wait() => {
-                // The child's last words are read before it is said to be gone.
+                // The child's last output is read before its end is reported.
                 let _ = timeout(GRACE / 4, &mut reader).await;
                 self.log_end(status.ok())
             }
@@ -216,7 +216,7 @@ impl Life {
     }
 }
 
-/// The child's process group: the child, its guard, and what they started.
+/// The child's process group: the child, its guard, and their children.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -347,7 +347,7 @@ fn how_it_ended(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// Returns `true` if the program is where the child would be started, so that its absence is said in words.
+/// Returns `true` if the program is where the child would be started, so that the error can say that it is missing.
 fn is_there(command: &Command) -> bool {
     let program = Path::new(&command.program);
     if program.components().count() > 1 {

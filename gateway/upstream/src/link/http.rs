@@ -216,7 +216,7 @@ impl HttpLink {
         ))
     }
 
-    /// Takes up a stream behind its last event. `None`: the server does not go on with it, or is gone.
+    /// Resumes a stream behind its last event. `None`: the server does not continue it, or is gone.
     async fn resume(
         &self,
         version: Option<&'static str>,
@@ -239,7 +239,7 @@ impl HttpLink {
         None
     }
 
-    /// Reads the stream of what is said unasked. The error means that the server has none, or that the session is over.
+    /// Reads the stream of unrequested messages. An error means that the server has none, or that the session is over.
     async fn overhear(&self, version: &'static str) -> Result<(), ()> {
         let request = self.request(Method::GET, Some(version));
         let response = self.client.send(request).await.map_err(drop)?;
@@ -385,8 +385,8 @@ impl HttpLink {
             .unwrap_or_default();
         let refusal = serde_json::from_str::<Incoming<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
-        // One that does not name the request is about the session or the era, which the server does not know. What is no
-        // message of the protocol may be about the arguments.
+        // An error that does not name the request is about the session or the era, which the server does not know. A text
+        // that is no message of the protocol may be about the arguments.
         let is_about_request = message
             .id
             .is_some_and(|own| id.and_then(own_id) == Some(own));

@@ -1,5 +1,5 @@
-//! Calls that a server answers with a task. They are waited for here, so that callers hear of no task of another server:
-//! one of 2026-07-28 is looked at until it ends, one of 2025-11-25 is asked for its result.
+//! Calls that a server answers with a task. They are awaited here, so that callers see no task of another server: one of
+//! 2026-07-28 is polled until it ends, one of 2025-11-25 is asked for its result.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -307,8 +307,8 @@ impl Session {
     }
 }
 
-/// Returns what a task came to that ended with an error of the protocol: a result that says so, since the call was begun
-/// and may have done something.
+/// Returns the result of a task that ended with an error of the protocol: a result with that error, since the call was begun
+/// and may have had an effect.
 fn refused(code: i64, message: &str) -> Result<Box<RawValue>, RequestError> {
     let text = message::text(&format!("{} ({code})", one_line(message, 500)));
     let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true}}"#);
