@@ -13,8 +13,8 @@ pub(crate) enum StateEngine {
     Postgresql(PgPool),
 }
 
-/// A transaction that has the lock of writers, so that what is read inside stays true until the end. Nothing has happened
-/// where it is dropped.
+/// A transaction that has the lock of writers, so that everything read inside stays true until the end. Dropping it undoes
+/// it.
 pub(crate) enum StateChange {
     Sqlite(Transaction<'static, Sqlite>),
     Postgresql(Transaction<'static, Postgres>),

@@ -1,4 +1,4 @@
-//! The files in which earlier versions kept what is in the database now. They are taken over in one transaction, and
+//! The files in which earlier versions stored rows that are in the database now. They are taken over in one transaction, and
 //! removed after it: a process that is stopped between the two finds them again, and takes them over again.
 
 use std::{
@@ -81,7 +81,7 @@ impl LegacyFiles {
         }))
     }
 
-    /// Removes what was taken over. What cannot be removed is harmless, and tried again at the next start.
+    /// Removes the files that were taken over. A file that cannot be removed is harmless, and tried again at the next start.
     pub(crate) fn remove(self) {
         for secret in self.secrets {
             remove_file(&secret.path);
@@ -179,7 +179,7 @@ fn read_builds(folder: &Path) -> Result<Vec<LegacyBuild>, StateError> {
     Ok(builds)
 }
 
-/// Returns what the name of a build says of it; `None` for other files.
+/// Returns the build that a file's name describes; `None` for other files.
 fn read_build(plugin: &Path, path: &Path) -> Option<KeptBuildRow> {
     let kind = BuildKind::from_word(path.extension()?.to_str()?)?;
     let (definitions, digest) = path.file_stem()?.to_str()?.split_once('-')?;
@@ -252,7 +252,7 @@ fn read_shape(contract: &Path, path: &Path, text: &[u8]) -> Option<RecordedShape
     })
 }
 
-/// Returns what is in a folder; nothing where there is no such folder.
+/// Returns the entries of a folder; none if there is no such folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, StateError> {
     let Some(entries) = found(fs::read_dir(folder), folder)? else {
         return Ok(Vec::new());

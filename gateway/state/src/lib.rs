@@ -2,9 +2,9 @@
 //! recorded shapes, and which builds of plugins may run. It is one SQLite file that the processes of one machine share, or a
 //! PostgreSQL database that those of several machines do.
 //!
-//! Rows in, rows out: what an artifact, a report or an access list says is for others to read. A change that rests on what
-//! it read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these
-//! numbers ([`State::changes`]) says when to look again.
+//! Rows in, rows out: the meaning of an artifact, a report or an access list is left to others. A change that depends on a
+//! read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these numbers
+//! ([`State::changes`]) says when to look again.
 //!
 //! The interface names no engine. What the state is asked is in `state`, with one text for each statement, and `engine` runs it;
 //! what only one engine has (how it is opened, its tables, how it says that something changed) is in `sqlite` and
@@ -35,7 +35,7 @@ pub use words::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Someone else changed it since it was read: read again and decide again.
+    /// Another process changed it since it was read: read again and decide again.
     #[error("{0} was changed by someone else meanwhile")]
     Moved(&'static str),
     #[error("there is no such {0}")]

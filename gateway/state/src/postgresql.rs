@@ -60,7 +60,7 @@ const MIGRATIONS: [(i64, &str, &str); 8] = [
 ];
 
 impl State {
-    /// Opens the state in a database, and brings it to this version's tables. `folder` has what is this machine's own.
+    /// Opens the state in a database, and brings it to this version's tables. `folder` has the files of this machine.
     pub async fn connect(address: &ServerAddress, folder: &Path) -> Result<Self, StateError> {
         let folder_failed = |error: std::io::Error| StateError::Open {
             path: folder.to_owned(),

@@ -23,7 +23,7 @@ pub struct ContractRow {
     pub revision: i64,
     /// The version that was live before the contract was retired.
     pub last: Option<String>,
-    /// The version that someone went back from, until its file says something else.
+    /// The version from which an admin went back, until its file changes.
     pub rolled_back: Option<String>,
 }
 
@@ -331,7 +331,7 @@ pub struct ConnectRow {
 /// A process that shares a state in PostgreSQL with others, as it makes itself known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
-    /// It is another one with each start.
+    /// The id, which is new with each start.
     pub id: String,
     /// The name of the machine.
     pub name: String,
@@ -340,7 +340,7 @@ pub struct NewNode {
     pub formats: String,
     /// The digest of its configuration.
     pub configuration: String,
-    /// The time for which it serves what it knows without the database.
+    /// The time for which it serves the last known state without the database.
     pub stale_ms: i64,
 }
 
@@ -394,7 +394,7 @@ pub struct KeptRow {
     pub contract: String,
     pub major: i64,
     pub version: String,
-    /// JSON; null: it goes on with its own binding.
+    /// JSON; null: it keeps its own binding.
     pub shim: Option<String>,
     /// Null: until an operator ends it.
     pub sunset_ms: Option<i64>,
@@ -402,7 +402,7 @@ pub struct KeptRow {
     pub kept_by: String,
 }
 
-/// The major version of a contract that an agent goes on with.
+/// The major version of a contract that an agent keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentPin {
     pub agent: String,
@@ -472,7 +472,7 @@ pub struct PlanRow {
     pub caller: String,
     pub agent: String,
     pub tenant: String,
-    /// Whom the caller's token was issued to; null for the agent of a key.
+    /// The person to whom the caller's token was issued; null for the agent of a key.
     pub subject: Option<String>,
     /// `name@version`.
     pub contract: String,

@@ -76,7 +76,7 @@ words!(ChangeClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DraftStatus {
-    /// It waits for someone.
+    /// It waits for approval.
     Pending,
     Published,
     Discarded,

@@ -1,5 +1,4 @@
-//! Explains what is wrong with a server, and what to do about it. No message has a password: those of the server name roles and
-//! tables.
+//! Explains the problem of a server, and the remedy. No message has a password: those of the server name roles and tables.
 
 use sqlx::migrate::MigrateError;
 

@@ -15,7 +15,7 @@ use crate::{
 
 /// Accepted builds of one plugin that are remembered. Going back to one of them needs no one's consent.
 const ACCEPTED_MAX: u32 = 32;
-/// Kept builds of one plugin; the one that was used longest ago goes.
+/// Kept builds of one plugin; the least recently used one is dropped.
 const KEPT_MAX: u32 = 8;
 /// The folder of the content of kept builds.
 const CONTENT: &str = "builds";
@@ -55,7 +55,7 @@ impl State {
         sql(query).fetch_value(&self.engine).await
     }
 
-    /// Makes a build the newest accepted one of its plugin. The one that is it already stays as it is.
+    /// Makes a build the newest accepted one of its plugin. Nothing changes if it already is.
     pub async fn accept_build(
         &self,
         plugin: &str,

@@ -25,7 +25,7 @@ const MESSAGES_INTERVAL: Duration = Duration::from_secs(1);
 /// Before the first look.
 const UNKNOWN: i64 = i64::MIN;
 
-/// The numbers of the last changes that this process knows of.
+/// The numbers of the last changes that this process has seen.
 pub(crate) struct Changes {
     all: watch::Sender<i64>,
     /// The changes of clients' sessions, which have numbers of their own.
@@ -110,7 +110,7 @@ impl State {
         Ok(())
     }
 
-    /// Hears the messages of other nodes and of this one, until the task ends. A process that is no node hears none.
+    /// Receives the messages of other nodes and of this one, until the task ends. A process that is no node receives none.
     pub async fn follow_messages(&self, heard: impl Fn(MessageRow)) {
         let Some(node) = self.node_id() else {
             return;
@@ -139,7 +139,7 @@ impl State {
         let numbers = "SELECT (SELECT n FROM session_changes), (SELECT n FROM message_numbers)";
         let (sessions, last): (i64, i64) = sql(numbers).fetch_one(&self.engine).await?;
         move_to(&self.changes.sessions, sessions, false);
-        // What was sent before this process listened is not for it. After a fail-over the database may know less.
+        // Messages from before this process listened are not for it. After a fail-over the database may know less.
         let after = seen.get_or_insert(last);
         if last < *after {
             *after = 0;

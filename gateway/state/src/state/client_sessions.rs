@@ -1,4 +1,4 @@
-//! Stores what is known of clients' sessions beyond their ids, for as long as an id is taken.
+//! Stores the settings of clients' sessions beyond their ids, for as long as an id is valid.
 
 use super::State;
 use crate::{
@@ -20,7 +20,7 @@ from_row!(ClientSessionRow {
 });
 
 impl State {
-    /// Writes notes, each made by `merge` of the one that is there, and forgets those that have expired at `now_ms`.
+    /// Writes notes, each made by `merge` of the present one, and forgets those that have expired at `now_ms`.
     pub async fn write_client_sessions(
         &self,
         ids: &[String],
@@ -61,7 +61,7 @@ impl State {
     }
 
     /// Returns the notes that were written after a change and have not expired, in the order of the changes: at most `limit`,
-    /// and what was written with the last of them.
+    /// and all that were written with the last of them.
     pub async fn client_sessions_after(
         &self,
         change: i64,

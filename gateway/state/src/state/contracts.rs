@@ -46,8 +46,8 @@ from_row!(VersionHead {
     published_by
 });
 
-/// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
-/// ends; nothing has happened where it is dropped.
+/// A change of the live versions. It has the lock of writers, so that everything read through it stays true until it ends.
+/// Dropping it undoes it.
 pub struct LiveChange(pub(super) StateChange);
 
 const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
@@ -105,7 +105,7 @@ impl State {
         sql(query).bind(contract).fetch_optional(&self.engine).await
     }
 
-    /// Forgets the rollback of a contract whose file no longer is what someone went back from.
+    /// Forgets the rollback of a contract whose file has changed since.
     pub async fn forget_rollback(&self, contract: &str) -> Result<(), StateError> {
         // This is asked of every file at a start: only a change takes the lock of writers.
         if self

@@ -1,4 +1,4 @@
-//! Drafts: the changes that wait for someone, and what became of them.
+//! Drafts: changes that wait for approval, and their status.
 //!
 //! A draft has long texts, and its author may be hostile: no query here takes more of them into memory than its answer shows,
 //! and of those that were superseded only the newest are kept.

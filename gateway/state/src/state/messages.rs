@@ -1,5 +1,5 @@
-//! Short messages between the nodes that share a state in PostgreSQL. They are kept for seconds, and what is lost with the database
-//! is lost: a request that needs an answer waits for a bounded time.
+//! Short messages between the nodes that share a state in PostgreSQL. They are kept for seconds, and may be lost with the
+//! database: a request that needs an answer waits for a bounded time.
 
 use super::{State, nodes::now_ms};
 use crate::{

@@ -76,7 +76,7 @@ pub(super) struct OwnNode {
     looked: Mutex<Instant>,
     /// The number that the last look found.
     number: AtomicI64,
-    /// Wakes the look that reports what was taken over.
+    /// Wakes the task that reports the last change taken over.
     pub(super) moved: Notify,
 }
 
@@ -181,7 +181,7 @@ impl State {
         Ok(number)
     }
 
-    /// Returns how often the database became another one, or one that knows less: what was read before is read again then.
+    /// Returns how often the database became another one, or one that knows less: all rows are then read again.
     pub fn fail_overs(&self) -> u64 {
         self.timeline.moves()
     }

@@ -105,8 +105,8 @@ impl State {
             .await
     }
 
-    /// Takes a plan that is approved and has not expired: it applies once, whichever process asks. What was sealed of it comes
-    /// with the row, and is kept no longer.
+    /// Takes a plan that is approved and has not expired: it applies once, whichever process asks. Its sealed part comes with
+    /// the row, and is deleted.
     pub async fn take_plan(&self, id: &str, now_ms: i64) -> Result<Option<PlanRow>, StateError> {
         let mut change = self.change().await?;
         let take = "UPDATE plans SET status = $1 WHERE id = $2 AND status = $3 AND expires_ms > $4 RETURNING *";
@@ -127,7 +127,7 @@ impl State {
         Ok(taken)
     }
 
-    /// Notes that a plan was taken, and that its record is another one than it was.
+    /// Notes that a plan was taken, and that its record has changed.
     pub async fn set_plan_stale(&self, id: &str) -> Result<(), StateError> {
         sql("UPDATE plans SET status = $1 WHERE id = $2 AND status = $3")
             .bind(PlanStatus::Stale)
@@ -176,7 +176,7 @@ impl State {
     }
 }
 
-/// Drops what is sealed of plans that have expired, and those that have done so long ago.
+/// Deletes the sealed part of expired plans, and those that expired long ago.
 async fn forget_expired(change: &mut StateChange, now_ms: i64) -> Result<(), StateError> {
     sql("DELETE FROM plans WHERE expires_ms <= $1")
         .bind(now_ms - KEPT_MS)

@@ -63,8 +63,7 @@ impl State {
         Ok(Begun::First)
     }
 
-    /// Ends a request that was begun: with its status and body for who asks again, or with none, so that the next one
-    /// runs anew.
+    /// Ends a request that was begun: with its status and body for retries, or with none, so that the next one runs anew.
     pub async fn end_reply(
         &self,
         admin: &str,

@@ -47,7 +47,7 @@ impl State {
     }
 }
 
-/// Keeps a secret where there is none for its purpose. Returns `true` if it is the one that is kept now.
+/// Stores a secret if there is none for its purpose. Returns `true` if it is the stored one now.
 pub(crate) async fn keep(
     change: &mut StateChange,
     purpose: SecretPurpose,

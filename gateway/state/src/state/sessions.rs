@@ -3,7 +3,7 @@
 use super::State;
 use crate::{SessionKind, SessionRow, StateError, columns::from_row, engine::sql};
 
-/// The sessions and links of one admin key. The one that was made first makes room.
+/// The sessions and links of one admin key. The oldest makes room.
 const ROWS_MAX: i64 = 1_000;
 
 from_row!(SessionRow {

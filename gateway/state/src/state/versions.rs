@@ -34,7 +34,7 @@ impl State {
         sql(query).fetch_all(&self.engine).await
     }
 
-    /// Pins an agent to a version of a contract, instead of the one that it was pinned to.
+    /// Pins an agent to a version of a contract, in place of its present pin.
     pub async fn pin(&self, pin: &AgentPin) -> Result<(), StateError> {
         let insert = "INSERT INTO pins (agent, contract, major, created_ms, created_by) VALUES ($1, $2, $3, $4, $5) \
                       ON CONFLICT (agent, contract) DO UPDATE SET major = excluded.major, \
@@ -102,7 +102,7 @@ impl LiveChange {
         Ok(())
     }
 
-    /// Ends a change of what is served beside the live version, which stays: every process reads the contract again.
+    /// Ends a change of the versions beside the live one, which stays: every process reads the contract again.
     pub async fn end_kept(self, contract: &str) -> Result<(), StateError> {
         let Self(mut change) = self;
         let update = "UPDATE contracts SET revision = revision + 1 WHERE name = $1";
