@@ -43,7 +43,7 @@ impl Error {
         Self::new("conflict", message)
     }
 
-    /// Creates the error for settings, a condition or a value that cannot be what they are.
+    /// Creates the error for invalid settings, an invalid condition or an invalid value.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new("invalid", message)
     }

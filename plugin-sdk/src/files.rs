@@ -40,8 +40,8 @@ pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>>
     imported::read(root, path, offset, length)
 }
 
-/// Replaces the whole file at once: readers see the old or the new one. With `if_version`, answers `conflict` when the
-/// file is another by now. Returns the new version.
+/// Replaces the whole file at once: readers see the old or the new one. With `if_version`, returns `conflict` if the file has
+/// changed. Returns the new version.
 pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
     imported::replace(root, path, if_version, content)
 }

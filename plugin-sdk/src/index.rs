@@ -17,8 +17,8 @@ pub const KEY_MAX: usize = 256;
 /// The most entries that one [`range`] answers.
 pub const RANGE_MAX: u32 = 4_096;
 
-/// The name of an index. All three parts are the adapter's own words; indexes of one source go on together when the
-/// source is extended.
+/// The name of an index. All three parts are the adapter's own words; indexes of one source continue together when the source
+/// is extended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
     /// The source.
@@ -71,8 +71,8 @@ pub fn later(work: &str) {
     imported::later(work);
 }
 
-/// Begins an index, or goes on with one that was begun: how many bytes of the source it covers so far. Only in work that
-/// was asked for with [`later`].
+/// Begins an index, or continues one, and returns how many bytes of the source it covers so far. Call it only in work that
+/// was requested with [`later`].
 pub fn begin(name: &Name) -> Result<u64> {
     imported::begin(name)
 }
@@ -82,7 +82,7 @@ pub fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
     imported::add(name, entries, from, to)
 }
 
-/// Sorts what was added: from here on the index is found.
+/// Sorts the added entries: from here on the index is found.
 pub fn finish(name: &Name) -> Result<()> {
     imported::finish(name)
 }

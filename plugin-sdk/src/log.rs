@@ -32,7 +32,8 @@ pub(crate) fn error_for_the_log_alone(message: &str) {
     imported::write("error", message, Some(r#"{"weir.log_only":true}"#));
 }
 
-/// Logs a line with fields. Callers who listen do not hear a line with a field `weir.log_only`. `level` is trace, debug, info, warn or error; `fields` is a JSON object.
+/// Logs a line with fields. Callers that listen do not get a line with a field `weir.log_only`. `level` is trace, debug,
+/// info, warn or error; `fields` is a JSON object.
 pub fn write(level: &str, message: &str, fields: &serde_json::Value) {
     imported::write(level, message, Some(&fields.to_string()));
 }

@@ -31,7 +31,7 @@ const KEYS: [&str; 15] = [
     "option",
 ];
 
-/// A key and what it is given.
+/// A key and its value.
 pub(crate) struct Keyed<T> {
     pub(crate) key: Ident,
     pub(crate) value: T,

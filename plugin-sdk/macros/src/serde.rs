@@ -22,7 +22,7 @@ pub(crate) struct Container {
     pub(crate) transparent: bool,
     pub(crate) closed: bool,
     pub(crate) skip: bool,
-    /// The function that makes what is left out.
+    /// The function that makes a missing value.
     pub(crate) default: Option<TokenStream>,
 }
 

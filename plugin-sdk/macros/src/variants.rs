@@ -319,7 +319,7 @@ impl Enum {
         });
         let reads = self.variants.iter().map(|Variant { ident, payload, .. }| {
             let read = match payload {
-                // Null alone is the unit: any other value must go on.
+                // Null alone is the unit: any other value is read further.
                 Payload::Unit => quote! {
                     if !value.is_null() {
                         return ::core::result::Result::Err(::weir_plugin_sdk::schema::Mismatch::new("must be null"));

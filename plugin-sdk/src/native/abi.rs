@@ -3,7 +3,7 @@
 
 use std::mem::ManuallyDrop;
 
-/// The version of the interface. Another one is another table; this one may grow at its end.
+/// The version of the interface. Another version has another table; this one may grow at its end.
 pub const ABI: u32 = 1;
 /// The symbol that a library exports.
 pub const SYMBOL: &str = "weir_plugin_abi";
@@ -12,7 +12,7 @@ pub const SYMBOL: &str = "weir_plugin_abi";
 pub const DONE: i32 = 0;
 /// The head is an error record.
 pub const FAILED: i32 = 1;
-/// The head is `{"message"}`: what was called is in an unknown state.
+/// The head is `{"message"}`: the called library is in an unknown state.
 pub const PANICKED: i32 = 2;
 /// The status for a function that does not exist.
 pub const UNKNOWN: i32 = 3;
@@ -146,7 +146,7 @@ impl Table {
         }
     }
 
-    /// Calls a function of the other side, and keeps what it answered.
+    /// Calls a function of the other side, and keeps its answer.
     ///
     /// # Safety
     /// The table must be the other side's, whose library is still loaded.
