@@ -200,7 +200,7 @@ pub fn make_row(
         caller: subject.caller.clone(),
         agent: caller.agent.to_string(),
         tenant: caller.tenant.to_string(),
-        // An admin who signed in as the same person is recognised by this.
+        // The name that an admin has who signed in as the same person.
         subject: caller
             .holder()
             .map(|holder| holder_name(&holder.issuer, &holder.subject).to_string()),

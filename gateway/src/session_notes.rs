@@ -195,7 +195,7 @@ impl SessionNotes {
         else {
             return;
         };
-        // Notes made here since are written over it, and the returned one is known.
+        // Newer notes of this process are written over it, and a note that comes back unchanged is known.
         if self.waiting.lock().contains_key(&session)
             || self
                 .notes

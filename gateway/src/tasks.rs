@@ -1,9 +1,9 @@
-//! Holds the calls that go on after their request was answered: the tasks of the protocol's extension
+//! Keeps the calls that continue after their request was answered: the tasks of the protocol's extension
 //! `io.modelcontextprotocol/tasks`.
 //!
-//! A task is known to the process that runs it, and to the caller who began it. Neither it nor its result survives a
-//! restart; the call is in the audit trail like every other. Where several nodes share a state, the id of a task names its node,
-//! which the others ask.
+//! A task is known to its process, and to the caller who began it. Neither it nor its result survives a restart; the call is
+//! in the audit trail like every other. Where several nodes share a state, the id of a task names its node, which the others
+//! ask.
 
 mod events;
 mod name;
@@ -58,7 +58,7 @@ pub struct Task {
     contract: Arc<str>,
     tool: Arc<str>,
     writes: bool,
-    /// Hears the call as long as its request is open.
+    /// Gets the messages of the call as long as its request is open.
     events: Option<Arc<dyn CallEvents>>,
     began: Instant,
     created: Timestamp,
@@ -107,7 +107,7 @@ pub struct Seen {
     pub created: Timestamp,
     pub updated: Timestamp,
     pub message: Option<String>,
-    /// Counts the stages: another number is another stage.
+    /// Counts the stages: another number means another stage.
     pub entered: u64,
 }
 
@@ -150,7 +150,7 @@ impl Tasks {
         self.len() == 0
     }
 
-    /// Returns a call that may become a task; `None` if no call may now. `events` hear it until then.
+    /// Returns a call that may become a task; `None` if no call may now. `events` get its messages until then.
     pub fn open(
         &self,
         owner: &Caller,
@@ -343,8 +343,8 @@ impl Task {
         }
     }
 
-    /// Asks the caller, who looks at the task, and returns the answers once they are all there. `None`: the task was
-    /// cancelled first.
+    /// Asks the caller, who reads the task, and returns the answers once they are all there. `None`: the task was cancelled
+    /// first.
     pub async fn ask(&self, questions: Map<String, Value>) -> Option<Map<String, Value>> {
         self.lock().enter(Stage::InputRequired(Questions {
             open: questions,

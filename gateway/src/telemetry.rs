@@ -19,7 +19,7 @@ pub use logs::{Call, call, lines_lost, set_filter, start};
 pub use metrics::Metrics;
 pub use traces::TraceSender;
 
-/// Sends and writes what is left.
+/// Sends and writes the rest.
 pub fn end() {
     traces::end();
     logs::end();

@@ -89,7 +89,7 @@ struct Refusals {
 #[error("the audit trail cannot be written")]
 pub struct Unrecorded;
 
-/// The trail itself says once that it cannot be written, until it can; only what concerns one record is said here.
+/// The trail itself logs once that it cannot be written, until it can; this logs only what concerns one record.
 fn unrecorded(error: AuditError) -> Unrecorded {
     match error {
         AuditError::Write(_) | AuditError::Sync(_) => {}
@@ -176,7 +176,7 @@ impl Audit {
     pub fn written(&self, entry: Option<Entry<'_>>) -> Result<Option<Receipt>, Unrecorded> {
         let Some(entry) = entry else { return Ok(None) };
         let written = match self.waits {
-            // The other requests of this thread go on meanwhile.
+            // The other requests of this thread continue meanwhile.
             true => tokio::task::block_in_place(|| entry.written()),
             false => entry.written(),
         };
@@ -202,8 +202,8 @@ impl Audit {
         self.trail.as_ref().map(|(_, key)| key.digest(arguments))
     }
 
-    /// Notes that someone was turned away before there was a call: where, with the public id of which key, and from
-    /// which address, as far as known. This never fails the refusal itself.
+    /// Notes that a request was refused before there was a call: the place, the public id of the key, and the address, as far
+    /// as known. This never fails the refusal itself.
     pub fn refused(
         &self,
         what: RefusedWhat,
@@ -225,7 +225,7 @@ impl Audit {
         self.note(refused);
     }
 
-    /// Notes that an agent asked too often for what is no call.
+    /// Notes that an agent asked too often, other than by a call.
     pub fn refused_rate(&self, place: &str, agent: &str) {
         self.refused_agent(RefusedWhat::Rate, place, agent, TOO_OFTEN);
     }
@@ -308,8 +308,8 @@ impl Audit {
         }
     }
 
-    /// Records that someone changes what is served or who may use it. A change that cannot be recorded must not be
-    /// made, so this comes first.
+    /// Records an admin's change of what is served or who may use it. A change that cannot be recorded must not be made, so
+    /// this comes first.
     pub fn admin(
         &self,
         act: AdminAct,
@@ -328,7 +328,7 @@ impl Audit {
         .map(drop)
     }
 
-    /// Returns what was refused and why, both from a closed list, and how often.
+    /// Returns the refusals with their reasons, both from a closed list, and their number.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let counts = REFUSALS.iter().zip(&self.refusals);
         counts.map(|((_, what, reason), refusals)| {
@@ -349,7 +349,7 @@ impl Audit {
         }
     }
 
-    /// Returns what is not copied yet, where the trail is copied.
+    /// Returns the uncopied part of the trail, if it is copied.
     pub fn copy_figures(&self) -> Option<CopyFigures> {
         self.copies.get().map(|status| status.figures())
     }

@@ -1,4 +1,4 @@
-//! Events for those who watch the gateway. While there is no subscriber, no event is made.
+//! Events for watchers of the gateway. While there is no subscriber, no event is made.
 
 use std::sync::{
     Arc,

@@ -305,7 +305,7 @@ impl Metrics {
         stages
     }
 
-    /// Returns what sends events to those who watch.
+    /// Returns the feed of events.
     pub fn events(&self) -> &EventFeed {
         &self.events
     }
@@ -335,7 +335,7 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// Counts what becomes of an account at another server.
+    /// Counts the events of an account at another server.
     pub fn account_event(&self, upstream: &str, event: &str) {
         self.account_events
             .with_label_values(&[upstream, event])

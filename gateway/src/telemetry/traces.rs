@@ -127,7 +127,7 @@ impl TraceSender {
 }
 
 impl CallTrace {
-    /// Returns the trace that goes on with what the target asks of others.
+    /// Returns the trace for the requests of the target.
     pub fn carried(&self) -> Option<&TraceContext> {
         self.carried.as_ref()
     }
@@ -151,8 +151,8 @@ impl RemoteSpan {
     }
 }
 
-/// Returns the trace of a call that is not traced here, without the flag of sampling: others follow what was decided here, and
-/// a caller that asks for more traces than it may does not get them there.
+/// Returns the trace of a call that is not traced here, without the flag of sampling: others follow this decision, and a
+/// caller that asks for more traces than it may does not get them there.
 pub fn not_sampled(parent: &str, state: Option<Arc<str>>) -> TraceContext {
     let mut text = parent.to_owned();
     let flags = parent
@@ -167,7 +167,7 @@ pub fn not_sampled(parent: &str, state: Option<Arc<str>>) -> TraceContext {
     }
 }
 
-/// Sends what is left, within a second.
+/// Sends the rest, within a second.
 pub fn end() {
     if let Some(queue) = STARTED.get() {
         queue.end(END_MAX);

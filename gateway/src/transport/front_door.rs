@@ -1,5 +1,5 @@
-//! The front door of a listener: decides who comes in. Host and Origin come first, then the key, the rate and the bytes of
-//! the body; refusals are recorded in the trail, and a page of an allowed origin may read the answer (CORS).
+//! The front door of a listener: decides which requests are admitted. Host and Origin come first, then the key, the rate and
+//! the bytes of the body; refusals are recorded in the trail, and a page of an allowed origin may read the answer (CORS).
 //!
 //! Each listener has one door. What is behind it says how it answers refusals ([`DoorSurface`]) and gets its caller as
 //! [`AdmittedCaller`], which only the door makes.
@@ -172,7 +172,7 @@ impl FrontDoor {
         response
     }
 
-    /// Answers a caller that is not known, and asks for what it needs.
+    /// Answers an unknown caller, and asks for a credential.
     async fn refuse(
         &self,
         surface: &impl DoorSurface,
@@ -187,7 +187,7 @@ impl FrontDoor {
             _ => None,
         };
         let mut response = surface.unauthorized(refused, body.as_deref());
-        // Who cannot be checked now needs no other token.
+        // A caller that cannot be checked now needs no other token.
         if let Some(tokens) = &*self.gateway.identities().tokens()
             && !refused.is_temporary()
         {

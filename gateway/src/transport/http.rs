@@ -130,7 +130,7 @@ pub async fn serve(
     let shutdown = async {
         shutdown.await;
         gateway.readiness().end();
-        // Who is answered now has nowhere to look at a task later.
+        // A caller that is answered now could not poll a task later.
         gateway.tasks().keep_no_more();
         let drain_s = gateway.config().http.drain_s;
         if drain_s > 0 {
@@ -213,7 +213,7 @@ fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Answers a load balancer whether to send calls here. What is refused is named on the listener of admins alone.
+/// Tells a load balancer whether to send calls here. Only the listener of admins names what is refused.
 async fn ready(State(server): State<Arc<Server>>) -> Response {
     match server.gateway.readiness().fault().await {
         None => "ready\n".into_response(),
@@ -221,7 +221,7 @@ async fn ready(State(server): State<Arc<Server>>) -> Response {
     }
 }
 
-/// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.
+/// Redirects to the page of a contract, whose links are relative to the slash. That page says whether the contract exists.
 async fn with_slash(uri: Uri) -> Response {
     let query = uri
         .query()
@@ -301,7 +301,7 @@ fn described_endpoint(config: &Config, path: &str) -> Option<Endpoint> {
     endpoint(below_prefix(config, rest))
 }
 
-/// Tells who looks for a sign-in here that there is none.
+/// Answers a client that looks for a sign-in that there is none.
 fn no_sign_in(server: &Server, head: &Parts, status: u16) -> Response {
     let visit = match server.door.visit(head, || head.uri.path().to_owned()) {
         Ok(visit) => visit,

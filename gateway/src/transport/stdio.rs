@@ -47,12 +47,12 @@ const RUNNING_MAX: usize = 2048;
 const WAITING_MAX: usize = 64;
 /// The time for calls to finish after the end of input; a client that launched us kills us after two seconds.
 const GRACE: Duration = Duration::from_millis(1500);
-/// The time after that for writing what is left to write.
+/// The time after that for writing the rest.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
-/// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after
-/// it; writes that a source has been handed run to their end. `key` says whose messages these are, and is looked up
-/// anew for each. `endpoint` is what is asked.
+/// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after it;
+/// writes that have reached a source run to their end. `key` is the key of these messages, and is looked up anew for each.
+/// `endpoint` is the endpoint that they ask.
 pub async fn serve(
     gateway: Arc<Serving>,
     key: Option<String>,
@@ -416,7 +416,7 @@ impl Connection {
     }
 }
 
-/// Runs one call and sends what it says before its answer. It goes on though its client does not read.
+/// Runs one call and sends its messages before its answer. It continues even if its client does not read.
 async fn run(
     call: &McpCall<'static>,
     scope: &RequestScope,

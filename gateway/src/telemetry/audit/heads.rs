@@ -30,7 +30,7 @@ pub(super) struct SharedHeads {
     node: String,
     /// Whether the record of a write has to be known to the state before it runs.
     replicates: bool,
-    /// The last record that the state knows. It is locked while one is written, so that one statement serves all who wait.
+    /// The last record in the state. It is locked while one is written, so that one statement serves all who wait.
     written: Mutex<u64>,
     is_failing: AtomicBool,
 }

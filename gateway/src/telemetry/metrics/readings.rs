@@ -38,7 +38,7 @@ pub struct BucketReading {
 }
 
 impl Metrics {
-    /// Returns what was counted since the process started.
+    /// Returns the counts since the process started.
     pub fn read_calls(&self) -> CallReading {
         let mut reading = CallReading::default();
         self.tools.each(|(tool, contract), series| {
@@ -89,7 +89,7 @@ impl CallReading {
         self.calls() - self.codes.get("ok").copied().unwrap_or(0)
     }
 
-    /// Returns what was counted since an earlier reading. A series that was given up meanwhile counts nothing.
+    /// Returns the counts since an earlier reading. A series that was given up meanwhile counts nothing.
     pub fn since(&self, earlier: &Self) -> Self {
         let codes = self.codes.iter().filter_map(|(code, count)| {
             let before = earlier.codes.get(code).copied().unwrap_or(0);
@@ -118,7 +118,7 @@ impl CallReading {
         }
     }
 
-    /// Adds what was counted at another time.
+    /// Adds the counts of another time.
     pub fn merge(&mut self, other: &Self) {
         for (code, count) in &other.codes {
             *self.codes.entry(code).or_default() += count;

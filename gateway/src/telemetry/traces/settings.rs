@@ -7,7 +7,7 @@ use crate::config::{self, AgentRate, traces::is_collector};
 
 const PATH: &str = "/v1/traces";
 
-/// Why traces cannot be sent: the place in the configuration and what is wrong there.
+/// The reason why traces cannot be sent: the place in the configuration and the problem.
 #[derive(Debug)]
 pub struct TraceFault {
     pub place: &'static str,

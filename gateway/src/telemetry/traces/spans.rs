@@ -20,7 +20,7 @@ const TARGET: &str = "adapter";
 
 /// A call that has ended, as its spans tell it.
 pub struct EndedTrace {
-    /// The method of MCP; the one that means the same for plain HTTP.
+    /// The method of MCP; for plain HTTP, the equivalent one.
     pub method: &'static str,
     /// The name of the tool or prompt, if there is one of that name for the caller.
     pub name: Option<String>,

@@ -1,4 +1,4 @@
-//! Decides who may speak to us through a browser: Host and Origin, on by default, and CORS for those who may.
+//! Decides which browsers' requests are accepted: Host and Origin, on by default, and CORS for allowed origins.
 //!
 //! A browser sends both headers whether a page wants it or not; a page that made its own name resolve to loopback (DNS
 //! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
@@ -211,7 +211,7 @@ pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Respo
         return response;
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    // Mcp-Param-* headers have no closed list, so what is asked for is granted.
+    // Mcp-Param-* headers have no closed list, so any requested header is granted.
     if let Some(asked) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
     }

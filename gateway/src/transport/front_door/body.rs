@@ -16,7 +16,7 @@ use crate::{
     wire::RpcError,
 };
 
-/// The bounds on a body before it is known who asks: only so much of it is read, and it is hardly waited for.
+/// The bounds on a body before its caller is known: only this much of it is read, within a short time.
 const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
 const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
 /// The bounds on a body of a caller that asks too often, which is read for its id alone.
@@ -166,7 +166,7 @@ impl<'a> BodyReading<'a> {
         }
     }
 
-    /// Returns what is still to be read, and forgets the rest.
+    /// Returns the unread part, and forgets the rest.
     fn into_rest(self) -> Body {
         self.body
     }
@@ -193,8 +193,7 @@ fn declared(headers: &HeaderMap) -> Option<u64> {
         .and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// Reads the body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not
-/// at all.
+/// Reads the body of a refused request, for its id: within narrow bounds, or not at all.
 pub(in crate::transport) async fn read_of_unknown_caller(
     headers: &HeaderMap,
     body: Body,

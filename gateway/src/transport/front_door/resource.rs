@@ -57,7 +57,7 @@ pub(super) fn resource(
     }
 }
 
-/// Returns the URL that all endpoints begin with. Some write the endpoint, others what is before it.
+/// Returns the URL that all endpoints begin with. Some configurations have the endpoint in it, others do not.
 pub(super) fn public_base(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix("/mcp").unwrap_or(url)

@@ -136,7 +136,7 @@ async fn end(link: LinkRequest) -> Response {
         return over();
     };
     let place = place(&server);
-    // The code is good once: what it gives is kept though the browser leaves.
+    // The code is valid once: its result is kept even if the browser leaves.
     let closed = tokio::spawn(async move { accounts.close_link(&server, answer, &browser).await });
     match closed.await {
         Ok(Ok(label)) => {
@@ -195,7 +195,7 @@ fn page(status: StatusCode, title: &str, lines: &[String], button: Option<&str>)
     guarded(response)
 }
 
-/// Keeps what is in the address from caches, other sites and frames.
+/// Keeps the contents of the address from caches, other sites and frames.
 fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [

@@ -23,7 +23,7 @@ use self::seats::{Seat, Seats};
 use super::head_timer::HeadTimer;
 use crate::telemetry::{Metrics, metrics::LossReason};
 
-/// The bound on the head of a request, and on what is read of a connection before it is asked for.
+/// The bound on the head of a request, and on the bytes that are read ahead on a connection.
 const HEAD_MAX_BYTES: usize = 64 << 10;
 /// A kept connection is idle no longer, and the head of a further request takes no longer to arrive.
 const IDLE_MAX: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ impl Drop for WaitingConnection {
     }
 }
 
-/// Returns who is at the other end of the connection whose request is being answered.
+/// Returns the address at the other end of the present request's connection.
 pub(crate) fn peer() -> Option<SocketAddr> {
     CONNECTION.try_with(|connection| connection.0.peer).ok()
 }

@@ -77,7 +77,7 @@ pub(super) async fn request(
     }
 }
 
-/// Notifications are accepted; the one that cancels reaches calls of its own session alone.
+/// Notifications are accepted; a cancellation reaches calls of its own session alone.
 pub(super) async fn notification(
     server: &Server,
     scope: &RequestScope,
@@ -153,7 +153,7 @@ pub(super) async fn batch(
     for message in messages {
         match message {
             Ok(Message::Request { id, method, params }) => {
-                // What was taken at the head is for the first request.
+                // The charge at the head is for the first request.
                 let charge = match std::mem::replace(&mut charge, RateCharge::Due) {
                     RateCharge::Due => server.door.charge_further(&scope.caller).await,
                     first => first,
@@ -417,7 +417,7 @@ fn initialize(
     response
 }
 
-/// In a batch nothing is said before the answer, which is one array.
+/// A batch has no messages before the answer, which is one array.
 #[expect(
     clippy::too_many_arguments,
     reason = "a request and where it came from"

@@ -83,8 +83,8 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
 }
 
 impl Scrape {
-    /// Returns `true` if a proxy passes on what others ask: one that is configured for, that says so, or that is asked by
-    /// another name than this machine's own.
+    /// Returns `true` if a proxy forwards the request: by the configuration, by its headers, or by a host name that is not
+    /// this machine's own.
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {
         let http = &self.gateway.config().http;
         let is_expected = self.is_public && (!http.hosts.is_empty() || http.public_url.is_some());

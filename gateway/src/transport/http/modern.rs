@@ -1,4 +1,4 @@
-//! Modern requests over HTTP. The response owns the call: who closes it has cancelled.
+//! Modern requests over HTTP. The response owns the call: closing it cancels the call.
 
 use axum::{http::HeaderMap, response::Response};
 use futures::{FutureExt as _, stream};
@@ -23,7 +23,7 @@ pub(super) async fn request(
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
-        // In a box, since a future is moved by each function that awaits it: what is no call stays small.
+        // In a box, since each function that awaits a future moves it: requests other than calls stay small.
         Ok(Reply::Call(call)) => Box::pin(run(server, scope, call)).await,
         Ok(Reply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),

@@ -66,7 +66,7 @@ impl PlainSurface {
         }
     }
 
-    /// Lets `enter` answer those who may come in. No cache may keep what it answers.
+    /// Lets `enter` answer admitted callers. No cache may keep its answer.
     pub(super) async fn answer(
         &self,
         server: &Server,

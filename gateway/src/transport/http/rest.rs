@@ -292,7 +292,7 @@ fn of_query(schema: &Value, query: &str) -> String {
     Value::Object(arguments.collect()).to_string()
 }
 
-/// Returns the key of a request, or an error for what is none.
+/// Returns the idempotency key of a request, or an error for an invalid one.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ()> {
     let mut given = headers.get_all(IDEMPOTENCY_KEY).iter();
     match (given.next(), given.next()) {
@@ -305,7 +305,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ()> {
     }
 }
 
-/// Returns `true` if a browser says so; it sends no Origin with what it merely loads.
+/// Returns `true` if a browser says so; it sends no Origin with resources that it merely loads.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::ORIGIN)
         && headers

@@ -1,4 +1,4 @@
-//! Calls in tasks of their own: they go on, and end with their deadline, even if no client reads their messages.
+//! Calls in tasks of their own: they run on, and end with their deadline, even if no client reads their messages.
 
 use std::future::Future;
 

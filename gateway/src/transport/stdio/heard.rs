@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::methods::CallMessages;
 
-/// Waits for a call, and sends what it says until then.
+/// Waits for a call, and sends its messages until then.
 pub(super) async fn heard<T>(
     running: impl Future<Output = T>,
     messages: &CallMessages,

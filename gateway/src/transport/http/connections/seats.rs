@@ -1,8 +1,8 @@
 //! The places of a listener's connections: how many there may be, and which one gives way to a new one.
 //!
-//! A connection is known once a caller was identified on it. Those that are not known give way first, the oldest of the
-//! address that has the most of them; then known ones that wait for their next request, and those of callers who only read. One
-//! that is at work for another known caller never does.
+//! A connection is known once a caller was identified on it. Unknown connections give way first, the oldest of the address
+//! that has the most of them; then known ones that wait for their next request, and those of callers who only read. A
+//! connection that works for another known caller never does.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -243,7 +243,8 @@ impl Drop for SeatGuard {
     }
 }
 
-/// Returns whom a connection is counted for: an IPv4 address, or the network of an IPv6 one, whose holder has all of it.
+/// Returns the address that a connection is counted for: an IPv4 address, or the network of an IPv6 one, whose holder has all
+/// of it.
 fn address(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
@@ -313,7 +314,7 @@ mod tests {
         take(&seats, 6).await;
     }
 
-    /// People who only read may be behind one proxy, with one address: its bound is for those without a key.
+    /// People who only read may be behind one proxy, with one address: its bound is for connections without a key.
     #[tokio::test]
     async fn those_who_only_read_give_way_in_a_full_listener_alone() {
         let seats = Seats::new(6, 2);
