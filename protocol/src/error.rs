@@ -26,7 +26,7 @@ impl RpcError {
         Self::new(-32700, 400, format!("not valid JSON: {reason}"))
     }
 
-    /// Returns the error for what is not a JSON-RPC message, or for one that has no place here.
+    /// Returns the error for a text that is not a JSON-RPC message, or for one that has no place here.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32600, 400, message)
     }

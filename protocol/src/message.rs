@@ -39,7 +39,7 @@ pub enum Message<'a> {
     Response(Response<'a>),
 }
 
-/// The client's answer to a request of ours.
+/// The client's answer to a request of the gateway's.
 #[derive(Debug)]
 pub struct Response<'a> {
     /// `None` where the client could not read the id of the request.

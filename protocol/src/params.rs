@@ -16,7 +16,7 @@ use super::{Id, LogLevel, RpcError, raw};
 pub enum GivenParams<'a> {
     /// The params were read in the same pass as the envelope.
     Read(Params<'a>),
-    /// The params are as they came, since something was wrong with the message: that is said when they are asked for.
+    /// The params as they came, since the message has a fault, which is reported when they are read.
     Raw(Option<&'a RawValue>),
 }
 
@@ -138,7 +138,7 @@ impl<'a> GivenParams<'a> {
     }
 }
 
-/// Right ones only: what is wrong with others is not for an error of the envelope.
+/// Reads valid ones only: faults of others are not for an error of the envelope.
 impl<'de: 'a, 'a> Deserialize<'de> for GivenParams<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         raw::object(deserializer).map(Self::Read)
@@ -226,7 +226,7 @@ impl<'a> Meta<'a> {
         })
     }
 
-    /// The least grave log messages that the caller of a modern request wants to hear.
+    /// Returns the least severe log level that the caller of a modern request wants.
     pub fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
         self.log_level
             .map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]"))
@@ -251,7 +251,7 @@ pub fn log_level(word: &RawValue, place: &str) -> Result<LogLevel, RpcError> {
 mod tests {
     use super::super::{Body, Message};
 
-    /// Returns what is said about a request with these params, which has an id to say it with.
+    /// Returns the error about a request with these params, which has an id for it.
     fn refused(params: &str) -> Option<String> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
         let Ok(Body::One(Message::Request { params, .. })) = Body::read(text.as_bytes()) else {
