@@ -45,7 +45,7 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
     let raw = answer::at(body, &operation.record)?;
     let members = raw.and_then(answer::members).unwrap_or_default();
     let next = match next(operation, given, &response) {
-        // What was answered, or done, is not lost to a link that leads nowhere.
+        // An answer, or an effect, is not lost to a link that leads nowhere.
         Err(_) if matches!(operation.pagination, Pagination::Link { .. }) => None,
         Err(_) if operation.effect != Effect::Read && operation.method != "GET" => None,
         next => next?,

@@ -33,8 +33,8 @@ pub(crate) struct Pages<'a> {
     read: usize,
     /// The number of records on the list's first page, if that is known.
     first_count: Option<usize>,
-    /// The numbered page that was read first, and the one that was read last: only the answer to the next request says
-    /// whether another one follows.
+    /// The first and the last numbered page that were read: only the answer to the next request shows whether another one
+    /// follows.
     first_read: Option<PageOfList>,
     last_read: Option<PageOfList>,
     /// A page that was read only to judge the one before it.

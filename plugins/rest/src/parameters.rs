@@ -127,8 +127,8 @@ pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param
     written.collect::<Vec<_>>().join("&")
 }
 
-/// Writes what is inside as `name[member]`. OpenAPI leaves lists open: an item is `name[]`, or `name[0]` where it has
-/// members of its own, as most services read them that read this style at all.
+/// Writes members as `name[member]`. OpenAPI leaves lists open: an item is `name[]`, or `name[0]` if it has members of its
+/// own, as most services read them that support this style.
 fn deep(name: String, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(members) => {

@@ -75,7 +75,7 @@ pub(crate) fn filled_path(
     Ok(Some(path))
 }
 
-/// Writes a path as its author has it, and what no path may hold as `%xx`. What is encoded already stays so.
+/// Writes a path as its author has it, and characters that no path may have as `%xx`. Encoded ones stay so.
 fn encode_rest(written: &str, out: &mut String) {
     let is_hex = |at: usize| {
         let digits = written.as_bytes().get(at + 1..at + 3);
@@ -90,8 +90,8 @@ fn encode_rest(written: &str, out: &mut String) {
     }
 }
 
-/// Returns `false` for what the connection refuses in any path, since servers that decode it twice would leave their
-/// place: an empty text, control characters, and `.` or `..` as a step of the text or of what it decodes to.
+/// Returns `false` for texts that the connection refuses in any path, since servers that decode it twice would leave their
+/// place: an empty text, control characters, and `.` or `..` as a step of the text or of its decoded form.
 fn fits(text: &str) -> bool {
     let steps_stay = |text: &[u8]| {
         text.split(|byte| matches!(byte, b'/' | b'\\')).all(|step| {
@@ -167,7 +167,8 @@ mod tests {
         }
     }
 
-    /// The gateway's connection judges the same list: what is let pass here must not be refused there as the author's fault.
+    /// The gateway's connection judges the same list: a step that passes here must not be refused there as the author's
+    /// fault.
     #[test]
     fn steps_are_judged_as_by_the_connection() {
         let text = include_str!("../../../tests/fixtures/path-steps.json");

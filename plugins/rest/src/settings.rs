@@ -65,7 +65,7 @@ pub(crate) struct List {
     /// Goes with every request.
     #[serde(default)]
     pub(crate) query: BTreeMap<String, String>,
-    /// Column → comparison → query parameter: narrows what is sent. Every record is judged again here.
+    /// Column → comparison → query parameter: narrows the request. Every record is judged again here.
     #[serde(default)]
     pub(crate) filters: BTreeMap<String, BTreeMap<String, String>>,
     /// The order the service answers in, if it keeps one: then a list in this order reads no further than it must.

@@ -100,8 +100,8 @@ impl Amounts {
         }
     }
 
-    /// Returns the ways to read the cells as numbers with one unit, and what is to be said of them. A column of several
-    /// units has a note and no reading. `None`: the column has amounts by chance.
+    /// Returns the ways to read the cells as numbers with one unit, and a note on them. A column of several units has a note
+    /// and no reading. `None`: the column has amounts by chance.
     pub(crate) fn read(&self, decimal_comma: Option<bool>) -> Option<AmountReadings> {
         let cells = self.numbers.cells() + self.others;
         let fitting = cells - self.others;
@@ -242,7 +242,7 @@ fn is_number(text: &str) -> bool {
             .all(|next| next.is_ascii_digit() || is_mark(next))
 }
 
-/// Returns what is beside a number as a pattern may have it: without line breaks and tabs.
+/// Returns the text beside a number as a pattern may have it: without line breaks and tabs.
 fn in_pattern(beside: &str) -> String {
     beside.replace(char::is_control, " ")
 }

@@ -46,7 +46,7 @@ struct Survey {
     given_names: usize,
     /// The first text of the last row, if that names a total.
     total: Option<String>,
-    /// What is to be said of the file.
+    /// Notes on the file.
     notes: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ fn note_padding(name: &str, column: &Column) -> Option<String> {
     })
 }
 
-/// Says what becomes of the cells of a column that are not what most are. Words that are texts in other columns stay texts
+/// Describes the treatment of the cells of a column that are not like most. Words that are texts in other columns stay texts
 /// everywhere, since the words of a contract count in all columns.
 fn note_of(column: &str, mut mostly: Mostly, texts: &BTreeSet<String>) -> String {
     let words = std::mem::take(&mut mostly.reading.null_words).into_iter();

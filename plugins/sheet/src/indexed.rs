@@ -25,8 +25,8 @@ use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
 use signatures::{Candidates, Slice};
 
-/// Ways are tried in turn: the rows that meet one condition, then rows in the order asked, each further than before. A
-/// condition that few rows meet ends with the first, one that many meet with the second; what is in between takes longer.
+/// Ways are tried in turn: the rows that meet one condition, then rows in the requested order, each further than before. A
+/// condition that few rows meet ends with the first, one that many meet with the second; others take longer.
 const MEETING: [usize; 2] = [1_024, 16_384];
 const IN_ORDER: [usize; 2] = [4_096, 65_536];
 /// Blocks of rows that may hold a part of a text, and their groups, each of which is a call of the host.
@@ -456,7 +456,7 @@ impl<'s> Source<'s> {
                 bytes += entry.length as usize;
                 bytes <= PARTS_MAX
             });
-            // A row alone is never longer than what is read at once.
+            // A row alone is never longer than one piece.
             let count = fits.count().max(1);
             let (now, behind) = left.split_at(count);
             left = behind;

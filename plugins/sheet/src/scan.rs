@@ -86,7 +86,7 @@ impl RowSink for Collector<'_> {
 /// Returns the version and size of the file.
 pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
     files::stat(&settings.connection, &settings.path).map_err(|error| {
-        // A record that is not there is `not_found`; a whole file that is not there is another matter.
+        // A missing record is `not_found`; a missing file is another error.
         if error.is("not_found") {
             Error::unavailable(format!("There is no file {:?}.", settings.path))
         } else {
@@ -257,7 +257,7 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Pass<'_, S, B> {
                 self.table = None;
             }
         }
-        // A table must be whole to be kept, so reading goes on while there is one.
+        // A table must be whole to be kept, so reading continues while there is one.
         Ok(if self.table.is_none() && sink.is_done() {
             Flow::Stop
         } else {

@@ -18,7 +18,7 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 
 /// The bound on records of one page, whatever is asked for.
 const LIMIT_MAX: u32 = 100_000;
-/// Rows kept beyond what is wanted, so that few of them are sorted often.
+/// Rows kept beyond the wanted ones, so that few of them are sorted often.
 const SPARE_ROWS: usize = 64;
 
 /// A query, checked against the recorded shape.
@@ -229,7 +229,7 @@ impl Collector<'_> {
             && !self.select.counts_skipped()
     }
 
-    /// Returns `true` if the page is full, and it is known that there is another.
+    /// Returns `true` if the page is full, and another one is known to follow.
     pub(crate) fn has_enough(&self) -> bool {
         self.best.len() >= self.wanted()
     }
@@ -327,7 +327,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Returns one more than the limit, to know whether there is another page.
+    /// Returns one more than the limit, to find out whether there is another page.
     fn wanted(&self) -> usize {
         self.select.limit.saturating_add(1)
     }

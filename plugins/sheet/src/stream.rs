@@ -14,11 +14,11 @@ pub(crate) const ROW_BYTES_MAX: usize = 1 << 20;
 pub(crate) const FILE_BYTES_MAX: u64 = 512 << 20;
 /// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-/// Rows between two reports of progress, at first; later a tenth of what is done, so that their number is bounded.
+/// Rows between two reports of progress, at first; later a tenth of those done, so that the number of reports is bounded.
 const REPORT_ROWS: u64 = 20_000;
 
-/// Reads the file from its start in pieces of at most 1 MiB. Stops early where the file is shorter than it was said to
-/// be (it is another by now), or where `act` says so.
+/// Reads the file from its start in pieces of at most 1 MiB. Stops early if the file is shorter than its stated size (it is
+/// another by now), or if `act` says so.
 pub(crate) fn read_pieces(
     settings: &Settings,
     size: u64,

@@ -112,7 +112,7 @@ pub(crate) struct Table {
     pub(crate) names: Vec<String>,
     /// Workbooks: columns with a text cell that would read as a number or a boolean, so they are text on purpose.
     pub(crate) textual: Vec<bool>,
-    /// Workbooks: the cells of the header that hold something, and what is to be said of the sheets.
+    /// Workbooks: the cells of the header with a text, and notes on the sheets.
     pub(crate) given_names: usize,
     pub(crate) notes: Vec<String>,
     /// Workbooks: columns with times of day or durations.

@@ -160,7 +160,7 @@ fn note_sheets(sheets: &[Sheet], chosen: &str) -> Vec<String> {
     }
 }
 
-/// Returns the cells of the sheet that is meant: the one that the settings name, or else the first with cells that people see.
+/// Returns the cells of the chosen sheet: the one that the settings name, or else the first with visible cells.
 fn choose_sheet(
     sheets: &[Sheet],
     settings: &Settings,

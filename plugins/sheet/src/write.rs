@@ -235,7 +235,7 @@ struct Content<'c> {
     /// Whether another row has the new key that an update gives its record.
     taken: bool,
     counter: i128,
-    /// Whether a row is still open where the file ends, so that it would swallow what is appended.
+    /// Whether a row is still open at the end of the file, so that it would swallow appended rows.
     is_open: bool,
 }
 
@@ -553,7 +553,7 @@ impl Edit<'_> {
     }
 }
 
-/// Returns the key that an update gives its record, if it is another one.
+/// Returns the key that an update gives its record, if it changes.
 fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
     if edit.verb != Verb::Update {
         return None;

@@ -289,8 +289,8 @@ fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Writes JSON anew, with `leaf` for each value that is neither a list nor a record of its type. `None` for what is no
-/// JSON.
+/// Writes JSON anew, with `leaf` for each value that is neither a list nor a record of its type. Returns `None` for a text
+/// that is no JSON.
 fn each_leaf(
     raw: &RawValue,
     field: &Field,

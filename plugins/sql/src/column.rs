@@ -269,7 +269,7 @@ impl<'a> Column<'a> {
             (Dialect::Postgresql, Type::Number) if !self.native().starts_with("float") => {
                 format!("({})::float8", self.compared(builder))
             }
-            // What is null to the value table is one group with the nulls.
+            // Values that are null in the value table are one group with the nulls.
             (Dialect::Postgresql, Type::String | Type::Number) => self.compared(builder),
             (_, _) => self.read(),
         }
@@ -353,7 +353,7 @@ impl<'a> Column<'a> {
                         self.plain(builder)
                     ))
                 }
-                // Any other spelling of the same UUID is another text.
+                // Any other spelling of the same UUID is a different text.
                 ("uuid", Value::Text(text)) if is_canonical_uuid(text) => {
                     let place = builder.bind(text.as_ref());
                     Some(format!("{name} = {place}::uuid"))
@@ -445,8 +445,8 @@ impl<'a> Column<'a> {
         })
     }
 
-    /// Binds a value to be written. PostgreSQL casts to the column's type without its bounds, so that what is too long
-    /// is refused and not cut.
+    /// Binds a value to be written. PostgreSQL casts to the column's type without its bounds, so that a value that is too
+    /// long is refused and not cut.
     pub(crate) fn written(
         &self,
         value: &Value<'_>,

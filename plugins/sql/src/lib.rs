@@ -1,8 +1,8 @@
 //! Tables, views and queries of SQLite, PostgreSQL, MySQL and MariaDB as collections.
 //!
-//! [`describe`] reads the database's catalogue; a call builds one statement ([`select`], [`change`]) from the recorded
-//! shape and bound values alone. [`column`] is where the dialects differ: how a column is read, compared and
-//! ordered so that all mean what the value table means. What is decided is in `docs/adapters/sql.md`.
+//! [`describe`] reads the database's catalogue; a call builds one statement ([`select`], [`change`]) from the recorded shape
+//! and bound values alone. [`column`] contains the differences of the dialects: how a column is read, compared and ordered so
+//! that all mean the same as the value table. The decisions are in `docs/adapters/sql.md`.
 
 mod array;
 mod change;

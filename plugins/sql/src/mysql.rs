@@ -212,7 +212,7 @@ impl MysqlColumn<'_> {
         }
     }
 
-    /// Returns the expression for what equal values have in common, and what rows are grouped by where that is another.
+    /// Returns the common expression of equal values, and the expression to group rows by if it differs.
     pub(crate) fn grouped(&self) -> (String, Option<String>) {
         match self.field.kind {
             // Texts are equal by their bytes, which are no text to read.
@@ -437,7 +437,7 @@ fn behind_set_back(local: &str, moment: &Datetime, zone: &Zone) -> Option<String
     let (hour, minute) = clock.split_once(':')?;
     let first = hour.parse::<u32>().ok()? * 60 + minute.parse::<u32>().ok()?;
     let clocks = (1..=SET_BACK_MAX_MINUTES).map(|more| first + more);
-    // Clocks are not set back over midnight into the day before last; what is behind midnight is another day's.
+    // Clocks are not set back over midnight into the day before last; a time behind midnight belongs to another day.
     let mut times = clocks
         .take_while(|minutes| *minutes < 24 * 60)
         .map(|minutes| format!("{date}T{:02}:{:02}:00", minutes / 60, minutes % 60));

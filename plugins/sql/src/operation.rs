@@ -12,7 +12,7 @@ use crate::dialect::Dialect;
 use crate::statement::Builder;
 use crate::written::{RECORDS, ROWS, WrittenStatement};
 
-/// Runs the statement of a collection. What it answers is what the recorded operation says.
+/// Runs the statement of a collection. Its answer has the columns of the recorded operation.
 pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result<String, Error> {
     let operations = &collection.shape.capabilities.operations;
     let asked = change

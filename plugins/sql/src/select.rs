@@ -107,8 +107,8 @@ fn counted(cursor: &str, is_total: bool) -> Result<(u64, &str), Error> {
 /// The bytes of a text by which MySQL orders: a connection sets `max_sort_length`.
 const MYSQL_SORTED_BYTES: usize = 1024;
 
-/// Returns `true` if a list cannot go on behind the value: SQLite may hold a text that is not UTF-8 in its place, and MySQL
-/// orders a long text by its beginning.
+/// Returns `true` if a list cannot continue behind the value: SQLite may store a text that is not UTF-8 in its place, and
+/// MySQL orders a long text by its beginning.
 fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
     match (dialect, value) {
         (Dialect::Sqlite, Value::Text(text)) => text.contains('\u{fffd}'),
@@ -379,7 +379,7 @@ impl<'a> Ordered<'a> {
         let mut by = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let direction = if *descending { " DESC" } else { "" };
-            // This is said only if there may be nulls: an index serves the plain order.
+            // The order of nulls is written only if there may be nulls: an index serves the plain order.
             by.push(match column.may_be_null() && !self.is_finite(at) {
                 true if builder.dialect == Dialect::Mysql => {
                     let compared = column.compared(builder);
@@ -436,7 +436,7 @@ impl<'a> Ordered<'a> {
         } else {
             format!("({})", any.join(" OR "))
         };
-        // An index is not entered by alternatives, but by what they have in common.
+        // An index is not entered by alternatives, but by their common condition.
         let bound = match self.is_finite(0) && self.columns.len() > 1 {
             true => self.compares(
                 0,

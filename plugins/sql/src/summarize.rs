@@ -373,8 +373,8 @@ fn grouped(
     };
     Ok(match builder.dialect {
         Dialect::Postgresql | Dialect::Mysql => stepped,
-        // A column of SQLite holds anything, and its dates are more than those of the value table. What is none is
-        // grouped as a text that is no date.
+        // A column of SQLite may contain anything, and its dates are more than those of the value table. A value that is none
+        // is grouped as a text that is no date.
         Dialect::Sqlite => {
             let fits = match column.field.kind {
                 Type::Date => format!("date({day}, '+0 days') = {day}"),

@@ -1,4 +1,4 @@
-//! A statement of the operator's own that writes: what it may be.
+//! Checks a statement of the operator's own that writes.
 
 use weir_plugin_sdk::{Error, Type};
 use weir_statements::{SqlToken, TokenKind, tokens};

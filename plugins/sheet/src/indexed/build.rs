@@ -16,7 +16,8 @@ const PIECE_NS: u64 = 400_000_000;
 const ENTRIES_AT_ONCE: usize = 8_192;
 
 impl Source<'_> {
-    /// Goes on building an index for a while, of the values of a column or of the parts of its texts; true while more is left.
+    /// Continues building an index for a while, of the values of a column or of the parts of its texts. Returns `true` while
+    /// more is left.
     pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
         let mut fields = 0..self.shape.fields.len();
         let found = fields.find_map(|at| match column {
@@ -75,7 +76,7 @@ impl Source<'_> {
                 return Ok(false);
             }
             if is_over {
-                // Text behind an open quote would swallow what is appended later: such a file gets no index.
+                // Text behind an open quote would swallow appended rows: such a file gets no index.
                 parser.check_quotes()?;
             }
             if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {

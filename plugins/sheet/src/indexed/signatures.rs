@@ -143,7 +143,7 @@ pub(crate) struct Candidates(BTreeMap<u64, Vec<u8>>);
 impl Candidates {
     /// Returns the blocks that have the bit of these entries: all those of one slice.
     pub(crate) fn of(slice: Vec<Entry>) -> Self {
-        // The key also holds what is read already: which slice, and of which group.
+        // The key also has the progress: which slice, and of which group.
         Self(
             slice
                 .into_iter()

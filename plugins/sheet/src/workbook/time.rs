@@ -1,5 +1,5 @@
-//! Dates, times of day and durations of workbooks as text, the same from every format. XLSX has numbers of days, and the
-//! format of the cell says what they are; ODS has ISO 8601.
+//! Dates, times of day and durations of workbooks as text, the same from every format. XLSX has numbers of days, whose
+//! meaning the format of the cell gives; ODS has ISO 8601.
 
 use calamine::{Data, ExcelDateTime};
 use weir_plugin_sdk::value::{Datetime, is_date};

@@ -1,4 +1,5 @@
-//! Guesses the parameters of a query from what they are compared with, for a first form that a person reads.
+//! Guesses the parameters of a query from the expressions that they are compared with, for a first form that a person
+//! reviews.
 
 use std::collections::BTreeMap;
 
@@ -183,7 +184,7 @@ fn known_columns(
     for column in found {
         let kind = match dialect {
             Dialect::Sqlite => Some(sqlite::declared_type(&column.r#type)),
-            // What is no text, such as a uuid, is not compared with one.
+            // A type other than text, such as uuid, is not compared with one.
             Dialect::Postgresql => postgresql::declared_type(&column.r#type).filter(|kind| {
                 *kind != Type::String || POSTGRESQL_TEXTS.contains(&column.r#type.as_str())
             }),
