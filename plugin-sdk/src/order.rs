@@ -1,7 +1,7 @@
-//! Order and cursors: where a page ended, said so that rows inserted meanwhile change nothing.
+//! Order and cursors: the end of a page, in a form that rows inserted meanwhile do not change.
 //!
-//! A cursor is the order values of the last record (its key among them), as a JSON array. The gateway seals it; an
-//! adapter decodes it as its columns' types and goes on behind it.
+//! A cursor is the order values of the last record (its key among them), as a JSON array. The gateway seals it; an adapter
+//! decodes it as its columns' types and continues behind it.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

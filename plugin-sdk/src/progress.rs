@@ -1,4 +1,4 @@
-//! Reports how far a call has come, and tells whether anybody still waits for it.
+//! Reports the progress of a call, and returns whether its caller still waits.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::progress as imported;

@@ -67,8 +67,8 @@ use serde_json::Value;
 )]
 pub trait ToolSchema: Sized {
     /// The kind of all values. The constraints and literal defaults of `#[arg(…)]` are checked against it, and a variant of
-    /// an enum with `#[serde(tag = …)]` holds only what is an object. A type that does not say it is [`Kind::Any`], which
-    /// no constraint bounds and no such variant holds:
+    /// an enum with `#[serde(tag = …)]` may only contain objects. A type that does not set it is [`Kind::Any`], which no
+    /// constraint bounds and no such variant may contain:
     ///
     /// ```
     /// # use weir_plugin_sdk::schema::{Fields, Kind, Mismatch, ToolSchema, Writer};

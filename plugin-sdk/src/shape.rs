@@ -243,7 +243,7 @@ pub struct Param {
     /// Whether the parameter must not be left out.
     #[serde(default)]
     pub required: bool,
-    /// A description of what it is for.
+    /// A description of its purpose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The element of a `list`.

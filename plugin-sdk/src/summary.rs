@@ -20,7 +20,7 @@ pub struct SummaryQuery {
     pub conditions: Vec<Condition>,
     /// What records are put together by. Without groups, all records make one, even where there are none.
     pub groups: Vec<SummaryGroup>,
-    /// What is answered of each group.
+    /// The measures of each group.
     pub measures: Vec<SummaryMeasure>,
     /// The conditions on measures, by their names, that a group must meet.
     pub having: Vec<Condition>,
@@ -48,7 +48,7 @@ pub struct SummaryGroup {
 pub struct SummaryMeasure {
     /// The name of its member in each record.
     pub name: String,
-    /// What is computed.
+    /// The function to compute.
     pub function: SummaryFunction,
     /// The column that it is computed of; none for a count.
     pub column: Option<String>,

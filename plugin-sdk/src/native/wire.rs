@@ -327,7 +327,7 @@ pub(crate) struct Covers {
     pub(crate) covers: Option<u64>,
 }
 
-/// `index.entries`. The body: the key to begin with, the key to end with, and the key of the entry to go on after.
+/// `index.entries`. The body: the first key, the last key, and the key of the entry after which to continue.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Range<'a> {
     #[serde(borrow)]

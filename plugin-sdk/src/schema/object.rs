@@ -31,7 +31,7 @@ impl Fields {
         }
     }
 
-    /// Reads a member that must be there, unless its type has a value for what is left out.
+    /// Reads a member that must be there, unless its type has a value for an absent member.
     pub fn take<T>(&mut self, name: &str, field: &Parameter<T>) -> Result<T, Mismatch> {
         match self.remove(name) {
             Some(value) => (field.read)(value).map_err(|mismatch| mismatch.inside(name)),

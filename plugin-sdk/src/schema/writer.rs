@@ -15,7 +15,7 @@ pub struct Writer {
     named: Vec<&'static str>,
     /// The types that hold themselves: full name, name in `$defs`, what writes it, and the text once it is written.
     definitions: Vec<Definition>,
-    /// The tags of enums that stand among the members of what is being written, the innermost last.
+    /// The tags of enums that are among the members of the present value, the innermost last.
     tags: Vec<String>,
     output: bool,
 }
@@ -34,7 +34,7 @@ impl Writer {
         }
     }
 
-    /// Creates a writer for what a tool answers, where a field that is printed as null says so.
+    /// Creates a writer for a tool's answer, in which a field that is printed as null is nullable.
     pub fn for_output() -> Self {
         Self {
             output: true,

@@ -22,7 +22,7 @@ impl ExactSum {
         Ok(exact)
     }
 
-    /// Adds a value; what is no integer and no decimal is left out.
+    /// Adds a value; one that is neither an integer nor a decimal is left out.
     pub fn add(&mut self, value: &Value<'_>) -> Result<()> {
         let term = match value {
             Value::Integer(units) => Self {

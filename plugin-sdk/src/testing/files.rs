@@ -165,7 +165,7 @@ fn with_file<T>(root: &str, path: &str, act: impl FnOnce(u64, &[u8]) -> T) -> Re
 }
 
 pub(super) fn reset() {
-    // Versions go on counting: an adapter's cache outlives a reset, and must not take a new file for an old one.
+    // Versions keep counting: an adapter's cache outlives a reset, and must not take a new file for an old one.
     ROOTS.with_borrow_mut(|roots| {
         *roots = Roots {
             writes: roots.writes,

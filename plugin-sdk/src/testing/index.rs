@@ -72,7 +72,7 @@ pub fn later(work: &str) {
     });
 }
 
-/// Begins an index, or goes on with it.
+/// Begins an index, or continues one.
 pub fn begin(name: &Name) -> Result<u64> {
     INDEXES.with_borrow_mut(|indexes| Ok(indexes.building.entry(name.clone()).or_default().0))
 }

@@ -52,7 +52,7 @@ impl Content {
         self
     }
 
-    /// Says who the block is for (`user`, `assistant`), and how much it matters, from 0 to 1.
+    /// Sets the audience of the block (`user`, `assistant`), and its importance, from 0 to 1.
     pub fn annotated(self, audience: &[&str], priority: f64) -> Self {
         self.member(
             "annotations",

@@ -1,4 +1,4 @@
-//! Tells a tool who calls, under which contract, and carries what the call reports on its way.
+//! The caller and the contract of a tool's call, and the reports of the call on its way.
 
 use std::cell::OnceCell;
 

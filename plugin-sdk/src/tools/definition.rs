@@ -11,7 +11,7 @@ pub trait Tool {
     /// The tool's description of itself.
     const DEFINITION: Definition;
 
-    /// Reads the arguments, calls the function and tells what it came to.
+    /// Reads the arguments, calls the function and returns its outcome.
     fn call(arguments: Fields, context: &Context) -> Result<Reply>;
 }
 
@@ -28,8 +28,8 @@ pub struct Definition {
     pub annotations: &'static [(&'static str, bool)],
     /// The imports that the operator is asked for: `sql`, `http`, `files`.
     pub requests: &'static [&'static str],
-    /// Whether a call may go on as a task after its request was answered, as `execution.taskSupport` says it: `optional`
-    /// or `required`.
+    /// Whether a call may continue as a task after its request was answered, as in `execution.taskSupport`: `optional` or
+    /// `required`.
     pub task: Option<&'static str>,
     /// A schema of the arguments that was written by hand, JSON. `None`: it is made of the parameters.
     pub input: Option<&'static str>,
@@ -37,7 +37,7 @@ pub struct Definition {
     pub meta: Option<&'static str>,
     /// The parameters, contexts left out.
     pub parameters: &'static [Property],
-    /// The schema of what it answers; none where it answers nothing.
+    /// The schema of its answer; none if it has no answer.
     pub output: Option<fn(&mut Writer)>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// Why a tool did not do what it was asked: a reason for programs, a sentence for the caller.
+/// The reason why a tool refused: a word for programs, a sentence for the caller.
 ///
 /// Any other error becomes one by `?`: its text goes to the log, and the caller reads one safe sentence, since the text may
 /// contain a secret.
