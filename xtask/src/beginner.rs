@@ -91,7 +91,7 @@ impl Desk {
         let _ = fs::remove_dir_all(&folder);
         let io = |error: std::io::Error| Failure::from(format!("{}: {error}", folder.display()));
         fs::create_dir_all(folder.join("cargo")).map_err(io)?;
-        // Where crates come from is the machine's business; what was fetched before is not there.
+        // The machine decides where crates come from; earlier downloads are not there.
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
         let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
         for name in ["config.toml", "credentials.toml"] {

@@ -17,7 +17,7 @@ use crate::{
 
 /// The folder in which a whole run leaves its page and its figures.
 const PAGES: &str = "docs/benchmarks";
-/// The counts of each request when someone last accepted them.
+/// The accepted counts of each request.
 const BASELINE: &str = "bench/instructions.json";
 const HYPER_MCP: &str = "0.8.3";
 /// The row of the function behind hyper-mcp.

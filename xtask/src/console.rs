@@ -81,7 +81,7 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
     write(&stamp, &digest)
 }
 
-/// Builds it, and runs the tests of what it computes.
+/// Builds it, and runs its unit tests.
 pub(crate) fn check(workshop: &Workshop) -> Result<(), Failure> {
     build(workshop)?;
     let folder = workshop.cache.join("clients/console");

@@ -10,7 +10,7 @@ use crate::{step::Failure, workshop::Workshop};
 /// Whether the lists are fresh. It is locked, since apt takes one job at a time.
 static LISTS_FRESH: Mutex<bool> = Mutex::new(false);
 
-/// Installs `packages` unless `present` says that what they bring is there already.
+/// Installs `packages` unless `present` finds that their contents are there already.
 pub(crate) fn ensure(
     workshop: &Workshop,
     packages: &[&str],

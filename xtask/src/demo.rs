@@ -14,13 +14,13 @@ use crate::{console, plugins, step::Failure, workshop::Workshop};
 
 pub(crate) const PORT_DEFAULT: u16 = 8484;
 const CONFIG: &str = "contracts/samples/weir.toml";
-/// Data that calls may change, and what is built from the tracked files: never the tracked files themselves.
+/// Data that calls may change, and files built from the tracked ones: never the tracked files themselves.
 const LIVE_DATA: &str = ".weir/demo";
 /// The state folder that the configuration names.
 const STATE: &str = ".weir/state";
 
 pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
-    // This is said now, not after minutes of building.
+    // This is reported now, not after minutes of building.
     TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
         format!("port {port} cannot be served ({error}): choose another with --port")
     })?;

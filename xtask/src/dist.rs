@@ -1,4 +1,4 @@
-//! Builds what is released and what is measured: the profile `dist`, laid out for what it does under load.
+//! Builds the programs for releases and benchmarks: the profile `dist`, laid out for their work under load.
 //!
 //! The programs are built twice. The first build counts how often each branch is taken, and a short run of the benchmark
 //! makes it count; the second is optimized by those counts. They are kept in the cache for as long as the compiler,

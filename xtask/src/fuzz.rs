@@ -25,7 +25,7 @@ const TARGETS: [(&str, bool); 10] = [
     ("cursor", true),
 ];
 const CARGO_FUZZ: &str = "0.13.2";
-/// Bytes of an input: what is found beyond is found below it too.
+/// Bytes of an input: faults that longer ones find are found by shorter ones too.
 const LENGTH_MAX: usize = 8192;
 
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
@@ -50,7 +50,7 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
         fs::create_dir_all(&found)
             .map_err(|error| format!("cannot create {}: {error}", found.display()))?;
         let mut fuzz = workshop.command(&program);
-        // No sanitizer is used: what is fuzzed is safe Rust, where it would find nothing and cost half of the inputs.
+        // No sanitizer is used: the fuzzed code is safe Rust, where it would find nothing and cost half of the inputs.
         fuzz.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none"]);
         fuzz.arg("--target-dir")
             .arg(workshop.cache.join("fuzz/target"));

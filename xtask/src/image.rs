@@ -21,7 +21,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     let made = workshop
         .steps
         .task("base of the image", || make_base(&base));
-    // The test says so where a machine cannot have one.
+    // The test reports a machine that cannot have one.
     if let Err(failure) = made {
         eprintln!("the container image is not tested: {failure}");
     }

@@ -103,8 +103,8 @@ impl Release {
         }
     }
 
-    /// Returns the oldest version of the C library that can run the program, such as `2.34`. The one that it was linked with
-    /// may be newer.
+    /// Returns the oldest version of the C library that can run the program, such as `2.34`. The version that it was linked
+    /// with may be newer.
     fn glibc(&self) -> Result<String, Failure> {
         let symbols = said(Command::new("objdump").arg("-T").arg(&self.binary))?;
         newest_glibc(&symbols)
@@ -204,7 +204,7 @@ fn archive(
     Ok(archive)
 }
 
-/// Prints what is in the archive, with the site as one line.
+/// Prints the entries of the archive, with the site as one line.
 fn show(archive: &Path, site: &Path) -> Result<(), Failure> {
     let megabytes = |files: &[PathBuf]| {
         let sizes = files.iter().filter_map(|file| fs::metadata(file).ok());

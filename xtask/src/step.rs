@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time after which a long step shows again what it is doing.
+/// The time after which a long step is shown again.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The time without a line of output after which tests count as hanging.
 const SILENCE: Duration = Duration::from_secs(600);
@@ -85,13 +85,13 @@ impl Steps {
         })
     }
 
-    /// Runs tests, and prints what they print. Ends them when they print nothing for [`SILENCE`], and names those that had
-    /// not ended.
+    /// Runs tests, and prints their output. Ends them when they print nothing for [`SILENCE`], and names those that had not
+    /// ended.
     pub(crate) fn tests(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
         self.streamed_within(name, command, SILENCE)
     }
 
-    /// Runs what may print nothing for long, as benches do, and prints what it prints.
+    /// Runs a command that may print nothing for long, as benches do, and prints its output.
     pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
         self.streamed_within(name, command, Duration::MAX)
     }

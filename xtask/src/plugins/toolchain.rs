@@ -91,8 +91,8 @@ impl Toolchain {
         }
     }
 
-    /// Returns a cargo for the target. What it needs beside is set on this child only; a caller's own flags for the
-    /// host would be wrong for the guest.
+    /// Returns a cargo for the target. Its environment is set on this child only; a caller's own flags for the host would be
+    /// wrong for the guest.
     pub(crate) fn cargo(&self, workshop: &Workshop) -> Command {
         let mut cargo = match self.route {
             Route::Target => {
