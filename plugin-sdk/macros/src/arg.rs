@@ -245,7 +245,10 @@ impl Arg {
             if let (Some(one), Some(other)) = (one, other) {
                 mistakes.add(
                     &other.key,
-                    format!("`{}` is beside `{}`: write one of them", other.key, one.key),
+                    format!(
+                        "`{}` stands beside `{}`: write one of them",
+                        other.key, one.key
+                    ),
                 );
             }
         }

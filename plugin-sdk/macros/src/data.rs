@@ -296,7 +296,7 @@ pub(crate) fn tagging(container: &Container, name: &Ident, mistakes: &mut Mistak
         (false, None, Some(_)) => {
             mistakes.add(
                 name,
-                "`content` needs a tag beside it: write `tag` too, or leave it out",
+                "`content` stands beside a tag: write `tag` too, or leave it out",
             );
             Tagging::Outside
         }
