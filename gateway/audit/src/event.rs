@@ -24,7 +24,7 @@ pub enum Event<'a> {
     Intent(Intent<'a>),
     /// A request that was refused before it became a call.
     Refused(Refused<'a>),
-    /// Someone changed what the gateway serves or who may use it.
+    /// An admin changed what the gateway serves or who may use it.
     Admin(Admin<'a>),
 }
 
@@ -37,7 +37,7 @@ pub struct About<'a> {
     pub agent: &'a str,
     #[serde(serialize_with = "name")]
     pub tenant: &'a str,
-    /// Whom the agent's token was issued to; `None` for the agent of a key.
+    /// The person to whom the agent's token was issued; `None` for the agent of a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<HolderRecord<'a>>,
     /// `None` when no such tool exists for this caller: the name is then the caller's text.
@@ -131,7 +131,7 @@ pub struct PolicyRecord<'a> {
     pub policies: &'a [Arc<str>],
 }
 
-/// The holder of a token: by which issuer, whom, and through which client.
+/// The holder of a token: its issuer, its subject, and its client.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HolderRecord<'a> {
     #[serde(serialize_with = "name")]
@@ -277,9 +277,9 @@ pub enum AdminAct {
     Retire,
     /// A draft was discarded.
     Reject,
-    /// A version goes on beside the one that took its place, or its last day is another one.
+    /// A version is kept beside the one that replaced it, or its last day was moved.
     VersionKeep,
-    /// An agent goes on with one major version of a contract.
+    /// An agent was pinned to one major version of a contract.
     AgentPin,
     AgentUnpin,
     KeyCreate,
@@ -294,7 +294,7 @@ pub enum AdminAct {
     SignIn,
     /// A call that was made in the name of an agent, to try a tool.
     TryCall,
-    /// Someone looked at a source before there was a contract over it.
+    /// An admin looked at a source before there was a contract over it.
     SourceLook,
     /// A file was put into a connection.
     FileUpload,
