@@ -108,7 +108,7 @@ impl BuildStore {
 /// The accepted builds of plugins that may write: another build waits until an admin accepts it too.
 pub(super) struct BuildAcceptance {
     store: BuildStore,
-    /// Accepted, and not loaded yet: the digests, and by whom.
+    /// The digests of accepted builds that are not loaded yet, with their approvers.
     coming: BTreeMap<String, String>,
     /// The record at the last look.
     seen: Option<i64>,
@@ -215,7 +215,7 @@ pub(super) fn now_ms() -> i64 {
     now.map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Says what the state is needed for, and how to go on.
+/// Explains why the state is needed, and the remedy.
 fn unusable(error: StateError) -> String {
     format!(
         "builds that were let in are recorded in the state, and {error}. Give the gateway's user access to it and room on \

@@ -110,7 +110,7 @@ impl Loader {
         }
     }
 
-    /// Makes a check, notes what came of it, and returns why the build did not pass.
+    /// Makes a check, notes its result, and returns why the build did not pass.
     async fn make_check(&mut self, check: BuildCheck, build: &mut BuildCandidate) -> String {
         let checked = match check {
             BuildCheck::Acceptance => return self.look_up_acceptance(build).await,
