@@ -122,7 +122,7 @@ impl State {
         self.folder.join(FILE)
     }
 
-    /// Copies everything as it is at one moment, while others go on; `to` must not exist yet.
+    /// Copies everything as it is at one moment, while others work on; `to` must not exist yet.
     pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
         let StateEngine::Sqlite(pool) = &self.engine else {
             let why = "a state in PostgreSQL is copied with pg_dump, or with `weir state migrate --to FOLDER`";
