@@ -1,6 +1,6 @@
-//! Keeps what calls looked like, for the question which of them a change would have refused.
+//! Keeps the profiles of past calls, to find out which of them a change would have refused.
 //!
-//! If `[contracts] impact_days` says so, it is kept for each valid call what its arguments looked like (see
+//! With `[contracts] impact_days`, the profile of each valid call's arguments is kept (see
 //! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down
 //! every few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
 
