@@ -392,7 +392,7 @@ fn table(place: &Place) -> anyhow::Result<Table> {
     let house = House::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sql.wasm"), "sql")?;
     house.config(&format!(
-        "[connections.data]\nkind = \"sql\"\nurl = \"postgresql://weir@127.0.0.1:{}/postgres\"\n\
+        "[connections.data]\nkind = \"postgresql\"\nurl = \"postgresql://weir@127.0.0.1:{}/postgres\"\n\
          [plugins.sql.grants]\ndata = \"read\"\n",
         database.port
     ))?;

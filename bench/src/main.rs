@@ -16,6 +16,7 @@ mod rows;
 mod scale;
 
 mod contextforge;
+mod mariadb;
 mod postgres;
 mod pressure;
 mod process;
@@ -98,12 +99,10 @@ fn main() -> anyhow::Result<()> {
         options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start))
     };
     for row in ROWS.iter().filter(|row| wanted(row.name)) {
-        let measured = match row.needs_postgres() {
-            true => place
-                .start_postgres()
-                .and_then(|()| measure::row(&place, row, &effort)),
-            false => measure::row(&place, row, &effort),
-        };
+        let started = row
+            .database()
+            .map_or(Ok(()), |database| place.start_database(database));
+        let measured = started.and_then(|()| measure::row(&place, row, &effort));
         match measured {
             Ok(figures) => report.add(figures),
             Err(error) => report.skip(row.name, format!("{error:#}")),

@@ -13,7 +13,7 @@ use nix::{
 };
 use tempfile::TempDir;
 
-use crate::postgres::Postgres;
+use crate::{mariadb::TicketDatabase, postgres::Postgres, rows::Database};
 
 pub(crate) struct Place {
     pub(crate) repository: PathBuf,
@@ -27,6 +27,7 @@ pub(crate) struct Place {
     pub(crate) load_core: String,
     peers: TempDir,
     postgres: Option<Postgres>,
+    mariadb: Option<TicketDatabase>,
 }
 
 impl Place {
@@ -49,6 +50,7 @@ impl Place {
             load_core,
             peers,
             postgres: None,
+            mariadb: None,
         })
     }
 
@@ -95,11 +97,22 @@ impl Place {
         self.repository.join("bench/servers")
     }
 
-    pub(crate) fn start_postgres(&mut self) -> anyhow::Result<()> {
-        if self.postgres.is_none() {
-            self.postgres = Some(Postgres::start(&self.load_core)?);
+    /// Starts a database server unless it runs.
+    pub(crate) fn start_database(&mut self, database: Database) -> anyhow::Result<()> {
+        match database {
+            Database::Postgres if self.postgres.is_none() => {
+                self.postgres = Some(Postgres::start(&self.load_core)?);
+            }
+            Database::Mariadb if self.mariadb.is_none() => {
+                self.mariadb = Some(TicketDatabase::start()?);
+            }
+            Database::Sqlite | Database::Postgres | Database::Mariadb => {}
         }
         Ok(())
+    }
+
+    pub(crate) fn mariadb(&self) -> anyhow::Result<&TicketDatabase> {
+        self.mariadb.as_ref().context("MariaDB does not run")
     }
 
     pub(crate) fn postgres(&self) -> anyhow::Result<&Postgres> {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use weir_bench::ticket;
 
 use crate::{
-    contextforge,
+    contextforge, mariadb,
     place::Place,
     process::Process,
     weir::{self, Backend, Code, House, Transport},
@@ -68,6 +68,7 @@ pub(crate) enum Server {
 pub(crate) enum Database {
     Sqlite,
     Postgres,
+    Mariadb,
 }
 
 const MODERN: Way = Way::Http(Era::Modern);
@@ -93,7 +94,7 @@ const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also
 }
 
 use Also::{Idle, Lists, Million, TwoThreads};
-use Backend::{Function, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
+use Backend::{Function, Mariadb, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
 use Server::{
     ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy,
     Toolbox, TypeScript, Weir,
@@ -114,6 +115,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
+    row("weir-mariadb", Weir(Mariadb), MODERN),
     more("weir-sheet", Weir(Sheet), MODERN, &[Idle]),
     row("weir-function", Weir(Function(Code::Kept)), MODERN),
     row(
@@ -132,6 +134,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("rmcp-proxy", RmcpProxy, MODERN),
     row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
     row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
+    row("toolbox-mariadb", Toolbox(Database::Mariadb), MODERN),
     row("typescript-sdk", TypeScript, MODERN),
     row("python-sdk", Python, MODERN),
     row("fastmcp", FastMcp, MODERN),
@@ -186,6 +189,10 @@ pub(crate) const COMPARED: &[&[Compared]] = &[
     &[
         Compared::Calls("weir-postgresql"),
         Compared::Calls("toolbox-postgresql"),
+    ],
+    &[
+        Compared::Calls("weir-mariadb"),
+        Compared::Calls("toolbox-mariadb"),
     ],
     &[
         Compared::Calls("weir-upstream"),
@@ -251,8 +258,14 @@ impl<'de> Deserialize<'de> for Compared {
 }
 
 impl Row {
-    pub(crate) fn needs_postgres(&self) -> bool {
-        matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))
+    /// Returns the database server that has to run.
+    pub(crate) fn database(&self) -> Option<Database> {
+        match self.server {
+            Weir(Postgres) => Some(Database::Postgres),
+            Weir(Mariadb) => Some(Database::Mariadb),
+            Toolbox(database) => Some(database),
+            _ => None,
+        }
     }
 
     /// Returns the era of its messages.
@@ -446,9 +459,20 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
                                  "user": "weir", "password": "none" });
             ("postgres", source)
         }
+        Database::Mariadb => {
+            let port = place.mariadb()?.port.to_string();
+            let source = json!({ "kind": "mysql", "host": "127.0.0.1", "port": port, "database": mariadb::DATABASE,
+                                 "user": mariadb::USER, "password": mariadb::PASSWORD });
+            ("mysql", source)
+        }
     };
-    let statement = "SELECT ticket_id, title, status, priority, assignee, tags, description FROM tickets \
-                     WHERE ticket_id = $1";
+    let parameter = match database {
+        Database::Mariadb => "?",
+        Database::Sqlite | Database::Postgres => "$1",
+    };
+    let statement = format!(
+        "SELECT ticket_id, title, status, priority, assignee, tags, description FROM tickets WHERE ticket_id = {parameter}"
+    );
     let config = json!({
         "sources": { "tickets": source },
         "tools": { ticket::TOOL: {

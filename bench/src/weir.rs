@@ -32,6 +32,7 @@ pub(crate) enum Backend {
     Sheet,
     Sqlite,
     Postgres,
+    Mariadb,
     /// A typed function that answers at once.
     Function(Code),
     /// Another MCP server: rmcp's own with the echo tool.
@@ -294,7 +295,7 @@ impl Backend {
             Self::Noop => "noop",
             Self::WasmTenant | Self::WasmCall => "ticket",
             Self::Sheet => "sheet",
-            Self::Sqlite | Self::Postgres => "sql",
+            Self::Sqlite | Self::Postgres | Self::Mariadb => "sql",
             Self::Function(_) => "lookup",
             Self::Upstream(_) => "desk",
         }
@@ -308,7 +309,9 @@ impl Backend {
     fn settings(self) -> Value {
         match self {
             Self::Sheet => json!({ "connection": "tickets", "path": "tickets.csv" }),
-            Self::Sqlite | Self::Postgres => json!({ "connection": "tickets", "table": "tickets" }),
+            Self::Sqlite | Self::Postgres | Self::Mariadb => {
+                json!({ "connection": "tickets", "table": "tickets" })
+            }
             _ => json!({}),
         }
     }
@@ -320,7 +323,7 @@ impl Backend {
             Self::Noop | Self::Upstream(_) => None,
             Self::WasmTenant | Self::WasmCall => guest("ticket.wasm"),
             Self::Function(_) => guest("lookup.wasm"),
-            Self::Sheet | Self::Sqlite | Self::Postgres => Some(
+            Self::Sheet | Self::Sqlite | Self::Postgres | Self::Mariadb => Some(
                 place
                     .repository
                     .join("plugins")
@@ -344,6 +347,7 @@ impl Backend {
                 "kind = \"sqlite\"\npath = \"data/tickets.db\"".to_owned()
             }
             Self::Postgres => format!("kind = \"postgresql\"\nurl = \"{}\"", place.postgres_url()?),
+            Self::Mariadb => format!("kind = \"mysql\"\nurl = \"{}\"", place.mariadb()?.url()),
         };
         Ok(format!(
             "[connections.tickets]\n{connection}\n[plugins.{}.grants]\ntickets = \"read\"\n",

@@ -101,6 +101,9 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
         debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
     }
+    if wanted.any(&["weir-mariadb", "toolbox-mariadb"]) {
+        clients::ensure_mariadb(workshop)?;
+    }
     let servers = workshop.repository.join("bench/servers");
     let python = |name: &str| {
         let requirements = servers.join(format!("{name}.txt"));
@@ -110,6 +113,7 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
         "typescript-sdk",
         "toolbox-sqlite",
         "toolbox-postgresql",
+        "toolbox-mariadb",
         "sheet",
     ]) {
         left_out(node(workshop, &servers.join("node")));

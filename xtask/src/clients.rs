@@ -54,13 +54,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database =
             scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
-        let mariadb = scope.spawn(|| {
-            debian::ensure(
-                workshop,
-                &["mariadb-server-core", "mariadb-client-core"],
-                mariadb_present,
-            )
-        });
+        let mariadb = scope.spawn(|| ensure_mariadb(workshop));
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
         let balancer =
             scope.spawn(|| debian::ensure(workshop, &["haproxy", "iproute2"], balancer_present));
@@ -247,6 +241,15 @@ pub(crate) fn postgresql_present() -> bool {
     versions
         .into_iter()
         .any(|version| version.path().join("bin/initdb").exists())
+}
+
+/// Installs MariaDB's server and client where they are missing.
+pub(crate) fn ensure_mariadb(workshop: &Workshop) -> Result<(), Failure> {
+    debian::ensure(
+        workshop,
+        &["mariadb-server-core", "mariadb-client-core"],
+        mariadb_present,
+    )
 }
 
 /// Returns `true` if MariaDB's server is there, and what makes its first tables.

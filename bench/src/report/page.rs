@@ -35,7 +35,7 @@ The rows:
 |---|---|
 | floor | axum, a fixed answer of 600 bytes, the body taken in and not parsed |
 | weir-wasm, -fresh | a small guest, its instance kept for the tenant's next call, or made anew for each |
-| weir-sqlite, -postgresql, -sheet | the adapters `sql` and `sheet`, a lookup by key among 1,000 rows |
+| weir-sqlite, -postgresql, -mariadb, -sheet | the adapters `sql` and `sheet`, a lookup by key among 1,000 rows |
 | rmcp | rmcp's own server with one echo tool, nothing else; where tools are listed, Weir's, word for word |
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |

@@ -126,6 +126,7 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("upstream over HTTP, calls per core-second by the best other proxy", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["rmcp-proxy", "fastmcp-proxy", "mcp-proxy"])),
         target("sql on SQLite, by Toolbox", "×", AtLeast(3.0), Some(AtLeast(4.0)), run.times("weir-sqlite", "toolbox-sqlite")),
         target("sql on PostgreSQL, by Toolbox", "×", AtLeast(2.0), Some(AtLeast(2.5)), run.times("weir-postgresql", "toolbox-postgresql")),
+        target("sql on MariaDB, by Toolbox", "×", AtLeast(2.0), None, run.times("weir-mariadb", "toolbox-mariadb")),
         target("tools/list page of 100, by rmcp's list of 100", "×", AtLeast(3.0), Some(AtLeast(5.0)), run.lists(("weir-noop", 100), ("rmcp", 100))),
         target("tools/list page of 100 among 10,000, by among 100", "×", AtLeast(0.9), None, run.lists(("weir-noop", 10_000), ("weir-noop", 100))),
         target("tools/call with 10,000 tools, CPU by with 10", "×", AtMost(1.05), None, run.call_growth("weir-noop")),
