@@ -62,6 +62,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
+    /// Creates the accounts that `state` keeps. `key` is the gateway's own, which seals their tokens.
     pub fn new(
         state: Arc<State>,
         key: &[u8; 32],

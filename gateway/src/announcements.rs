@@ -16,6 +16,7 @@ use tokio::sync::watch;
 /// A plugin that says it more often is heard this often, and once after it has fallen silent.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// Counts what plugins and servers report as changed, and wakes the listeners.
 pub struct Announcements {
     counts: Mutex<Counts>,
     /// Wakes the listeners.
@@ -154,6 +155,7 @@ impl Announcements {
 }
 
 impl WatchedResources {
+    /// Creates an empty set of at most `most` resources.
     pub fn new(announcements: &Arc<Announcements>, most: usize) -> Self {
         Self {
             announcements: announcements.clone(),
@@ -162,6 +164,7 @@ impl WatchedResources {
         }
     }
 
+    /// Returns the URIs that are listened for.
     pub fn uris(&self) -> BTreeSet<String> {
         self.lock().keys().map(|uri| uri.to_string()).collect()
     }
@@ -189,6 +192,7 @@ impl WatchedResources {
         Ok(())
     }
 
+    /// Stops listening for a resource. Does nothing if it is not listened for.
     pub fn remove(&self, uri: &str) {
         if let Some((uri, _)) = self.lock().remove_entry(uri) {
             self.forget([uri]);

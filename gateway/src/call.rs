@@ -47,6 +47,10 @@ pub(crate) use self::target::upstream::{call_owner, passed_meta};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving, snapshot::Snapshot};
 
+/// Calls a tool for a caller: finds it, checks the arguments and the limits, runs it, and checks what it answers.
+///
+/// The call is recorded however it ends, also if the future is dropped or a stage panics. `CallOutcome` has the errors
+/// too.
 pub async fn call_tool(
     gateway: &Serving,
     caller: &Caller,

@@ -36,6 +36,8 @@ struct Seen {
 }
 
 impl CallHistory {
+    /// Counts a valid call by the profile of its arguments. Once too many profiles wait to be written, new ones are not
+    /// counted.
     pub fn note(&self, tool: &CatalogueTool, agent: &Arc<str>, profile: &Profile) {
         let profile = serde_json::to_string(profile).expect("a profile is plain data");
         let seen = Seen {

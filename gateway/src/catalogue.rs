@@ -424,6 +424,7 @@ impl Catalogue {
             .chain(sources.flat_map(|source| &source.meters))
     }
 
+    /// Returns the live version of every tool.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
         self.tools.values()
     }
@@ -459,10 +460,12 @@ impl Catalogue {
             .map(|(name, _)| name.as_str())
     }
 
+    /// Returns the number of tools, without kept versions.
     pub fn len(&self) -> usize {
         self.tools.len()
     }
 
+    /// Returns `true` if no tool is published.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }

@@ -33,6 +33,7 @@ pub use sign_in::AdminOidc;
 pub use state_store::StateStore;
 pub use traces::TraceConfig;
 
+/// A configuration that was read and checked. Each field is a section of `weir.toml`.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub folders: Folders,
@@ -168,6 +169,7 @@ pub struct View {
     pub receipts: Option<bool>,
 }
 
+/// The section `[http]`: the listener for agents, and the bounds on its clients.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
@@ -226,6 +228,7 @@ impl Default for Http {
     }
 }
 
+/// The section `[identity]`: which callers are accepted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
@@ -245,6 +248,7 @@ impl Identity {
     }
 }
 
+/// The section `[admin]`: the listener of the admin API and the console.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
@@ -274,6 +278,7 @@ impl Default for Admin {
     }
 }
 
+/// The section `[contracts]`: what is kept and checked of live contracts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contracts {
@@ -318,6 +323,7 @@ pub struct Audit {
     pub copies_region: Option<String>,
 }
 
+/// Which audit records reach another node before a call goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Replication {
@@ -327,6 +333,7 @@ pub enum Replication {
     Writes,
 }
 
+/// When the system is asked to sync the audit trail to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fsync {
@@ -384,6 +391,7 @@ impl std::fmt::Debug for Metrics {
     }
 }
 
+/// The section `[limits]`: bounds on calls, over all tools and for each agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -465,6 +473,7 @@ impl TryFrom<String> for AgentRate {
     }
 }
 
+/// The section `[log]`: the form and the filter of the log.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
@@ -473,6 +482,7 @@ pub struct Log {
     pub filter: Option<String>,
 }
 
+/// The form of the log's lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

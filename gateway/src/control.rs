@@ -87,6 +87,7 @@ pub struct Control {
 }
 
 impl Control {
+    /// Creates the control of a gateway. Nothing is read or published before it is run.
     pub fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
         let policies = Arc::new(PolicySource::default());
         let gate = Gate::new(state.clone(), gateway.audit().clone(), policies);

@@ -16,6 +16,7 @@ const TAG_BYTES: usize = 16;
 /// The text that messages between nodes are bound to. A list or a session is bound to a digest, which is longer.
 const MESSAGE: &[u8] = b"a message between nodes";
 
+/// Seals and opens cursors and states with one key (XChaCha20-Poly1305).
 #[derive(Clone)]
 pub struct Cursors {
     cipher: XChaCha20Poly1305,
@@ -33,6 +34,7 @@ pub enum Unsealed {
 pub struct Bound([u8; 32]);
 
 impl Bound {
+    /// Creates the binding of a list: its tool with the major version, the agent, and the conditions as text.
     pub fn new(tool: &str, major: u32, agent: &str, conditions: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [tool, &major.to_string(), agent, conditions] {

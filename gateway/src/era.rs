@@ -21,6 +21,7 @@ const STATE_MEMBERS_MAX: usize = 32;
 
 pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
 
+/// The two forms of the protocol: with a handshake and sessions, and without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
     Legacy,

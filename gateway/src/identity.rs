@@ -95,6 +95,7 @@ pub struct Identities {
 }
 
 impl Caller {
+    /// Returns the caller of a gateway that needs no keys: it may do everything.
     pub fn local() -> Self {
         Self {
             agent: "local".into(),
@@ -411,6 +412,9 @@ impl Identities {
         self.required.load(Ordering::Relaxed) || !self.keys.is_empty()
     }
 
+    /// Identifies the caller by its key. Without keys, where none is required, every caller is [`Caller::local`].
+    ///
+    /// Tokens of issuers are validated elsewhere: see [`Identities::tokens`].
     pub fn resolve(&self, credential: Credential<'_>) -> Result<Caller, Refused> {
         let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() && !credential.is_of_staff() {

@@ -115,6 +115,7 @@ enum RateDecision {
 }
 
 impl InFlight {
+    /// Creates room for `most` calls at once.
     pub fn new(most: usize) -> Self {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(MOST);
         Self {
@@ -146,6 +147,7 @@ impl InFlight {
         (self.most as usize).saturating_sub(self.room.available_permits())
     }
 
+    /// Returns `true` if no call runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -177,6 +179,7 @@ impl Decisions {
 }
 
 impl Buckets {
+    /// Creates buckets that are full. `None` means that agents have no rate unless their keys set one.
     pub fn new(agent_rate: Option<Rate>) -> Self {
         Self {
             agent_rate: ArcSwapOption::from_pointee(agent_rate),

@@ -19,8 +19,10 @@ use crate::catalogue::ItemSource;
 /// Lists that are kept.
 const LISTS_MAX: usize = 256;
 
+/// The resources of one server, compiled.
 pub type Resources = Arc<[Arc<Resource>]>;
 
+/// The compiled lists of servers' resources, and the overlays that are applied to them.
 pub struct LiveResources {
     /// The overlays of operators, by the server's name, as of the last look at the server.
     overlays: RwLock<BTreeMap<String, Arc<Overlay>>>,
@@ -38,6 +40,7 @@ impl LiveResources {
         }
     }
 
+    /// Returns the operator's overlay of a server, if there is one and it was read.
     pub fn overlay(&self, upstream: &str) -> Option<Arc<Overlay>> {
         self.overlays.read().get(upstream).cloned()
     }

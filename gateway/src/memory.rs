@@ -13,6 +13,7 @@ pub fn give_large_blocks_back() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_MIN_BYTES) };
 }
 
+/// Does nothing: other systems and C libraries have no such setting.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_large_blocks_back() {}
 

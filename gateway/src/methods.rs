@@ -67,6 +67,9 @@ pub enum Reply<'a> {
     Subscribe(Subscription),
 }
 
+/// Answers a request at once, or returns what the transport has to run. Counts the request in the metrics.
+///
+/// `Err` is the protocol error that the client gets.
 pub fn answer<'a>(
     scope: &RequestScope,
     subscriptions: &Subscriptions,
@@ -150,6 +153,7 @@ impl RequestScope {
         self.client.as_ref().map(|client| client.session)
     }
 
+    /// Returns what the caller can list at this endpoint. `Err` means that it may not know of the endpoint.
     pub fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot
@@ -164,6 +168,7 @@ impl RequestScope {
         snapshot.catalogue.has_receipts(&self.endpoint, usually)
     }
 
+    /// Checks that the endpoint exists for this caller.
     pub fn exists(&self) -> Result<(), RpcError> {
         self.listing().map(|_| ())
     }

@@ -31,6 +31,7 @@ const REQUEST_ID_MAX_BYTES: usize = 1 << 10;
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ASKED_AT_ONCE: usize = 32;
 
+/// A message from one node to another, or to all others.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum NodeMessage {
     /// The client of a session cancels one of its calls.
@@ -59,6 +60,7 @@ pub struct TaskRequest {
     pub act: TaskAct,
 }
 
+/// What a request does with the task of another node.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum TaskAct {
     Look,
@@ -77,6 +79,7 @@ pub struct ReceivedMessage {
 type MessageListener = Box<dyn Fn(ReceivedMessage) + Send + Sync>;
 type WaitingReport = oneshot::Sender<Option<Box<TaskReport>>>;
 
+/// Sends and receives messages over the state that the nodes share.
 pub struct NodeMessages {
     state: Arc<State>,
     /// The id of this process as a node.
@@ -115,6 +118,7 @@ impl NodeMessage {
 }
 
 impl NodeMessages {
+    /// Creates the messages of a node. `node` is its id, and `cursors` seals them with the key that all nodes have.
     pub fn new(state: Arc<State>, node: &str, cursors: Cursors) -> Self {
         Self {
             state,

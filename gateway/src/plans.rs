@@ -132,10 +132,12 @@ impl PlanSubject {
 }
 
 impl WritePlans {
+    /// Creates the plans that `state` keeps.
     pub fn new(state: Arc<State>) -> Self {
         Self { state }
     }
 
+    /// Returns the state that keeps them.
     pub fn state(&self) -> &Arc<State> {
         &self.state
     }

@@ -155,6 +155,7 @@ impl Changing {
         self.accept(file, digest)
     }
 
+    /// Removes a file from the plugins folder. `Err` also means that it is not there.
     pub fn remove(&self, file: &str) -> io::Result<()> {
         fs::remove_file(self.folder.join(file))
     }

@@ -15,6 +15,7 @@ use weir_state::State;
 /// The time for which an answer of the state is kept: everyone may ask.
 const LOOK_MAX_AGE: Duration = Duration::from_millis(500);
 
+/// Whether the gateway is to be sent calls.
 #[derive(Default)]
 pub struct Readiness {
     state: OnceLock<Arc<State>>,
@@ -24,6 +25,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// Sets the state that is asked. Only the first call has an effect.
     pub fn set_state(&self, state: Arc<State>) {
         let _ = self.state.set(state); // there is one in a process
     }
@@ -33,6 +35,7 @@ impl Readiness {
         self.is_ending.store(true, Ordering::Relaxed);
     }
 
+    /// Returns `true` once the end of the process was announced.
     pub fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::Relaxed)
     }

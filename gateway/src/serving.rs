@@ -29,6 +29,7 @@ use crate::{
     telemetry::{Audit, Metrics, TraceSender},
 };
 
+/// The parts of a gateway that its requests share.
 pub struct Serving {
     config: ArcSwap<Config>,
     host: Arc<Host>,
@@ -57,6 +58,7 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Creates a gateway that serves nothing yet: its snapshot is empty.
     pub fn new(
         config: Config,
         host: Arc<Host>,
@@ -152,6 +154,7 @@ impl Serving {
         self.config.store(Arc::new(config));
     }
 
+    /// Returns the host that runs the plugins.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
     }
@@ -166,14 +169,17 @@ impl Serving {
         self.snapshot.load_full()
     }
 
+    /// Returns what identifies callers by their keys and tokens.
     pub fn identities(&self) -> &Identities {
         &self.identities
     }
 
+    /// Returns the audit trail of this process.
     pub fn audit(&self) -> &Arc<Audit> {
         &self.audit
     }
 
+    /// Returns the counters that calls and listeners add to.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -183,18 +189,22 @@ impl Serving {
         self.traces.as_ref()
     }
 
+    /// Returns the rates of agents and tools.
     pub fn buckets(&self) -> &Buckets {
         &self.buckets
     }
 
+    /// Returns the daily and monthly counts of agents' calls.
     pub fn quotas(&self) -> &Quotas {
         &self.quotas
     }
 
+    /// Returns the bound on calls that run at once.
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 
+    /// Returns what seals cursors and states of questions.
     pub fn cursors(&self) -> &Cursors {
         &self.cursors
     }

@@ -27,6 +27,7 @@ const PAGE: u32 = 4096;
 /// The number in a session's id.
 type SessionNumber = u128;
 
+/// The settings of one session, as the state stores them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionNote {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -51,6 +52,7 @@ struct SessionChange {
     removed: BTreeSet<String>,
 }
 
+/// The notes of all sessions that have any.
 #[derive(Default)]
 pub struct SessionNotes {
     /// The notes, and when each is forgotten.
@@ -117,6 +119,7 @@ impl SessionNotes {
         let _ = self.listener.set(Box::new(listener)); // one listener serves the sessions of a process
     }
 
+    /// Returns the note of a session; `None` if it has the settings of its handshake.
     pub fn find(&self, session: SessionNumber) -> Option<SessionNote> {
         self.notes.get(&session).map(|known| known.0.clone())
     }

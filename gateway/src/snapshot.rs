@@ -6,6 +6,7 @@ use weir_contracts::Contract;
 
 use crate::catalogue::Catalogue;
 
+/// The contracts of a gateway at one moment. A call keeps the snapshot that it began with.
 pub struct Snapshot {
     /// Moves with every swap.
     pub generation: u64,
@@ -17,6 +18,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Creates the snapshot of a gateway that has published nothing.
     pub fn empty() -> Self {
         Self {
             generation: 0,

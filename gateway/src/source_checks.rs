@@ -9,12 +9,14 @@ const WAITING_MAX: usize = 16;
 /// The time for which a failed call waits for the look at its source.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Hands requests to check a source to the one that makes the checks.
 #[derive(Default)]
 pub struct SourceChecks {
     /// The sender, set once there is a receiver.
     to: OnceLock<mpsc::Sender<SourceCheck>>,
 }
 
+/// A request to check the source of a collection of a live contract.
 pub struct SourceCheck {
     pub contract: String,
     pub collection: String,

@@ -79,6 +79,7 @@ struct State {
     tick: Arc<watch::Sender<u64>>,
 }
 
+/// The stage of a task. The last three are final.
 #[derive(Clone, Debug)]
 pub enum Stage {
     /// The request is still open, and no client knows the task.
@@ -132,6 +133,7 @@ impl Tasks {
         }
     }
 
+    /// Sets how many tasks are kept at once, for calls that begin later.
     pub fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
@@ -146,6 +148,7 @@ impl Tasks {
         self.table().len() // which lets go of those that are over
     }
 
+    /// Returns `true` if no task is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -284,14 +287,17 @@ impl Tasks {
 }
 
 impl Task {
+    /// Returns the id as clients know it.
     pub fn id(&self) -> &str {
         &self.name
     }
 
+    /// Returns the token that is set when the task is cancelled.
     pub fn token(&self) -> &CancellationToken {
         &self.cancel
     }
 
+    /// Returns the state of the task, and does not count as its caller's reading it.
     pub fn seen(&self) -> Seen {
         self.seen_in(&self.lock())
     }
@@ -321,6 +327,7 @@ impl Task {
         self.seen_in(&state)
     }
 
+    /// Asks the call to end. It may still complete.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -410,6 +417,7 @@ impl Stage {
         }
     }
 
+    /// Returns `true` for a final stage.
     pub fn has_ended(&self) -> bool {
         matches!(self, Self::Completed(_) | Self::Failed(_) | Self::Cancelled)
     }

@@ -21,6 +21,7 @@ const PIECE: &str = r"(?x)
   | \s*[\r\n]+
   | \s+";
 
+/// The tokens of the vocabulary, and the expression that cuts a text into pieces.
 pub struct Vocabulary {
     ranks: AHashMap<&'static [u8], u32>,
     piece: Regex,

@@ -38,6 +38,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Creates a problem document whose title is that of the status. `detail` is shown to the client.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
         Self {
@@ -64,6 +65,7 @@ impl Refusal {
         self
     }
 
+    /// Returns the refusal of a method that the route does not have (405).
     pub fn method() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -71,10 +73,12 @@ impl Refusal {
         )
     }
 
+    /// Returns a refusal that another try may end (503).
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }
 
+    /// Returns the refusal of a request that is read but makes no sense (422).
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }

@@ -136,6 +136,7 @@ impl MissingCapability {
 }
 
 impl CallError {
+    /// Creates an error with a code and a message for the caller; everything else is empty.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -154,6 +155,7 @@ impl CallError {
         Self::unknown_tool()
     }
 
+    /// Returns the error for a tool that does not exist, or that the caller may not see.
     pub fn unknown_tool() -> Self {
         Self {
             form: ErrorForm::UnknownTool,
@@ -167,6 +169,7 @@ impl CallError {
         Self::new(Code::Unavailable, message).retry_after_ms(1000)
     }
 
+    /// Returns the error for the answer to a question that this call did not ask.
     pub fn bad_state() -> Self {
         let message = "The answer belongs to no question of this call.";
         Self {
@@ -175,6 +178,7 @@ impl CallError {
         }
     }
 
+    /// Returns the error for a header of a request that contradicts its body.
     pub fn header_mismatch(message: String) -> Self {
         Self {
             form: ErrorForm::HeaderMismatch,
@@ -182,6 +186,7 @@ impl CallError {
         }
     }
 
+    /// Returns the error for arguments that do not conform to the tool's input schema.
     pub fn invalid(invalid: InvalidArguments) -> Self {
         Self {
             message: invalid.message().into(),
@@ -209,6 +214,7 @@ impl CallError {
         .log(what)
     }
 
+    /// Returns `true` if the caller named a tool that it cannot see.
     pub fn is_unknown_tool(&self) -> bool {
         matches!(self.form, ErrorForm::UnknownTool)
     }
@@ -238,6 +244,7 @@ impl CallError {
         }
     }
 
+    /// Adds details for the gateway's log. The caller does not get them.
     pub fn log(mut self, log: impl Into<Box<str>>) -> Self {
         self.log = Some(log.into());
         self
@@ -251,11 +258,13 @@ impl CallError {
         }
     }
 
+    /// Sets the time in milliseconds after which the caller may try again.
     pub fn retry_after_ms(mut self, milliseconds: u32) -> Self {
         self.retry_after_ms = Some(milliseconds);
         self
     }
 
+    /// Sets what is known of the effect of a write. If it is unknown, the time of another try is removed.
     pub fn outcome(mut self, outcome: WriteOutcome) -> Self {
         self.outcome = Some(outcome);
         if outcome == WriteOutcome::Unknown {
@@ -321,6 +330,7 @@ impl CallError {
 }
 
 impl WriteOutcome {
+    /// Returns the word on the wire: `none` or `unknown`.
     pub fn label(self) -> &'static str {
         match self {
             WriteOutcome::None => "none",

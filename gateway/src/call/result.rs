@@ -93,6 +93,7 @@ impl ToolResult {
         Self::of(Content::Text(text), Some(structured), is_error)
     }
 
+    /// Creates a result of any content. `structured` is a JSON object on one line.
     pub fn of(content: Content, structured: Option<String>, is_error: bool) -> Self {
         Self {
             content,

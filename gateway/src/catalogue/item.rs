@@ -61,6 +61,7 @@ pub struct ItemPlugin {
     pub contract: Arc<str>,
 }
 
+/// A published prompt, resource or resource template.
 pub struct CatalogueItem {
     pub kind: ItemKind,
     /// The name, URI or template that clients know the item by.

@@ -63,6 +63,7 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
 }
 
+/// What one endpoint lists for one class of callers, prepared.
 #[derive(Default)]
 pub struct Listing {
     pub server: ServerInfo,
@@ -142,6 +143,7 @@ pub struct Page<'a> {
     pub next: Option<String>,
 }
 
+/// The error for a cursor that this list has not given out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cursor is not one of this list")]
 pub struct BadCursor;
@@ -301,10 +303,12 @@ impl Listing {
         &self.contracts
     }
 
+    /// Returns `true` if at least one prompt is listed.
     pub fn has_prompts(&self) -> bool {
         !self.prompts.is_empty()
     }
 
+    /// Returns `true` if there are resources, templates or pages, or a server whose resources change by themselves.
     pub fn has_resources(&self) -> bool {
         !self.resources.is_empty()
             || !self.templates.is_empty()
@@ -372,18 +376,22 @@ impl<T: Entry> Pages<T> {
         }
     }
 
+    /// Returns the number of entries on all pages.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Returns `true` if the list has no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
+    /// Returns all entries, in the order of their keys.
     pub fn entries(&self) -> &[Arc<T>] {
         &self.entries
     }
 
+    /// Returns the entry with this key: a name, a URI or a template.
     pub fn find(&self, key: &str) -> Option<&Arc<T>> {
         let at = self
             .entries
@@ -470,6 +478,7 @@ pub fn after(cursor: &str) -> Result<String, BadCursor> {
     }
 }
 
+/// Returns the cursor of the page that begins after `key`.
 pub fn cursor_after(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key.as_bytes())
 }

@@ -62,6 +62,7 @@ impl<'v> CatalogueViewer<'v> {
 }
 
 impl ServedPolicies {
+    /// Creates the policies of a catalogue. No caller has been decided about yet.
     pub fn new(judge: Arc<PolicyJudge>, mode: PolicyMode) -> Self {
         Self {
             judge,
@@ -76,10 +77,12 @@ impl ServedPolicies {
         Arc::ptr_eq(&self.judge, judge) && self.mode == mode
     }
 
+    /// Returns what decides about calls.
     pub fn judge(&self) -> &Arc<PolicyJudge> {
         &self.judge
     }
 
+    /// Returns whether denied calls are refused, or only recorded.
     pub fn mode(&self) -> PolicyMode {
         self.mode
     }

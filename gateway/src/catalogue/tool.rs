@@ -35,6 +35,7 @@ const SUNSET: &str = "dev.weir/sunset";
 /// The member of `_meta` that says that a person approves each call.
 const APPROVAL: &str = "dev.weir/approval";
 
+/// A published tool: its contract, its target, its prepared checks, and the bytes that clients list.
 pub struct CatalogueTool {
     pub name: Arc<str>,
     pub contract: Arc<str>,

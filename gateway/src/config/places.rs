@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use weir_contracts::Problem;
 
+/// The lines of a configuration file on which its keys are.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,

@@ -53,6 +53,7 @@ const AT_LEAST_ONE: [&str; 12] = [
 /// A section has fewer keys than this; it bounds the search for further problems.
 const PROBLEMS_MAX: usize = 32;
 
+/// Reads a configuration file. Relative paths in it start at its folder. `Err` has every problem that was found.
 pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {

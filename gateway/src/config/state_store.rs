@@ -29,6 +29,7 @@ impl Default for StateStore {
 }
 
 impl StateStore {
+    /// Returns the time without the state after which nothing is served to agents.
     pub fn stale_max(&self) -> Duration {
         Duration::from_secs(self.stale_max_s.into())
     }

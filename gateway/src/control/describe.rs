@@ -67,6 +67,7 @@ impl Away {
         Problem::new(file, self.place.as_str(), self.in_full())
     }
 
+    /// Returns the reason with its details, for the operator. A caller must not get the details.
     pub fn in_full(&self) -> String {
         match &self.details {
             Some(details) => format!("{} ({details})", self.why),

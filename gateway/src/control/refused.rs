@@ -35,6 +35,7 @@ impl Kind {
         Self::Upstream,
     ];
 
+    /// Returns the word in metrics and in the admin API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Contract => "contract",

@@ -30,6 +30,7 @@ const SECRET: &str =
 /// Reads the configuration as it was read at start: the file, with flags and environment over it.
 pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
 
+/// Reloads the configuration of a gateway that serves, once at a time.
 pub struct Reload {
     control: Arc<Control>,
     read: Read,
@@ -118,6 +119,7 @@ pub fn open(
 }
 
 impl Reload {
+    /// Creates the reload. `connections` are those in effect, and `read` reads the configuration again.
     pub fn new(control: Arc<Control>, connections: Arc<Connections>, read: Read) -> Self {
         Self {
             control,

@@ -58,14 +58,17 @@ impl<K: Eq + Hash + Clone> Cancellations<K> {
         entry.is_some()
     }
 
+    /// Returns `true` if a call with this id is in flight.
     pub fn contains(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
 
+    /// Returns the number of ids with calls in flight.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Returns `true` if no call is in flight.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,6 +81,7 @@ impl<K: Eq + Hash> Default for Cancellations<K> {
 }
 
 impl<K: Eq + Hash> InFlight<K> {
+    /// Returns the token that is set when the call is cancelled.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }

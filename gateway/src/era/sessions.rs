@@ -39,6 +39,7 @@ const AGENT_PART: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u128);
 
+/// A legacy session: the revision and the client of its handshake, and the caller that opened it.
 pub struct Session {
     pub id: SessionId,
     pub version: Version,
@@ -70,6 +71,7 @@ pub struct TakenStream {
     pub room: Arc<Stream>,
 }
 
+/// The table of sessions, bounded in number. A session that is idle for too long may be taken out.
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
     order: Mutex<SessionOrder>,
@@ -79,10 +81,12 @@ pub struct Sessions {
 }
 
 impl SessionId {
+    /// Returns the id as a number, as other nodes get it.
     pub fn number(self) -> u128 {
         self.0
     }
 
+    /// Makes an id of 128 random bits. `Err` means that the system has no randomness.
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
@@ -110,6 +114,7 @@ impl Session {
         (self.caller.tenant.clone(), self.caller.agent.clone())
     }
 
+    /// Returns the token that is set when the session ends.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -158,6 +163,8 @@ impl Session {
 }
 
 impl Sessions {
+    /// Creates an empty table of at most `most` sessions, and at least one. `idle` is the time after which a session is
+    /// over.
     pub fn new(most: usize, idle: Duration) -> Self {
         Self {
             table: DashMap::new(),
@@ -168,6 +175,7 @@ impl Sessions {
         }
     }
 
+    /// Opens a session, or returns the one that is there under this id. A full table makes room first.
     pub fn open(
         &self,
         id: SessionId,
@@ -275,10 +283,12 @@ impl Sessions {
         self.end_in(&mut self.order.lock(), session);
     }
 
+    /// Returns the number of sessions in the table.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
+    /// Returns `true` if the table has no session.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }

@@ -28,11 +28,13 @@ pub struct AccessList {
 impl Access {
     pub const EVERYTHING: Self = Self(None);
 
+    /// Allows the contracts and tools of the list alone.
     pub fn to(list: AccessList) -> Self {
         let digest = Sha256::digest(serde_json::to_vec(&list).expect("plain data")).into();
         Self(Some(Arc::new(Narrow { list, digest })))
     }
 
+    /// Returns `true` if the whole contract or this tool of it is allowed.
     pub fn allows(&self, contract: &str, tool: &str) -> bool {
         let allows =
             |list: &AccessList| list.contracts.contains(contract) || list.tools.contains(tool);

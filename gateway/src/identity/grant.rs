@@ -28,6 +28,7 @@ impl CallQuota {
         }
     }
 
+    /// Returns `true` if calls are not limited, neither for a day nor for a month.
     pub fn is_none(self) -> bool {
         self == Self::default()
     }

@@ -10,6 +10,7 @@ const SECRET_HEX: usize = 64;
 /// Prefixes of the credentials of the admin API and of its console, which open nothing else.
 const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
 
+/// The kinds of keys, each with a prefix of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Agent,
@@ -103,6 +104,7 @@ impl<'a> Credential<'a> {
 }
 
 impl Minted {
+    /// Makes a key from random bits. `Err` means that the system has no randomness.
     pub fn new(kind: Kind) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; (ID_HEX + SECRET_HEX) / 2];
         getrandom::fill(&mut bytes)?;

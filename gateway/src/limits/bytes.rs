@@ -74,6 +74,7 @@ pub enum BudgetFull {
 }
 
 impl ByteBudget {
+    /// Creates a budget with a bound on all bytes and one on those of each agent.
     pub fn new(bytes_max: usize, agent_bytes_max: usize) -> Self {
         let budget = Self::default();
         budget.set_most(bytes_max, agent_bytes_max);

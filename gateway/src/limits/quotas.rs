@@ -60,6 +60,7 @@ struct AgentCount {
 }
 
 impl Quotas {
+    /// Creates empty counts. `usual` is the quota of agents whose grant has none of its own.
     pub fn new(usual: CallQuota) -> Self {
         Self {
             usual: ArcSwap::from_pointee(usual),

@@ -32,6 +32,7 @@ const ABILITIES: [(&str, Option<&str>); 6] = [
 /// Resources that one client may listen for.
 pub(super) const WATCHED_MAX: usize = 256;
 
+/// The client of a legacy session.
 pub struct Client {
     /// The number of its session.
     pub session: u128,
@@ -56,6 +57,7 @@ pub(super) struct Question<'c> {
 }
 
 impl Client {
+    /// Creates the client of a session. It has declared no capability yet.
     pub fn new(session: u128, announcements: &Arc<Announcements>) -> Self {
         Self {
             session,

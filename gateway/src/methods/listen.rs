@@ -89,10 +89,12 @@ impl Subscriptions {
         self.most.saturating_sub(self.room.available_permits())
     }
 
+    /// Returns `true` if no stream is open.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Returns the token that closes all streams when it is set.
     pub fn ending(&self) -> &CancellationToken {
         &self.ending
     }
@@ -182,6 +184,7 @@ impl Drop for Stream {
 }
 
 impl Subscription {
+    /// Returns the id of the request that opened it, which its notifications name.
     pub fn id(&self) -> &Id<'static> {
         &self.id
     }

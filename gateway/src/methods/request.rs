@@ -293,6 +293,7 @@ impl McpCall<'_> {
         }
     }
 
+    /// Copies everything that is borrowed from the body.
     pub fn into_owned(self) -> McpCall<'static> {
         McpRequest {
             id: self.id.into_owned(),

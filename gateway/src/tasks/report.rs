@@ -9,6 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{Questions, Seen, Stage, Task, TaskPlace};
 use crate::codes::Code;
 
+/// A task as its node reports it to others.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskReport {
     pub contract: String,
@@ -52,6 +53,7 @@ impl TaskReport {
         }
     }
 
+    /// Turns the report into the state of a task. A time that does not exist becomes the Unix epoch.
     pub fn into_seen(self) -> Seen {
         let time = |ms| Timestamp::from_millisecond(ms).unwrap_or_default();
         let stage = match self.stage {

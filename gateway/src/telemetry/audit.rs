@@ -58,6 +58,7 @@ const OTHER: &str = "other";
 const TOO_OFTEN: &str = "it asks too often";
 const NOT_HERE: &str = "it may not use this, or it is not there";
 
+/// Writes records to the trail of this process.
 pub struct Audit {
     /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
@@ -101,6 +102,7 @@ fn unrecorded(error: AuditError) -> Unrecorded {
 }
 
 impl Audit {
+    /// Creates an audit that records nothing, for tests and for commands that change nothing.
     pub fn none() -> Self {
         Self::with(None)
     }

@@ -19,6 +19,11 @@ pub struct LiveEvent {
 }
 
 impl LiveEvent {
+    /// Creates an event whose data is JSON.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `data` has no JSON form.
     pub fn new(name: &'static str, data: &impl Serialize) -> Self {
         let data = serde_json::to_string(data).expect("plain data");
         Self {
@@ -61,10 +66,12 @@ impl Default for EventFeed {
 }
 
 impl EventFeed {
+    /// Returns a receiver of the events from now on. One that is too slow loses the oldest.
     pub fn subscribe(&self) -> broadcast::Receiver<LiveEvent> {
         self.sender.subscribe()
     }
 
+    /// Returns `true` if an event would reach a receiver.
     pub fn has_subscribers(&self) -> bool {
         self.sender.receiver_count() > 0
     }

@@ -256,6 +256,7 @@ impl Metrics {
         self.tools.set(tools);
     }
 
+    /// Counts a call that has ended, and returns the time of each stage.
     pub fn call(&self, call: &Ended<'_>) -> Stages {
         let end = Instant::now();
         let total = end - call.opened;
@@ -318,6 +319,7 @@ impl Metrics {
         }
     }
 
+    /// Counts the load of a plugin: loaded, refused, removed, or waiting for approval.
     pub fn plugin_load(&self, report: &weir_plugin_host::LoadReport) {
         let at = match &report.result {
             _ if report.removed => 2,
@@ -359,6 +361,7 @@ impl Metrics {
             .inc();
     }
 
+    /// Counts connections that a listener closed or did not accept. `listener` is `agents` or `admin`.
     pub fn connections_lost(&self, listener: &str, lost: LossReason, count: usize) {
         self.connections_lost
             .with_label_values(&[listener, lost.word()])
@@ -400,26 +403,32 @@ impl Metrics {
 
 /// These functions return what a scrape reads beside the series themselves.
 impl Metrics {
+    /// Returns all series that are registered, for the text of a scrape.
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
     }
 
+    /// Returns the number of open legacy sessions.
     pub fn sessions(&self) -> usize {
         self.sessions.get().map_or(0, |read| read())
     }
 
+    /// Returns the number of open streams of notifications.
     pub fn streams(&self) -> usize {
         self.streams.get().map_or(0, |read| read())
     }
 
+    /// Returns the number of waiting drafts, by class.
     pub fn drafts(&self) -> Vec<(&'static str, u32)> {
         self.drafts.get().map(|read| read()).unwrap_or_default()
     }
 
+    /// Returns the number of collections whose source differs from what was published.
     pub fn drifted(&self) -> usize {
         self.drifted.get().map_or(0, |read| read())
     }
 
+    /// Returns the number of refused things, by kind.
     pub fn refused(&self) -> Vec<(&'static str, usize)> {
         self.refused.get().map(|read| read()).unwrap_or_default()
     }

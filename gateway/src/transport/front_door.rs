@@ -48,6 +48,7 @@ use crate::{
 /// The bound on a path that is recorded.
 const PLACE_MAX_CHARS: usize = 200;
 
+/// The door of one listener.
 pub struct FrontDoor {
     gateway: Arc<Serving>,
     access: access::Current,

@@ -9,6 +9,7 @@ use weir_contracts::{
 use weir_plugin_host::ToolRef;
 use weir_schema::Schema;
 
+/// The function of a plugin that a published tool calls.
 pub struct PluginTool {
     pub published: Arc<OfferTarget>,
     /// The tool of the plugin that calls go to.

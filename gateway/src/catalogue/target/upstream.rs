@@ -6,6 +6,7 @@ use serde_json::Value;
 use weir_contracts::{Contract, Tool, contract::OfferTarget, output::ResultChecker};
 use weir_schema::Schema;
 
+/// The tool of another server that a published tool calls.
 pub struct UpstreamTool {
     /// The name of the server in the configuration.
     pub upstream: Arc<str>,

@@ -113,6 +113,7 @@ pub struct SourceRows {
 }
 
 impl DataSource {
+    /// Creates a source. `settings` is what a collection of `adapter` has; the contract's name is made of `title`.
     pub fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
         Self {
             name: contract_name(title),

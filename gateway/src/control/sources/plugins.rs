@@ -26,6 +26,7 @@ pub struct PluginSource {
 pub struct CodeGate(Weak<PluginSource>);
 
 impl CodeGate {
+    /// Creates the gate. It refuses every build once the source is dropped.
     pub fn new(source: &Arc<PluginSource>) -> Self {
         Self(Arc::downgrade(source))
     }

@@ -37,6 +37,8 @@ pub(super) struct SessionTerms {
 }
 
 impl NamedSession {
+    /// Parses the id of a session from its base64url form. `None` means that no session can have it. The seal is not
+    /// checked yet.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() != ID_CHARACTERS {
             return None;

@@ -56,6 +56,7 @@ struct ProofClaims {
 }
 
 impl<'a> PresentedToken<'a> {
+    /// Presents a token without proof of possession.
     pub fn bearer(text: &'a str) -> Self {
         Self { text, proof: None }
     }

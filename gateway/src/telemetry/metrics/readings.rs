@@ -24,6 +24,7 @@ pub struct CallReading {
     pub overhead: BucketReading,
 }
 
+/// The counts of one tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolReading {
     pub calls: u64,
@@ -81,10 +82,12 @@ impl CallReading {
         counted
     }
 
+    /// Returns the number of calls, however they ended.
     pub fn calls(&self) -> u64 {
         self.codes.values().sum()
     }
 
+    /// Returns the number of calls that ended with another code than `ok`.
     pub fn errors(&self) -> u64 {
         self.calls() - self.codes.get("ok").copied().unwrap_or(0)
     }

@@ -78,6 +78,7 @@ pub(super) struct Agents {
 struct AgentSeries([IntCounter; 5]);
 
 impl ToolMeter {
+    /// Creates the meter of a tool. Its series are made with its first use.
     pub fn new(
         tool: Arc<str>,
         contract: Arc<str>,

@@ -2,6 +2,7 @@
 
 use Kind::{Counter, Gauge, Histogram};
 
+/// The kinds of metrics that Prometheus knows.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Counter,
@@ -10,6 +11,7 @@ pub enum Kind {
     Histogram(&'static [f64]),
 }
 
+/// One metric of the table.
 pub struct Row {
     pub name: &'static str,
     pub kind: Kind,
