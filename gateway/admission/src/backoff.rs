@@ -23,6 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The bound on counted pairs of caller and target; calls beyond it are never delayed.
 const FAILING_MAX: usize = 4_096;
 
+/// The pairs of tenant and target whose last calls failed, and how long each has to wait.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failing: Mutex<HashMap<Who, Failing>>,
@@ -108,6 +109,7 @@ impl Backoff {
 }
 
 impl Attempt<'_> {
+    /// Reports how the call ended. An answer ends the wait of the pair, and a failure makes the next wait longer.
     pub fn ended(self, end: End, now: Instant) {
         match end {
             End::Failed => self.failed(now),

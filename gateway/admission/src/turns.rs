@@ -22,6 +22,7 @@ const WAITING_PER_RUNNING: usize = 8;
 /// Tenants beyond these are looked through, and the idle ones forgotten.
 const TENANTS_KEPT: usize = 1024;
 
+/// Gives out the turns of one plugin or server.
 pub struct Turns {
     all: Arc<Semaphore>,
     /// The tenants with calls running or waiting, and a few that had some.
@@ -50,6 +51,8 @@ impl Overloaded {
 }
 
 impl Turns {
+    /// Creates turns for `max` calls at once, of which one tenant may have `tenant_max`. The calls that wait are
+    /// bounded too.
     pub fn new(max: usize, tenant_max: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(max)),
