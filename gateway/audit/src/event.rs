@@ -145,6 +145,7 @@ pub struct HolderRecord<'a> {
     pub client: Option<&'a str>,
 }
 
+/// The record of a call that has ended.
 #[derive(Clone, Debug, Serialize)]
 pub struct Call<'a> {
     #[serde(flatten)]
@@ -167,6 +168,7 @@ pub struct Call<'a> {
     pub ms: f64,
 }
 
+/// How a call ended, and whether it may have changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -194,12 +196,14 @@ impl Outcome {
     }
 }
 
+/// The record of a write that is about to run. The record of its end has the same call id.
 #[derive(Clone, Debug, Serialize)]
 pub struct Intent<'a> {
     #[serde(flatten)]
     pub about: About<'a>,
 }
 
+/// The record of requests that were refused before they became calls.
 #[derive(Clone, Debug, Serialize)]
 pub struct Refused<'a> {
     pub what: RefusedWhat,
@@ -235,6 +239,7 @@ pub struct Refused<'a> {
     pub count: u64,
 }
 
+/// The stage at which a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedWhat {
@@ -247,6 +252,7 @@ pub enum RefusedWhat {
     Request,
 }
 
+/// The record of a change by an administrator, or by a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Admin<'a> {
     pub act: AdminAct,
@@ -269,6 +275,7 @@ pub struct Admin<'a> {
     pub detail: Option<&'a Map<String, Value>>,
 }
 
+/// What an administrator, or a file, changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdminAct {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::Record;
 
+/// The form in which records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The lines themselves, each with its chain's hashes.

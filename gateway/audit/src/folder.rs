@@ -34,6 +34,7 @@ const HEADS_MAX: usize = 256;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainName(Arc<str>);
 
+/// The error for a text that cannot be the name of a chain.
 #[derive(Debug, thiserror::Error)]
 #[error("a chain is called like 20260822T101530Z-4711-9f3c2a01")]
 pub struct NotAChainName;
@@ -48,6 +49,7 @@ impl ChainName {
         ))
     }
 
+    /// Returns the name, which is that of the chain's folder too.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -63,6 +63,7 @@ impl fmt::Debug for Hash {
     }
 }
 
+/// The error for a text that is no hash.
 #[derive(Debug, thiserror::Error)]
 #[error("a hash is 64 lower-case hex digits")]
 pub struct NotAHash;

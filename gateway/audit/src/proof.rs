@@ -244,6 +244,7 @@ fn receipts_at(chain: &ChainName, lines: &[String]) -> Option<(Receipt, Receipt)
 }
 
 impl RecordProof {
+    /// Parses the file of a proof. `Err` means that it is malformed, or of another format. Nothing is verified yet.
     pub fn parse(text: &str) -> Result<Self, ProofFault> {
         let proof: Self =
             serde_json::from_str(text).map_err(|error| ProofFault::Form(error.to_string()))?;

@@ -67,6 +67,7 @@ impl Record {
         }
     }
 
+    /// Returns the receipt that proves this record.
     pub fn receipt(&self) -> Receipt {
         Receipt {
             chain: self.chain.clone(),

@@ -14,6 +14,7 @@ pub struct Receipt {
     pub hash: Hash,
 }
 
+/// The error for a text that is no receipt.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a receipt is `chain:seq:hash`, as in 20260822T101530Z-4711-9f3c2a01:17:(64 hex digits)")]
 pub struct NotAReceipt;

@@ -30,6 +30,7 @@ use crate::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
+/// The settings of a trail.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The work of the process, for readers of the trail: `serve`, `stdio`, `call`.
@@ -82,6 +83,7 @@ impl Default for Fsync {
     }
 }
 
+/// Why a trail cannot be opened, or a record cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     #[error("the audit trail in {folder} cannot be {what}: {source}")]
@@ -243,6 +245,7 @@ impl Trail {
         removed.into_iter().collect()
     }
 
+    /// Returns the state of the trail, for metrics and the admin API.
     pub fn health(&self) -> Health {
         let synced = self.shared.synced_seq.load(Ordering::Relaxed);
         let writer = self.shared.writer();

@@ -98,6 +98,7 @@ impl Filter {
     }
 }
 
+/// The error for a text that is no time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a time is like 2026-08-22T10:15:30Z, 2026-08-22 (in UTC), or 90s, 15m, 2h, 7d ago")]
 pub struct NotATime;
