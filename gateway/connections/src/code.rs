@@ -51,6 +51,7 @@ pub enum Retry {
     Once,
 }
 
+/// One code of the table.
 pub struct Row {
     pub code: Code,
     /// The word on the wire, in logs, metrics and audit.
@@ -321,10 +322,12 @@ impl Code {
             .map(|row| row.code)
     }
 
+    /// Returns the row of the code.
     pub fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 
+    /// Returns the word on the wire, in logs, metrics and audit.
     pub fn label(self) -> &'static str {
         self.row().label
     }
@@ -338,6 +341,7 @@ impl Code {
             .unwrap_or(self.row().label)
     }
 
+    /// Returns `true` if a source that answers so to a write is known to have changed nothing.
     pub fn nothing_changed(self) -> bool {
         self.row().nothing_changed
     }

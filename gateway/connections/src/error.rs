@@ -2,6 +2,7 @@
 
 use crate::Code;
 
+/// The failure of a connection: a sentence for the caller, and details for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.word())]
 pub struct ConnectionError {
@@ -17,6 +18,7 @@ pub struct ConnectionError {
 }
 
 impl ConnectionError {
+    /// Creates an error with a sentence for the caller. The code says whether nothing was changed.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -28,16 +30,19 @@ impl ConnectionError {
         }
     }
 
+    /// Names the argument at fault.
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
+    /// Notes that the source has changed nothing.
     pub fn nothing_changed(mut self) -> Self {
         self.nothing_changed = true;
         self
     }
 
+    /// Adds details for the log. The caller does not get them.
     pub fn details(mut self, details: impl std::fmt::Display) -> Self {
         self.details = Some(details.to_string());
         self

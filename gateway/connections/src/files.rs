@@ -27,6 +27,7 @@ use version::Versions;
 /// The most bytes one `read` answers.
 pub const READ_MAX_BYTES: u32 = 1024 * 1024;
 
+/// A connection to the files of one folder. Clones share the folder.
 #[derive(Clone)]
 pub struct FileRoot {
     inner: Arc<Inner>,
@@ -42,6 +43,7 @@ struct Inner {
     versions: Versions,
 }
 
+/// The version and the size of a file. The size is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     /// Changes whenever the content does, and only then.
@@ -49,6 +51,7 @@ pub struct Info {
     pub size: u64,
 }
 
+/// One page of the paths in a folder, and where the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     pub paths: Vec<String>,
@@ -77,6 +80,7 @@ impl FileRoot {
         }
     }
 
+    /// Returns `true` if files may be written.
     pub fn writable(&self) -> bool {
         self.inner.writable
     }
@@ -100,6 +104,7 @@ impl FileRoot {
         .await
     }
 
+    /// Returns the version and the size of a file. `Err` is `not_found` where there is none.
     pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path))

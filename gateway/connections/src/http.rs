@@ -32,6 +32,7 @@ const REQUEST_MAX_BYTES: usize = 8 * 1024 * 1024;
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 const REDIRECTS_MAX: usize = 3;
 
+/// A connection to one web service. Its credentials go with every request.
 pub struct HttpConnection {
     client: Client,
     base: Url,
@@ -40,12 +41,14 @@ pub struct HttpConnection {
     limits: Limits,
 }
 
+/// The bounds on one request: its time, and the bytes of the response.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     timeout: Option<Duration>,
     response_max_bytes: u64,
 }
 
+/// A request of a guest, beneath the base URL of a connection.
 pub struct Request {
     pub method: String,
     /// Relative to the base URL, already percent-encoded by segment; checked not to leave it.
@@ -68,6 +71,7 @@ pub struct TraceContext {
     pub state: Option<Arc<str>>,
 }
 
+/// The response to a request, read whole.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -127,6 +131,7 @@ fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
 }
 
 impl Limits {
+    /// Creates bounds. Without a timeout the deadline of the call counts; without a size the default is used.
     pub fn new(timeout_ms: Option<u64>, response_max_bytes: Option<u64>) -> Self {
         Self {
             timeout: timeout_ms.map(Duration::from_millis),

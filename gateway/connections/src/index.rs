@@ -95,6 +95,7 @@ impl Indexes {
         self.opened(name).map(|opened| opened.covers)
     }
 
+    /// Returns the entries of an index in a range. `Err` is `not_found` if there is no such index.
     pub fn range(&self, name: Name<'_>, range: &Range) -> Result<Vec<Entry>, ConnectionError> {
         let opened = self
             .opened(name)

@@ -33,6 +33,7 @@ struct Open {
     connection: Connection,
 }
 
+/// An open connection of any kind.
 #[derive(Clone)]
 pub enum Connection {
     Sql(Arc<sql::SqlConnection>),
@@ -97,10 +98,12 @@ impl Connections {
         )
     }
 
+    /// Returns the connection of that name in the configuration, if it is open.
     pub fn get(&self, name: &str) -> Option<&Connection> {
         self.by_name.get(name).map(|open| &open.connection)
     }
 
+    /// Returns the names of all open connections, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

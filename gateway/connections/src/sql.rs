@@ -21,6 +21,7 @@ use crate::{Code, ConnectionError};
 pub const RECORDS_MAX_BYTES: usize = 8 * 1024 * 1024;
 const TEXT_MAX_BYTES: usize = 256 * 1024;
 
+/// A connection to one database, with its pool.
 pub struct SqlConnection {
     kind: Kind,
     writable: bool,
@@ -32,6 +33,7 @@ enum Kind {
     Mysql(mysql::Mysql),
 }
 
+/// A statement with its parameters and its bounds.
 #[derive(Clone, Copy)]
 pub struct Statement<'a> {
     pub text: &'a str,
@@ -50,6 +52,7 @@ pub struct Statement<'a> {
     pub deadline: Instant,
 }
 
+/// The rows that a statement answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// JSON array of objects.
@@ -143,6 +146,7 @@ impl SqlConnection {
         }
     }
 
+    /// Returns `true` if statements may write.
     pub fn writable(&self) -> bool {
         self.writable
     }
