@@ -29,6 +29,7 @@ pub struct BucketAddress {
     pub region: Option<String>,
 }
 
+/// Why a trail could not be copied or fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error("`{0}` is no place for copies: it is like s3://BUCKET/PREFIX")]
@@ -47,6 +48,7 @@ pub enum CopyError {
     },
 }
 
+/// A bucket of S3 or a compatible service, and the prefix of the copies in it.
 #[derive(Debug)]
 pub struct Bucket {
     store: AmazonS3,
@@ -65,6 +67,7 @@ fn shorten_answer(error: &object_store::Error) -> String {
 }
 
 impl Bucket {
+    /// Opens the bucket of an address. Credentials come from the environment. No request is sent yet.
     pub fn open(address: &BucketAddress) -> Result<Self, CopyError> {
         let wrong = || CopyError::Address(address.url.clone());
         let place = address.url.strip_prefix(SCHEME).ok_or_else(wrong)?;

@@ -48,6 +48,7 @@ impl Default for CopyStatus {
 }
 
 impl CopyStatus {
+    /// Returns the figures of the last round. The age is that of now.
     pub fn figures(&self) -> CopyFigures {
         let known = self.0.lock();
         let age = match known.figures.unshipped_bytes {
@@ -71,6 +72,7 @@ pub struct Shipper {
 }
 
 impl Shipper {
+    /// Creates the shipper of a folder. It reports each round to `status`.
     pub fn new(bucket: Bucket, folder: PathBuf, status: Arc<CopyStatus>) -> Self {
         Self {
             bucket,
