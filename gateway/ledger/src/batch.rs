@@ -95,6 +95,7 @@ pub struct LedgerFigures {
 }
 
 impl SharedLedger {
+    /// Creates the ledger of a node that is alone. See [`SharedLedger::set_nodes`].
     pub fn new(engine: LedgerEngine) -> Arc<Self> {
         Arc::new(Self {
             engine,
@@ -178,6 +179,7 @@ impl SharedLedger {
         }
     }
 
+    /// Returns the counts of requests since the start, and whether the ledger is away.
     pub fn figures(&self) -> LedgerFigures {
         let count = |count: &AtomicU64| count.load(Relaxed);
         let mode = *self.mode.read();

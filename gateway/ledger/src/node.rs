@@ -101,6 +101,8 @@ impl NodeMode {
 }
 
 impl NodeBucket {
+    /// Creates a bucket with its own share full and no token of the ledger. `now` is in seconds since the start of the
+    /// node.
     pub fn new(rate: TokenRate, mode: NodeMode, now: f64) -> Self {
         // One that was never used is as full as one that was there before the ledger was away.
         let free = rate.times(mode.free_share(rate));
@@ -122,6 +124,7 @@ impl NodeBucket {
         }
     }
 
+    /// Returns the rate of the whole bucket, over all nodes.
     pub fn rate(&self) -> TokenRate {
         self.rate
     }
