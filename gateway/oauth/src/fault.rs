@@ -5,6 +5,7 @@ use weir_text::shorten;
 /// The bound on words of a server.
 const WORDS_MAX_CHARS: usize = 200;
 
+/// Why a request to an authorization server has no result. No variant contains a secret.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OauthFault {
     /// No answer came, or its end is missing. The request may have had its effect.

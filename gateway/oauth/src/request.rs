@@ -21,6 +21,7 @@ const DOCUMENT_MAX_BYTES: usize = 256 << 10;
 pub struct SecretText(Box<str>);
 
 impl SecretText {
+    /// Wraps a secret.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }

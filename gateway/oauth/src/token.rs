@@ -89,6 +89,8 @@ impl TokenSet {
 }
 
 impl TokenEndpoint {
+    /// Creates the token endpoint of a server for one client. The secret of the client goes into the body only if the
+    /// server takes no other place.
     pub fn new(server: &ServerMetadata, client: RegisteredClient, reach: NetworkReach) -> Self {
         let methods = &server.token_endpoint_auth_methods_supported;
         let takes = |method: &str| methods.iter().any(|other| other == method);
