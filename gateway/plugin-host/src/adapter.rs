@@ -51,6 +51,7 @@ pub trait CallEvents: Send + Sync {
     fn log(&self, level: &str, logger: &str, data: Value);
 }
 
+/// A read of a collection, as `collections.query` of the plugin interface.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub conditions: Vec<Condition>,
@@ -62,6 +63,7 @@ pub struct Query {
     pub options: Option<String>,
 }
 
+/// A condition on one column of a record.
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub column: String,
@@ -118,6 +120,7 @@ pub struct SummaryGroup {
     pub step: Option<&'static str>,
 }
 
+/// A measure of each group of a summary, and the column that it is of.
 #[derive(Clone, Debug)]
 pub struct SummaryMeasure {
     pub name: String,
@@ -133,6 +136,7 @@ pub struct SummaryPage {
     pub more: bool,
 }
 
+/// One page of records, and the cursor of the next.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// JSON array of objects, as the guest wrote it: not to be trusted.
@@ -140,6 +144,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// A write to a collection, as `collections.change` of the plugin interface.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
     /// The verb: create, update, delete or call.
@@ -175,6 +180,7 @@ impl GuestError {
     }
 }
 
+/// Why a call of a plugin has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AdapterFailure {
     /// The guest answered an error record.

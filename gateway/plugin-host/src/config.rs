@@ -11,6 +11,7 @@ use crate::engine::{LARGE_INSTANCES_MAX, MEMORY_MAX, Size};
 /// so provides the adapter of that name. The digest is not checked: with a cached compilation the file is never read.
 pub type BuiltIn = &'static [(&'static str, &'static str, &'static [u8])];
 
+/// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The watched folder of `.wasm` files.
@@ -56,6 +57,7 @@ pub struct Libraries {
     pub runner: Vec<OsString>,
 }
 
+/// The settings of one plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginConfig {
@@ -128,6 +130,7 @@ fn digests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     }
 }
 
+/// The bounds on each tool of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolLimits {
@@ -136,6 +139,7 @@ pub struct ToolLimits {
     pub timeout_ms: Option<u64>,
 }
 
+/// What is recorded of the arguments of a plugin's tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ToolAudit {
@@ -143,6 +147,7 @@ pub struct ToolAudit {
     pub clear: Vec<String>,
 }
 
+/// What a plugin may do with a connection. Each grant includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grant {

@@ -34,6 +34,7 @@ const DESCRIBE_MAX: Duration = Duration::from_secs(10);
 /// Settings, shape and arguments of one call, together.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 
+/// Runs the plugins of a gateway. Each call has an instance of its own, within bounds on time and memory.
 pub struct Host {
     engines: &'static Engines,
     pool: Arc<Pool>,
@@ -69,6 +70,7 @@ pub struct LoadReport {
     pub notes: Vec<String>,
 }
 
+/// A loaded plugin, and the counts of its calls.
 #[derive(Clone, Debug)]
 pub struct PluginStatus {
     pub name: String,
@@ -129,6 +131,7 @@ pub struct Recent {
     pub failed: u32,
 }
 
+/// The numbers of calls of a plugin that ended in each kind of failure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends {
     /// A trap, or an answer that it may not give.
@@ -154,6 +157,7 @@ pub struct NeededCollection {
 pub type InUse = dyn Fn(&str) -> Vec<NeededCollection> + Send + Sync;
 
 impl Host {
+    /// Creates a host. No plugin is loaded yet. `Err` means that the engine of WebAssembly cannot be made.
     pub fn new(config: HostConfig, connections: Arc<Connections>) -> anyhow::Result<Self> {
         let engines = Engines::shared()?;
         let pool = Arc::new(Pool::new(config.instances_max, config.parked_bytes_max));
@@ -284,6 +288,7 @@ impl Host {
         self.loader.lock().await.library_name(config).await
     }
 
+    /// Returns the status of all loaded plugins, in the order of their names.
     pub fn plugins(&self) -> Vec<PluginStatus> {
         self.served
             .by_name
@@ -322,6 +327,7 @@ impl Host {
         }
     }
 
+    /// Reads one page of a collection. The deadline and the cancellation are those of `context`.
     pub async fn read(
         &self,
         context: &CallContext,

@@ -107,8 +107,10 @@ pub enum Changed {
 /// The gate, once there is one: every instance of a plugin may have to report something.
 pub(crate) type Gate = Arc<ArcSwapOption<Arc<dyn ToolGate>>>;
 
+/// The decision about a build, once it is made.
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
 
+/// Whether a build of a plugin with these tools may serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admitted {
     Yes,
@@ -118,6 +120,7 @@ pub enum Admitted {
 }
 
 impl Definitions {
+    /// Creates definitions from their text, with its SHA-256.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.into(),
