@@ -80,6 +80,7 @@ pub struct ArgumentRules {
 }
 
 impl PolicyJudge {
+    /// Creates a judge. `vocabulary` says what exists, so that a policy can name it.
     pub fn new(rules: Arc<PolicyRules>, vocabulary: PolicyVocabulary) -> Self {
         let (mut by_scope, mut forbids) = (Vec::new(), Vec::new());
         for rule in rules.rules() {
@@ -100,10 +101,12 @@ impl PolicyJudge {
         }
     }
 
+    /// Returns the policies that it decides by.
     pub fn rules(&self) -> &Arc<PolicyRules> {
         &self.rules
     }
 
+    /// Returns the names that policies can use.
     pub fn vocabulary(&self) -> &PolicyVocabulary {
         &self.vocabulary
     }

@@ -6,6 +6,7 @@ use cedar_policy::{Entity, EntityUid, PrincipalConstraint, RestrictedExpression}
 
 use crate::vocabulary::{named, uid};
 
+/// The kind of a caller, which is the type of its entity in Cedar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrincipalKind {
     /// The holder of a key.

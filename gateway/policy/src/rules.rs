@@ -44,6 +44,7 @@ pub struct PolicyRules {
 }
 
 impl PolicyRule {
+    /// Returns `true` for a `forbid`, and `false` for a `permit`.
     pub fn is_forbid(&self) -> bool {
         self.policy.effect() == Effect::Forbid
     }
@@ -105,6 +106,7 @@ impl PolicyRules {
         }
     }
 
+    /// Returns the policies, in the order of their files.
     pub fn rules(&self) -> &[PolicyRule] {
         &self.rules
     }
