@@ -33,6 +33,7 @@ pub use words::{
     SecretPurpose, SessionKind,
 };
 
+/// Why the state could not be opened, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Another process changed it since it was read: read again and decide again.

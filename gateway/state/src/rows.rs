@@ -11,6 +11,7 @@ pub struct Source<'a> {
     pub owner: Option<&'a str>,
 }
 
+/// A contract, and which version of it is live.
 #[derive(Clone, Debug)]
 pub struct ContractRow {
     pub name: String,
@@ -51,6 +52,7 @@ pub struct Live {
     pub source: String,
 }
 
+/// A published version of a contract. Versions never change.
 #[derive(Clone, Debug)]
 pub struct VersionRow {
     pub contract: String,
@@ -104,6 +106,7 @@ pub struct ListedDraft {
     pub report: String,
 }
 
+/// A change of a contract that waits for approval, with its texts.
 #[derive(Clone, Debug)]
 pub struct DraftRow {
     pub head: DraftHead,
@@ -114,6 +117,7 @@ pub struct DraftRow {
     pub report: String,
 }
 
+/// A draft to be added.
 #[derive(Clone, Debug)]
 pub struct NewDraft<'a> {
     pub id: &'a str,
@@ -161,6 +165,7 @@ pub struct KeyRow {
     pub change: i64,
 }
 
+/// An admin key.
 #[derive(Clone, Debug)]
 pub struct AdminRow {
     pub id: String,
@@ -224,6 +229,7 @@ pub struct KeyUsage {
     pub calls_24h: i64,
 }
 
+/// The number of an agent's calls whose arguments had the same profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRow {
     pub contract: String,
@@ -234,6 +240,7 @@ pub struct ProfileRow {
     pub calls: i64,
 }
 
+/// The answer to a request of the admin API that came with an idempotency key.
 #[derive(Clone, Debug)]
 pub struct ReplyRow {
     pub admin: String,

@@ -37,6 +37,7 @@ use crate::{
 pub use contracts::LiveChange;
 pub use nodes::FeedPart;
 
+/// The state of a gateway, open. A change by one process is seen by all that share it.
 pub struct State {
     pub(crate) engine: StateEngine,
     /// The folder of what is this machine's own.

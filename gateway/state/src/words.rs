@@ -8,6 +8,7 @@ macro_rules! words {
         impl $name {
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
+            /// Returns the word that the state keeps.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }

@@ -35,6 +35,7 @@ from_row!(ConnectRow {
 });
 
 impl State {
+    /// Returns the account of an owner at a server, if it is connected.
     pub async fn account(
         &self,
         upstream: &str,

@@ -134,6 +134,7 @@ impl State {
         sql(query).bind(contract).fetch_values(&self.engine).await
     }
 
+    /// Returns a published version of a contract, live or not.
     pub async fn version(
         &self,
         contract: &str,

@@ -140,6 +140,7 @@ impl State {
             .collect())
     }
 
+    /// Returns a draft with its texts, whatever its status.
     pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
         sql("SELECT * FROM drafts WHERE id = $1")
             .bind(id)

@@ -51,6 +51,7 @@ impl State {
             .await
     }
 
+    /// Adds an agent's key. `Err` also means that its id is taken.
     pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {
         sql(
             "INSERT INTO keys (id, secret_hash, agent, tenant, access, view, limits, created_ms, created_by, expires_ms) \
@@ -78,6 +79,7 @@ impl State {
             .await
     }
 
+    /// Returns an agent's key by its id, revoked ones too.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StateError> {
         sql("SELECT * FROM keys WHERE id = $1")
             .bind(id)
@@ -91,12 +93,14 @@ impl State {
         self.revoke(update, "key", id, at_ms).await
     }
 
+    /// Returns all admin keys, the oldest first, revoked ones too.
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
         sql("SELECT * FROM admins ORDER BY created_ms, id")
             .fetch_all(&self.engine)
             .await
     }
 
+    /// Adds an admin key. `Err` also means that its id is taken.
     pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
         insert(admin, &self.engine).await
     }
@@ -115,6 +119,7 @@ impl State {
         Ok(true)
     }
 
+    /// Revokes an admin key. A key revoked before keeps its time. `Err` is [`StateError::Unknown`] where there is none.
     pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, $1) WHERE id = $2";
         self.revoke(update, "admin key", id, at_ms).await

@@ -149,6 +149,7 @@ impl State {
             .await
     }
 
+    /// Returns a plan, whatever its status.
     pub async fn plan(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
         let query = "SELECT * FROM plans WHERE id = $1";
         sql(query).bind(id).fetch_optional(&self.engine).await

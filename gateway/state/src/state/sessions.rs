@@ -51,6 +51,7 @@ impl State {
         Ok(())
     }
 
+    /// Returns a session or a link by its id, ended ones too.
     pub async fn session(
         &self,
         id: &str,
