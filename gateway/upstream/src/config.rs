@@ -75,6 +75,7 @@ pub struct UpstreamConfig {
     pub items_max: usize,
 }
 
+/// The transport that a configuration demands of a server with a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportWord {
@@ -82,6 +83,7 @@ pub enum TransportWord {
     Sse,
 }
 
+/// Which callers share a session with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
@@ -94,6 +96,7 @@ pub enum Isolation {
     Session,
 }
 
+/// What happens with the tools of a server that has no published version yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
@@ -104,6 +107,7 @@ pub enum First {
     Publish,
 }
 
+/// Which changes of a server's tools are published without an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Changes {
@@ -114,6 +118,7 @@ pub enum Changes {
     Compatible,
 }
 
+/// How the resources of a server are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resources {
@@ -263,6 +268,7 @@ impl UpstreamConfig {
         wrong
     }
 
+    /// Returns the name of the contract that the server's tools are published as: by default the server's own, `name`.
     pub fn contract<'c>(&'c self, name: &'c str) -> &'c str {
         self.contract.as_deref().unwrap_or(name)
     }

@@ -22,6 +22,7 @@ pub struct Failure {
     pub is_handed_over: bool,
 }
 
+/// The kinds of failures of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The process could not be started.
@@ -68,6 +69,7 @@ pub struct Refusal {
     pub data: Option<Box<RawValue>>,
 }
 
+/// Why a request has no result: an error that the server answered, or no answer at all.
 #[derive(Clone, Debug)]
 pub enum RequestError {
     Refused(Refusal),
@@ -91,6 +93,8 @@ impl Refusal {
 }
 
 impl Failure {
+    /// Creates a failure. `expected` continues a sentence that begins with `Expected`. The request counts as handed
+    /// over.
     pub fn new(kind: Kind, expected: impl Into<String>, cause: impl Into<String>) -> Self {
         let (expected, cause) = (expected.into(), cause.into());
         Self {
@@ -104,6 +108,7 @@ impl Failure {
         }
     }
 
+    /// Adds something that the operator can do about it.
     pub fn step(mut self, step: impl Into<String>) -> Self {
         self.steps.push(step.into());
         self
@@ -121,6 +126,7 @@ impl Failure {
         self
     }
 
+    /// Notes that the request was not handed over, so that it cannot have had an effect.
     pub fn before_sending(self) -> Self {
         Self {
             is_handed_over: false,

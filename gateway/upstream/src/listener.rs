@@ -31,4 +31,5 @@ pub struct Question {
     pub params: Option<Box<RawValue>>,
 }
 
+/// The answer of a caller to a question of the server, once it is there.
 pub type Answering = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;

@@ -37,6 +37,7 @@ use crate::{
 /// The time for which the true outcome of a call is waited for after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
+/// A session with a server, which several calls may use at once.
 pub struct Session {
     pub(crate) core: Core,
     agreed: RwLock<Arc<Agreed>>,
@@ -268,10 +269,12 @@ impl Session {
         self.agreed().about.clone()
     }
 
+    /// Returns the revision of the protocol that was agreed on.
     pub fn version(&self) -> &'static str {
         self.agreed().version
     }
 
+    /// Returns `true` if that revision has no handshake and no sessions.
     pub fn is_modern(&self) -> bool {
         self.agreed().is_modern()
     }
@@ -309,6 +312,7 @@ impl Session {
         )
     }
 
+    /// Returns `true` if the server declares the capability, with any value but `null` and `false`.
     pub fn advertises(&self, capability: &str) -> bool {
         let members =
             |text: &str| serde_json::from_str::<HashMap<String, Box<RawValue>>>(text).ok();

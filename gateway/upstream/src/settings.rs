@@ -32,6 +32,7 @@ pub struct Command {
     pub kept: KeptFiles,
 }
 
+/// A server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     pub url: String,
@@ -42,6 +43,7 @@ pub struct Url {
     pub auth: Option<AuthConfig>,
 }
 
+/// The transport that a server is reached by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
     /// Streamable HTTP, and HTTP+SSE where the address does not know that.
@@ -52,6 +54,7 @@ pub enum Transport {
     Sse,
 }
 
+/// The era of the protocol that a server is addressed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
@@ -63,6 +66,7 @@ pub enum Era {
     Modern,
 }
 
+/// The settings of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The name of the server in the log.
@@ -84,6 +88,7 @@ pub struct Settings {
     pub tokens: Option<TokenSource>,
 }
 
+/// What a server may ask of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ask {
@@ -94,6 +99,7 @@ pub enum Ask {
     Ui,
 }
 
+/// Bounds on what a server sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// The bound on one message of the server: a line of its stdout, a body, an event.

@@ -51,6 +51,7 @@ pub struct Resolved {
     target: Target,
 }
 
+/// A server of the configuration, with its sessions and the counts of its calls.
 pub struct Upstream {
     pub name: Arc<str>,
     config: UpstreamConfig,
@@ -149,6 +150,8 @@ impl fmt::Display for CallFailure {
 }
 
 impl Upstreams {
+    /// Creates an empty set. `guard` is the command line that starts the guard of child processes; empty, there is no
+    /// guard.
     pub fn new(guard: Vec<OsString>) -> Self {
         Self {
             by_name: RwLock::default(),
@@ -200,10 +203,12 @@ impl Upstreams {
         }
     }
 
+    /// Returns the server of that name, if it is served.
     pub fn get(&self, name: &str) -> Option<Arc<Upstream>> {
         self.by_name.read().get(name).cloned()
     }
 
+    /// Returns all servers that are served, in the order of their names.
     pub fn all(&self) -> Vec<Arc<Upstream>> {
         self.by_name.read().values().cloned().collect()
     }
@@ -284,6 +289,7 @@ impl Upstream {
         }
     }
 
+    /// Returns the configuration that it was opened with. Secrets are not resolved in it.
     pub fn config(&self) -> &UpstreamConfig {
         &self.config
     }
@@ -532,10 +538,12 @@ impl Upstream {
         self.seen.lock().clone()
     }
 
+    /// Sets the findings of the last look.
     pub fn note(&self, seen: Seen) {
         *self.seen.lock() = seen;
     }
 
+    /// Returns the number of sessions that are open with it.
     pub fn sessions(&self) -> usize {
         self.pool.open_sessions()
     }
@@ -607,6 +615,7 @@ impl Called {
         Self::Cancelled,
     ];
 
+    /// Returns the word in the metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Answered => "answered",

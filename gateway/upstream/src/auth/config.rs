@@ -38,6 +38,7 @@ impl AuthConfig {
     }
 }
 
+/// The gateway's own account at a server, for all callers: OAuth's client credentials.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineConfig {
@@ -54,6 +55,7 @@ pub struct MachineConfig {
     pub scopes: Vec<String>,
 }
 
+/// The client for accounts of callers, which each of them connects by signing in.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OauthConfig {
@@ -66,6 +68,7 @@ pub struct OauthConfig {
     pub scopes: Vec<String>,
 }
 
+/// The client that exchanges callers' tokens for those of a server (RFC 8693).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExchangeConfig {
@@ -87,6 +90,7 @@ pub struct ExchangeConfig {
     pub assertion: Option<AssertionClient>,
 }
 
+/// A client at the issuer of a server.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssertionClient {
