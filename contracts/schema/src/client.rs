@@ -35,6 +35,7 @@ impl ClientProfile {
         Self::Vscode,
     ];
 
+    /// Returns the word for the client in a configuration.
     pub fn word(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -46,6 +47,7 @@ impl ClientProfile {
         }
     }
 
+    /// Returns the client of a word; `None` if there is none.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.word() == word)
     }
@@ -80,6 +82,7 @@ pub struct Remark {
     pub refuses: bool,
 }
 
+/// How well a client can use a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -91,6 +94,7 @@ pub enum Verdict {
 }
 
 impl Lowered {
+    /// Returns how well the client can use the tool, by its remarks.
     pub fn verdict(&self) -> Verdict {
         match self.remarks.is_empty() {
             _ if self.is_refused() => Verdict::Refuse,
@@ -99,6 +103,7 @@ impl Lowered {
         }
     }
 
+    /// Returns `true` if the client, or the model behind it, refuses the tool.
     pub fn is_refused(&self) -> bool {
         self.remarks.iter().any(|remark| remark.refuses)
     }

@@ -28,6 +28,7 @@ const PATH_MAX: usize = 1024;
 /// 2^53−1: the largest integer that every JSON implementation reads alike.
 pub const INTEGER_MAX: i64 = 9_007_199_254_740_991;
 
+/// Why a text is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JsonError {
@@ -37,6 +38,7 @@ pub struct JsonError {
     pub fault: Fault,
 }
 
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The text is not JSON at all, or something follows it.

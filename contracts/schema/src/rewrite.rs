@@ -77,6 +77,7 @@ pub struct Lowered {
 }
 
 impl Lowered {
+    /// Adds a change, unless it is there already.
     pub fn tell(&mut self, what: &'static str) {
         if !self.told.contains(&what) {
             self.told.push(what);

@@ -19,6 +19,7 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub struct Schema(Box<RawValue>);
 
 impl Schema {
+    /// Returns the text, on one line.
     pub fn as_json(&self) -> &str {
         self.0.get()
     }

@@ -19,6 +19,7 @@ pub enum Inside {
     Nothing,
 }
 
+/// Returns what the value of a keyword has in it. An unknown keyword has no schemas.
 pub fn inside(keyword: &str) -> Inside {
     match keyword {
         "properties" | "patternProperties" | DEFS | DEFINITIONS | "dependentSchemas"

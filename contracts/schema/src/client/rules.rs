@@ -5,6 +5,7 @@ use crate::keyword::{DEFS, REF};
 
 use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict, Vscode};
 
+/// A rule of clients for the tools that they take.
 pub struct Rule {
     pub name: &'static str,
     pub clients: &'static [ClientProfile],

@@ -20,6 +20,7 @@ pub enum Class {
 }
 
 impl Class {
+    /// Returns the word in reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Identical => "identical",
@@ -31,6 +32,7 @@ impl Class {
         }
     }
 
+    /// Returns `true` if a caller may fail after the change. What no rule decides counts as breaking.
     pub fn is_breaking(self) -> bool {
         self >= Self::Undecided
     }
@@ -45,6 +47,7 @@ pub enum Side {
 }
 
 impl Side {
+    /// Returns the word with which the ids of rules begin.
     pub fn word(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -123,10 +126,12 @@ impl SchemaRule {
         &SCHEMA_ROWS[self as usize]
     }
 
+    /// Returns the name of the rule on one side, such as `input-tightened`.
     pub fn id(self, side: Side) -> String {
         format!("{}-{}", side.word(), self.row().name)
     }
 
+    /// Returns the severity of the change on one side.
     pub fn class(self, side: Side) -> Class {
         match side {
             Side::Input => self.row().input,

@@ -36,6 +36,7 @@ impl Prover {
         })
     }
 
+    /// Returns whole arguments, or a whole result, that the finding breaks. `None` means that no such value was found.
     pub fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
         let (source, target) = of_side(self.side, finding.pair);
         let blame = blame(finding, target);

@@ -30,6 +30,7 @@ const TEXT_BYTES: usize = 64;
 pub(super) const CALL_STEPS: u64 = 2_000_000;
 const HEAVY_CALL_STEPS: u64 = 20_000_000;
 
+/// A compiled JSON Schema whose checks are bounded.
 pub struct SchemaChecker {
     plain: Validator,
     cost: SchemaCost,
@@ -55,6 +56,7 @@ struct ValueSize {
 }
 
 impl SchemaChecker {
+    /// Compiles a schema. `Err` says why it cannot be used.
     pub fn new(schema: &Value, judge: Judge) -> Result<Self, String> {
         let (plain, cost) = super::built(schema, judge)?;
         Ok(Self {
