@@ -29,6 +29,7 @@ pub(crate) use stored::NO_VERB;
 use stored::StoredTool;
 pub use verb::Verb;
 
+/// A compiled contract. Its JSON is the artifact that a published version is stored as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
@@ -284,6 +285,7 @@ pub struct Binding {
     pub include: Vec<Inclusion>,
 }
 
+/// One argument of a tool, and where it goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -309,6 +311,7 @@ pub struct BoundField {
     pub source: BoundSource,
 }
 
+/// Where the value of a bound field comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoundSource {
@@ -332,6 +335,7 @@ pub enum Form {
     Utc,
 }
 
+/// The place in a request to the source that a value goes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
@@ -347,6 +351,7 @@ pub enum Destination {
     Clear,
 }
 
+/// The bounds on the calls of one tool; `None` leaves those of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -357,6 +362,7 @@ pub struct Limits {
     pub timeout_ms: Option<u64>,
 }
 
+/// What the text of a result has: a sentence, JSON, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextMode {
@@ -461,6 +467,7 @@ impl Contract {
         self.live_resources || !self.resources.is_empty() || !self.templates.is_empty()
     }
 
+    /// Returns the collection of that name.
     pub fn collection(&self, name: &str) -> Option<&Collection> {
         self.collections
             .iter()
@@ -653,6 +660,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
 }
 
 impl BoundSource {
+    /// Returns the value for a call of this agent and tenant.
     pub fn value(&self, agent: &str, tenant: &str) -> Value {
         match self {
             Self::Agent => agent.into(),

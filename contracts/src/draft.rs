@@ -45,6 +45,7 @@ pub struct Input<'a> {
     pub samples: &'a ColumnSamples,
 }
 
+/// A drafted contract.
 pub struct Draft {
     /// The contract file, YAML; compiles unchanged with the shape.
     pub contract: String,

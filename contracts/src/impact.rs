@@ -64,6 +64,7 @@ pub struct Profiler {
 }
 
 impl Profiler {
+    /// Creates the profiler of an input schema. A schema that cannot be read leaves only types and lengths in profiles.
     pub fn new(schema: &Value) -> Self {
         // Without its schema a profile holds types and lengths alone.
         Self {

@@ -30,6 +30,7 @@ pub struct Finding {
     pub hint: &'static str,
 }
 
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -39,6 +40,7 @@ pub enum Level {
 }
 
 impl Level {
+    /// Returns the word in reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Info => "info",

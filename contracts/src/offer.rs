@@ -50,6 +50,7 @@ pub struct Document {
     listed: Box<RawValue>,
 }
 
+/// A server's description of itself, as it was written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Server {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Creates a problem. `place` is a JSON Pointer into the file, and `message` a sentence without a final stop.
     pub fn new(file: &str, place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -41,10 +42,12 @@ impl Problem {
         }
     }
 
+    /// Sets the line of the place, counted from 1.
     pub fn line(self, line: Option<usize>) -> Self {
         Self { line, ..self }
     }
 
+    /// Adds what to do about it.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -87,6 +87,7 @@ impl Misfits {
     }
 }
 
+/// A column of a collection, or a member of a record in one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
@@ -162,6 +163,7 @@ pub struct Override {
 }
 
 impl Shape {
+    /// Returns the column of that key.
     pub fn field(&self, key: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.key == key)
     }
@@ -340,6 +342,7 @@ impl Type {
         Self::deserialize(value).ok()
     }
 
+    /// Returns the word in shapes.
     pub fn word(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -415,6 +418,7 @@ impl Summaries {
     }
 }
 
+/// A parameter that an adapter declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Param {

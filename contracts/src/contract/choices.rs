@@ -84,6 +84,7 @@ impl GroupStep {
         Self::Year,
     ];
 
+    /// Returns the word of contract files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -105,6 +106,7 @@ impl MeasureFunction {
         Self::Distinct,
     ];
 
+    /// Returns the word of contract files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Count => "count",

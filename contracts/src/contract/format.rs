@@ -32,6 +32,7 @@ impl Format {
     /// The last one that this program reads.
     pub const NEWEST: Self = Self::APPROVALS;
 
+    /// Returns the number, from 1.
     pub fn number(self) -> u32 {
         self.0
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shape::Summaries;
 
+/// What a tool does with its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
@@ -18,6 +19,7 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Returns the verb of a word in a contract file; `None` for any other word.
     pub fn from_word(word: &str) -> Option<Self> {
         let verb = match word {
             "lookup" => Self::Lookup,
@@ -50,6 +52,7 @@ impl Verb {
         }
     }
 
+    /// Returns the word of contract files.
     pub fn word(self) -> &'static str {
         match self {
             Self::Lookup => "lookup",

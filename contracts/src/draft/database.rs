@@ -27,6 +27,7 @@ pub struct DatabaseInput<'a> {
     pub tools_max: usize,
 }
 
+/// The drafted contract over the tables of a database.
 pub struct DatabaseDraft {
     /// The contract file, YAML; compiles unchanged with the shapes of the tables.
     pub contract: String,

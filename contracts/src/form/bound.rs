@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{contract::BoundSource, name};
 
+/// A bound field, as it is written.
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub name: String,

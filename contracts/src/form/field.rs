@@ -14,6 +14,7 @@ pub(crate) const FIELDS_MAX: usize = 300;
 const CHOICES_MAX: usize = 1_000;
 const EXAMPLES_MAX: usize = 20;
 
+/// A field of a form, as it is written.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Empty for the element of a list.

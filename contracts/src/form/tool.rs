@@ -13,6 +13,7 @@ use crate::{
     name,
 };
 
+/// A tool of a contract file, as it is written.
 #[derive(Clone, Debug)]
 pub struct Tool {
     /// The name without the contract's prefix.
@@ -54,6 +55,7 @@ pub struct Tool {
     pub(crate) is_whole: bool,
 }
 
+/// The key `limits` of a tool. The rate is calls, and the seconds in which they are counted.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     pub rate: Option<(u32, u32)>,

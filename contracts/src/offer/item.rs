@@ -7,6 +7,7 @@ use weir_schema::foreign;
 
 use super::{kept, members::Members};
 
+/// The kinds of items that a server lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -16,6 +17,7 @@ pub enum Kind {
     Prompt,
 }
 
+/// One item of a list.
 #[derive(Debug, Serialize)]
 pub struct Item {
     #[serde(rename = "type")]
@@ -46,6 +48,7 @@ pub struct Annotated {
     pub meta: Option<Box<RawValue>>,
 }
 
+/// The parts that only one kind of item has.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Detail {
@@ -272,6 +275,7 @@ fn ui(item: &Members<'_>) -> Option<Ui> {
 }
 
 impl Ui {
+    /// Returns a member as it was written; `None` if it is absent or has the wrong type.
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0
             .iter()

@@ -46,6 +46,7 @@ const PATTERN_MAX: usize = 40;
 const UNIT_MAX: usize = 20;
 
 impl TextFormat {
+    /// Returns `true` if it says nothing, so that values have the form of the value table.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

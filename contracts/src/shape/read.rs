@@ -54,6 +54,8 @@ impl Capabilities {
         }
     }
 
+    /// Returns the comparisons that the column can be asked by, as words. `*` in the shape is for all columns that it
+    /// does not name.
     pub fn compares(&self, column: &str) -> &[String] {
         self.matches
             .get(column)
@@ -61,6 +63,7 @@ impl Capabilities {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// Returns `true` if records can be ordered by the column.
     pub fn orders(&self, column: &str) -> bool {
         self.order
             .iter()
