@@ -12,6 +12,7 @@ pub enum SqlSyntax {
     Mysql,
 }
 
+/// The kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// Blanks and line ends.
@@ -45,6 +46,7 @@ impl SqlToken<'_> {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
+    /// Returns `true` for this symbol, one character or `::`.
     pub fn is_symbol(&self, symbol: &str) -> bool {
         self.kind == TokenKind::Symbol && self.text == symbol
     }
