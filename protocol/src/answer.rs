@@ -36,6 +36,7 @@ impl ResultWriter {
         self
     }
 
+    /// Adds a member whose value is a string, with its escapes.
     pub fn string(&mut self, key: &'static str, text: &str) -> &mut Self {
         write_string(self.member(key), text);
         self
@@ -52,6 +53,7 @@ impl ResultWriter {
         &mut self.bytes
     }
 
+    /// Ends the message and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.extend_from_slice(b"}}");
         self.bytes
@@ -88,6 +90,7 @@ pub fn notification(method: &'static str, params: Option<&str>) -> Vec<u8> {
     }
 }
 
+/// Appends a JSON string, with its quotes and escapes.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     match text.len() <= SHORT {
         true => json_escape_simd::escape_into(text, out),

@@ -22,6 +22,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// Returns the error for a body that is not JSON, with the status 400. `reason` says what is wrong with it.
     pub fn parse(reason: &str) -> Self {
         Self::new(-32700, 400, format!("not valid JSON: {reason}"))
     }
@@ -103,6 +104,7 @@ impl RpcError {
         ))
     }
 
+    /// Returns the error for a prompt that is not listed.
     pub fn unknown_prompt(prompt: &str) -> Self {
         Self::invalid_params(format!(
             "unknown prompt `{}`",
@@ -124,10 +126,12 @@ impl RpcError {
         }
     }
 
+    /// Returns the error for a failure of the gateway. The client reads `message`.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32603, 200, message)
     }
 
+    /// Returns the error for a header that contradicts the body, with the status 400.
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32020, 400, message)
     }
@@ -141,6 +145,7 @@ impl RpcError {
         }
     }
 
+    /// Returns the error for a revision that is not spoken. It names those that are.
     pub fn unsupported_version(requested: &str) -> Self {
         let data = serde_json::json!({
             "supported": Version::MODERN.map(Version::as_str),

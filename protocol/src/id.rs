@@ -20,10 +20,12 @@ impl<'a> Id<'a> {
             .then(|| Self(Cow::Borrowed(value.get())))
     }
 
+    /// Returns the id as it was written, quotes included.
     pub fn as_json(&self) -> &str {
         &self.0
     }
 
+    /// Copies the id if it is borrowed.
     pub fn into_owned(self) -> Id<'static> {
         Id(Cow::Owned(self.0.into_owned()))
     }

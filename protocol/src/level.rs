@@ -1,5 +1,6 @@
 //! The severity of log messages: the eight levels of MCP, which are those of syslog (RFC 5424).
 
+/// A severity, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     Debug,
@@ -24,6 +25,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -37,6 +39,7 @@ impl LogLevel {
         }
     }
 
+    /// Returns the level of that name; `None` if MCP has no such level.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }

@@ -25,6 +25,7 @@ pub enum Body<'a> {
     Batch(Vec<&'a RawValue>),
 }
 
+/// A JSON-RPC message from a client. It borrows from the body.
 #[derive(Debug)]
 pub enum Message<'a> {
     Request {
@@ -56,6 +57,8 @@ pub struct Malformed<'a> {
 }
 
 impl<'a> Body<'a> {
+    /// Reads a body: a message, or a batch of them. `Err` has the id of the request, if that could be read, and the
+    /// error to answer with.
     pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed<'a>> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             anonymous(RpcError::parse(&format!(

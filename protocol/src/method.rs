@@ -1,5 +1,6 @@
 //! The methods we answer, and which era has them.
 
+/// The methods of MCP that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Discover,
@@ -57,6 +58,7 @@ impl Method {
         Self::CancelTask,
     ];
 
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Discover => "server/discover",

@@ -17,6 +17,7 @@ pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
+/// Returns `true` for an object.
 pub fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }

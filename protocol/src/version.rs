@@ -30,18 +30,21 @@ impl Version {
     pub const LEGACY_ASSUMED: Self = Self::V2025_03_26;
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
 
+    /// Returns the legacy revision with this date; `None` for any other.
     pub fn legacy(text: &str) -> Option<Self> {
         Self::LEGACY
             .into_iter()
             .find(|version| version.as_str() == text)
     }
 
+    /// Returns the modern revision with this date; `None` for any other.
     pub fn modern(text: &str) -> Option<Self> {
         Self::MODERN
             .into_iter()
             .find(|version| version.as_str() == text)
     }
 
+    /// Returns the date that names the revision on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -52,6 +55,7 @@ impl Version {
         }
     }
 
+    /// Returns `true` if the revision has no handshake, and every request carries what a handshake would agree on.
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }
