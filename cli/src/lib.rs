@@ -187,6 +187,8 @@ fn sources() -> Sources {
     SOURCES.get().copied().unwrap_or_default()
 }
 
+/// Runs the command of the process's arguments, and returns its exit code. `built_in` are the plugins inside the
+/// program, and `sources` the files of new plugins. Ends the process if the arguments cannot be parsed.
 pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     weir::memory::give_large_blocks_back();
     let _ = BUILT_IN.set(built_in); // once a process
