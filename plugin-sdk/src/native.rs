@@ -28,6 +28,8 @@ macro_rules! export_native {
 
         #[allow(unsafe_code, unreachable_pub, reason = "the symbol is looked up by name")]
         mod weir_native_export {
+            /// Takes the gateway's table of functions, and returns the plugin's. The pointer is null if `abi` is
+            /// another version or `host` is null.
             #[unsafe(no_mangle)]
             pub extern "C" fn weir_plugin_abi(
                 abi: u32,

@@ -330,6 +330,7 @@ macro_rules! export {
         }
     };
     (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*], [$($items:ty)?]) => {
+        /// The type that has the exports of the component.
         #[doc(hidden)]
         #[allow(unreachable_pub, reason = "the exports of a component name it")]
         pub struct WeirPlugin;

@@ -169,6 +169,7 @@ pub struct WiredQuery {
 }
 
 impl WiredQuery {
+    /// Parses the words of the query. `Err` names a word that the SDK does not know.
     #[doc(hidden)]
     pub fn parse(self) -> Result<SummaryQuery> {
         let groups = self.groups.into_iter().map(|(name, column, step)| {

@@ -11,6 +11,7 @@ use weir_plugin_sdk::{
     Adapter, Condition, Error, Field, Page, Query, Shape, SummaryPage, SummaryQuery, Type, Value, Zone,
 };
 
+/// An open collection: its bound, and its shape as the contract has it.
 pub struct Numbers {
     up_to: i128,
     shape: Shape,
