@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The calls that are to be made.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub path: String,
@@ -23,6 +24,7 @@ pub struct Connection {
     pub headers: Vec<(String, String)>,
 }
 
+/// The measurement: latencies in microseconds, and the bytes of all bodies together.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
     pub calls: u64,

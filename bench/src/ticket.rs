@@ -15,6 +15,7 @@ pub const TITLE: &str = "Printer on floor 3 is out of toner";
 pub const ASSIGNEE: &str = "dana@example.com";
 pub const TAGS: &str = r#"["hardware","office"]"#;
 
+/// Returns a text of 304 characters, which fills the answer up to 600 bytes.
 pub fn description() -> String {
     "x".repeat(304)
 }

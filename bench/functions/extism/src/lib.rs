@@ -60,6 +60,7 @@ fn lookup_ticket(ticket_id: String) -> Ticket {
     }
 }
 
+/// Lists the one tool.
 #[plugin_fn]
 pub fn list_tools(_: String) -> FnResult<Json<Value>> {
     let ticket_id =
@@ -71,6 +72,7 @@ pub fn list_tools(_: String) -> FnResult<Json<Value>> {
     }] })))
 }
 
+/// Calls it. No other tool is listed, so the name is not looked at.
 #[plugin_fn]
 pub fn call_tool(Json(asked): Json<Asked>) -> FnResult<Json<Answer>> {
     let structured = lookup_ticket(asked.request.arguments.ticket_id);
