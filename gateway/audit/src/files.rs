@@ -30,6 +30,7 @@ pub struct ChainFiles {
     pub segments: Vec<SegmentFile>,
 }
 
+/// One segment of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SegmentFile {
     pub number: u32,

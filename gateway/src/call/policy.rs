@@ -32,6 +32,7 @@ pub struct PolicyDecision {
     pub policies: Vec<Arc<str>>,
 }
 
+/// What policies did to a call that they deny.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyOutcome {

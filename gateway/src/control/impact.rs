@@ -39,6 +39,7 @@ pub struct Impact {
     agents: Vec<AgentImpact>,
 }
 
+/// The effect that a change would have had on the past calls of one agent to one tool.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AgentImpact {
     agent: String,

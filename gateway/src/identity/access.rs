@@ -16,6 +16,7 @@ struct Narrow {
     digest: [u8; 32],
 }
 
+/// The contracts and tools that a key may see and call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessList {

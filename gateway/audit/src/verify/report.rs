@@ -58,6 +58,7 @@ pub struct Finding {
     pub detail: String,
 }
 
+/// What is wrong with a trail at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TrailProblem)]
@@ -94,6 +95,7 @@ pub struct Warning {
     pub detail: String,
 }
 
+/// What a receipt proves about the trail.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptCheck {
     #[schema(value_type = String)]
@@ -105,6 +107,7 @@ pub struct ReceiptCheck {
     pub record: Option<Map<String, Value>>,
 }
 
+/// Whether the record of a receipt is in the trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptStatus {

@@ -21,6 +21,7 @@ const LOOK_MAX: Duration = Duration::from_secs(10);
 /// The bound on the text of a search.
 const TEXT_MAX_CHARS: usize = 400;
 
+/// A connection of the configuration, without its credentials.
 #[derive(Serialize, ToSchema)]
 pub struct ConnectionView {
     pub name: String,
@@ -40,6 +41,7 @@ pub struct ConnectionView {
     pub refused: Option<String>,
 }
 
+/// Whether a connection leads to a source that answers.
 #[derive(Serialize, ToSchema)]
 pub struct ConnectionCheck {
     pub ok: bool,
@@ -50,6 +52,7 @@ pub struct ConnectionCheck {
     pub reason: Option<String>,
 }
 
+/// One page of the sources behind a connection.
 #[derive(Serialize, ToSchema)]
 pub struct SourceList {
     /// By name.
@@ -58,6 +61,7 @@ pub struct SourceList {
     pub next_cursor: Option<String>,
 }
 
+/// A table, a view or a file behind a connection.
 #[derive(Serialize, ToSchema)]
 pub struct SourceEntry {
     /// The name of it in a collection: `table`, or the `path` of a file.

@@ -9,6 +9,7 @@ use weir_contracts::{
     vocabulary,
 };
 
+/// The vocabulary of contract files.
 #[derive(Serialize, ToSchema)]
 pub struct FormView {
     pub types: Vec<FieldTypeView>,
@@ -19,6 +20,7 @@ pub struct FormView {
     pub verbs: Vec<VerbView>,
 }
 
+/// A type of fields.
 #[derive(Serialize, ToSchema)]
 pub struct FieldTypeView {
     pub name: &'static str,
@@ -29,6 +31,7 @@ pub struct FieldTypeView {
     pub columns: Vec<&'static str>,
 }
 
+/// A key of one part of a contract file.
 #[derive(Serialize, ToSchema)]
 pub struct FormKeyView {
     pub name: &'static str,
@@ -68,6 +71,7 @@ pub enum KeyValueView {
     PartMap,
 }
 
+/// A comparison of a field with a column.
 #[derive(Serialize, ToSchema)]
 pub struct MatchView {
     pub name: &'static str,
@@ -78,6 +82,7 @@ pub struct MatchView {
     pub field_types: &'static [&'static str],
 }
 
+/// What a tool may do with a collection.
 #[derive(Serialize, ToSchema)]
 pub struct VerbView {
     pub name: &'static str,

@@ -79,6 +79,7 @@ pub struct SourceRequest {
     pub settings: Map<String, Value>,
 }
 
+/// A source of data, described.
 #[derive(Serialize, ToSchema)]
 pub struct DescribedSource {
     pub adapter: &'static str,
@@ -90,6 +91,7 @@ pub struct DescribedSource {
     pub shape: Value,
 }
 
+/// A contract drafted from a source.
 #[derive(Serialize, ToSchema)]
 pub struct DraftedSource {
     /// The text of a contract over the source.
@@ -100,6 +102,7 @@ pub struct DraftedSource {
     pub writes: bool,
 }
 
+/// The first records of a source, to look at.
 #[derive(Serialize, ToSchema)]
 pub struct SourceRows {
     pub columns: Vec<String>,

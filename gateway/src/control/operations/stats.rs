@@ -43,6 +43,7 @@ pub struct CallFigures {
     pub agents: Vec<AgentFigures>,
 }
 
+/// The calls of one tool, and how many of them failed.
 #[derive(Serialize, ToSchema)]
 pub struct ToolFigures {
     pub tool: String,
@@ -52,12 +53,14 @@ pub struct ToolFigures {
     pub errors: u64,
 }
 
+/// The calls of one agent.
 #[derive(Serialize, ToSchema)]
 pub struct AgentFigures {
     pub agent: String,
     pub calls: u64,
 }
 
+/// The figures of calls over a time, in all and by point.
 #[derive(Serialize, ToSchema)]
 pub struct StatsView {
     #[serde(flatten)]

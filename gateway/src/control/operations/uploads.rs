@@ -27,6 +27,7 @@ pub const FILE_MAX_BYTES: u64 = 64 << 20;
 /// Files that arrive at once: this bounds their use of the disk.
 static ARRIVING: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(4));
 
+/// A file that was put into a connection.
 #[derive(Serialize, ToSchema)]
 pub struct UploadedFile {
     pub connection: String,
