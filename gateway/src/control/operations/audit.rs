@@ -94,7 +94,7 @@ pub async fn query(
             "`limit` must be 1 to {RECORDS_MAX}"
         )));
     }
-    let folder = folder(control);
+    let folder = trail_folder(control);
     let turn = search_turn().await;
     let read = move || -> io::Result<Vec<ReceiptedRecord>> {
         let _turn = turn;
@@ -104,7 +104,7 @@ pub async fn query(
         }
         Ok(newest.into_iter().map(ReceiptedRecord::from).collect())
     };
-    blocking(read).await
+    read_trail(read).await
 }
 
 /// Returns all records of one call.
@@ -114,13 +114,13 @@ pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<Call
         ..Filter::default()
     };
     check(&filter)?;
-    let folder = folder(control);
+    let folder = trail_folder(control);
     let turn = search_turn().await;
     let read = move || {
         let _turn = turn;
         weir_audit::tail(&folder, filter, CALL_RECORDS_MAX)
     };
-    let (records, _) = blocking(read).await?;
+    let (records, _) = read_trail(read).await?;
     if records.is_empty() {
         return Err(OperationError::not_found("recorded call", call_id)
             .see("a record is kept for as long as `[audit]` says"));
@@ -145,13 +145,13 @@ pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<R
     let turn = WHOLE_READS
         .try_acquire()
         .map_err(|_| OperationError::unavailable(CROWDED))?;
-    let folder = folder(control);
+    let folder = trail_folder(control);
     let verify = move || {
         // It is kept for as long as the trail is read, also for a client that has gone.
         let _turn = turn;
         command::report(&folder, &receipts).map_err(io::Error::other)
     };
-    let (report, _) = blocking(verify).await?;
+    let (report, _) = read_trail(verify).await?;
     Ok(report)
 }
 
@@ -170,13 +170,13 @@ pub async fn prove(
         .transpose()
         .map_err(|error| OperationError::invalid(format!("`to`: {error}")))?;
     let Ok(wanted) = subject.parse::<ProofSubject>();
-    let folder = folder(control);
+    let folder = trail_folder(control);
     let turn = search_turn().await;
     let read = move || {
         let _turn = turn;
         weir_audit::prove(&folder, &wanted, to.as_ref())
     };
-    blocking(read).await?.ok_or_else(|| {
+    read_trail(read).await?.ok_or_else(|| {
         OperationError::not_found("recorded call or record", subject)
             .see("a proof reaches a receipt in `to` only if that follows in the same chain, among the next 1000 records")
     })
@@ -192,7 +192,7 @@ pub fn export(
     let turn = WHOLE_READS
         .try_acquire()
         .map_err(|_| OperationError::unavailable(CROWDED))?;
-    let folder = folder(control);
+    let folder = trail_folder(control);
     let (sender, receiver) = mpsc::channel(PARTS_WAITING);
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -244,12 +244,13 @@ fn check(filter: &Filter) -> OperationResult<()> {
     Ok(())
 }
 
-fn folder(control: &Control) -> PathBuf {
+/// Returns the folder of the trail of this machine.
+pub(super) fn trail_folder(control: &Control) -> PathBuf {
     control.gateway().config().folders.state.join("audit")
 }
 
-/// Reads files beside the runtime.
-async fn blocking<T: Send + 'static>(
+/// Reads files of the trail beside the runtime.
+pub(super) async fn read_trail<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> OperationResult<T> {
     let done = tokio::task::spawn_blocking(read)
