@@ -252,7 +252,14 @@ async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
         "{out}"
     );
     let (code, out, _) = away.run(&["audit", "verify", "--file", "proof.json"]);
-    assert!(code == 0 && out.contains("NOT PROVEN YET"), "{out}");
+    assert!(code == 1 && out.contains("NOT PROVEN YET"), "{code}: {out}");
+    let steering = away.file("steering.json", r#"{"\u001b]0;owned\u0007": 1}"#);
+    let (code, _, err) = steering.run(&["audit", "verify", "--file", "steering.json"]);
+    assert!(
+        code == 1 && err.contains("]0;owned") && !err.contains(['\u{1b}', '\u{7}']),
+        "{code}: {err:?}"
+    );
+    let away = steering;
     let (code, out, _) = away.run(&["audit", "verify", "--file", "proof.json", &receipts[2]]);
     assert!(code == 1 && out.contains("NOT IN THIS PROOF"), "{out}");
     let forged = nearer

@@ -23,7 +23,7 @@ pub(super) struct Verify {
     /// The folder of the trail; by default `audit` in the state folder or, with --admin, the trail of that gateway
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// The proof of one record, checked without a trail; receipts are looked for in it
+    /// The proof of one record, checked without a trail; receipts are looked for in it. Without one it is not proven: exit code 1
     #[arg(long, value_name = "PROOF", conflicts_with = "folder")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(super) struct Verify {
 }
 
 impl Verify {
-    /// Returns `true` if nothing was found.
+    /// Returns `true` if nothing was found, and a proof is proven.
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<bool, Failure> {
         let (receipts, json) = (&self.receipts, self.target.json);
         if let Some(file) = &self.file {

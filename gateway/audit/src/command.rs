@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     AuditError, Filter, Format, ProofReport, Receipt, ReceiptStatus, Record, Report,
-    export::export as write_export, read, tail as read_tail,
+    export::export as write_export,
+    plain_text::{plain, plain_json, printable},
+    read, tail as read_tail,
 };
 
 /// The time between two looks of `tail`.
@@ -51,7 +53,8 @@ pub fn verify(
     Ok(report.is_ok())
 }
 
-/// Writes what a proof of one record shows as text or JSON, and returns `true` if every receipt is of a record in it.
+/// Writes what a proof of one record shows as text or JSON, and returns `true` if it is proven: there is a
+/// receipt, and every receipt is of a record in it.
 pub fn report_proof(report: &ProofReport, json: bool, out: &mut dyn Write) -> io::Result<bool> {
     let write = |out: &mut dyn Write| match json {
         true => print_json(report, out),
@@ -254,34 +257,4 @@ fn shown(value: &Value) -> String {
         }
         value => plain_json(&value.to_string()),
     }
-}
-
-/// Leaves spaces as they are.
-fn printable(text: &str) -> String {
-    text.split(' ').map(plain).collect::<Vec<_>>().join(" ")
-}
-
-fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_plain(c) { c } else { '\u{fffd}' })
-        .collect()
-}
-
-/// Escapes the characters that JSON leaves alone: control characters beyond ASCII, and those that turn the line around.
-fn plain_json(json: &str) -> String {
-    json.chars()
-        .map(|c| {
-            if c == ' ' || is_plain(c) {
-                c.to_string()
-            } else {
-                format!("\\u{{{:x}}}", c as u32)
-            }
-        })
-        .collect()
-}
-
-fn is_plain(c: char) -> bool {
-    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    let tag = matches!(c, '\u{e0000}'..='\u{e007f}');
-    !c.is_control() && !c.is_whitespace() && !turns && !tag
 }

@@ -15,6 +15,7 @@ mod verify;
 
 mod export;
 mod files;
+mod plain_text;
 mod proof;
 mod read;
 

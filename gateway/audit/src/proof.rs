@@ -18,6 +18,7 @@ use crate::{
     ChainName, Filter, Hash, LINE_MAX_BYTES, Receipt,
     folder::Survey,
     line::{Line, Lines, Piece},
+    plain_text::printable,
     read,
 };
 
@@ -26,6 +27,8 @@ const FORMAT: u32 = 1;
 /// Records that follow the proven one at most, and the bytes of all lines.
 const LINKS_MAX: usize = 1000;
 const LINES_MAX_BYTES: usize = 4 << 20;
+/// The characters of what is said about a file that is no proof.
+const WHY_MAX_CHARS: usize = 300;
 /// Files beyond this were not written as a proof: text of JSON is at most six times as long as its lines.
 pub const PROOF_MAX_BYTES: u64 = 6 * (LINES_MAX_BYTES + LINE_MAX_BYTES) as u64;
 
@@ -145,12 +148,18 @@ pub fn prove(
     let Some(view) = survey.chains.iter().find(|view| view.name == chain) else {
         return Ok(None);
     };
-    let named: BTreeSet<u64> = survey
-        .openings()
-        .flat_map(|opening| &opening.heads)
-        .filter(|head| head.chain == chain && head.seq >= seq)
-        .map(|head| head.seq)
-        .collect();
+    let wanted = match to {
+        Some(to) if to.chain != chain || to.seq < seq => return Ok(None),
+        Some(to) => WantedEnd::Receipt(to),
+        None => WantedEnd::Named(
+            survey
+                .openings()
+                .flat_map(|opening| &opening.heads)
+                .filter(|head| head.chain == chain)
+                .map(|head| (head.seq, head.hash))
+                .collect(),
+        ),
+    };
     let segments = view.begun_segments();
     // The segment that holds the record is the last one that begins with it or before it.
     let begins_after = |at: &usize| {
@@ -165,12 +174,7 @@ pub fn prove(
         .iter()
         .map(|segment| segment.path.clone())
         .collect();
-    let end = match to {
-        Some(receipt) if receipt.chain != chain || receipt.seq < seq => return Ok(None),
-        Some(receipt) => Some((receipt.seq, ProofEnd::Receipt)),
-        None => named.first().map(|seq| (*seq, ProofEnd::Chain)),
-    };
-    let (lines, known_by) = linked_lines(&paths, seq, end)?;
+    let (lines, known_by) = linked_lines(&paths, seq, &wanted)?;
     let proof = receipts_at(&chain, &lines).map(|(receipt, end)| RecordProof {
         format: FORMAT,
         receipt,
@@ -199,11 +203,30 @@ fn find_call(folder: &Path, call_id: &str) -> io::Result<Option<(ChainName, u64)
     Ok(record.map(|record| (record.chain, record.seq)))
 }
 
+/// The record at which a proof is to end.
+enum WantedEnd<'a> {
+    Receipt(&'a Receipt),
+    /// The next one that another chain names. A record of the same number and another hash is not that one.
+    Named(BTreeSet<(u64, Hash)>),
+}
+
+impl WantedEnd<'_> {
+    /// Returns what knows the record of a line, where the proof ends with it.
+    fn known_by(&self, line: &Line<'_>) -> Option<ProofEnd> {
+        match self {
+            Self::Receipt(receipt) => (line.seq >= receipt.seq).then_some(ProofEnd::Receipt),
+            Self::Named(named) => named
+                .contains(&(line.seq, line.hash))
+                .then_some(ProofEnd::Chain),
+        }
+    }
+}
+
 /// Reads the lines from record `seq` to the one at the end.
 fn linked_lines(
     segments: &[PathBuf],
     seq: u64,
-    end: Option<(u64, ProofEnd)>,
+    wanted: &WantedEnd<'_>,
 ) -> io::Result<(Vec<String>, ProofEnd)> {
     let (mut found, mut bytes) = (Vec::new(), 0);
     for path in segments {
@@ -221,9 +244,10 @@ fn linked_lines(
             if found.len() > LINKS_MAX || (bytes > LINES_MAX_BYTES && !found.is_empty()) {
                 return Ok((found, ProofEnd::Limit));
             }
+            let known_by = wanted.known_by(&line);
             let text = String::from_utf8(text.to_vec());
             found.push(text.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?);
-            if let Some((_, known_by)) = end.filter(|(last, _)| line.seq >= *last) {
+            if let Some(known_by) = known_by {
                 return Ok((found, known_by));
             }
         }
@@ -246,8 +270,11 @@ fn receipts_at(chain: &ChainName, lines: &[String]) -> Option<(Receipt, Receipt)
 impl RecordProof {
     /// Parses the file of a proof. `Err` means that it is malformed, or of another format. Nothing is verified yet.
     pub fn parse(text: &str) -> Result<Self, ProofFault> {
-        let proof: Self =
-            serde_json::from_str(text).map_err(|error| ProofFault::Form(error.to_string()))?;
+        let proof: Self = serde_json::from_str(text).map_err(|error| {
+            // It may quote names of the file.
+            let why = printable(&error.to_string());
+            ProofFault::Form(weir_text::shorten(&why, WHY_MAX_CHARS).into_owned())
+        })?;
         match proof.format {
             FORMAT => Ok(proof),
             other => Err(ProofFault::Format(other)),
@@ -297,9 +324,9 @@ impl RecordProof {
 }
 
 impl ProofReport {
-    /// Returns `true` if every receipt is of a record of the proof.
+    /// Returns `true` if there is a receipt, and every receipt is of a record of the proof.
     pub fn is_ok(&self) -> bool {
-        self.receipts.iter().all(|kept| kept.present)
+        self.proven && self.receipts.iter().all(|kept| kept.present)
     }
 }
 

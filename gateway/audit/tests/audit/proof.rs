@@ -4,7 +4,12 @@ use std::fs;
 
 use weir_audit::{ProofEnd, ProofFault, ProofSubject, RecordProof, prove};
 
-use crate::steps::{append, open};
+use crate::{
+    lines, segment,
+    steps::{append, open},
+    tamper::seal_again,
+    write_lines,
+};
 
 fn subject(text: &str) -> ProofSubject {
     let Ok(subject) = text.parse();
@@ -34,7 +39,7 @@ fn a_proof_reaches_what_knows_the_record_and_shows_every_change() {
     let proof = RecordProof::parse(&text).expect("it reads what it wrote");
     let report = proof.check(&[]).unwrap();
     assert!(
-        !report.proven && report.is_ok(),
+        !report.proven && !report.is_ok(),
         "nothing kept elsewhere was given: {report}"
     );
     assert_eq!(report.record["call_id"], "c_0000000000000002");
@@ -101,6 +106,12 @@ fn a_proof_reaches_what_knows_the_record_and_shows_every_change() {
         Err(ProofFault::Format(2))
     );
     assert!(matches!(RecordProof::parse("{}"), Err(ProofFault::Form(_))));
+    let steering = text.replacen("\"format\"", "\"\\u001b[2J\\u202e\"", 1);
+    let fault = RecordProof::parse(&steering).unwrap_err().to_string();
+    assert!(
+        fault.contains("[2J") && !fault.contains(['\u{1b}', '\u{202e}']),
+        "{fault:?}"
+    );
 }
 
 #[test]
@@ -124,4 +135,24 @@ fn a_proof_ends_at_the_record_that_another_chain_names() {
         proof.check(&receipts[2..]).unwrap().proven,
         "without the trail"
     );
+}
+
+/// A chain that was rewritten from a record on has the numbers that others name, and not their hashes.
+#[test]
+fn a_record_of_the_same_number_is_not_the_one_that_another_chain_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = open(folder.path());
+    let receipts = append(&first, 4);
+    let _second = open(folder.path());
+    let path = segment(folder.path(), &receipts[0], 1);
+    let mut all = lines(&path);
+    all[4] = seal_again(&all[4].replace("\"ada\"", "\"eve\""));
+    write_lines(&path, &all);
+    let wanted = subject(&format!("{}:{}", receipts[1].chain, receipts[1].seq));
+    let proof = prove(folder.path(), &wanted, None).unwrap().unwrap();
+    assert_eq!(
+        (proof.end.seq, proof.end_known_by),
+        (receipts[3].seq, ProofEnd::Head)
+    );
+    assert_ne!(proof.end, receipts[3]);
 }
