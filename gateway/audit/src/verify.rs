@@ -82,7 +82,10 @@ struct Named {
     expected: BTreeMap<ChainName, Vec<Expected>>,
     /// The furthest removal stated for each chain.
     removed: BTreeMap<ChainName, Removed>,
-    horizon: Option<ChainName>,
+    /// The machines that write the chains, as far as collected heads say it.
+    nodes: BTreeMap<ChainName, String>,
+    /// For each machine, or for those that are not known, the chain up to which removals may be stated no more.
+    horizons: BTreeMap<Option<String>, ChainName>,
 }
 
 /// A record that must be there.
@@ -100,6 +103,8 @@ enum By {
     /// Index of the receipt asked about.
     Receipt(usize),
     Chain(ChainName),
+    /// A chain of another machine, which does not know what retention removed there.
+    Elsewhere(ChainName),
     /// The heads that were collected with the chains.
     Heads,
 }
@@ -120,7 +125,8 @@ impl Named {
         let mut named = Self {
             expected: BTreeMap::new(),
             removed: BTreeMap::new(),
-            horizon: None,
+            nodes: BTreeMap::new(),
+            horizons: BTreeMap::new(),
         };
         let heads = CollectedHeads::read(folder)?;
         let collected = heads.is_some();
@@ -132,6 +138,7 @@ impl Named {
                 ended: false,
             };
             named.expect(&head.chain, expected);
+            named.nodes.insert(head.chain, head.node);
         }
         for (chain, path) in folder::chains(folder)? {
             // A segment that cannot be read is found when the chain is walked.
@@ -139,13 +146,20 @@ impl Named {
                 let Ok(Some(first)) = folder::read_first(&segment, &chain, number) else {
                     continue;
                 };
-                named.horizon = named.horizon.max(first.opening.horizon);
+                if let Some(horizon) = first.opening.horizon {
+                    let node = named.nodes.get(&chain).cloned();
+                    let known = named.horizons.entry(node).or_insert(horizon.clone());
+                    *known = horizon.max(known.clone());
+                }
                 for head in first.opening.heads {
                     // The chains of other machines are here only where they were collected.
                     if head.elsewhere && !collected {
                         continue;
                     }
-                    let by = By::Chain(chain.clone());
+                    let by = match head.elsewhere {
+                        true => By::Elsewhere(chain.clone()),
+                        false => By::Chain(chain.clone()),
+                    };
                     named.expect(
                         &head.chain,
                         Expected {
@@ -177,11 +191,24 @@ impl Named {
         // The statement about a chain that only a receipt knows may be forgotten as well.
         let only_receipts =
             matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
-        only_receipts
-            && self
-                .horizon
-                .as_ref()
-                .is_some_and(|horizon| demand.chain <= *horizon)
+        let horizon = self.horizons.values().max();
+        only_receipts && horizon.is_some_and(|horizon| demand.chain <= *horizon)
+    }
+
+    /// Returns the horizon of a missing chain's machine, where retention there may have removed the chain so long ago that
+    /// nothing states it any more. What another machine or the heads name is not known to it, and holds no statement.
+    fn forgotten_removal(&self, demand: &Demand) -> Option<&ChainName> {
+        let from_elsewhere = matches!(demand.by, Some(By::Elsewhere(_) | By::Heads));
+        if !from_elsewhere || demand.finding.what != Problem::Missing {
+            return None;
+        }
+        let node = self.nodes.get(&demand.chain);
+        let horizons = self.horizons.iter().filter(|(other, _)| match node {
+            Some(node) => other.as_ref().is_none_or(|other| other == node),
+            None => true,
+        });
+        let horizon = horizons.map(|(_, horizon)| horizon).max();
+        horizon.filter(|horizon| demand.chain <= **horizon)
     }
 
     fn expect(&mut self, chain: &ChainName, expected: Expected) {
@@ -215,14 +242,28 @@ impl std::fmt::Display for By {
         match self {
             Self::Receipt(_) => formatter.write_str("a receipt"),
             Self::Chain(chain) => write!(formatter, "chain {chain}"),
+            Self::Elsewhere(chain) => write!(formatter, "chain {chain} of another machine"),
             Self::Heads => formatter.write_str("the head in the state"),
         }
     }
 }
 
 fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
-    let mut told = BTreeSet::new();
+    let (mut told, mut warned) = (BTreeSet::new(), BTreeSet::new());
     for demand in demands {
+        if let Some(horizon) = named.forgotten_removal(&demand)
+            && !named.states_removal(&demand)
+        {
+            if warned.insert(demand.chain.clone()) {
+                let detail = format!(
+                    "{}. It was removed by retention or by hand, and which of the two cannot be verified: the records that stated \
+                     removals of chains up to {horizon} may be gone",
+                    demand.finding.detail
+                );
+                report.warn(Some(&demand.chain), None, detail);
+            }
+            continue;
+        }
         let removed = named.states_removal(&demand);
         if let Some(By::Receipt(index)) = demand.by {
             report.receipts[index].status = if removed {

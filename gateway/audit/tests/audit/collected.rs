@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use tempfile::TempDir;
 use weir_audit::{
-    ChainName, CollectedTrail, Problem, Receipt, Settings, Trail, list_files, list_heads,
-    read_lines, verify,
+    ChainHead, ChainName, CollectedHeads, CollectedTrail, Problem, Receipt, Settings, Trail, list_files,
+    list_heads, read_lines, verify,
 };
 
 use crate::{
@@ -119,4 +119,67 @@ fn a_segment_is_read_in_parts_of_whole_lines() {
     assert_eq!(read_lines(folder.path(), chain, 1, 0).unwrap(), all);
     let files = list_files(folder.path()).unwrap();
     assert_eq!(files[0].segments[0].bytes, all.len() as u64);
+}
+
+/// A busy machine forgets the statement of a removal before another one forgets the head that it saw there.
+#[test]
+fn a_chain_that_retention_removed_at_its_machine_is_no_attack() {
+    let (one, trail) = machine(Vec::new());
+    append(&trail, 20);
+    let removed = trail.head();
+    drop(trail);
+    let (two, other) = machine(vec![removed.clone()]);
+    append(&other, 1);
+    let keeping = Settings {
+        keep_bytes: Some(1000),
+        ..settings()
+    };
+    let busy = Trail::open(one.path(), keeping).unwrap();
+    let collect_all = || {
+        let folder = tempfile::tempdir().unwrap();
+        let collected = CollectedTrail::begin(folder.path()).unwrap();
+        for (machine, name) in [(&one, "n1"), (&two, "n2")] {
+            let heads = list_heads(machine.path(), name).unwrap();
+            collected.put_heads(heads).unwrap();
+            collect(machine.path(), &collected);
+        }
+        (folder, collected)
+    };
+    assert!(!one.path().join(removed.chain.as_str()).exists());
+    let (folder, _) = collect_all();
+    let report = check_whole(folder.path(), &[]);
+    assert_eq!(report.warnings_count, 0, "its removal is stated: {report}");
+
+    for _ in 0..3 {
+        append(&busy, 10);
+        busy.rotate().unwrap();
+    }
+    let (folder, collected) = collect_all();
+    let report = check_whole(folder.path(), &[]);
+    assert_eq!(report.warnings_count, 1, "{report}");
+    let warned = report.to_string();
+    assert!(
+        warned.contains(removed.chain.as_str()) && warned.contains("by retention or by hand"),
+        "{warned}"
+    );
+
+    // Retention of one machine excuses no chain of another one, and none that is younger than what it removed.
+    for (chain, node) in [
+        ("20000101T000000Z-1-00000000", "n3"),
+        ("29991231T235959Z-1-00000000", "n1"),
+    ] {
+        let head = ChainHead {
+            chain: chain.parse().unwrap(),
+            node: node.to_owned(),
+            segment: 1,
+            seq: 4,
+            hash: removed.hash,
+        };
+        let heads = vec![head];
+        collected.put_heads(CollectedHeads { heads }).unwrap();
+    }
+    assert_eq!(
+        problems(folder.path(), &[]),
+        [Problem::Missing, Problem::Missing]
+    );
 }
