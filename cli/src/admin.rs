@@ -136,11 +136,14 @@ impl Api {
         .await
     }
 
-    /// Returns the bytes of an answer that is no JSON.
-    pub(super) async fn read(&self, path: &str) -> anyhow::Result<Vec<u8>> {
+    /// Returns an answer that is no JSON, to be read in parts; `None` if there is nothing at the path.
+    pub(super) async fn open(&self, path: &str) -> anyhow::Result<Option<reqwest::Response>> {
         let response = self.request(Method::GET, path).send().await?;
+        if response.status() == reqwest::StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
         match response.error_for_status() {
-            Ok(response) => Ok(response.bytes().await?.into()),
+            Ok(response) => Ok(Some(response)),
             Err(error) => Err(error.without_url().into()),
         }
     }

@@ -1,21 +1,25 @@
 //! `weir audit collect`: the chains of all machines in one folder, to be verified together.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
 use weir::{app::open_bucket, config::Config};
-use weir_audit::{ChainFiles, CollectedHeads, CollectedTrail, SegmentFile};
+use weir_audit::{
+    ChainFiles, ChainName, CollectedHeads, CollectedSegment, CollectedTrail, SegmentFile,
+};
+use weir_copies::CopyError;
 
 use crate::{
     Failure,
     admin::{Api, Target, path},
     block_on,
 };
-
-/// The bytes of one segment that are taken from a machine, at most.
-const SEGMENT_MAX_BYTES: usize = 1 << 30;
 
 /// Collect the chains of all machines into one folder, for `weir audit verify --folder FOLDER`
 #[derive(Args)]
@@ -39,41 +43,43 @@ impl Collect {
         let machines = if named.is_empty() { &own[..] } else { &named };
         let trail = CollectedTrail::begin(&self.to)
             .with_context(|| format!("{} cannot be written", self.to.display()))?;
-        // The heads come first: records written after them are more than the heads demand.
-        let (mut reached, mut whole) = (Vec::new(), true);
+        // The heads come first: what is written after them is more than they demand.
+        let (mut reached, mut collected) = (Vec::new(), CollectionRun::new(&trail));
         let (buckets, machines): (Vec<_>, Vec<_>) = machines
             .iter()
             .partition(|machine| machine.is_some_and(|url| url.starts_with("s3://")));
         for machine in &machines {
             match block_on(self.collect_heads(&trail, *machine))? {
                 Ok(api) => reached.push((machine, api)),
-                Err(error) => warn(*machine, &error),
+                Err(error) => collected.fail(*machine, &error),
             }
         }
-        whole &= reached.len() == machines.len();
         for url in buckets.iter().copied().flatten() {
-            if let Err(error) = block_on(self.collect_copies(&trail, url))? {
-                whole = false;
-                warn(Some(url), &error);
+            if let Err(error) = block_on(self.collect_copies(&mut collected, url))? {
+                collected.fail(Some(url), &error);
             }
         }
         for (machine, api) in &reached {
-            if let Err(error) = block_on(collect_chains(&trail, api))? {
-                whole = false;
-                warn(**machine, &error);
+            if let Err(error) = block_on(collected.collect_chains(api, **machine))? {
+                collected.fail(**machine, &error);
             }
         }
         if reached.is_empty() && buckets.is_empty() {
             return Err(anyhow::anyhow!("no machine gave its chains").into());
         }
+        collected.warn_of_gaps()?;
         eprintln!(
             "verify them together: weir audit verify --folder {}",
             self.to.display()
         );
-        Ok(whole)
+        Ok(collected.is_whole)
     }
 
-    async fn collect_copies(&self, trail: &CollectedTrail, url: &str) -> anyhow::Result<()> {
+    async fn collect_copies(
+        &self,
+        collected: &mut CollectionRun<'_>,
+        url: &str,
+    ) -> anyhow::Result<()> {
         let mut config = self
             .target
             .settings()
@@ -82,9 +88,18 @@ impl Collect {
         config.audit.copies = Some(url.to_owned());
         let bucket = open_bucket(&config)?.context("it is no bucket")?;
         for chain in bucket.chains().await? {
-            for (segment, lines) in bucket.segments(&chain).await? {
-                trail.put_segment(&chain, segment, &lines)?;
+            for segment in bucket.segments(&chain).await? {
+                match bucket
+                    .collect_segment(&chain, segment, collected.trail)
+                    .await
+                {
+                    Err(CopyError::Collected(error)) => {
+                        collected.refuse(Some(url), error)?;
+                    }
+                    done => done?,
+                }
             }
+            collected.chains.insert(chain);
         }
         Ok(())
     }
@@ -109,33 +124,88 @@ impl Collect {
     }
 }
 
-fn warn(machine: Option<&str>, error: &anyhow::Error) {
-    eprintln!("{}: {error:#}", machine.unwrap_or("this gateway"));
+/// What was collected in this run.
+struct CollectionRun<'a> {
+    trail: &'a CollectedTrail,
+    chains: BTreeSet<ChainName>,
+    /// Whether every machine gave all that it has.
+    is_whole: bool,
 }
 
-async fn collect_chains(trail: &CollectedTrail, api: &Api) -> anyhow::Result<()> {
-    let chains = api.ask(Method::GET, "/v1/audit/chains", None).await?;
-    let chains: Vec<ChainFiles> =
-        serde_json::from_value(chains).context("it answered with no list of chains")?;
-    for ChainFiles {
-        chain, segments, ..
-    } in &chains
-    {
-        for SegmentFile { number, .. } in segments {
-            let place = path(&["v1", "audit", "chains", chain.as_str(), &number.to_string()]);
-            let mut lines = Vec::new();
-            loop {
-                let part = api.read(&format!("{place}?from={}", lines.len())).await?;
-                if part.is_empty() {
-                    break;
-                }
-                if lines.len() + part.len() > SEGMENT_MAX_BYTES {
-                    anyhow::bail!("its segment {chain}/{number} is longer than any");
-                }
-                lines.extend_from_slice(&part);
-            }
-            trail.put_segment(chain, *number, &lines)?;
+impl<'a> CollectionRun<'a> {
+    fn new(trail: &'a CollectedTrail) -> Self {
+        Self {
+            trail,
+            chains: BTreeSet::new(),
+            is_whole: true,
         }
     }
-    Ok(())
+
+    fn fail(&mut self, machine: Option<&str>, error: &anyhow::Error) {
+        self.is_whole = false;
+        eprintln!("{}: {error:#}", machine.unwrap_or("this gateway"));
+    }
+
+    /// Goes on after a segment whose lines are refused. Another error, as of a full disk, ends it.
+    fn refuse(&mut self, machine: Option<&str>, error: io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::InvalidData {
+            return Err(error);
+        }
+        self.fail(machine, &error.into());
+        Ok(())
+    }
+
+    async fn collect_chains(&mut self, api: &Api, machine: Option<&str>) -> anyhow::Result<()> {
+        let chains = api.ask(Method::GET, "/v1/audit/chains", None).await?;
+        let chains: Vec<ChainFiles> =
+            serde_json::from_value(chains).context("it answered with no list of chains")?;
+        for ChainFiles {
+            chain, segments, ..
+        } in chains
+        {
+            for SegmentFile { number, .. } in segments {
+                let mut segment = self.trail.begin_segment(&chain, number)?;
+                read_segment(api, &chain, number, &mut segment).await?;
+                if let Err(error) = segment.finish() {
+                    self.refuse(machine, error)?;
+                }
+            }
+            self.chains.insert(chain);
+        }
+        Ok(())
+    }
+
+    /// Names the records that are missing between others.
+    fn warn_of_gaps(&mut self) -> anyhow::Result<()> {
+        for chain in std::mem::take(&mut self.chains) {
+            for missing in self.trail.missing_records(&chain)? {
+                self.is_whole = false;
+                let (first, last) = missing.into_inner();
+                eprintln!("{chain}: the records {first} to {last} are missing");
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn read_segment(
+    api: &Api,
+    chain: &ChainName,
+    number: u32,
+    to: &mut CollectedSegment,
+) -> anyhow::Result<()> {
+    let place = path(&["v1", "audit", "chains", chain.as_str(), &number.to_string()]);
+    loop {
+        let from = to.bytes();
+        let Some(mut lines) = api.open(&format!("{place}?from={from}")).await? else {
+            // Retention removed it since it was listed.
+            return Ok(());
+        };
+        while let Some(part) = lines.chunk().await? {
+            to.write(&part)?;
+        }
+        if to.bytes() == from {
+            return Ok(());
+        }
+    }
 }

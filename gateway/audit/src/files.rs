@@ -1,5 +1,4 @@
-//! The files of a trail as copies of it need them: which chains have which segments, their whole lines, and a folder that
-//! chains are collected in.
+//! The files of a trail as copies of it need them: which chains have which segments, and their whole lines.
 
 use std::{
     fs::File,
@@ -9,12 +8,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use weir_files::Readers;
 
 use crate::{
     ChainName, LINE_MAX_BYTES,
     folder::{self, Survey, repair::complete_bytes},
-    verify::{ChainHead, CollectedHeads, HEADS_FILE},
+    verify::{ChainHead, CollectedHeads},
 };
 
 /// The bytes of whole lines that are read at once, at least; beyond one line they are not more.
@@ -117,60 +115,4 @@ pub fn list_heads(folder: &Path, node: &str) -> io::Result<CollectedHeads> {
     Ok(CollectedHeads {
         heads: heads.collect(),
     })
-}
-
-/// A folder of chains of several machines, and the known heads of their ends.
-pub struct CollectedTrail {
-    folder: PathBuf,
-}
-
-impl CollectedTrail {
-    /// Takes a folder, which is made if need be.
-    pub fn begin(folder: &Path) -> io::Result<Self> {
-        folder::make(folder)?;
-        Ok(Self {
-            folder: folder.to_owned(),
-        })
-    }
-
-    /// Puts the lines of a segment into their place, unless there are more already. Lines that do not continue the collected
-    /// ones are refused: they were changed since.
-    pub fn put_segment(&self, chain: &ChainName, segment: u32, lines: &[u8]) -> io::Result<()> {
-        let path = self
-            .folder
-            .join(chain.as_str())
-            .join(folder::segment_name(segment));
-        match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-            Ok(known) if known.starts_with(lines) => return Ok(()),
-            Ok(known) if lines.starts_with(&known) => {}
-            Ok(_) => {
-                let why = format!(
-                    "segment {segment} of {chain} differs from what was collected before, which stays"
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-            }
-        }
-        folder::make(&self.folder.join(chain.as_str()))?;
-        weir_files::replace(&path, lines, Readers::Owner)
-    }
-
-    /// Puts the heads beside the chains, with those that were collected before and are further.
-    pub fn put_heads(&self, heads: CollectedHeads) -> io::Result<()> {
-        let mut known = CollectedHeads::read(&self.folder)?.unwrap_or_default();
-        for head in heads.heads {
-            match known
-                .heads
-                .iter_mut()
-                .find(|known| known.chain == head.chain)
-            {
-                Some(known) if known.seq >= head.seq => {}
-                Some(known) => *known = head,
-                None => known.heads.push(head),
-            }
-        }
-        let text = serde_json::to_vec_pretty(&known)?;
-        weir_files::replace(&self.folder.join(HEADS_FILE), &text, Readers::Owner)
-    }
 }

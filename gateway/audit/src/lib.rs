@@ -13,6 +13,7 @@ mod receipt;
 
 mod verify;
 
+mod collected;
 mod export;
 mod files;
 mod plain_text;
@@ -22,14 +23,13 @@ mod read;
 pub mod command;
 
 pub use arguments::ArgumentsKey;
+pub use collected::{CollectedSegment, CollectedTrail};
 pub use event::{
     About, Admin, AdminAct, ApprovalRecord, Call, Event, HolderRecord, Intent, Outcome,
     PolicyRecord, Refused, RefusedWhat,
 };
 pub use export::{Format, export};
-pub use files::{
-    ChainFiles, CollectedTrail, PART_MAX_BYTES, SegmentFile, list_files, list_heads, read_lines,
-};
+pub use files::{ChainFiles, PART_MAX_BYTES, SegmentFile, list_files, list_heads, read_lines};
 pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;

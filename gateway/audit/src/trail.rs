@@ -146,6 +146,8 @@ struct Shared {
     copied: Mutex<Copied>,
     /// Whether there is more than is kept, since it is not copied.
     overfull: AtomicBool,
+    /// Whether there may be room again.
+    room_due: AtomicBool,
     /// Chains that are known to have been removed as a whole.
     removed: Mutex<BTreeSet<ChainName>>,
     /// Locked as long as the process lives; closing the file releases it.
@@ -229,8 +231,16 @@ impl Trail {
 
     /// Notes the last segment of each chain up to which all is copied elsewhere. They may go then.
     pub fn set_copied(&self, copied: BTreeMap<ChainName, u32>) {
-        if self.shared.settings.waits_for_copies {
-            *self.shared.copied.lock() = Some(copied);
+        let shared = &self.shared;
+        if !shared.settings.waits_for_copies {
+            return;
+        }
+        *shared.copied.lock() = Some(copied);
+        if shared.overfull.load(Ordering::Relaxed) {
+            shared.room_due.store(true, Ordering::Relaxed);
+            if let Some(keeper) = &self.keeper {
+                keeper.wake();
+            }
         }
     }
 
@@ -382,6 +392,7 @@ impl Shared {
             elsewhere,
             copied: Mutex::new(copied),
             overfull: AtomicBool::new(false),
+            room_due: AtomicBool::new(false),
             removed: Mutex::new(removed),
             _lock: lock,
         })

@@ -1,15 +1,14 @@
 //! The bucket: where parts of chains lie in it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures::TryStreamExt as _;
 use object_store::{
-    ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
-    aws::{AmazonS3, AmazonS3Builder, Checksum},
+    GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
+    aws::{AmazonS3Builder, Checksum},
     path::Path,
 };
-use weir_audit::ChainName;
+use weir_audit::{ChainName, CollectedTrail};
 
 use crate::http::BucketClient;
 
@@ -40,23 +39,27 @@ pub enum CopyError {
     Client(#[from] reqwest::Error),
     #[error("the audit trail cannot be read: {0}")]
     Trail(#[from] std::io::Error),
-    #[error("the copy of {chain} lacks bytes of segment {segment} from {from} on")]
-    Gap {
-        chain: ChainName,
-        segment: u32,
-        from: u64,
-    },
+    #[error("what was collected cannot be kept: {0}")]
+    Collected(#[source] std::io::Error),
 }
 
 /// A bucket of S3 or a compatible service, and the prefix of the copies in it.
 #[derive(Debug)]
 pub struct Bucket {
-    store: AmazonS3,
+    store: Arc<dyn ObjectStore>,
     prefix: Path,
 }
 
-/// The parts of one chain: for each segment the bytes that they begin with and their lengths.
-pub(crate) type ChainParts = BTreeMap<u32, BTreeMap<u64, u64>>;
+/// A part of a segment: the bytes of the segment that it has, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SegmentPart {
+    pub(crate) from: u64,
+    pub(crate) end: u64,
+    place: Path,
+}
+
+/// The parts of each segment of a chain, in the order of their first bytes.
+pub(crate) type ChainParts = BTreeMap<u32, Vec<SegmentPart>>;
 
 /// Leaves out what an answer repeats of the request, such as a session token.
 fn shorten_answer(error: &object_store::Error) -> String {
@@ -95,10 +98,11 @@ impl Bucket {
         if let Some(region) = &address.region {
             builder = builder.with_region(region);
         }
-        let store = builder.build()?;
+        let store = Arc::new(builder.build()?);
         Ok(Self { store, prefix })
     }
 
+    /// Puts a part. Its place says where it ends: one that arrives late takes the place of no longer one.
     pub(crate) async fn put_part(
         &self,
         chain: &ChainName,
@@ -106,28 +110,32 @@ impl Bucket {
         from: u64,
         lines: Vec<u8>,
     ) -> Result<(), CopyError> {
-        let place = self.place(chain, segment, from);
+        let end = from + lines.len() as u64;
+        let name = format!("{from:016}-{end:016}{ENDING}");
+        let place = self.segment_place(chain, segment).join(name);
         self.store.put(&place, PutPayload::from(lines)).await?;
         Ok(())
     }
 
-    fn place(&self, chain: &ChainName, segment: u32, from: u64) -> Path {
+    fn segment_place(&self, chain: &ChainName, segment: u32) -> Path {
         let chain = self.prefix.clone().join(chain.as_str());
-        chain
-            .join(format!("{segment:06}"))
-            .join(format!("{from:016}{ENDING}"))
+        chain.join(format!("{segment:06}"))
     }
 
-    /// Returns the parts of a chain. Other objects are left out.
-    pub(crate) async fn parts(&self, chain: &ChainName) -> Result<ChainParts, CopyError> {
+    /// Returns the parts of a chain. What is no part of it is left out.
+    pub(crate) async fn chain_parts(&self, chain: &ChainName) -> Result<ChainParts, CopyError> {
+        self.parts(&self.prefix.clone().join(chain.as_str())).await
+    }
+
+    async fn parts(&self, folder: &Path) -> Result<ChainParts, CopyError> {
         let mut parts = ChainParts::new();
-        let folder = self.prefix.clone().join(chain.as_str());
-        let mut objects = self.store.list(Some(&folder));
+        let mut objects = self.store.list(Some(folder));
         while let Some(object) = objects.try_next().await? {
-            if let Some((segment, from)) = part_of(&object.location) {
-                parts.entry(segment).or_default().insert(from, object.size);
+            if let Some((segment, part)) = read_place(object.location, object.size) {
+                parts.entry(segment).or_default().push(part);
             }
         }
+        parts.values_mut().for_each(|parts| parts.sort());
         Ok(parts)
     }
 
@@ -139,63 +147,163 @@ impl Bucket {
         Ok(named.collect())
     }
 
-    /// Returns the copied segments of a chain with their lines.
-    pub async fn segments(&self, chain: &ChainName) -> Result<Vec<(u32, Vec<u8>)>, CopyError> {
-        let mut segments = Vec::new();
-        for (segment, parts) in self.parts(chain).await? {
-            let mut lines: Vec<u8> = Vec::new();
-            for from in parts.into_keys() {
-                let part: Bytes = self
-                    .store
-                    .get(&self.place(chain, segment, from))
-                    .await?
-                    .bytes()
-                    .await?;
-                // A part that was put again may reach into the next one, with the same bytes.
-                let Some(known) = (lines.len() as u64).checked_sub(from) else {
-                    let (chain, from) = (chain.clone(), lines.len() as u64);
-                    return Err(CopyError::Gap {
-                        chain,
-                        segment,
-                        from,
-                    });
-                };
-                lines.extend_from_slice(part.get(known as usize..).unwrap_or_default());
+    /// Returns the numbers of the segments of a chain that have copies.
+    pub async fn segments(&self, chain: &ChainName) -> Result<Vec<u32>, CopyError> {
+        let folder = self.prefix.clone().join(chain.as_str());
+        let listed = self.store.list_with_delimiter(Some(&folder)).await?;
+        let segments = listed.common_prefixes.iter();
+        let mut numbers: Vec<u32> = segments
+            .filter_map(|place| place.filename()?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Puts the copied lines of a segment into a folder. Where a part is missing, the lines after it follow those before it.
+    pub async fn collect_segment(
+        &self,
+        chain: &ChainName,
+        segment: u32,
+        to: &CollectedTrail,
+    ) -> Result<(), CopyError> {
+        let mut collected = to
+            .begin_segment(chain, segment)
+            .map_err(CopyError::Collected)?;
+        let mut parts = self.parts(&self.segment_place(chain, segment)).await?;
+        let mut end = 0;
+        for part in parts.remove(&segment).unwrap_or_default() {
+            // A part that was put again has the bytes of the one before it, and more.
+            if part.end <= end {
+                continue;
             }
-            segments.push((segment, lines));
+            let options = GetOptions {
+                range: (part.from < end).then(|| GetRange::Offset(end - part.from)),
+                ..GetOptions::default()
+            };
+            let lines = match self.store.get_opts(&part.place, options).await {
+                // It was removed since it was listed.
+                Err(object_store::Error::NotFound { .. }) => continue,
+                lines => lines?,
+            };
+            let mut lines = lines.into_stream();
+            while let Some(lines) = lines.try_next().await? {
+                collected.write(&lines).map_err(CopyError::Collected)?;
+            }
+            end = part.end;
         }
-        Ok(segments)
+        collected.finish().map_err(CopyError::Collected)
     }
 }
 
-/// Returns the segment and the first byte of the part at a place.
-fn part_of(place: &Path) -> Option<(u32, u64)> {
+/// Returns the segment of the part at a place, and the part. Its name is `FROM-END.jsonl`, and was `FROM.jsonl` before.
+fn read_place(place: Path, bytes: u64) -> Option<(u32, SegmentPart)> {
     let mut names = place.as_ref().rsplit('/');
-    let from = names.next()?.strip_suffix(ENDING)?.parse().ok()?;
-    Some((names.next()?.parse().ok()?, from))
+    let name = names.next()?.strip_suffix(ENDING)?;
+    let from = name.split_once('-').map_or(name, |(from, _)| from);
+    let from: u64 = from.parse().ok()?;
+    let segment = names.next()?.parse().ok()?;
+    let end = from.checked_add(bytes)?;
+    Some((segment, SegmentPart { from, end, place }))
 }
 
 /// Returns how many bytes from the beginning on are in parts without a gap.
-pub(crate) fn whole_bytes(parts: &BTreeMap<u64, u64>) -> u64 {
+pub(crate) fn whole_bytes(parts: &[SegmentPart]) -> u64 {
     parts
         .iter()
-        .fold(0, |whole, (from, bytes)| match *from <= whole {
-            true => whole.max(from + bytes),
+        .fold(0, |whole, part| match part.from <= whole {
+            true => whole.max(part.end),
             false => whole,
         })
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use object_store::memory::InMemory;
+
     use super::*;
+
+    /// Opens a bucket in memory.
+    pub(crate) fn open_in_memory() -> (Bucket, Arc<InMemory>) {
+        let store = Arc::new(InMemory::new());
+        let bucket = Bucket {
+            store: store.clone(),
+            prefix: Path::from("weir"),
+        };
+        (bucket, store)
+    }
+
+    fn chain() -> ChainName {
+        "20260822T101530Z-4711-9f3c2a01".parse().expect("a name")
+    }
+
+    /// Returns the lines of a segment that are collected from a bucket.
+    async fn collect(bucket: &Bucket, segment: u32) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let to = CollectedTrail::begin(folder.path()).expect("a folder");
+        let collected = bucket.collect_segment(&chain(), segment, &to).await;
+        collected.expect("collected");
+        let place = folder.path().join(chain().as_str());
+        let file = place.join(format!("{segment:06}.jsonl"));
+        std::fs::read_to_string(file).unwrap_or_default()
+    }
 
     #[test]
     fn what_comes_after_a_gap_is_not_copied() {
-        let whole = |parts: &[(u64, u64)]| whole_bytes(&parts.iter().copied().collect());
+        let whole = |parts: &[(u64, u64)]| {
+            let part = |(from, bytes): &(u64, u64)| {
+                let place = Path::from(format!("weir/c/000001/{from:016}.jsonl"));
+                read_place(place, *bytes).expect("a part").1
+            };
+            whole_bytes(&parts.iter().map(part).collect::<Vec<_>>())
+        };
         assert_eq!(whole(&[]), 0);
         assert_eq!(whole(&[(0, 10), (10, 5)]), 15);
         assert_eq!(whole(&[(0, 12), (10, 5)]), 15);
         assert_eq!(whole(&[(0, 10), (11, 5)]), 10);
         assert_eq!(whole(&[(3, 10)]), 0);
+    }
+
+    /// A request that its sender has given up may arrive after the one that took its place.
+    #[tokio::test]
+    async fn a_shorter_part_that_arrives_late_takes_nothing_away() {
+        let (bucket, _) = open_in_memory();
+        for lines in ["one\n", "one\ntwo\n", "one\n"] {
+            let put = bucket.put_part(&chain(), 1, 0, lines.into()).await;
+            put.expect("it is put");
+        }
+        let more = bucket.put_part(&chain(), 1, 8, "three\n".into()).await;
+        more.expect("it is put");
+        let parts = bucket.chain_parts(&chain()).await.expect("a list");
+        assert_eq!(whole_bytes(&parts[&1]), 14);
+        assert_eq!(collect(&bucket, 1).await, "one\ntwo\nthree\n");
+    }
+
+    #[tokio::test]
+    async fn parts_of_before_are_read_and_what_is_none_is_left_out() {
+        let (bucket, store) = open_in_memory();
+        let folder = format!("weir/{}/000002", chain());
+        for (name, lines) in [
+            ("0000000000000000.jsonl", "one\n"),
+            ("0000000000000004-0000000000000008.jsonl", "two\n"),
+            ("0000000000000006.jsonl", "o\nthree\n"),
+            ("18446744073709551615.jsonl", "beyond"),
+            ("notes.txt", "others"),
+        ] {
+            let place = Path::from(format!("{folder}/{name}"));
+            store.put(&place, lines.into()).await.expect("it is put");
+        }
+        assert_eq!(collect(&bucket, 2).await, "one\ntwo\nthree\n");
+        assert_eq!(bucket.segments(&chain()).await.expect("a list"), [2]);
+        assert_eq!(bucket.chains().await.expect("a list"), [chain()]);
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_missing_part_is_collected() {
+        let (bucket, _) = open_in_memory();
+        for (from, lines) in [(0, "one\n"), (8, "three\n")] {
+            let put = bucket.put_part(&chain(), 1, from, lines.into()).await;
+            put.expect("it is put");
+        }
+        assert_eq!(collect(&bucket, 1).await, "one\nthree\n");
     }
 }

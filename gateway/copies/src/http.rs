@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use object_store::{
     ClientOptions,
     client::{
@@ -59,14 +59,8 @@ impl BucketClient {
             .body(body)
             .send()
             .await;
-        let mut response = sent.map_err(failed)?;
-        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
-        let body = response.bytes().await.map_err(failed)?;
-        let body = Full::new(body).map_err(|never| match never {});
-        let mut answer = HttpResponse::new(HttpResponseBody::new(body));
-        *answer.status_mut() = status;
-        *answer.headers_mut() = headers;
-        Ok(answer)
+        let response: http::Response<reqwest::Body> = sent.map_err(failed)?.into();
+        Ok(response.map(|body| HttpResponseBody::new(body.map_err(failed))))
     }
 }
 

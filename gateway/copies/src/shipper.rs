@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{task::spawn_blocking, time::interval};
-use weir_audit::{ChainFiles, ChainName};
+use weir_audit::{ChainFiles, ChainName, SegmentFile};
 
 use crate::bucket::{Bucket, CopyError, whole_bytes};
 
@@ -82,18 +82,17 @@ impl Shipper {
         }
     }
 
-    /// Copies round after round. `note` takes the last segment of each chain up to which all is copied.
+    /// Copies round after round. `note` takes the last segment of each chain up to which all is copied, whenever that has changed.
     pub async fn run(mut self, note: impl Fn(BTreeMap<ChainName, u32>)) {
         let mut ticks = interval(ROUND);
         let mut failing = false;
         loop {
             ticks.tick().await;
-            match self.round().await {
-                Ok(copied) => {
+            match self.round(&note).await {
+                Ok(()) => {
                     if std::mem::take(&mut failing) {
                         tracing::info!("the audit trail is copied again");
                     }
-                    note(copied);
                 }
                 Err(error) => {
                     self.status.0.lock().figures.failures += 1;
@@ -105,64 +104,101 @@ impl Shipper {
         }
     }
 
-    /// Copies the present lines. Returns the last segment of each chain up to which all is copied and complete.
-    pub async fn round(&mut self) -> Result<BTreeMap<ChainName, u32>, CopyError> {
+    /// Copies what is there now. `note` takes the last segment of each chain up to which all is copied and nothing more comes, at
+    /// the beginning and after each segment.
+    pub async fn round(
+        &mut self,
+        note: impl Fn(BTreeMap<ChainName, u32>),
+    ) -> Result<(), CopyError> {
         let begun = Instant::now();
-        let folder = self.folder.clone();
-        let files = blocking(move || weir_audit::list_files(&folder)).await?;
+        let files = self.list().await?;
         self.shipped
             .retain(|chain, _| files.iter().any(|files| files.chain == *chain));
         self.count(&files);
-        for files in &files {
-            self.ship(files).await?;
+        note(self.copied_segments(&files));
+        let mut unread = None;
+        for chain in &files {
+            for segment in &chain.segments {
+                match self.ship(&chain.chain, *segment).await {
+                    Ok(false) => continue,
+                    Ok(true) => {}
+                    // The other segments are copied all the same.
+                    Err(error @ CopyError::Trail(_)) => {
+                        unread.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+                self.count(&files);
+                note(self.copied_segments(&files));
+            }
         }
-        self.count(&files);
+        unread.map_or(Ok(()), Err)?;
         self.status.0.lock().whole_at = begun;
-        Ok(files
-            .iter()
-            .filter_map(|files| Some((files.chain.clone(), self.copied_segment(files)?)))
-            .collect())
+        Ok(())
     }
 
-    async fn ship(&mut self, files: &ChainFiles) -> Result<(), CopyError> {
-        let chain = &files.chain;
+    /// Copies what is there now of one chain.
+    pub async fn copy_chain(&mut self, chain: &ChainName) -> Result<(), CopyError> {
+        let files = self.list().await?;
+        for files in files.iter().filter(|files| files.chain == *chain) {
+            for segment in &files.segments {
+                self.ship(chain, *segment).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<ChainFiles>, CopyError> {
+        let folder = self.folder.clone();
+        Ok(blocking(move || weir_audit::list_files(&folder)).await?)
+    }
+
+    /// Copies what is not copied of a segment. Returns whether there was something.
+    async fn ship(&mut self, chain: &ChainName, segment: SegmentFile) -> Result<bool, CopyError> {
         if !self.shipped.contains_key(chain) {
-            let parts = self.bucket.parts(chain).await?;
+            let parts = self.bucket.chain_parts(chain).await?;
             let shipped = parts
                 .iter()
                 .map(|(segment, parts)| (*segment, whole_bytes(parts)));
             self.shipped.insert(chain.clone(), shipped.collect());
         }
-        for segment in &files.segments {
-            loop {
-                let from = self.shipped_bytes(chain, segment.number);
-                if from >= segment.bytes {
-                    break;
-                }
-                let (folder, name, number) = (self.folder.clone(), chain.clone(), segment.number);
-                let read =
-                    blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
-                let lines = match read {
-                    // The file was removed, which operators may do.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
-                    lines => lines?,
-                };
-                let bytes = lines.len() as u64;
-                if bytes == 0 {
-                    break;
-                }
-                self.bucket.put_part(chain, number, from, lines).await?;
-                let shipped = self.shipped.entry(chain.clone()).or_default();
-                shipped.insert(number, from + bytes);
+        let number = segment.number;
+        let mut is_new = false;
+        loop {
+            let from = self.shipped_bytes(chain, number);
+            if from >= segment.bytes {
+                break;
             }
+            let (folder, name) = (self.folder.clone(), chain.clone());
+            let read = blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
+            let lines = match read {
+                // It was removed, by whoever may.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
+                lines => lines?,
+            };
+            let bytes = lines.len() as u64;
+            if bytes == 0 {
+                break;
+            }
+            self.bucket.put_part(chain, number, from, lines).await?;
+            let shipped = self.shipped.entry(chain.clone()).or_default();
+            shipped.insert(number, from + bytes);
+            is_new = true;
         }
-        Ok(())
+        Ok(is_new)
     }
 
     fn shipped_bytes(&self, chain: &ChainName, segment: u32) -> u64 {
         let shipped = self.shipped.get(chain);
         let bytes = shipped.and_then(|segments| segments.get(&segment));
         bytes.copied().unwrap_or_default()
+    }
+
+    fn copied_segments(&self, files: &[ChainFiles]) -> BTreeMap<ChainName, u32> {
+        let copied = files
+            .iter()
+            .filter_map(|files| Some((files.chain.clone(), self.copied_segment(files)?)));
+        copied.collect()
     }
 
     /// The newest segment of a chain whose process lives may grow.

@@ -37,8 +37,14 @@ pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Puts `bytes` at `path` if nothing is there yet. Of several processes that do so at once one does, and the others get
-/// `false`.
+/// Puts a whole file in the place of whatever is at `path`. Both are on one file system.
+pub fn move_over(file: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(file, path)?;
+    sync_folder(path)
+}
+
+/// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
+/// are told `false`.
 pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
     let fresh = write(path, bytes, readers)?;
     match fresh.persist_noclobber(path) {

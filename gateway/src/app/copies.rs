@@ -36,13 +36,20 @@ pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
 /// The bound on the last copy, while the process ends.
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// Copies the records since the last copy.
+/// Copies what was recorded since the last copy: by this process first, and then by others that use the folder.
 pub(super) async fn copy_rest(gateway: &Serving) {
     let config = gateway.config();
     if let Ok(Some(bucket)) = open_bucket(&config) {
         let folder = config.folders.state.join("audit");
         let mut shipper = Shipper::new(bucket, folder, Arc::default());
-        if !matches!(timeout(REST_MAX, shipper.round()).await, Ok(Ok(_))) {
+        let head = gateway.audit().head();
+        let copy = async {
+            if let Some(head) = head {
+                shipper.copy_chain(&head.chain).await?;
+            }
+            shipper.round(|_| {}).await
+        };
+        if !matches!(timeout(REST_MAX, copy).await, Ok(Ok(()))) {
             tracing::warn!("the last records of the audit trail are not copied");
         }
     }

@@ -80,7 +80,7 @@ fn run(shared: &Shared, stop: &AtomicBool) {
             look_at = now + LOOK;
             shared.writer().check_place();
         }
-        if room_at <= now {
+        if shared.room_due.swap(false, Ordering::Relaxed) || room_at <= now {
             room_at = now + ROOM;
             if let Err(error) = shared.check_room() {
                 tracing::warn!(%error, "the size of the audit trail cannot be read");

@@ -1,11 +1,11 @@
 //! Chains of several machines in one folder, and what is missing of them.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use tempfile::TempDir;
 use weir_audit::{
-    ChainHead, ChainName, CollectedHeads, CollectedTrail, Problem, Receipt, Settings, Trail, list_files,
-    list_heads, read_lines, verify,
+    ChainHead, ChainName, CollectedHeads, CollectedTrail, Problem, Receipt, Settings, Trail,
+    list_files, list_heads, read_lines, verify,
 };
 
 use crate::{
@@ -29,10 +29,18 @@ fn collect(from: &Path, to: &CollectedTrail) {
         for segment in files.segments {
             let lines = read_lines(from, &files.chain, segment.number, 0).unwrap();
             assert_eq!(lines.len() as u64, segment.bytes);
-            to.put_segment(&files.chain, segment.number, &lines)
-                .unwrap();
+            put(to, &files.chain, segment.number, &lines).unwrap();
         }
     }
+}
+
+/// Puts a segment into its place, in two parts.
+fn put(to: &CollectedTrail, chain: &ChainName, segment: u32, lines: &[u8]) -> io::Result<()> {
+    let mut collected = to.begin_segment(chain, segment)?;
+    let (one, other) = lines.split_at(lines.len() / 3);
+    collected.write(one)?;
+    collected.write(other)?;
+    collected.finish()
 }
 
 #[test]
@@ -59,7 +67,7 @@ fn collected_chains_verify_and_a_lost_one_is_named_with_its_records() {
     assert_eq!((report.chains, report.warnings_count), (2, 0), "{report}");
 
     // Less of a segment never takes the place of more.
-    collected.put_segment(&lost, 1, b"").unwrap();
+    put(&collected, &lost, 1, b"").unwrap();
     check_whole(folder.path(), &receipts);
 
     let file = folder.path().join(lost.as_str()).join("000001.jsonl");
@@ -182,4 +190,51 @@ fn a_chain_that_retention_removed_at_its_machine_is_no_attack() {
         problems(folder.path(), &[]),
         [Problem::Missing, Problem::Missing]
     );
+}
+
+/// What lies in the folder is the evidence: other lines of the same records never take its place.
+#[test]
+fn collected_lines_that_differ_are_refused_and_those_of_gaps_are_added() {
+    let (one, trail) = machine(Vec::new());
+    let receipts = append(&trail, 8);
+    let chain = &receipts[0].chain;
+    let whole = read_lines(one.path(), chain, 1, 0).unwrap();
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let without =
+        |gap: std::ops::Range<usize>| [&lines[..gap.start], &lines[gap.end..]].concat().concat();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join(chain.as_str()).join("000001.jsonl");
+    let collected = CollectedTrail::begin(folder.path()).unwrap();
+    assert!(
+        CollectedTrail::begin(folder.path()).is_err(),
+        "one at a time"
+    );
+
+    put(&collected, chain, 1, &without(3..5)).unwrap();
+    assert_eq!(collected.missing_records(chain).unwrap(), [4..=5]);
+    assert_eq!(problems(folder.path(), &[]), [Problem::Deleted]);
+    // Where another place lacks other records, both together have all.
+    put(&collected, chain, 1, &without(6..8)).unwrap();
+    assert!(collected.missing_records(chain).unwrap().is_empty());
+    assert_eq!(fs::read(&place).unwrap(), whole);
+    put(&collected, chain, 1, &without(1..2)).unwrap();
+    assert_eq!(fs::read(&place).unwrap(), whole);
+    check_whole(folder.path(), &receipts);
+
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let twice = [lines[0], lines[1], lines[1]].concat();
+    for changed in [
+        text.replacen("\"ada\"", "\"eve\"", 1).into_bytes(),
+        text.replace("\"north\"", "\"south\"").into_bytes(),
+        [&whole[..], b"no record\n"].concat()[lines[0].len()..].to_vec(),
+        twice,
+    ] {
+        let refused = put(&collected, chain, 1, &changed).unwrap_err();
+        assert!(refused.to_string().contains("differs"), "{refused}");
+        assert_eq!(fs::read(&place).unwrap(), whole);
+    }
+    assert!(!fs::read_dir(folder.path()).unwrap().any(|entry| {
+        let name = entry.unwrap().file_name();
+        name.to_string_lossy().starts_with(".collecting")
+    }));
 }
