@@ -2,6 +2,7 @@
 
 mod builds;
 mod fail_over;
+mod heads;
 mod messages;
 mod versions;
 

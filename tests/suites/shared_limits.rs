@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, Valkey, client::send, http};
+use weir_tests::{
+    Admin, Gateway, House, Legacy, Modern, Postgres, Stdio, Valkey, client::send, http,
+};
 
 use crate::sample;
 
@@ -23,7 +25,17 @@ struct Nodes {
     _houses: Vec<House>,
 }
 
-/// The answers that clients got.
+fn house(server: &Postgres, limits: &str) -> House {
+    let house = House::new()
+        .sheets()
+        .file("data/airports.csv", sample::DATA);
+    house.config(&format!(
+        "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[limits]\n{limits}\n",
+        server.url()
+    ))
+}
+
+/// What clients got.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -35,21 +47,12 @@ struct Tally {
 impl Nodes {
     /// Starts three gateways, with more in the section `[limits]`.
     fn start(server: &Postgres, limits: &str) -> Self {
-        let house = || {
-            let house = House::new()
-                .sheets()
-                .file("data/airports.csv", sample::DATA);
-            house.config(&format!(
-                "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[limits]\n{limits}\n",
-                server.url()
-            ))
-        };
-        let first = house();
+        let first = house(server, limits);
         let mut gateways = vec![first.serve()];
         let admin = Admin::of(&first);
         let mut houses = vec![first];
         for _ in 0..2 {
-            let other = house();
+            let other = house(server, limits);
             gateways.push(other.serve());
             houses.push(other);
         }
@@ -71,10 +74,10 @@ impl Nodes {
         made["key"].as_str().expect("a key").to_owned()
     }
 
-    /// Waits until each node counts by three.
-    async fn counted(&self) {
+    /// Waits until each node knows of so many.
+    async fn counted(&self, nodes: f64) {
         for gateway in &self.gateways {
-            while metric(gateway, "weir_ledger_nodes").await != 3.0 {
+            while metric(gateway, "weir_ledger_nodes").await != nodes {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
@@ -165,7 +168,7 @@ async fn ask_in_turn(nodes: &Nodes, key: &str, count: usize) -> (usize, usize) {
 async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
     let server = Postgres::start();
     let nodes = Nodes::start(&server, "");
-    nodes.counted().await;
+    nodes.counted(3.0).await;
     let small = nodes.key("small", "10/min").await;
     let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
     assert!((10..=most).contains(&passed), "{passed} of {most}");
@@ -224,10 +227,33 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_process_on_stdio_is_a_node_that_counts_with_the_others() {
+    let server = Postgres::start();
+    let nodes = Nodes::start(&server, "");
+    let key = nodes.key("ann", "10/min").await;
+    let there = house(&server, "");
+    let mut process = Stdio::start_as(&there, &key);
+    let began = Instant::now();
+    let first = process.ask_modern("tools/list", json!({})).await;
+    assert!(first.get("result").is_some(), "{first}");
+    nodes.counted(4.0).await;
+    let client = Modern::with_key(nodes.gateways[0].url(), &key);
+    let mut passed = 1;
+    for _ in 0..20 {
+        let answer = process.ask_modern("tools/list", json!({})).await;
+        passed += usize::from(answer.get("result").is_some());
+        let answer = client.ask("tools/list", json!({})).await;
+        passed += usize::from(answer.status.as_u16() == 200);
+    }
+    let most = 10 + (began.elapsed().as_secs() / 6) as usize + 1;
+    assert!((10..=most).contains(&passed), "{passed} of {most}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rates_are_counted_in_valkey_where_it_is_configured() {
     let (server, mut valkey) = (Postgres::start(), Valkey::start());
     let nodes = Nodes::start(&server, &format!("ledger = \"{}\"", valkey.url()));
-    nodes.counted().await;
+    nodes.counted(3.0).await;
     let small = nodes.key("small", "10/min").await;
     let (passed, most) = ask_in_turn(&nodes, &small, 30).await;
     assert!((10..=most).contains(&passed), "{passed} of {most}");
