@@ -196,7 +196,7 @@ impl Drop for CollectedSegment {
 /// Creates a file in the place of one that a killed process left.
 fn create_part(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => folder::create(path),
     }
 }
