@@ -59,6 +59,12 @@ impl ExactSum {
     fn parse(decimal: &Decimal<'_>) -> Result<Self> {
         let text = decimal.as_str();
         let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+        if let Some(units) = short_units(text) {
+            return Ok(Self {
+                units: units.into(),
+                places: fraction.len() as u32,
+            });
+        }
         let digits: String = text.chars().filter(|char| *char != '.').collect();
         Ok(Self {
             units: digits.parse().map_err(|_| too_long())?,
@@ -95,6 +101,22 @@ impl ExactSum {
         };
         Ok(written(quotient + up, places))
     }
+}
+
+/// Returns the digits of a decimal as an integer, without its point; `None` for more digits than are sure to fit.
+fn short_units(text: &str) -> Option<i64> {
+    const LENGTH_MAX: usize = 18;
+    if text.len() > LENGTH_MAX {
+        return None;
+    }
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let digits = unsigned.bytes().filter(u8::is_ascii_digit);
+    let units = digits.fold(0, |units, digit| units * 10 + i64::from(digit - b'0'));
+    Some(if unsigned.len() < text.len() {
+        -units
+    } else {
+        units
+    })
 }
 
 fn written(units: i128, places: u32) -> Value<'static> {
@@ -134,6 +156,9 @@ mod tests {
         let decimal = |value: Value<'_>| value.to_json();
         assert_eq!(decimal(sum(&["0.1", "0.2"]).decimal()), r#""0.3""#);
         assert_eq!(decimal(sum(&["-0.5", "0.5"]).decimal()), r#""0""#);
+        // As many characters as are read at once, and one more.
+        let long = sum(&["-9999999999999.999", "-99999999999999.999"]);
+        assert_eq!(decimal(long.decimal()), r#""-109999999999999.998""#);
         let large = sum(&["99999999999999999999.98", "0.02"]);
         assert_eq!(decimal(large.decimal()), r#""100000000000000000000""#);
         let average = |values: &[&str]| {

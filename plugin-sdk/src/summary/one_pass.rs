@@ -82,16 +82,29 @@ impl<'q> Summarizer<'q> {
 
     /// Takes a record. `value` returns its value of a column; one that does not fit its column's type is an error.
     pub fn add<'v>(&mut self, mut value: impl FnMut(&Field) -> Value<'v>) -> Result<()> {
+        let at = self.group(&mut value)?;
+        self.add_to(at, value)
+    }
+
+    /// Returns the place of a record's group. Records with the same values in the groups' columns have the same place.
+    pub fn group<'v>(&mut self, mut value: impl FnMut(&Field) -> Value<'v>) -> Result<usize> {
+        if self.groups.is_empty() {
+            return Ok(0);
+        }
         let mut groups = Vec::with_capacity(self.groups.len());
         for (group, field) in &self.groups {
             groups.push(grouped(group, checked(value(field), field)?, self.zone));
         }
-        let at = match self.groups.is_empty() {
-            true => 0,
-            false => self.place(groups)?,
-        };
-        for (index, (measure, field)) in self.measures.iter().enumerate() {
-            let running = &mut self.rows[at].1[index];
+        self.place(groups)
+    }
+
+    /// Takes a record of the group at this place.
+    pub fn add_to<'v>(
+        &mut self,
+        at: usize,
+        mut value: impl FnMut(&Field) -> Value<'v>,
+    ) -> Result<()> {
+        for (running, (measure, field)) in self.rows[at].1.iter_mut().zip(&self.measures) {
             let Some(field) = field else {
                 running.count += 1;
                 continue;
