@@ -2,6 +2,8 @@
 //! judged as those of a whole pass are. What an index leaves out cannot be meant, so the answer is the same.
 
 mod build;
+mod cells;
+mod columns;
 mod signatures;
 
 use std::cell::RefCell;
@@ -23,6 +25,8 @@ use crate::settings::{Format, Settings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
+pub(crate) use cells::{BlockCells, CellNumber};
+pub(crate) use columns::{CellColumn, broken};
 use signatures::{Candidates, Slice};
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the requested order, each further than before. A
@@ -481,7 +485,7 @@ impl<'s> Source<'s> {
         self.tail_rows(covers, |row, _| collector.consider(row))
     }
 
-    fn tail_rows(
+    pub(crate) fn tail_rows(
         &self,
         covers: u64,
         mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),

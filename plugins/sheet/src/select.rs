@@ -53,6 +53,48 @@ pub(crate) enum Judged {
     Unclear(Vec<usize>),
 }
 
+/// A condition on the cells of a column.
+pub(crate) struct CellCondition<'s> {
+    column: usize,
+    /// The index of the field.
+    at: usize,
+    pub(crate) field: &'s Field,
+    matcher: &'s Matcher,
+    zone: &'s Zone,
+}
+
+/// What a condition says of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CellJudged {
+    Meets,
+    Fails,
+    Unclear,
+}
+
+impl CellCondition<'_> {
+    pub(crate) fn judge(&self, cell: &str) -> CellJudged {
+        if let Some(text) = self.matcher.exact_text() {
+            let is_null = cell.is_empty() && self.field.nullable || self.field.is_null_word(cell);
+            return match cell == text && !is_null {
+                true => CellJudged::Meets,
+                false => CellJudged::Fails,
+            };
+        }
+        self.judge_value(&cell_value(cell, self.field, self.zone))
+    }
+
+    /// Judges a cell that is no text by its value.
+    pub(crate) fn judge_value(&self, value: &Value<'_>) -> CellJudged {
+        if self.field.empties_misfits && self.matcher.cannot_judge(value) {
+            CellJudged::Unclear
+        } else if self.matcher.matches(value) {
+            CellJudged::Meets
+        } else {
+            CellJudged::Fails
+        }
+    }
+}
+
 impl Skipped {
     pub(crate) fn add(&mut self, fields: Vec<usize>) {
         self.count += 1;
@@ -146,7 +188,16 @@ impl<'q> Select<'q> {
             conditions: self
                 .conditions
                 .iter()
-                .map(|(field, matcher)| at(field).map(|(column, _)| (column, *field, matcher)))
+                .map(|(position, matcher)| {
+                    let (column, field) = at(position)?;
+                    Ok(CellCondition {
+                        column,
+                        at: *position,
+                        field,
+                        matcher,
+                        zone: self.zone,
+                    })
+                })
                 .collect::<Result<_, Error>>()?,
             order: self
                 .order_fields
@@ -173,6 +224,18 @@ impl<'q> Select<'q> {
 
     pub(crate) fn counts_skipped(&self) -> bool {
         self.counted_fields().next().is_some()
+    }
+
+    /// Returns the columns that a summary reads, by index of the field: one of them all where it only counts records.
+    pub(crate) fn fields_read(&self) -> Vec<usize> {
+        let conditions = self.conditions.iter().map(|(at, _)| *at);
+        let mut fields: Vec<usize> = conditions.chain(self.columns.iter().copied()).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        if fields.is_empty() {
+            fields.push(0);
+        }
+        fields
     }
 
     /// Returns the column that a list is ordered by first, and whether downwards.
@@ -204,8 +267,7 @@ impl<'q> Select<'q> {
 /// Rows go by; the best ones stay.
 pub(crate) struct Collector<'s> {
     select: &'s Select<'s>,
-    /// Column, field and condition.
-    conditions: Vec<(usize, usize, &'s Matcher)>,
+    conditions: Vec<CellCondition<'s>>,
     order: Vec<(usize, &'s Field)>,
     columns: Vec<(usize, &'s Field)>,
     /// At least the best rows so far, in the file's order since they were last sorted.
@@ -236,27 +298,30 @@ impl Collector<'_> {
 
     /// Holds a row against the conditions.
     pub(crate) fn judge(&self, row: Row<'_>) -> Judged {
+        self.judge_each(|condition| condition.judge(row.cell(condition.column)))
+    }
+
+    /// Holds a record against the conditions, of which `judge` knows how each judges its cell.
+    pub(crate) fn judge_each(
+        &self,
+        mut judge: impl FnMut(&CellCondition<'_>) -> CellJudged,
+    ) -> Judged {
         let mut unclear = Vec::new();
-        for (column, at, matcher) in &self.conditions {
-            let (cell, field) = (row.cell(*column), &self.select.shape.fields[*at]);
-            if let Some(text) = matcher.exact_text() {
-                let is_null = cell.is_empty() && field.nullable || field.is_null_word(cell);
-                match cell == text && !is_null {
-                    true => continue,
-                    false => return Judged::Fails,
-                }
-            }
-            let value = cell_value(cell, field, self.select.zone);
-            if field.empties_misfits && matcher.cannot_judge(&value) {
-                unclear.push(*at);
-            } else if !matcher.matches(&value) {
-                return Judged::Fails;
+        for condition in &self.conditions {
+            match judge(condition) {
+                CellJudged::Meets => {}
+                CellJudged::Fails => return Judged::Fails,
+                CellJudged::Unclear => unclear.push(condition.at),
             }
         }
         match unclear.is_empty() {
             true => Judged::Meets,
             false => Judged::Unclear(unclear),
         }
+    }
+
+    pub(crate) fn conditions(&self) -> &[CellCondition<'_>] {
+        &self.conditions
     }
 
     /// Takes the count of records that could not be judged from elsewhere.

@@ -1,13 +1,19 @@
-//! Counts and summarizes the records of a file in one pass.
+//! Counts and summarizes the records of a file: in one pass over its rows, or over the cells of columns that indexes hold.
 
-use weir_plugin_sdk::summary::Summarizer;
-use weir_plugin_sdk::{Error, Query, Shape, SummaryPage, SummaryQuery, Zone};
+mod columns;
+
+use std::collections::HashMap;
+
+use weir_plugin_sdk::summary::{Summarizer, find};
+use weir_plugin_sdk::{Error, Field, Query, Shape, SummaryPage, SummaryQuery, Zone};
 
 use crate::header::Columns;
+use crate::indexed::{self, Source};
 use crate::scan::{RowSink, Scan, settled};
 use crate::select::{Collector, Judged, Select, cell_value};
-use crate::settings::Settings;
+use crate::settings::{Format, Settings};
 use crate::table::Row;
+use columns::CellLanes;
 
 pub(crate) fn summarize(
     settings: &Settings,
@@ -24,21 +30,26 @@ pub(crate) fn summarize(
         ..Query::default()
     };
     let select = Select::for_summary(shape, zone, &conditions)?;
+    let begin = |columns: &Columns| Summary::new(&select, columns, query, shape, zone);
     let scan = Scan {
         settings,
         shape,
         select: &select,
-        begin: |columns: &Columns| {
-            Ok(Summary {
-                judge: select.over(columns)?,
-                summarizer: Summarizer::new(query, shape, zone)?,
-                zone,
-            })
-        },
+        begin,
     };
-    let summary = settled(settings, |info, table| match table {
-        Some(table) => scan.table(&table),
-        None => scan.rows(info),
+    let summary = settled(settings, |info, table| {
+        if let Some(table) = table {
+            return scan.table(&table);
+        }
+        if matches!(settings.format, Format::Delimited(_)) && indexed::applies(settings, info) {
+            let source = Source::open(settings, shape, zone, info)?;
+            let mut summary = begin(&Columns::locate(&source.head.names, shape))?;
+            if let Some(columns) = source.columns(&select.fields_read()) {
+                CellLanes::new(columns, &summary, zone).take(&mut summary, &source)?;
+                return Ok(summary);
+            }
+        }
+        scan.rows(info)
     })?;
     let page = summary.summarizer.finish()?;
     Ok(SummaryPage {
@@ -52,6 +63,33 @@ struct Summary<'s> {
     judge: Collector<'s>,
     summarizer: Summarizer<'s>,
     zone: &'s Zone,
+    /// The columns of the groups.
+    grouped: Vec<&'s Field>,
+    /// The places of groups by the cells of their column, where there is one: most rows belong to a group that is known.
+    places: HashMap<Box<str>, usize>,
+}
+
+/// The cells that are kept to find groups by; those beyond are read as any other.
+const PLACES_MAX: usize = 4_096;
+
+impl<'s> Summary<'s> {
+    fn new(
+        select: &'s Select<'s>,
+        columns: &Columns,
+        query: &'s SummaryQuery,
+        shape: &'s Shape,
+        zone: &'s Zone,
+    ) -> Result<Self, Error> {
+        let grouped = query.groups.iter();
+        let grouped = grouped.map(|group| find(shape, &group.column));
+        Ok(Self {
+            judge: select.over(columns)?,
+            summarizer: Summarizer::new(query, shape, zone)?,
+            zone,
+            grouped: grouped.collect::<Result<_, Error>>()?,
+            places: HashMap::new(),
+        })
+    }
 }
 
 impl RowSink for Summary<'_> {
@@ -65,8 +103,24 @@ impl RowSink for Summary<'_> {
             }
         }
         let (judge, zone) = (&self.judge, self.zone);
-        self.summarizer
-            .add(|field| cell_value(judge.cell(row, field), field, zone))
+        let value = |field: &Field| cell_value(judge.cell(row, field), field, zone);
+        let at = match &self.grouped[..] {
+            [grouped] => {
+                let cell = judge.cell(row, grouped);
+                match self.places.get(cell) {
+                    Some(at) => *at,
+                    None => {
+                        let at = self.summarizer.group(value)?;
+                        if self.places.len() < PLACES_MAX {
+                            self.places.insert(cell.into(), at);
+                        }
+                        at
+                    }
+                }
+            }
+            _ => self.summarizer.group(value)?,
+        };
+        self.summarizer.add_to(at, value)
     }
 
     fn is_done(&self) -> bool {

@@ -1,9 +1,10 @@
-//! Builds an index of a file, piece by piece: of a column's values, or of the parts of its texts.
+//! Builds an index of a file, piece by piece: of a column's values, of the parts of its texts, or of its cells.
 
 use weir_plugin_sdk::index::{self, Entry};
 use weir_plugin_sdk::{Error, Value, clock, files};
 
 use super::Source;
+use super::cells::CellBlock;
 use super::signatures::Signatures;
 use crate::header::Columns;
 use crate::scan::stat;
@@ -16,13 +17,13 @@ const PIECE_NS: u64 = 400_000_000;
 const ENTRIES_AT_ONCE: usize = 8_192;
 
 impl Source<'_> {
-    /// Continues building an index for a while, of the values of a column or of the parts of its texts. Returns `true` while
-    /// more is left.
+    /// Goes on building an index of a column for a while; true while more is left.
     pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
         let mut fields = 0..self.shape.fields.len();
         let found = fields.find_map(|at| match column {
             _ if column == self.column(at) => Some((at, Making::Values(Vec::new()))),
             _ if column == self.signatures(at) => Some((at, Making::Signatures(Signatures::new()))),
+            _ if column == self.cells(at) => Some((at, Making::Cells(CellBlock::default()))),
             _ => None,
         });
         let Some((at, mut making)) = found else {
@@ -57,10 +58,8 @@ impl Source<'_> {
             parser.feed(&piece, &mut |_, row, span| {
                 let span = span.start as u64..span.end as u64;
                 if !row.is_blank() {
-                    making.push(
-                        &cell_value(row.cell(position), field, self.zone),
-                        span.clone(),
-                    );
+                    let cell = row.cell(position);
+                    making.push(cell, || cell_value(cell, field, self.zone), span.clone());
                 }
                 if making.is_full() {
                     if has_changed()? {
@@ -104,21 +103,28 @@ enum Making {
     /// Of a column's values: an entry a row.
     Values(Vec<Entry>),
     Signatures(Signatures),
+    Cells(CellBlock),
 }
 
 impl Making {
     /// Adds a row by its bytes in the file.
-    fn push(&mut self, value: &Value<'_>, at: std::ops::Range<u64>) {
-        match (self, value) {
-            (Self::Values(entries), _) => {
-                entries.push(Entry {
-                    key: sort_key(value),
-                    at: at.start,
-                    length: (at.end - at.start) as u32,
-                });
-            }
-            (Self::Signatures(signatures), Value::Text(text)) => signatures.push(text, at),
-            (Self::Signatures(signatures), _) => signatures.push("", at),
+    fn push<'v>(
+        &mut self,
+        cell: &str,
+        value: impl FnOnce() -> Value<'v>,
+        at: std::ops::Range<u64>,
+    ) {
+        match self {
+            Self::Values(entries) => entries.push(Entry {
+                key: sort_key(&value()),
+                at: at.start,
+                length: (at.end - at.start) as u32,
+            }),
+            Self::Signatures(signatures) => match value() {
+                Value::Text(text) => signatures.push(&text, at),
+                _ => signatures.push("", at),
+            },
+            Self::Cells(block) => block.push(cell, at),
         }
     }
 
@@ -126,6 +132,7 @@ impl Making {
         match self {
             Self::Values(entries) => entries.len() >= ENTRIES_AT_ONCE,
             Self::Signatures(signatures) => signatures.is_full(),
+            Self::Cells(block) => block.is_full(),
         }
     }
 
@@ -133,6 +140,7 @@ impl Making {
         match self {
             Self::Values(entries) => std::mem::take(entries),
             Self::Signatures(signatures) => signatures.take(),
+            Self::Cells(block) => block.take(),
         }
     }
 }

@@ -2,8 +2,12 @@
 
 use proptest::prelude::*;
 use weir_plugin_sdk::serde_json::{Value, json};
+use weir_plugin_sdk::shape::TextFormat;
+use weir_plugin_sdk::summary::{SummaryFunction, SummaryGroup, SummaryMeasure};
 use weir_plugin_sdk::testing::{self, files, index};
-use weir_plugin_sdk::{Adapter, Comparison, Condition, Error, Order, Page, Query, Shape};
+use weir_plugin_sdk::{
+    Adapter, Comparison, Condition, Error, Order, Page, Query, Shape, SummaryPage, SummaryQuery,
+};
 
 use crate::Sheet;
 
@@ -50,7 +54,7 @@ fn cell() -> impl Strategy<Value = String> {
 }
 
 fn number() -> impl Strategy<Value = String> {
-    prop_oneof![6 => "-?[0-9]{1,3}", 2 => "[0-9]\\.[0-9]{1,2}", 1 => "(-0|007|1e2|NaN|five)?"]
+    prop_oneof![12 => "-?[0-9]{1,3}", 4 => "[0-9]\\.[0-9]{1,2}", 2 => "(-0|007|1e2|NaN|five)?", 1 => "[1-9] (kg|lb)"]
 }
 
 fn table() -> impl Strategy<Value = String> {
@@ -331,4 +335,128 @@ fn a_file_that_ends_within_a_quote_gets_no_index() {
     let no_index = sheet.later(work).unwrap_err();
     assert!(no_index.message.contains("never closed"), "{no_index}");
     assert_eq!(sheet.read(&query).unwrap_err(), refused);
+}
+
+/// Returns the answer to a summary, by the cells that indexes hold once they are there.
+fn summed(sheet: &Sheet, query: &SummaryQuery) -> Result<SummaryPage, Error> {
+    let _ = sheet.summarize(query);
+    build(sheet);
+    sheet.summarize(query)
+}
+
+fn summary() -> impl Strategy<Value = SummaryQuery> {
+    use SummaryFunction::{Average, Count, Distinct, Maximum, Minimum, Sum};
+    const COLUMNS: [&str; 4] = ["id", "name", "amount", "other"];
+    let groups = proptest::collection::vec(0_usize..4, 0..3);
+    let measures = proptest::collection::vec((0_usize..6, 0_usize..4), 0..4);
+    (conditions(), groups, measures, 1_u32..30).prop_map(
+        |(conditions, mut groups, measures, limit)| {
+            groups.dedup();
+            let groups = groups.into_iter().map(|at| SummaryGroup {
+                name: COLUMNS[at].to_owned(),
+                column: COLUMNS[at].to_owned(),
+                step: None,
+            });
+            let measures = measures
+                .into_iter()
+                .zip(0..)
+                .map(|((function, at), number)| {
+                    let function = [Count, Sum, Average, Minimum, Maximum, Distinct][function];
+                    SummaryMeasure {
+                        name: format!("measure {number}"),
+                        function,
+                        column: (function != Count).then(|| COLUMNS[at].to_owned()),
+                    }
+                });
+            SummaryQuery {
+                conditions,
+                groups: groups.collect(),
+                measures: measures.collect(),
+                limit,
+                ..SummaryQuery::default()
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn summaries_by_columns_and_by_passes_are_the_same(text in table(), queries in proptest::collection::vec(summary(), 1..6), kind in 0_usize..5, tail in table(), empties: bool, unit: bool) {
+        use weir_plugin_sdk::Type::{Decimal, Integer, Number, String};
+        testing::reset();
+        files::put("data", "x.csv", text.as_bytes());
+        let change = |shape: &mut Shape| {
+            if empties {
+                shape.misfits = weir_plugin_sdk::shape::Misfits::Empty;
+                shape.null_words = vec!["b".to_owned(), "5".to_owned()];
+            }
+            if let Some(amount) = shape.fields.iter_mut().find(|field| field.key == "amount") {
+                amount.kind = [amount.kind, Integer, Decimal, Number, String][kind];
+                amount.nullable = true;
+                let format = TextFormat {
+                    grouping: Some(".".to_owned()),
+                    unit: Some("# kg".to_owned()),
+                    ..TextFormat::default()
+                };
+                amount.format = (unit && amount.kind != String).then(|| Box::new(format));
+            }
+        };
+        let (passes, indexed) = (open("never", change), open("always", change));
+        for query in &queries {
+            prop_assert_eq!(summed(&indexed, query), summed(&passes, query));
+        }
+        // Others append to the file, and what was indexed is still so. Another column is indexed only then, and covers more.
+        let old = files::stat("data", "x.csv").unwrap().version;
+        let rows = tail.split_once('\n').map_or("", |(_, rows)| rows);
+        files::put("data", "x.csv", format!("{text}\n{rows}").as_bytes());
+        let new = files::stat("data", "x.csv").unwrap().version;
+        weir_plugin_sdk::index::extend(&super::Source::source(&indexed.settings), &old, &new).unwrap();
+        for query in queries.iter().rev() {
+            prop_assert_eq!(summed(&indexed, query), summed(&passes, query));
+        }
+    }
+}
+
+/// A summary reads the columns that it needs from their indexes, and nothing of the file.
+#[test]
+fn a_summary_reads_its_columns_alone() {
+    testing::reset();
+    files::put("data", "x.csv", rows(20_000));
+    let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
+    let measure = |function, column: Option<&str>| SummaryMeasure {
+        name: format!("{function:?}"),
+        function,
+        column: column.map(str::to_owned),
+    };
+    let status = SummaryGroup {
+        name: "status".to_owned(),
+        column: "status".to_owned(),
+        step: None,
+    };
+    let query = SummaryQuery {
+        groups: vec![status],
+        measures: vec![
+            measure(SummaryFunction::Count, None),
+            measure(SummaryFunction::Sum, Some("rank")),
+        ],
+        limit: 10,
+        ..SummaryQuery::default()
+    };
+    let count = SummaryQuery {
+        conditions: vec![Condition::new("status", Comparison::Equals, "open")],
+        measures: vec![measure(SummaryFunction::Count, None)],
+        limit: 1,
+        ..SummaryQuery::default()
+    };
+    for query in [query, count] {
+        let expected = passes.summarize(&query).unwrap();
+        sheet.summarize(&query).unwrap();
+        build(&sheet);
+        let reads = files::reads();
+        assert_eq!(sheet.summarize(&query).unwrap(), expected);
+        assert_eq!(files::reads(), reads, "{query:?}");
+        assert!(index::asked().is_empty());
+    }
 }
