@@ -63,7 +63,7 @@ use crate::{
     control::{
         Control,
         gate::Role,
-        operations::{console_sign_in::ConsoleSignIns, sessions::make_link},
+        operations::{console_sign_in::ConsoleSignIns, sessions::make_link, stats::StatsEvent},
         refused::Refused,
         reload::Reload,
     },
@@ -118,7 +118,7 @@ type Answer<T> = Result<T, Refusal>;
     ),
     modifiers(&Bearer),
     // The data of events, which no body of a route has.
-    components(schemas(EndedCall)),
+    components(schemas(EndedCall, StatsEvent)),
     security(("admin_key" = []))
 )]
 struct Document;

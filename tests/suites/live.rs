@@ -19,7 +19,11 @@ struct EventStream {
 
 impl EventStream {
     async fn open(admin: &Admin) -> Self {
-        let response = admin.request("GET", "/v1/events").send().await;
+        Self::open_at(admin, "/v1/events").await
+    }
+
+    async fn open_at(admin: &Admin, path: &str) -> Self {
+        let response = admin.request("GET", path).send().await;
         let response = response.expect("an answer");
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -98,6 +102,19 @@ async fn figures_are_those_of_the_counters() {
     assert_eq!(stats["agents"], json!([{"agent": "local", "calls": 3}]));
     assert!(
         stats["p99_ms"].as_f64() >= stats["p50_ms"].as_f64() && stats["p50_ms"].is_f64(),
+        "{stats}"
+    );
+    let start = &stats["since_start"];
+    assert_eq!(start["codes"], stats["codes"], "{stats}");
+    assert_eq!(start["tools"], stats["tools"], "{stats}");
+    assert_eq!(start["agents"], stats["agents"], "{stats}");
+    assert_eq!(
+        (&start["served_tools"], &start["is_audit_failing"]),
+        (&json!(3), &json!(false)),
+        "{stats}"
+    );
+    assert!(
+        start["p99_ms"].as_f64() >= start["p50_ms"].as_f64() && start["p50_ms"].is_f64(),
         "{stats}"
     );
     let points = stats["points"].as_array().expect("points");
@@ -186,6 +203,36 @@ async fn those_who_watch_hear_what_happens() {
     gateway.signal("TERM");
     assert!(gateway.left().success(), "no stream holds the end up");
     while operators.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn a_stream_without_calls_has_the_figures_of_the_console() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let mut events = EventStream::open_at(&admin, "/v1/events?calls=false").await;
+    events.find("stats").await;
+    let client = Modern::new(gateway.url());
+    client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    loop {
+        let (name, data) = events.next().await.expect("the stream goes on");
+        assert_ne!(name, "call", "{data}");
+        if name == "stats" && data["since_start"]["codes"] == json!({"ok": 1}) {
+            assert!(data["at_ms"].is_i64(), "{data}");
+            break;
+        }
+    }
+    // What is published at once was no draft that waits.
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace(
+            "choices: [NO, SE, IS] }\n      - { name: min",
+            "choices: [NO, SE, IS, DK] }\n      - { name: min",
+        ),
+    );
+    events.find("contract").await;
+    let (status, refused) = admin.ask("GET", "/v1/events?calls=maybe", "").await;
+    assert_eq!(status, 400, "{refused}");
 }
 
 #[tokio::test]

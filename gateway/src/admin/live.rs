@@ -9,7 +9,7 @@ use axum::{
 };
 use futures::Stream;
 use serde::Deserialize;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
@@ -40,7 +40,15 @@ pub(super) struct WantedFigures {
     window: Option<u64>,
 }
 
-/// Counts the calls of the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WantedEvents {
+    /// Whether `call` events are sent; by default they are.
+    calls: Option<bool>,
+}
+
+/// What was counted of calls in the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
 #[utoipa::path(get, path = "/v1/stats", params(WantedFigures), responses(
     (status = 200, body = StatsView), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal)))]
@@ -54,21 +62,22 @@ pub(super) async fn stats(
     Ok(Json(stats::show(&admin.control, window)?))
 }
 
-/// Streams events, as server-sent events, until the client closes the connection: each second `stats` with the figures of
-/// about the last one; `call` for calls that ended, at most 50 a second; and `draft`, `drift`, `plugin`, `upstream`, `config`
-/// and `key` within about a second after a change there, so that the client reads it again. `missed` counts the events that a
-/// slow reader lost. At most 16 streams are served at once. Role: viewer.
-#[utoipa::path(get, path = "/v1/events", responses(
-    (status = 200, content_type = "text/event-stream", body = String), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
+/// What happens, as server-sent events until the client goes: each second `stats` with the figures of about the last
+/// one and those since the start; `call` for calls that ended, at most 50 a second; and `draft`, `contract`, `drift`, `plugin`,
+/// `upstream`, `config` and `key` where those are others than before, within about a second: ask for them again. `missed` says
+/// how many events a slow reader lost. At most 16 streams are served at once. Role: viewer.
+#[utoipa::path(get, path = "/v1/events", params(WantedEvents), responses(
+    (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = Refusal),
+    (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
 pub(super) async fn events(
     Shared(admin): Ask,
     staff: Staff,
+    Asked(wanted): Asked<WantedEvents>,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     staff.needs(Role::Viewer)?;
     let subscription = admin
         .control
-        .subscribe()
+        .subscribe(wanted.calls.unwrap_or(true))
         .ok_or_else(|| Refusal::unavailable("as many streams of events are open as may be"))?;
     let holder = StreamHolder {
         session: staff.session.map(|session| session.id),
@@ -105,6 +114,7 @@ impl StreamHolder {
         loop {
             let received = tokio::select! {
                 received = subscription.events.recv() => received,
+                received = receive_call(&mut subscription.calls) => received,
                 () = self.ending.cancelled() => return None,
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
                     self.may_read(state).await.then_some(())?;
@@ -134,5 +144,15 @@ impl StreamHolder {
         let holds = sessions::is_live(state, &self.admin, self.session.as_deref()).await;
         // Where nothing can be read, nothing is known to have ended.
         holds.unwrap_or(true)
+    }
+}
+
+/// Returns the next call; never, where calls are not wanted.
+async fn receive_call(
+    calls: &mut Option<broadcast::Receiver<LiveEvent>>,
+) -> Result<LiveEvent, RecvError> {
+    match calls {
+        Some(calls) => calls.recv().await,
+        None => std::future::pending().await,
     }
 }

@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-use super::{Control, operations::stats};
+use super::{
+    Control,
+    operations::{plugins, stats},
+};
 use crate::{
     config::Config,
     telemetry::events::{EventFeed, LiveEvent},
@@ -21,8 +24,6 @@ use crate::{
 
 /// The most streams at once.
 const SUBSCRIBERS_MAX: usize = 16;
-/// Calls that are sent in a second.
-const CALLS_MAX: u32 = 50;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The subscribers of one gateway.
@@ -35,6 +36,8 @@ pub(crate) struct LiveWatch {
 /// A subscriber, until it is dropped.
 pub struct EventSubscription {
     pub events: broadcast::Receiver<LiveEvent>,
+    /// Calls that ended; `None` where they are not wanted.
+    pub calls: Option<broadcast::Receiver<LiveEvent>>,
     control: Arc<Control>,
 }
 
@@ -42,6 +45,8 @@ pub struct EventSubscription {
 #[derive(PartialEq)]
 struct SeenState {
     drafts: Vec<String>,
+    /// The generation of what is served, and what is refused.
+    contracts: (u64, Vec<String>),
     drifted: usize,
     plugins: BTreeMap<String, String>,
     upstreams: BTreeMap<String, String>,
@@ -57,8 +62,8 @@ struct ChangeCount {
 struct NoMore {}
 
 impl Control {
-    /// Subscribes to what happens; `None` where too many do.
-    pub fn subscribe(self: &Arc<Self>) -> Option<EventSubscription> {
+    /// Subscribes to what happens, and to calls where they are wanted; `None` where too many do.
+    pub fn subscribe(self: &Arc<Self>, wants_calls: bool) -> Option<EventSubscription> {
         let watch = self.live_watch();
         let taken = watch
             .subscribers
@@ -68,11 +73,11 @@ impl Control {
         taken.ok()?;
         let subscription = EventSubscription {
             events: self.feed().subscribe(),
+            calls: wants_calls.then(|| self.feed().subscribe_to_calls()),
             control: self.clone(),
         };
         let mut is_looking = watch.is_looking.lock();
         if !std::mem::replace(&mut *is_looking, true) {
-            self.feed().allow_calls(CALLS_MAX);
             tokio::spawn(look_on(Arc::downgrade(self)));
         }
         drop(is_looking);
@@ -90,7 +95,7 @@ impl Control {
         if self.feed().has_subscribers() {
             return false;
         }
-        self.feed().allow_calls(0);
+        self.feed().renew_calls();
         *is_looking = false;
         true
     }
@@ -126,7 +131,7 @@ async fn look_on(control: Weak<Control>) {
         }
         let figures = stats::show_last(&control);
         control.feed().send(LiveEvent::new("stats", &figures));
-        control.feed().allow_calls(CALLS_MAX);
+        control.feed().renew_calls();
         drop(control);
         tokio::time::sleep(INTERVAL).await;
     }
@@ -140,7 +145,10 @@ impl SeenState {
             .host()
             .plugins()
             .into_iter()
-            .map(|plugin| (plugin.name.to_string(), plugin.digest.to_string()))
+            .map(|plugin| {
+                let known = format!("{} {}", plugin.digest, plugins::is_failing(plugin.recent));
+                (plugin.name.to_string(), known)
+            })
             .collect();
         let refused = control.plugin_files().refused().into_iter();
         plugins.extend(refused.map(|refused| (refused.file, refused.reason)));
@@ -151,8 +159,10 @@ impl SeenState {
             let known = format!("{state} {} {draft} {reason}", seen.tools);
             (upstream.name.to_string(), known)
         });
+        let refused = control.refused().into_iter().map(|refused| refused.name);
         Ok(Self {
             drafts: drafts.into_iter().map(|draft| draft.id).collect(),
+            contracts: (gateway.snapshot().generation, refused.collect()),
             drifted: control.drift().count(),
             plugins,
             upstreams: upstreams.collect(),
@@ -177,6 +187,9 @@ impl SeenState {
         }
         if self.keys != before.keys {
             feed.send(LiveEvent::new("key", &NoMore {}));
+        }
+        if self.contracts != before.contracts {
+            feed.send(LiveEvent::new("contract", &NoMore {}));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -25,7 +26,7 @@ pub(crate) struct LiveFigures {
 
 struct KeptFigures {
     /// The counters when they were last read.
-    last: CallReading,
+    last: Arc<CallReading>,
     read: Instant,
     spans: VecDeque<FigureSpan>,
 }
@@ -39,10 +40,17 @@ pub(crate) struct FigureSpan {
     pub counted: CallReading,
 }
 
+/// What was counted since the process started, and in a window up to now.
+pub(crate) struct FigureLook {
+    pub since_start: Arc<CallReading>,
+    /// The oldest first.
+    pub spans: Vec<FigureSpan>,
+}
+
 impl Default for LiveFigures {
     fn default() -> Self {
         let kept = KeptFigures {
-            last: CallReading::default(),
+            last: Arc::default(),
             read: Instant::now(),
             spans: VecDeque::new(),
         };
@@ -53,10 +61,9 @@ impl Default for LiveFigures {
 }
 
 impl LiveFigures {
-    /// Reads the counters, and returns the known spans of the window, the oldest first. A span that began before the window
-    /// is part of it.
-    pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> Vec<FigureSpan> {
-        let now = metrics.read_calls();
+    /// Reads the counters, and returns what is known of the window. A span that began before the window is part of it.
+    pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> FigureLook {
+        let now = Arc::new(metrics.read_calls());
         let at = Instant::now();
         let mut kept = self.kept.lock();
         let newest = FigureSpan {
@@ -72,8 +79,11 @@ impl LiveFigures {
         if newest.took >= INTERVAL {
             kept.spans.retain(|span| is_within(&span, KEPT));
             kept.spans.push_back(newest);
-            (kept.last, kept.read) = (now, at);
+            (kept.last, kept.read) = (now.clone(), at);
         }
-        spans
+        FigureLook {
+            since_start: now,
+            spans,
+        }
     }
 }

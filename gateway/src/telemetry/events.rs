@@ -10,6 +10,8 @@ use tokio::sync::broadcast;
 
 /// Events that wait for a slow subscriber; beyond it the subscriber loses the oldest.
 const WAITING_MAX: usize = 256;
+/// Calls that are sent in a second.
+const CALLS_MAX: u32 = 50;
 
 /// An event: its name, and its data as JSON.
 #[derive(Clone, Debug)]
@@ -52,7 +54,9 @@ pub struct EndedCall<'a> {
 /// Sends events to all subscribers.
 pub struct EventFeed {
     sender: broadcast::Sender<LiveEvent>,
-    /// Calls that may be sent until the next [`allow_calls`](Self::allow_calls): 0 while there is no subscriber.
+    /// Calls have a channel of their own: of those who do not want them, none is woken.
+    calls: broadcast::Sender<LiveEvent>,
+    /// Calls that may be sent until the next [`renew_calls`](Self::renew_calls): 0 while there is no subscriber to calls.
     calls_left: AtomicU32,
 }
 
@@ -60,6 +64,7 @@ impl Default for EventFeed {
     fn default() -> Self {
         Self {
             sender: broadcast::Sender::new(WAITING_MAX),
+            calls: broadcast::Sender::new(WAITING_MAX),
             calls_left: AtomicU32::new(0),
         }
     }
@@ -71,7 +76,15 @@ impl EventFeed {
         self.sender.subscribe()
     }
 
-    /// Returns `true` if an event would reach a receiver.
+    /// Subscribes to calls that end. The first subscriber hears of them at once.
+    pub fn subscribe_to_calls(&self) -> broadcast::Receiver<LiveEvent> {
+        let subscriber = self.calls.subscribe();
+        if self.calls.receiver_count() == 1 {
+            self.renew_calls();
+        }
+        subscriber
+    }
+
     pub fn has_subscribers(&self) -> bool {
         self.sender.receiver_count() > 0
     }
@@ -81,8 +94,12 @@ impl EventFeed {
         let _ = self.sender.send(event);
     }
 
-    /// Sets how many calls are sent from now on.
-    pub fn allow_calls(&self, count: u32) {
+    /// Allows the calls of a second, or none where no one subscribes to them.
+    pub fn renew_calls(&self) {
+        let count = match self.calls.receiver_count() {
+            0 => 0,
+            _ => CALLS_MAX,
+        };
         self.calls_left.store(count, Ordering::Relaxed);
     }
 
@@ -96,7 +113,7 @@ impl EventFeed {
             left.checked_sub(1)
         });
         if taken.is_ok() {
-            self.send(LiveEvent::new("call", &call()));
+            let _ = self.calls.send(LiveEvent::new("call", &call()));
         }
     }
 }
@@ -121,14 +138,28 @@ mod tests {
     fn no_more_calls_are_sent_than_allowed() {
         let feed = EventFeed::default();
         feed.call(|| unreachable!("without a subscriber no event is made"));
-        let mut subscriber = feed.subscribe();
-        feed.allow_calls(2);
-        for _ in 0..5 {
+        let mut subscriber = feed.subscribe_to_calls();
+        for _ in 0..CALLS_MAX {
             feed.call(call);
         }
-        for _ in 0..2 {
+        feed.call(|| unreachable!("no event is made that is not sent"));
+        for _ in 0..CALLS_MAX {
             assert_eq!(subscriber.try_recv().expect("a call").name, "call");
         }
         assert!(subscriber.try_recv().is_err());
+    }
+
+    #[test]
+    fn calls_are_made_events_for_those_alone_who_want_them() {
+        let feed = EventFeed::default();
+        let mut subscriber = feed.subscribe();
+        feed.renew_calls();
+        feed.call(|| unreachable!("no one wants calls"));
+        let wanting = feed.subscribe_to_calls();
+        feed.call(call);
+        assert!(subscriber.try_recv().is_err());
+        drop(wanting);
+        feed.renew_calls();
+        feed.call(|| unreachable!("the one who wanted calls is gone"));
     }
 }

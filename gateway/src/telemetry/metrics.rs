@@ -20,7 +20,7 @@ use weir_audit::Outcome;
 use weir_schema::validate::{InvalidArguments, REASONS};
 
 pub use self::{
-    readings::{BucketReading, CallReading},
+    readings::{BucketReading, CallReading, ToolKey, ToolReading},
     series::{ToolMeter, ToolSeries},
 };
 use self::{

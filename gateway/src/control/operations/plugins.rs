@@ -492,7 +492,7 @@ fn views(control: &Control) -> Vec<PluginView> {
 }
 
 /// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
-fn is_failing(recent: Recent) -> bool {
+pub(crate) fn is_failing(recent: Recent) -> bool {
     recent.failed >= 3 && recent.failed * 10 >= recent.calls
 }
 

@@ -1,6 +1,6 @@
 //! Live figures of calls, from the counters that Prometheus scrapes too.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,9 +9,10 @@ use super::{OperationError, OperationResult};
 use crate::{
     control::{
         Control,
-        live_figures::{FigureSpan, KEPT},
+        live_figures::{FigureLook, FigureSpan, KEPT},
     },
-    telemetry::metrics::CallReading,
+    identity::now_ms,
+    telemetry::metrics::{CallReading, ToolKey, ToolReading},
 };
 
 /// Tools and agents that are named.
@@ -65,11 +66,44 @@ pub struct AgentFigures {
 pub struct StatsView {
     #[serde(flatten)]
     pub figures: CallFigures,
+    pub since_start: StartFigures,
     /// The same over time, the oldest first.
     pub points: Vec<StatsPoint>,
 }
 
-/// Counts up to a moment, since the point before.
+/// The data of the event `stats`.
+#[derive(Serialize, ToSchema)]
+pub struct StatsEvent {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    #[serde(flatten)]
+    pub figures: CallFigures,
+    pub since_start: StartFigures,
+}
+
+/// What was counted since the process started, and what is so now.
+#[derive(Serialize, ToSchema)]
+pub struct StartFigures {
+    /// Calls by error code; `ok` for those that went well.
+    pub codes: BTreeMap<&'static str, u64>,
+    /// Estimates of whole durations, in milliseconds; null where there was no call.
+    pub p50_ms: Option<f64>,
+    pub p99_ms: Option<f64>,
+    /// An estimate of the time in the gateway itself.
+    pub overhead_p50_ms: Option<f64>,
+    /// The tools with the most calls, at most 10.
+    pub tools: Vec<ToolFigures>,
+    /// The agents with the most calls, at most 10.
+    pub agents: Vec<AgentFigures>,
+    /// What was refused before it became a call, by reason.
+    pub refusals: BTreeMap<&'static str, u64>,
+    /// The tools that are served now.
+    pub served_tools: usize,
+    /// The trail cannot be written now, so that calls are refused.
+    pub is_audit_failing: bool,
+}
+
+/// What was counted up to a moment, since the point before.
 #[derive(Serialize, ToSchema)]
 pub struct StatsPoint {
     /// Milliseconds since 1970.
@@ -87,20 +121,26 @@ pub fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
         let detail = format!("`window` must be 1 to {} seconds", KEPT.as_secs());
         return Err(OperationError::invalid(detail));
     }
-    let spans = look(control, Duration::from_secs(window));
-    let points = spans.iter().filter(|span| !span.took.is_zero());
+    let look = look(control, Duration::from_secs(window));
+    let points = look.spans.iter().filter(|span| !span.took.is_zero());
     Ok(StatsView {
         points: points.map(StatsPoint::from).collect(),
-        figures: figures(control, &spans),
+        figures: figures(control, &look.spans),
+        since_start: start_figures(control, &look.since_start),
     })
 }
 
 /// Returns the figures of about the last second.
-pub fn show_last(control: &Control) -> CallFigures {
-    figures(control, &look(control, Duration::from_secs(1)))
+pub fn show_last(control: &Control) -> StatsEvent {
+    let look = look(control, Duration::from_secs(1));
+    StatsEvent {
+        at_ms: now_ms(),
+        figures: figures(control, &look.spans),
+        since_start: start_figures(control, &look.since_start),
+    }
 }
 
-fn look(control: &Control, window: Duration) -> Vec<FigureSpan> {
+fn look(control: &Control, window: Duration) -> FigureLook {
     control
         .live_figures()
         .look(control.gateway().metrics(), window)
@@ -113,19 +153,6 @@ fn figures(control: &Control, spans: &[FigureSpan]) -> CallFigures {
     }
     let seconds: f64 = spans.iter().map(|span| span.took.as_secs_f64()).sum();
     let (calls, errors) = (counted.calls(), counted.errors());
-    let tools = counted
-        .tools
-        .iter()
-        .map(|((tool, contract), read)| ToolFigures {
-            tool: tool.to_string(),
-            contract: contract.to_string(),
-            calls: read.calls,
-            errors: read.errors,
-        });
-    let agents = counted.agents.iter().map(|(agent, calls)| AgentFigures {
-        agent: agent.to_string(),
-        calls: *calls,
-    });
     CallFigures {
         seconds,
         calls,
@@ -140,20 +167,65 @@ fn figures(control: &Control, spans: &[FigureSpan]) -> CallFigures {
         overhead_p50_ms: counted.overhead.quantile(0.5).map(milliseconds),
         overhead_p99_ms: counted.overhead.quantile(0.99).map(milliseconds),
         in_flight: control.gateway().in_flight().len(),
-        tools: most_called(tools, |tool| (tool.calls, tool.tool.clone())),
-        agents: most_called(agents, |agent| (agent.calls, agent.agent.clone())),
+        tools: busiest_tools(&counted),
+        agents: busiest_agents(&counted),
         codes: counted.codes,
     }
 }
 
+fn start_figures(control: &Control, counted: &CallReading) -> StartFigures {
+    let gateway = control.gateway();
+    let mut refusals = BTreeMap::new();
+    for (_, reason, count) in gateway.audit().refusals().filter(|(.., count)| *count > 0) {
+        *refusals.entry(reason).or_default() += count;
+    }
+    let health = gateway.audit().health();
+    StartFigures {
+        codes: counted.codes.clone(),
+        p50_ms: counted.durations.quantile(0.5).map(milliseconds),
+        p99_ms: counted.durations.quantile(0.99).map(milliseconds),
+        overhead_p50_ms: counted.overhead.quantile(0.5).map(milliseconds),
+        tools: busiest_tools(counted),
+        agents: busiest_agents(counted),
+        refusals,
+        served_tools: gateway.snapshot().catalogue.len(),
+        is_audit_failing: health.is_some_and(|health| health.failing),
+    }
+}
+
+fn busiest_tools(counted: &CallReading) -> Vec<ToolFigures> {
+    let busiest = most_called(counted.tools.iter(), |(key, read)| (read.calls, *key));
+    let figures = |((tool, contract), read): (&ToolKey, &ToolReading)| ToolFigures {
+        tool: tool.to_string(),
+        contract: contract.to_string(),
+        calls: read.calls,
+        errors: read.errors,
+    };
+    busiest.into_iter().map(figures).collect()
+}
+
+fn busiest_agents(counted: &CallReading) -> Vec<AgentFigures> {
+    let busiest = most_called(counted.agents.iter(), |(agent, calls)| (**calls, *agent));
+    let figures = |(agent, calls): (&Arc<str>, &u64)| AgentFigures {
+        agent: agent.to_string(),
+        calls: *calls,
+    };
+    busiest.into_iter().map(figures).collect()
+}
+
 /// Returns those with the most calls; of as many calls, by name.
-fn most_called<T>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u64, String)) -> Vec<T> {
-    let mut all: Vec<T> = all.collect();
-    all.sort_by_cached_key(|one| {
+fn most_called<T, N: Ord>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u64, N)) -> Vec<T> {
+    let rank = |one: &T| {
         let (calls, name) = rank(one);
-        (std::cmp::Reverse(calls), name)
-    });
-    all.truncate(NAMED_MAX);
+        (Reverse(calls), name)
+    };
+    let mut all: Vec<T> = all.collect();
+    // There may be very many, and few are named.
+    if all.len() > NAMED_MAX {
+        all.select_nth_unstable_by(NAMED_MAX, |a, b| rank(a).cmp(&rank(b)));
+        all.truncate(NAMED_MAX);
+    }
+    all.sort_by(|a, b| rank(a).cmp(&rank(b)));
     all
 }
 

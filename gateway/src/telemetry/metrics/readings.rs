@@ -10,13 +10,15 @@ use prometheus::{Histogram, core::Metric as _};
 use super::{Metrics, OTHER, series::ToolSeries};
 use crate::codes::TABLE;
 
-/// Counts of calls: since the process started, or between two such readings.
+/// A tool and its `contract@version`.
+pub type ToolKey = (Arc<str>, Arc<str>);
+
+/// What was counted of calls: since the process started, or between two such readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallReading {
     /// By code; `ok` for those that went well.
     pub codes: BTreeMap<&'static str, u64>,
-    /// By tool and `contract@version`.
-    pub tools: HashMap<(Arc<str>, Arc<str>), ToolReading>,
+    pub tools: HashMap<ToolKey, ToolReading>,
     pub agents: HashMap<Arc<str>, u64>,
     /// Whole durations.
     pub durations: BucketReading,
