@@ -38,7 +38,7 @@ test("an auditor's console asks for no events and no lists, and shows the trail"
 test("a viewer's console asks for all of them", async () => {
   await serve("viewer");
   useLiveEvents();
-  expect(asked).toEqual(["/v1/session", "/v1/events"]);
+  expect(asked).toEqual(["/v1/session", "/v1/events?calls=false"]);
   expect([useContracts(), useDrafts()]).toMatchObject([{ enabled: true }, { enabled: true }]);
   expect(readablePlaces().length).toBeGreaterThan(8);
 });

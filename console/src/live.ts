@@ -1,16 +1,21 @@
 // What happens now: one stream of events while a page is looked at. What an event says is another is read again.
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect } from "react";
 import type { components } from "./api/schema";
 import { currentToken, mayDo } from "./session";
 
-export type CallFigures = components["schemas"]["CallFigures"];
+export type StatsView = components["schemas"]["StatsView"];
+export type StatsEvent = components["schemas"]["StatsEvent"];
 
+/** The time that figures are shown of, in seconds: as much as the gateway keeps. */
+export const STATS_S = 900;
+export const STATS_KEY = ["stats"];
 /** The time before a stream that ended is opened again. */
 const AGAIN_MS = 5_000;
 /** The lists that an event makes old, by their query keys. */
 const READ_AGAIN: Record<string, string[]> = {
   draft: ["drafts", "draft", "contracts", "contract"],
+  contract: ["contracts", "contract", "collections", "tools", "served-versions"],
   drift: ["collections"],
   plugin: ["plugins", "contracts"],
   upstream: ["upstreams"],
@@ -18,21 +23,19 @@ const READ_AGAIN: Record<string, string[]> = {
   config: ["configuration", "connections", "upstreams"],
 };
 
-let figures: CallFigures | null = null;
-const listeners = new Set<() => void>();
+const ALL_FOLLOWED = [...new Set(Object.values(READ_AGAIN).flat()), ...STATS_KEY];
 
-function setFigures(next: CallFigures | null) {
-  figures = next;
-  for (const listener of listeners) listener();
+let isOpen = false;
+
+/** Returns whether events say when a list is to be read again. */
+export const isFollowing = () => isOpen;
+
+/** Adds the figures of an event to those that were read before. */
+export function addFigures(before: StatsView, { at_ms, since_start, ...last }: StatsEvent): StatsView {
+  const { seconds, calls, errors, p50_ms, p99_ms } = last;
+  const kept = before.points.filter((point) => point.at_ms > at_ms - STATS_S * 1_000);
+  return { ...last, since_start, points: [...kept, { at_ms, seconds, calls, errors, p50_ms, p99_ms }] };
 }
-
-function subscribe(listener: () => void) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
-
-/** The figures of the last second; null while no stream is open. */
-export const useLastSecond = () => useSyncExternalStore(subscribe, () => figures);
 
 /** Splits what came into whole events, each with its name and data, and what is left of the next one. */
 export function splitEvents(text: string): { events: [string, string][]; rest: string } {
@@ -48,8 +51,10 @@ export function splitEvents(text: string): { events: [string, string][]; rest: s
 
 async function read(signal: AbortSignal, hear: (name: string, data: string) => void) {
   const headers = { Authorization: `Bearer ${currentToken() ?? ""}` };
-  const response = await fetch("/v1/events", { headers, signal });
+  // Calls are shown nowhere as they end.
+  const response = await fetch("/v1/events?calls=false", { headers, signal });
   if (!response.ok || !response.body) return;
+  isOpen = true;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -69,21 +74,33 @@ export function useLiveEvents() {
     if (!isAllowed) return;
     let stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const readAgain = (keys: string[]) => {
+      for (const key of keys) void client.invalidateQueries({ queryKey: [key] });
+    };
     const hear = (name: string, data: string) => {
-      if (name === "stats") setFigures(JSON.parse(data) as CallFigures);
-      for (const key of READ_AGAIN[name] ?? []) void client.invalidateQueries({ queryKey: [key] });
+      if (name === "stats") {
+        const figures = JSON.parse(data) as StatsEvent;
+        client.setQueryData<StatsView>(STATS_KEY, (before) => before && addFigures(before, figures));
+      }
+      // What was missed may have been any of them.
+      readAgain(name === "missed" ? ALL_FOLLOWED : (READ_AGAIN[name] ?? []));
     };
     const follow = () => {
       const { signal } = stop;
       const over = () => {
-        setFigures(null);
-        if (!signal.aborted) timer = setTimeout(follow, AGAIN_MS);
+        if (signal.aborted) return;
+        const wasOpen = isOpen;
+        isOpen = false;
+        // From now on lists are read often.
+        if (wasOpen) readAgain(ALL_FOLLOWED);
+        timer = setTimeout(follow, AGAIN_MS);
       };
       read(signal, hear).then(over, over);
     };
     const change = () => {
       clearTimeout(timer);
       stop.abort();
+      isOpen = false;
       stop = new AbortController();
       if (!document.hidden) follow();
     };
@@ -93,6 +110,7 @@ export function useLiveEvents() {
       document.removeEventListener("visibilitychange", change);
       clearTimeout(timer);
       stop.abort();
+      isOpen = false;
     };
   }, [client, isAllowed]);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseMetrics, quantile, rate, total, totalsBy } from "./metrics";
+import { parseMetrics, total } from "./metrics";
 
 const text = `# HELP weir_calls_total Calls.
 # TYPE weir_calls_total counter
@@ -18,19 +18,4 @@ test("samples are read with their labels", () => {
   expect(total(samples, "weir_calls_total")).toBe(5);
   expect(total(samples, "weir_calls_total", { outcome: "ok" })).toBe(3);
   expect(total(samples, "plain")).toBe(1.5);
-});
-
-test("sums come largest first and without zeros", () => {
-  expect(totalsBy(samples, "weir_calls_total", "tool")).toEqual([["a", 3], ['b "c"', 2]]);
-});
-
-test("a quantile lies inside its bucket", () => {
-  expect(quantile(samples, "took", 0.5)).toBeCloseTo(0.1);
-  expect(quantile(samples, "took", 0.75)).toBeCloseTo(0.15);
-  expect(quantile(samples, "absent", 0.5)).toBeNull();
-});
-
-test("a counter that began again is not a loss", () => {
-  expect(rate({ at: 0, value: 10 }, { at: 2000, value: 14 })).toBe(2);
-  expect(rate({ at: 0, value: 10 }, { at: 2000, value: 4 })).toBe(2);
 });

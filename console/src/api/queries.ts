@@ -1,5 +1,6 @@
-// What pages read. Lists are read again while a page is open: the API has no stream of changes.
+// What pages read. Lists are read again while a page is open and seen.
 import { useQuery } from "@tanstack/react-query";
+import { isFollowing, STATS_KEY, STATS_S } from "../live";
 import { parseMetrics, type Sample } from "../metrics";
 import { api, exchange, unwrap } from "./client";
 import { mayApprove, mayDo } from "../session";
@@ -7,9 +8,16 @@ import { ProblemError, readProblem, unreachable, type Fault } from "./problem";
 import type { CatalogueTool, ContractDocument, ContractDetail, ContractPreview, DiffReport, DraftView, ToolDocument } from "./shapes";
 
 export const LIST_MS = 5_000;
+/** Where events say when to read a list again, this is for what no event tells. */
+const FOLLOWED_MS = 60_000;
+
+/** The interval of lists that events tell of. */
+export const followedInterval = () => (isFollowing() ? FOLLOWED_MS : LIST_MS);
+
+type ListInterval = number | typeof followedInterval;
 
 export const useContracts = () =>
-  useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });
+  useQuery({ queryKey: ["contracts"], queryFn: () => unwrap(api.GET("/v1/contracts")), refetchInterval: followedInterval, enabled: mayDo("viewer") });
 
 export const contractQuery = (name: string) => ({
   queryKey: ["contract", name],
@@ -19,7 +27,7 @@ export const contractQuery = (name: string) => ({
   },
 });
 
-export const useContract = (name: string) => useQuery({ ...contractQuery(name), refetchInterval: LIST_MS, enabled: name !== "" });
+export const useContract = (name: string) => useQuery({ ...contractQuery(name), refetchInterval: followedInterval, enabled: name !== "" });
 
 export const useVersion = (name: string, version: string) =>
   useQuery({
@@ -71,7 +79,7 @@ export const useDrafts = (status: DraftView["status"] = "pending") =>
   useQuery({
     queryKey: ["drafts", status],
     queryFn: () => unwrap(api.GET("/v1/drafts", { params: { query: { status } } })),
-    refetchInterval: LIST_MS,
+    refetchInterval: followedInterval,
     enabled: mayDo("viewer"),
   });
 
@@ -135,8 +143,8 @@ export const useIdentityFailures = () =>
 export const useAdmins = (enabled: boolean) =>
   useQuery({ queryKey: ["admins"], queryFn: () => unwrap(api.GET("/v1/admins")), enabled });
 
-export const useUpstreams = () =>
-  useQuery({ queryKey: ["upstreams"], queryFn: () => unwrap(api.GET("/v1/upstreams")), refetchInterval: LIST_MS });
+export const useUpstreams = (refetchInterval: ListInterval = LIST_MS) =>
+  useQuery({ queryKey: ["upstreams"], queryFn: () => unwrap(api.GET("/v1/upstreams")), refetchInterval });
 
 /** The accounts of callers at a server, which operators alone may read. */
 export const useAccounts = (server: string) =>
@@ -151,19 +159,18 @@ export const useAccounts = (server: string) =>
 export const usePolicies = () =>
   useQuery({ queryKey: ["policies"], queryFn: () => unwrap(api.GET("/v1/policy")), refetchInterval: LIST_MS, enabled: mayDo("viewer") });
 
-export const usePlugins = () =>
-  useQuery({ queryKey: ["plugins"], queryFn: () => unwrap(api.GET("/v1/plugins")), refetchInterval: LIST_MS });
+export const usePlugins = (refetchInterval: ListInterval = LIST_MS) =>
+  useQuery({ queryKey: ["plugins"], queryFn: () => unwrap(api.GET("/v1/plugins")), refetchInterval });
 
 export const useCollections = () =>
   useQuery({ queryKey: ["collections"], queryFn: () => unwrap(api.GET("/v1/collections")) });
 
-/** Figures of the last seconds, and over time. */
-export const useStats = (window: number) =>
+/** Figures of the last second, over time and since the start. Events bring the newest. */
+export const useStats = () =>
   useQuery({
-    queryKey: ["stats", window],
-    queryFn: () => unwrap(api.GET("/v1/stats", { params: { query: { window } } })),
-    refetchInterval: 1_000,
-    placeholderData: (before) => before,
+    queryKey: STATS_KEY,
+    queryFn: () => unwrap(api.GET("/v1/stats", { params: { query: { window: STATS_S } } })),
+    refetchInterval: followedInterval,
   });
 
 /** The figures that Prometheus reads. */

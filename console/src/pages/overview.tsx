@@ -1,43 +1,25 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
-import { readSamples, useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
-import { useLastSecond } from "../live";
-import { quantile, rate, total, totalsBy, type Sample } from "../metrics";
+import { followedInterval, useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
+import { STATS_S, type StatsView } from "../live";
 import { PageHead } from "../parts/page";
 import { Loaded } from "../parts/states";
 import { DataTable } from "../parts/table";
 import { Badge, ClassBadge } from "../parts/words";
 import { draftAddress } from "./drafts";
 
-interface Reading {
-  at: number;
-  samples: Sample[];
-  calls: number;
-}
-
-const READ_MS = 2_000;
-/** Readings that are kept: two minutes of them. */
-const READINGS_MAX = 60;
-
-/** Readings of this tab. The gateway keeps sums alone. */
-const readings: Reading[] = [];
-
-async function read(): Promise<Reading[]> {
-  const samples = await readSamples();
-  readings.push({ at: Date.now(), samples, calls: total(samples, "weir_agent_calls_total") });
-  readings.splice(0, readings.length - READINGS_MAX);
-  return [...readings];
-}
+/** Points that the rate is of. */
+const RATE_POINTS = 2;
 
 export function OverviewPage() {
-  const query = useQuery({ queryKey: ["metrics"], queryFn: read, refetchInterval: READ_MS, staleTime: 0 });
+  const query = useStats();
+  const start = query.data?.since_start;
   return (
     <>
       <PageHead title="Overview">What runs now, and what waits for someone.</PageHead>
       <div className="stack wide">
-        {total(query.data?.at(-1)?.samples ?? [], "weir_tools") === 0 && query.data && <FirstSteps />}
-        <Needs trailFails={total(query.data?.at(-1)?.samples ?? [], "weir_audit_failing") > 0} />
-        <Loaded query={query}>{(all) => <Figures all={all} />}</Loaded>
+        {start?.served_tools === 0 && <FirstSteps />}
+        <Needs trailFails={start?.is_audit_failing ?? false} />
+        <Loaded query={query}>{(stats) => <Figures stats={stats} />}</Loaded>
       </div>
     </>
   );
@@ -56,30 +38,36 @@ function FirstSteps() {
   );
 }
 
-const duration = (seconds: number | null) => {
-  if (seconds === null) return "–";
-  if (seconds < 0.001) return `${(seconds * 1_000_000).toFixed(0)} µs`;
-  return seconds < 1 ? `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms` : `${seconds.toFixed(1)} s`;
+const duration = (ms: number | null | undefined) => {
+  if (ms == null) return "–";
+  if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
+  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
 };
 
-function Figures({ all }: { all: Reading[] }) {
-  const now = all.at(-1);
-  if (!now) return null;
-  const { samples } = now;
-  const before = all.at(-6) ?? all[0] ?? now;
-  const perSecond = rate({ at: before.at, value: before.calls }, { at: now.at, value: now.calls });
-  const took = (part: number) => duration(quantile(samples, "mcp_server_operation_duration_seconds", part, { mcp_method_name: "tools/call" }));
-  const overhead = duration(quantile(samples, "weir_call_overhead_seconds", 0.5));
-  const outcomes = totalsBy(samples, "weir_calls_total", "outcome");
-  const live = useLastSecond();
-  const rateNow = live?.calls_per_second ?? perSecond;
+/** Sums by name, the largest first. */
+function sumByName(counts: [string, number][]): [string, number][] {
+  const sums = new Map<string, number>();
+  for (const [name, count] of counts) sums.set(name, (sums.get(name) ?? 0) + count);
+  return [...sums].filter(([, sum]) => sum > 0).sort(([, a], [, b]) => b - a);
+}
+
+/** The calls a second of the last seconds: a single one jumps. */
+function rateNow(points: StatsView["points"]) {
+  const last = points.slice(-RATE_POINTS);
+  const seconds = last.reduce((sum, point) => sum + point.seconds, 0);
+  return seconds > 0 ? last.reduce((sum, point) => sum + point.calls, 0) / seconds : 0;
+}
+
+function Figures({ stats }: { stats: StatsView }) {
+  const { since_start: start } = stats;
+  const rate = rateNow(stats.points);
   const figures: [string, string][] = [
-    ["calls a second", rateNow.toFixed(rateNow < 10 ? 1 : 0)],
-    ["in flight", String(live?.in_flight ?? total(samples, "weir_in_flight_calls"))],
-    ["half of the calls within", took(0.5)],
-    ["99 of 100 within", took(0.99)],
-    ["of it Weir's own, half within", overhead],
-    ["tools served", String(total(samples, "weir_tools"))],
+    ["calls a second", rate.toFixed(rate < 10 ? 1 : 0)],
+    ["in flight", String(stats.in_flight)],
+    ["half of the calls within", duration(start.p50_ms)],
+    ["99 of 100 within", duration(start.p99_ms)],
+    ["of it Weir's own, half within", duration(start.overhead_p50_ms)],
+    ["tools served", String(start.served_tools)],
   ];
   return (
     <div className="stack wide">
@@ -93,16 +81,16 @@ function Figures({ all }: { all: Reading[] }) {
       </div>
       <section className="card stack tight">
         <h2>Calls a second</h2>
-        <Sparkline />
+        <Sparkline points={stats.points} />
         <p className="soft small">
           The last 15 minutes as the gateway knows them. Times are of all calls since the start. For longer spans read <code>/metrics</code> with Prometheus.
         </p>
       </section>
       <div className="columns">
-        <Ranking title="Tools" rows={totalsBy(samples, "weir_calls_total", "tool")} href={(tool) => `/tools?tool=${encodeURIComponent(tool)}`} />
-        <Ranking title="Agents" rows={totalsBy(samples, "weir_agent_calls_total", "agent")} href={(agent) => `/audit?agent=${encodeURIComponent(agent)}`} />
-        <Ranking title="How calls ended" rows={outcomes} href={(outcome) => (outcome === "ok" ? "/audit?outcome=ok" : "/audit?kind=call")} />
-        <Ranking title="Turned away before a call" rows={totalsBy(samples, "weir_refusals_total", "reason")} href={() => "/audit?kind=refused"} />
+        <Ranking title="Tools" rows={sumByName(start.tools.map(({ tool, calls }) => [tool, calls]))} href={(tool) => `/tools?tool=${encodeURIComponent(tool)}`} />
+        <Ranking title="Agents" rows={sumByName(start.agents.map(({ agent, calls }) => [agent, calls]))} href={(agent) => `/audit?agent=${encodeURIComponent(agent)}`} />
+        <Ranking title="How calls ended" rows={sumByName(Object.entries(start.codes))} href={(outcome) => (outcome === "ok" ? "/audit?outcome=ok" : "/audit?kind=call")} />
+        <Ranking title="Turned away before a call" rows={sumByName(Object.entries(start.refusals))} href={() => "/audit?kind=refused"} />
       </div>
     </div>
   );
@@ -132,19 +120,14 @@ function Ranking({ title, rows, href }: { title: string; rows: [string, number][
   );
 }
 
-/** The time that the picture shows, in seconds, as much as the gateway keeps. */
-const SHOWN_S = 900;
-
-function Sparkline() {
-  const { data } = useStats(SHOWN_S);
-  const points = data?.points ?? [];
+function Sparkline({ points }: { points: StatsView["points"] }) {
   const now = points.at(-1)?.at_ms ?? 0;
   const rates = points.map((point) => ({ age: (now - point.at_ms) / 1000, rate: point.seconds > 0 ? point.calls / point.seconds : 0 }));
   const top = Math.max(1, ...rates.map(({ rate }) => rate));
-  const line = rates.map(({ age, rate }) => `${SHOWN_S - age},${30 - (rate / top) * 28}`).join(" ");
+  const line = rates.map(({ age, rate }) => `${STATS_S - age},${30 - (rate / top) * 28}`).join(" ");
   return (
-    <svg className="spark" viewBox={`0 0 ${SHOWN_S} 31`} preserveAspectRatio="none" role="img" aria-label={`At most ${top.toFixed(1)} calls a second`}>
-      <line x1="0" x2={SHOWN_S} y1="30" y2="30" />
+    <svg className="spark" viewBox={`0 0 ${STATS_S} 31`} preserveAspectRatio="none" role="img" aria-label={`At most ${top.toFixed(1)} calls a second`}>
+      <line x1="0" x2={STATS_S} y1="30" y2="30" />
       <polyline points={line} />
     </svg>
   );
@@ -154,8 +137,8 @@ function Sparkline() {
 function Needs({ trailFails }: { trailFails: boolean }) {
   const drafts = useDrafts();
   const contracts = useContracts();
-  const plugins = usePlugins();
-  const upstreams = useUpstreams();
+  const plugins = usePlugins(followedInterval);
+  const upstreams = useUpstreams(followedInterval);
   const collections = useCollections();
   const pending = drafts.data ?? [];
   const items = [
