@@ -2,11 +2,6 @@
 import { lazy, Suspense, type ComponentType } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { OverviewPage } from "./pages/overview";
-import { ContractPage } from "./pages/contract";
-import { ContractsPage } from "./pages/contracts";
-import { DraftsPage } from "./pages/drafts";
-import { SignInPage } from "./pages/sign-in";
-import { ToolsPage } from "./pages/tools";
 import { PageBoundary } from "./parts/boundary";
 import { PageHead } from "./parts/page";
 import { Empty, Skeleton } from "./parts/states";
@@ -18,6 +13,11 @@ function later<Name extends string>(load: () => Promise<Record<Name, ComponentTy
   return lazy(async () => ({ default: (await load())[name] }));
 }
 
+const SignInPage = later(() => import("./pages/sign-in"), "SignInPage");
+const ContractPage = lazy(async () => ({ default: (await import("./pages/contract")).ContractPage }));
+const ContractsPage = later(() => import("./pages/contracts"), "ContractsPage");
+const ToolsPage = later(() => import("./pages/tools"), "ToolsPage");
+const DraftsPage = later(() => import("./pages/drafts"), "DraftsPage");
 const BuilderPage = later(() => import("./pages/builder"), "BuilderPage");
 const TryPage = later(() => import("./pages/try"), "TryPage");
 const KeysPage = later(() => import("./pages/keys"), "KeysPage");
@@ -62,7 +62,15 @@ function NarrowPages() {
 export function App() {
   const session = useSession();
   const [path] = useLocation();
-  if (!session) return <SignInPage />;
+  if (!session) {
+    return (
+      <PageBoundary>
+        <Suspense>
+          <SignInPage />
+        </Suspense>
+      </PageBoundary>
+    );
+  }
   return (
     // What a page holds is of one session: another admin begins anew.
     <Shell key={session.token}>

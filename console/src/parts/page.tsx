@@ -1,7 +1,5 @@
-// The head of a page, and tabs that are in its address.
+// The head of a page.
 import { useEffect, type ReactNode } from "react";
-import { Tab, TabList, TabPanel, Tabs } from "react-aria-components";
-import { useAddressValue } from "../location";
 
 export function PageHead({ title, children, actions }: { title: string; children?: ReactNode; actions?: ReactNode }) {
   useEffect(() => {
@@ -15,38 +13,5 @@ export function PageHead({ title, children, actions }: { title: string; children
       </div>
       {actions && <div className="row">{actions}</div>}
     </header>
-  );
-}
-
-export interface PageTab {
-  id: string;
-  title: ReactNode;
-  content: () => ReactNode;
-}
-
-/** The first tab is the one of an address without a tab. */
-export function PageTabs({ tabs, label }: { tabs: PageTab[]; label: string }) {
-  const [chosen, choose] = useAddressValue("tab");
-  const first = tabs[0]?.id ?? "";
-  const selected = tabs.some((tab) => tab.id === chosen) ? chosen : first;
-  return (
-    <Tabs
-      selectedKey={selected}
-      onSelectionChange={(key) => choose(key === first ? "" : String(key), { push: true })}
-      keyboardActivation="manual"
-    >
-      <TabList aria-label={label} className="tabs">
-        {tabs.map((tab) => (
-          <Tab key={tab.id} id={tab.id}>
-            {tab.title}
-          </Tab>
-        ))}
-      </TabList>
-      {tabs.map((tab) => (
-        <TabPanel key={tab.id} id={tab.id}>
-          {tab.content()}
-        </TabPanel>
-      ))}
-    </Tabs>
   );
 }
