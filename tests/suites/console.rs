@@ -25,6 +25,7 @@ fn house() -> House {
             "data/tickets.csv",
             "id,subject,status\n1,Printer is out of paper,open\n2,Lights flicker,closed\n",
         )
+        .file("data/guarded.csv", "id,subject,status\n1,Printer is out of paper,open\n")
         .file(
             "data/desk.csv",
             "subject,priority,status,notify\nPrinter is out of paper,2,open,true\nLights flicker,1,closed,false\n",
