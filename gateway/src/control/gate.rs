@@ -41,7 +41,7 @@ pub use self::{
     live::LiveContract,
     preview::ForeseenVerdict,
 };
-use self::{live::Unreadable, names::taken_names};
+use self::{kept::KeepPreviews, live::Unreadable, names::taken_names};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
 
 use crate::{
@@ -61,6 +61,7 @@ pub struct Gate {
     policies: Arc<PolicySource>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
     pins: Mutex<Arc<AgentPins>>,
+    keep_previews: Mutex<KeepPreviews>,
     /// Live versions that this program cannot read, by contract.
     unreadable: Mutex<BTreeMap<String, Unreadable>>,
     /// The number of waiting drafts of each class.
@@ -142,6 +143,7 @@ impl Gate {
             policies,
             live: Mutex::default(),
             pins: Mutex::default(),
+            keep_previews: Mutex::default(),
             unreadable: Mutex::default(),
             waiting: Mutex::default(),
             seen: AtomicI64::new(-1),

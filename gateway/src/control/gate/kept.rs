@@ -1,6 +1,6 @@
 //! Versions that stay served when a breaking change takes their place, and the agents that are pinned to one.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use weir_audit::AdminAct;
 use weir_contracts::{
@@ -18,6 +18,11 @@ use crate::{
 
 /// Versions of one contract that are served beside the live one.
 const KEPT_MAX: usize = 4;
+/// Drafts whose shims are kept, the newest last.
+const PREVIEWS_MAX: usize = 16;
+
+/// What keeping a live version would be, by the id of the draft that takes its place.
+pub(super) type KeepPreviews = VecDeque<(String, Arc<KeepPreview>)>;
 
 /// The treatment of the version that a breaking change replaces.
 #[derive(Clone, Debug, Default)]
@@ -38,16 +43,36 @@ pub struct KeepPreview {
 }
 
 impl Gate {
-    /// Returns what keeping the live version would be, if `new` breaks its callers.
-    pub fn keep_preview(&self, base: Option<&str>, new: &Contract) -> Option<KeepPreview> {
+    /// Returns what keeping the live version would be, if the draft `id` of `new` breaks its callers. The shim is derived once.
+    pub fn keep_preview(
+        &self,
+        id: &str,
+        base: Option<&str>,
+        new: &Contract,
+    ) -> Option<Arc<KeepPreview>> {
         let live = self.live().get(&new.name)?.contract.clone();
         let version = live.version.to_string();
         let is_breaking = live.version.major != new.version.major;
-        (is_breaking && base == Some(&*version)).then(|| KeepPreview {
+        if !is_breaking || base != Some(&*version) {
+            return None;
+        }
+        let mut previews = self.keep_previews.lock();
+        let is_same = |(draft, preview): &&(String, Arc<KeepPreview>)| {
+            draft == id && preview.version == version
+        };
+        if let Some((_, known)) = previews.iter().find(is_same) {
+            return Some(known.clone());
+        }
+        let preview = Arc::new(KeepPreview {
             version,
             shim: apart(|| derived_shim(&live, new)),
             needs_shim: live.plugin().is_some(),
-        })
+        });
+        if previews.len() >= PREVIEWS_MAX {
+            previews.pop_front();
+        }
+        previews.push_back((id.to_owned(), preview.clone()));
+        Some(preview)
     }
 
     /// Returns the row of a version that stays beside `new`.

@@ -205,6 +205,31 @@ async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
     assert!(matches!(refused, Err(GateError::Changed(_))), "{refused:?}");
 }
 
+/// The shim of a draft is read off the difference once, however often the draft is looked at.
+#[tokio::test]
+async fn what_keeping_a_version_would_be_is_derived_once_for_each_draft() {
+    let (old, new) = (desk(&["a", "b"]).await, desk(&["a"]).await);
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = gate(&folder).await;
+    gate.submit(submission(&old)).await.expect("published");
+    let mut new = (*new).clone();
+    new.version.major = 2;
+    let look = |draft: &str| {
+        gate.keep_preview(draft, Some("1.0.0"), &new)
+            .expect("it breaks")
+    };
+    let first = look("d_1");
+    assert!(Arc::ptr_eq(&first, &look("d_1")));
+    assert!(!Arc::ptr_eq(&first, &look("d_2")), "it is of another draft");
+    for draft in 0..20 {
+        look(&format!("d_1{draft}"));
+    }
+    assert!(
+        !Arc::ptr_eq(&first, &look("d_1")),
+        "only the newest are kept"
+    );
+}
+
 /// A comment in a form changes nothing that is served, and every process shows it.
 #[tokio::test]
 async fn a_later_text_of_the_same_version_is_known_to_every_process() {

@@ -108,7 +108,7 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
     let live = gate.live().get(&head.contract).cloned();
     let is_pending = head.status == DraftStatus::Pending;
     let keeping = new.as_ref().filter(|_| is_pending);
-    let keeping = keeping.and_then(|new| gate.keep_preview(head.base.as_deref(), new));
+    let keeping = keeping.and_then(|new| gate.keep_preview(id, head.base.as_deref(), new));
     let known = live
         .map(|live| lint::lint_contract(&live.contract))
         .unwrap_or_default();
@@ -122,7 +122,7 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
         document: new.as_ref().map(compiled_document),
         findings: Some(value(&findings)),
         upstream: new.as_ref().and_then(DraftUpstream::new),
-        keeping: keeping.map(KeepingView::from),
+        keeping: keeping.as_deref().map(KeepingView::from),
         ..ListedDraft { head, report }.into()
     })
 }

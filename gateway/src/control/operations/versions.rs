@@ -209,14 +209,14 @@ impl From<&KeptContract> for KeptView {
     }
 }
 
-impl From<KeepPreview> for KeepingView {
-    fn from(preview: KeepPreview) -> Self {
-        let (shim, missing) = match preview.shim {
+impl From<&KeepPreview> for KeepingView {
+    fn from(preview: &KeepPreview) -> Self {
+        let (shim, missing) = match &preview.shim {
             Ok(shim) => (Some(shim), None),
-            Err(missing) => (None, Some(missing)),
+            Err(missing) => (None, Some(missing.clone())),
         };
         Self {
-            version: preview.version,
+            version: preview.version.clone(),
             shim: shim.map(|shim| serde_json::to_value(shim).expect("plain data")),
             missing,
             needs_shim: preview.needs_shim,
