@@ -78,7 +78,7 @@ pub(super) enum Command {
         /// The contract and the major version, such as support@1
         #[arg(value_name = "CONTRACT@MAJOR", value_parser = super::keys::version)]
         version: (String, u32),
-        /// The last day, in UTC, or a time in RFC 3339; a time that has passed ends it now
+        /// The last day, in UTC, a time in RFC 3339, or `now`
         #[arg(long, value_name = "DATE", required_unless_present = "never")]
         at: Option<String>,
         /// Serve it until another date is set

@@ -246,10 +246,14 @@ async fn an_operator_moves_the_last_day() {
         assert_eq!(tools.len(), 3);
         assert_eq!(tools[0]["_meta"]["dev.weir/sunset"], sunset);
     }
-    run(&house, &[&words[..], &["--at", "2020-01-01"]].concat());
-    let gone = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
-    assert_eq!(code(&gone), "version_gone", "{gone}");
-    assert_eq!(version(&ann).await, "");
+    for past in ["now", "2020-01-01"] {
+        run(&house, &[&words[..], &["--at", past]].concat());
+        let gone = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+        assert_eq!(code(&gone), "version_gone", "{past}: {gone}");
+        assert_eq!(version(&ann).await, "");
+        run(&house, &[&words[..], &["--never"]].concat());
+        assert_eq!(version(&ann).await, "airports@1.0.0");
+    }
     let (code, _, err) = house.run(&["contracts", "sunset", "airports@5", "--never"]);
     assert!(
         code != 0 && err.contains("there is no kept version `airports@5`"),

@@ -17,7 +17,7 @@ use crate::control::{
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LastDay {
-    /// A day, which ends with its end in UTC, or a time in RFC 3339. Null: no last day.
+    /// A day, which ends with its end in UTC, a time in RFC 3339, or `now`. Null: until an operator says so.
     sunset: Option<String>,
 }
 

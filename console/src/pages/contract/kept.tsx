@@ -100,7 +100,7 @@ function MoveEnd({ kept, isNow, onClose }: MovedEnd & { onClose: () => void }) {
     setError(null);
     try {
       const params = { path: { contract: kept.contract, major: majorOf(kept.version) } };
-      const sunset = isNow ? new Date(Date.now() - 3_600_000).toISOString() : lastDay || null;
+      const sunset = isNow ? "now" : lastDay || null;
       await unwrap(api.PUT("/v1/versions/{contract}/{major}", { params, body: { sunset } }));
       await client.invalidateQueries();
       onClose();

@@ -16,6 +16,10 @@ use crate::{
     identity::now_ms,
 };
 
+/// The last day of a version that ends at once.
+const NOW: &str = "now";
+/// What the clocks of two nodes may differ by: a version that ends at once has ended by either.
+const CLOCKS_APART_MS: i64 = 4_000;
 const VERSIONS: &str = "GET /v1/versions and `weir contracts show` name those that are served";
 
 /// The versions that are served beside the live ones, and their agents.
@@ -81,7 +85,7 @@ pub async fn list(control: &Control) -> OperationResult<VersionsView> {
     })
 }
 
-/// Moves the last day of a kept version; `None` removes it.
+/// Moves the last day of a kept version; `None`: until an operator says so. `now` ends it by the clock of this process.
 pub async fn set_sunset(
     control: &Control,
     contract: &str,
@@ -89,7 +93,10 @@ pub async fn set_sunset(
     sunset: Option<&str>,
     by: &str,
 ) -> OperationResult<()> {
-    let sunset_ms = sunset.map(read_sunset).transpose()?;
+    let sunset_ms = match sunset {
+        Some(NOW) => Some(now_ms() - CLOCKS_APART_MS),
+        sunset => sunset.map(read_sunset).transpose()?,
+    };
     let name = format!("{contract}@{major}");
     let moved = control
         .gate()
@@ -190,7 +197,7 @@ fn read_sunset(text: &str) -> OperationResult<i64> {
     };
     let time = time.ok_or_else(|| {
         OperationError::invalid(
-            "`sunset` must be a day such as 2027-03-31, or a time such as 2027-03-31T12:00:00Z",
+            "`sunset` must be a day such as 2027-03-31, or a time such as 2027-03-31T12:00:00Z; `now` ends a version that is kept",
         )
     })?;
     Ok(time.as_millisecond())
