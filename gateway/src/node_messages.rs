@@ -13,7 +13,10 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
-use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
+use tokio::{
+    sync::{Notify, Semaphore, SemaphorePermit, oneshot},
+    time::Instant,
+};
 use weir_state::{MessageRow, NewMessage, State, StateError};
 
 use crate::{cursor::Cursors, tasks::TaskReport};
@@ -30,6 +33,8 @@ const REQUEST_ID_MAX_BYTES: usize = 1 << 10;
 /// The time within which another node answers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const ASKED_AT_ONCE: usize = 32;
+/// The time for which a node counts as live after a look.
+const LIVE_MAX_AGE: Duration = Duration::from_millis(900);
 
 /// A message from one node to another, or to all others.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,6 +56,8 @@ pub enum NodeMessage {
         question: u64,
         report: Option<Box<TaskReport>>,
     },
+    /// A caller has been sent how its task ended: the stage with this number.
+    TaskDelivered { task: u128, entered: u64 },
 }
 
 /// A request about a task of another node. Its permission was checked where it arrived.
@@ -92,6 +99,9 @@ pub struct NodeMessages {
     asked: DashMap<u64, WaitingReport, RandomState>,
     /// Requests about tasks of other nodes that are under way at once.
     turns: Semaphore,
+    /// The nodes whose leases lasted, and when they were looked at.
+    live: tokio::sync::Mutex<Option<(Instant, Vec<String>)>>,
+    started: Instant,
 }
 
 /// A request that waits for another node; it is forgotten when its caller has gone.
@@ -129,6 +139,8 @@ impl NodeMessages {
             listener: OnceLock::new(),
             asked: DashMap::default(),
             turns: Semaphore::new(ASKED_AT_ONCE),
+            live: tokio::sync::Mutex::default(),
+            started: Instant::now(),
         }
     }
 
@@ -193,9 +205,33 @@ impl NodeMessages {
         }
     }
 
-    /// Returns `true` while the lease of a node lasts.
+    /// Returns `true` while the lease of a node lasts. Requests at the same time share one look, and none that finds a node away
+    /// rests on an earlier one.
     pub async fn is_live(&self, node: &str) -> Result<bool, StateError> {
-        self.state.is_node_live(node).await
+        let begun = Instant::now();
+        let mut live = self.live.lock().await;
+        let is_known = |(looked, nodes): &(Instant, Vec<String>)| {
+            let is_live = nodes.iter().any(|live| live == node);
+            let is_current = match is_live {
+                true => looked.elapsed() < LIVE_MAX_AGE,
+                false => *looked >= begun,
+            };
+            is_current.then_some(is_live)
+        };
+        if let Some(is_live) = live.as_ref().and_then(is_known) {
+            return Ok(is_live);
+        }
+        let looked = Instant::now();
+        let nodes = self.state.live_nodes().await?;
+        let is_live = nodes.iter().any(|live| live == node);
+        *live = Some((looked, nodes));
+        Ok(is_live)
+    }
+
+    /// Returns the time of the next of the looks that all of this process make at once, so that they go out together.
+    pub fn next_look(&self, interval: Duration) -> Instant {
+        let looks = self.started.elapsed().as_nanos() / interval.as_nanos() + 1;
+        self.started + interval * u32::try_from(looks).unwrap_or(u32::MAX)
     }
 
     /// Sends waiting messages, and receives those of others, while the process serves.

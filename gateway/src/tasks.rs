@@ -29,7 +29,7 @@ use weir_plugin_host::CallEvents;
 use crate::{catalogue::Endpoint, codes::Code, cursor::Cursors, identity::Caller};
 
 pub use name::TaskPlace;
-pub use report::TaskReport;
+pub use report::{LOST, TaskReport};
 
 /// The time that a task is kept, from its beginning. One that still runs then is cancelled.
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
@@ -255,6 +255,11 @@ impl Tasks {
         self.lock().get(&number).cloned()
     }
 
+    /// Returns `true` while a task of this process is kept.
+    pub fn keeps(&self, id: &str) -> bool {
+        name::number(id).is_some_and(|number| self.lock().contains_key(&number))
+    }
+
     /// Returns where a task is by its id, if this caller began it at this endpoint at another node, and it is kept still.
     pub fn elsewhere(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<TaskPlace> {
         self.names.get()?.open(id, caller, endpoint)
@@ -327,7 +332,12 @@ impl Task {
         self.seen_in(&state)
     }
 
-    /// Asks the call to end. It may still complete.
+    /// Notes that another node has sent its caller how it ended, if that is the stage with this number still.
+    pub fn note_delivered(&self, entered: u64) {
+        let mut state = self.lock();
+        state.is_told |= state.entered == entered && state.stage.has_ended();
+    }
+
     pub fn cancel(&self) {
         self.cancel.cancel();
     }

@@ -8,7 +8,10 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 
-use super::{RequestScope, tasks};
+use super::{
+    RequestScope,
+    tasks::{self, LookedTask},
+};
 use crate::tasks::TaskPlace;
 
 /// More ids in one request are left out.
@@ -77,6 +80,9 @@ impl FollowedTasks {
                     Err(_) => std::future::pending().await,
                 },
                 _ = self.looks.tick(), if !self.elsewhere.is_empty() => {
+                    if let Some(messages) = self.scope.gateway.node_messages() {
+                        self.looks.reset_at(messages.next_look(LOOK_INTERVAL));
+                    }
                     self.now_elsewhere(meta).await
                 }
                 else => std::future::pending().await, // nothing is followed
@@ -90,6 +96,7 @@ impl FollowedTasks {
     fn now(&mut self, meta: &str) -> Vec<Vec<u8>> {
         let scope = &self.scope;
         let mut messages = Vec::new();
+        self.told.retain(|id, _| scope.gateway.tasks().keeps(id));
         for (id, told) in &mut self.told {
             // A caller that may no longer see a task gets no news of it either.
             let Some(task) = scope.task(id) else {
@@ -104,8 +111,8 @@ impl FollowedTasks {
         messages
     }
 
-    /// Looks at the tasks that other nodes have. One that has ended is not looked at again. Nothing changes before all have
-    /// answered, so that no stage is lost where this is dropped.
+    /// Looks at the tasks that other nodes have. One that has ended or is kept no more is not looked at again. Nothing changes
+    /// before all have answered, so that no stage is lost where this is dropped.
     async fn now_elsewhere(&mut self, meta: &str) -> Vec<Vec<u8>> {
         let scope = &self.scope;
         let looks = self.elsewhere.iter().map(async |(id, (place, _))| {
@@ -114,8 +121,16 @@ impl FollowedTasks {
         });
         let mut messages = Vec::new();
         for (id, seen) in join_all(looks).await {
-            // A node that does not answer now may do so at the next look.
-            let (Ok(seen), Some((_, told))) = (seen, self.elsewhere.get_mut(&id)) else {
+            let seen = match seen {
+                Ok(LookedTask::Found(seen)) => seen,
+                Ok(LookedTask::Forgotten) => {
+                    self.elsewhere.remove(&id);
+                    continue;
+                }
+                // A node that does not answer now may do so at the next look.
+                Ok(LookedTask::Hidden) | Err(_) => continue,
+            };
+            let Some((place, told)) = self.elsewhere.get_mut(&id) else {
                 continue;
             };
             if seen.entered == *told {
@@ -123,6 +138,7 @@ impl FollowedTasks {
             }
             *told = seen.entered;
             messages.push(tasks::notification(&id, &seen, meta));
+            tasks::note_delivered(scope, place, &seen);
             if seen.stage.has_ended() {
                 self.elsewhere.remove(&id);
             }

@@ -21,7 +21,7 @@ use crate::{
     node_messages::{NodeMessage, TaskAct, TaskRequest},
     serving::Serving,
     snapshot::Snapshot,
-    tasks::{KEPT_FOR, Seen, Stage, Task, TaskPlace, TaskReport},
+    tasks::{KEPT_FOR, LOST, Seen, Stage, Task, TaskPlace, TaskReport},
     wire::{Method, ResultWriter, RpcError, raw},
 };
 
@@ -242,49 +242,92 @@ async fn ask_elsewhere(
         _ => None,
     };
     let place = place(scope, id).ok_or_else(unknown)?;
-    let seen = look_elsewhere(scope, &place).await?;
+    let LookedTask::Found(seen) = look_elsewhere(scope, &place).await? else {
+        return Err(unknown());
+    };
     let mut result = ResultWriter::new(&call.id, 512);
     result.string("resultType", "complete");
     match act {
-        None => write_detailed(&mut result, id, &seen),
-        Some(act) => drop(ask_node(scope, &place, act).await?),
+        None => {
+            write_detailed(&mut result, id, &seen);
+            note_delivered(scope, &place, &seen);
+        }
+        Some(act) => {
+            if let AskedNode::Forgotten = ask_node(scope, &place, act).await? {
+                return Err(unknown());
+            }
+        }
     }
     list::write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
+}
+
+/// What a look at a task of another node finds.
+pub(super) enum LookedTask {
+    Found(Seen),
+    /// The caller may not see its tool now.
+    Hidden,
+    /// Its node keeps it no more.
+    Forgotten,
 }
 
 /// Looks at a task that another node has. Whether the caller may see the tool is known here, before anything happens there.
 pub(super) async fn look_elsewhere(
     scope: &RequestScope,
     place: &TaskPlace,
-) -> Result<Seen, RpcError> {
-    match ask_node(scope, place, TaskAct::Look).await? {
-        Some(report) if !scope.may_see(&report.contract, &report.tool) => Err(unknown()),
-        Some(report) => Ok(report.into_seen()),
-        None => Ok(Seen::lost(place)),
+) -> Result<LookedTask, RpcError> {
+    Ok(match ask_node(scope, place, TaskAct::Look).await? {
+        AskedNode::Reported(report) if !scope.may_see(&report.contract, &report.tool) => {
+            LookedTask::Hidden
+        }
+        AskedNode::Reported(report) => LookedTask::Found(report.into_seen()),
+        AskedNode::Forgotten => LookedTask::Forgotten,
+        AskedNode::Gone => LookedTask::Found(Seen::lost(place)),
+    })
+}
+
+/// Lets the node that has a task know that its caller is sent how it ended, so that its answer may make room for others.
+pub(super) fn note_delivered(scope: &RequestScope, place: &TaskPlace, seen: &Seen) {
+    if let Some(messages) = scope.gateway.node_messages()
+        && seen.stage.has_ended()
+        && seen.entered != LOST
+    {
+        let (task, entered) = (place.number, seen.entered);
+        messages.send(
+            Some(&place.node),
+            &NodeMessage::TaskDelivered { task, entered },
+        );
     }
 }
 
-/// Asks the node that has a task. `None`: that node is gone.
+/// What the node says that has a task.
+enum AskedNode {
+    Reported(Box<TaskReport>),
+    /// It keeps no such task.
+    Forgotten,
+    /// It says nothing any more.
+    Gone,
+}
+
 async fn ask_node(
     scope: &RequestScope,
     place: &TaskPlace,
     act: TaskAct,
-) -> Result<Option<Box<TaskReport>>, RpcError> {
+) -> Result<AskedNode, RpcError> {
     let away = |_: StateError| {
         RpcError::internal("the node that runs the task cannot be reached now: ask again")
     };
     let messages = scope.gateway.node_messages().ok_or_else(unknown)?;
     let _turn = messages.turn().await;
     if !messages.is_live(&place.node).await.map_err(away)? {
-        return Ok(None);
+        return Ok(AskedNode::Gone);
     }
     let task = place.number;
     match messages.ask(&place.node, TaskRequest { task, act }).await {
-        Ok(Some(report)) => Ok(Some(report)),
-        Ok(None) => Err(unknown()),
+        Ok(Some(report)) => Ok(AskedNode::Reported(report)),
+        Ok(None) => Ok(AskedNode::Forgotten),
         Err(error) => match messages.is_live(&place.node).await {
-            Ok(false) => Ok(None),
+            Ok(false) => Ok(AskedNode::Gone),
             _ => Err(away(error)),
         },
     }

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{Questions, Seen, Stage, Task, TaskPlace};
 use crate::codes::Code;
 
-/// A task as its node reports it to others.
+/// The number of the stage of a task whose node is gone.
+pub const LOST: u64 = u64::MAX;
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskReport {
     pub contract: String,
@@ -31,10 +33,10 @@ enum ReportedStage {
 }
 
 impl TaskReport {
-    /// Says how a task is now. How it ended stays as it was said.
+    /// Reports how a task is now. Whether its caller gets to know it is the other node's to say.
     pub fn new(task: &Task) -> Self {
         let [contract, tool] = task.named().map(str::to_owned);
-        let seen = task.tell();
+        let seen = task.seen();
         let stage = match seen.stage {
             Stage::Open | Stage::AnsweredAtOnce | Stage::Working => ReportedStage::Working,
             Stage::InputRequired(questions) => ReportedStage::InputRequired(questions.open),
@@ -93,7 +95,7 @@ impl Seen {
             created: place.created,
             updated: place.created,
             message: None,
-            entered: u64::MAX,
+            entered: LOST,
         }
     }
 }

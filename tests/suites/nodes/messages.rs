@@ -17,7 +17,7 @@ use crate::tasks::{begun, knows_tasks, running};
 
 const WAIT: Duration = Duration::from_secs(20);
 
-fn house(server: &Postgres) -> House {
+pub(super) fn house(server: &Postgres) -> House {
     let house = House::new().own_plugins(&[]).config(&format!(
         "[state]\nurl = \"{}\"\n[admin]\nlisten = \"127.0.0.1:0\"\n\
          [plugins.weir-guest-conformance]\ncontract = \"conformance\"\ncpu_max_ms = 60000\n",
@@ -32,8 +32,12 @@ fn house(server: &Postgres) -> House {
 
 /// Two gateways with the same plugin; the first has the admin key.
 fn nodes(server: &Postgres) -> [(House, Gateway); 2] {
+    nodes_with(server, "")
+}
+
+fn nodes_with(server: &Postgres, config: &str) -> [(House, Gateway); 2] {
     [(), ()].map(|()| {
-        let house = house(server);
+        let house = house(server).config(config);
         let gateway = house.serve();
         (house, gateway)
     })
@@ -253,6 +257,28 @@ async fn a_task_of_one_node_is_read_answered_and_cancelled_at_another_by_its_cal
     assert!(!running(&second).await);
 }
 
+/// An answer that its caller has makes room for other tasks; one that is only cancelled or updated at another node does not.
+#[tokio::test]
+async fn an_answer_counts_as_given_once_another_node_has_sent_it() {
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes_with(&server, "[limits]\ntasks_max = 1");
+    let ann = Modern::able(first.url(), knows_tasks());
+    let there = at(&ann, second.url());
+    let task = begun(&ann, "slow_compute", json!({"seconds": 1})).await;
+    until("the call ends", async || !running(&first).await).await;
+    for method in ["tasks/cancel", "tasks/update"] {
+        let params = json!({"taskId": task, "inputResponses": {}});
+        there.ask(method, params).await.result();
+    }
+    let becomes_task = async || {
+        let result = ann.call("slow_compute", json!({"seconds": 1})).await;
+        result["resultType"] == "task"
+    };
+    assert!(!becomes_task().await, "there is room for one task");
+    assert_eq!(look(&there, &task).await["status"], "completed");
+    until("the answer makes room", becomes_task).await;
+}
+
 #[tokio::test]
 async fn who_listens_at_one_node_hears_of_a_task_of_another() {
     let server = Postgres::start();
@@ -288,6 +314,32 @@ async fn who_listens_at_one_node_hears_of_a_task_of_another() {
     let ended = told("completed").await;
     assert_eq!(ended["taskId"], task.as_str(), "{ended}");
     assert_eq!(ended["result"]["isError"], false, "{ended}");
+}
+
+/// A task that its node keeps no more is not asked for as long as somebody listens for it.
+#[tokio::test]
+async fn a_forgotten_task_of_another_node_is_looked_at_once() {
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes_with(&server, "[limits]\ntasks_max = 1");
+    let ann = Modern::able(first.url(), knows_tasks());
+    let there = at(&ann, second.url());
+    let task = begun(&ann, "slow_compute", json!({"seconds": 1})).await;
+    until_status(&there, &task, "completed").await;
+    until("another task takes its place", async || {
+        let result = ann.call("slow_compute", json!({"seconds": 1})).await;
+        result["resultType"] == "task"
+    })
+    .await;
+    let filter = json!({"notifications": {"taskIds": [task]}});
+    let mut events = Events::open(there.request("subscriptions/listen", filter)).await;
+    let accepted = events.next(WAIT).await.expect("it is acknowledged");
+    let followed = &accepted["params"]["notifications"]["taskIds"];
+    assert_eq!(followed, &json!([task]), "{accepted}");
+    let sent = || server.sql("SELECT n FROM message_numbers");
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let before = sent();
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert_eq!(sent(), before, "nothing is asked any more");
 }
 
 #[tokio::test]

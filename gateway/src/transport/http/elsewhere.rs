@@ -85,6 +85,11 @@ fn take(server: &Server, received: ReceivedMessage) {
         NodeMessage::TaskRequested { question, request } => {
             methods::report_task(&server.gateway, &received.sender, question, request);
         }
+        NodeMessage::TaskDelivered { task, entered } => {
+            if let Some(task) = server.gateway.tasks().with_number(task) {
+                task.note_delivered(entered);
+            }
+        }
         NodeMessage::Cancelled { .. }
         | NodeMessage::Answered { .. }
         | NodeMessage::TaskReported { .. } => {}

@@ -230,14 +230,10 @@ impl State {
         sql(NODES).fetch_all(&self.engine).await
     }
 
-    /// Returns `true` while the lease of a node lasts.
-    pub async fn is_node_live(&self, id: &str) -> Result<bool, StateError> {
-        let query = concat!(
-            "SELECT EXISTS (SELECT 1 FROM nodes WHERE id = $1 AND lease_ms > ",
-            now_ms!(),
-            ")"
-        );
-        sql(query).bind(id).fetch_value(&self.engine).await
+    /// Returns the ids of the nodes whose lease lasts.
+    pub async fn live_nodes(&self) -> Result<Vec<String>, StateError> {
+        let query = concat!("SELECT id FROM nodes WHERE lease_ms > ", now_ms!());
+        sql(query).fetch_values(&self.engine).await
     }
 
     /// Waits until every node with a live lease has taken over the last change, for five seconds at most. Returns the nodes that
