@@ -325,6 +325,8 @@ impl App {
         tokio::spawn(write_quotas(gateway.clone(), state.clone()));
         tokio::spawn(write_session_notes(gateway.clone(), state.clone()));
         tokio::spawn(take_over_session_notes(gateway.clone(), state.clone()));
+        tokio::spawn(forget_ended_plans(gateway.clone()));
+        tokio::spawn(remove_unnamed_builds(state.clone()));
         if let Some(messages) = gateway.node_messages().cloned() {
             tokio::spawn(async move { messages.run().await });
             let control = self.control.clone();
@@ -565,7 +567,25 @@ async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
     }
 }
 
-/// Logs that the commands of other servers can read this gateway's own files, if the kernel cannot prevent it.
+/// The time between two looks for files of builds that other nodes have dropped.
+const BUILDS_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+async fn remove_unnamed_builds(state: Arc<State>) {
+    loop {
+        if let Err(error) = state.remove_unnamed_builds().await {
+            tracing::warn!(%error, "files of builds that nothing needs are not removed yet");
+        }
+        tokio::time::sleep(BUILDS_INTERVAL).await;
+    }
+}
+
+async fn forget_ended_plans(gateway: Arc<Serving>) {
+    if let Some(plans) = gateway.plans() {
+        plans.forget_ended().await;
+    }
+}
+
+/// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
 fn warn_without_sandbox(config: &Config) {
     let mut commands = config.upstreams.values();
     if commands.any(|upstream| upstream.url.is_none() && upstream.sandbox)

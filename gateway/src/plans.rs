@@ -1,11 +1,18 @@
 //! Writes that a person approves first. A plan says what a call would change; its caller repeats the call once it is approved,
 //! and that uses it up.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
 use utoipa::ToSchema;
 use weir_plugin_host::Change;
 use weir_state::{AddedPlan, PlanRow, PlanStatus, State, StateError};
@@ -18,9 +25,19 @@ use crate::{
 /// The time in which a plan is approved and made, in milliseconds.
 pub const LIFETIME_MS: i64 = 15 * 60 * 1000;
 
+/// The longest time between two looks for what has ended.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The shortest one, and the pause after the state could not be asked.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+const LOOK_RETRY: Duration = Duration::from_secs(60);
+
 /// The plans of all processes that share a state.
 pub struct WritePlans {
     state: Arc<State>,
+    /// The time of the next look for what has ended.
+    next_look_ms: AtomicI64,
+    /// Wakes that look where a plan ends earlier.
+    added: Notify,
 }
 
 /// The change that a call would make.
@@ -134,7 +151,11 @@ impl PlanSubject {
 impl WritePlans {
     /// Creates the plans that `state` keeps.
     pub fn new(state: Arc<State>) -> Self {
-        Self { state }
+        Self {
+            state,
+            next_look_ms: AtomicI64::new(i64::MAX),
+            added: Notify::new(),
+        }
     }
 
     /// Returns the state that keeps them.
@@ -161,7 +182,38 @@ impl WritePlans {
 
     /// Adds a plan that waits for a person.
     pub async fn add(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
-        self.state.add_plan(plan).await
+        let added = self.state.add_plan(plan).await?;
+        if plan.expires_ms < self.next_look_ms.load(Ordering::Relaxed) {
+            self.added.notify_one();
+        }
+        Ok(added)
+    }
+
+    /// Forgets plans that have expired, and results that repeated calls no longer find, until the task ends. It looks when the
+    /// next plan expires, and each hour.
+    pub async fn forget_ended(&self) {
+        loop {
+            let now_ms = now_ms();
+            self.next_look_ms.store(i64::MAX, Ordering::Relaxed); // what is added meanwhile wakes the next look
+            let pause = match self.state.forget_ended(now_ms).await {
+                Ok(next) => {
+                    let left = next.and_then(|next| u64::try_from(next - now_ms).ok());
+                    let left = left.map_or(LOOK_INTERVAL, Duration::from_millis);
+                    left.clamp(LOOK_PAUSE, LOOK_INTERVAL)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "plans that have expired are not forgotten yet");
+                    LOOK_RETRY
+                }
+            };
+            let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+            self.next_look_ms
+                .store(now_ms + pause_ms, Ordering::Relaxed);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.added.notified() => {}
+            }
+        }
     }
 }
 

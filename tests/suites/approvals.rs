@@ -1,5 +1,7 @@
 //! Writes that a person approves: planned by the first call, applied by the same call again, once, and by no other.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, http};
 
@@ -40,7 +42,7 @@ tools:
       - { name: id, type: number, required: true }
 "#;
 
-const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
+pub(crate) const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 
 struct Shop {
     house: House,
@@ -50,12 +52,14 @@ struct Shop {
     touch: fn(&House),
 }
 
+const ITEMS: &str =
+    "id,subject,price,state,owner\n1,lamp,12,open,home\n2,chair,30,,home\n3,desk,99,open,acme\n";
+
 fn sheet() -> Shop {
-    let text = "id,subject,price,state,owner\n1,lamp,12,open,home\n2,chair,30,,home\n3,desk,99,open,acme\n";
     let house = House::new()
         .sheets()
         .config(ADMIN)
-        .file("data/items.csv", text);
+        .file("data/items.csv", ITEMS);
     let touch = |house: &House| {
         let path = house.path().join("data/items.csv");
         let text = std::fs::read_to_string(&path).expect("the sheet");
@@ -70,29 +74,30 @@ fn sheet() -> Shop {
 }
 
 fn sqlite() -> Shop {
-    let house = House::new().config(ADMIN).config(
-        "[connections.db]\nkind = \"sqlite\"\npath = \"data/shop.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
+    let house = sqlite_house(
+        "CREATE TABLE items (id INTEGER PRIMARY KEY, subject TEXT NOT NULL, price INTEGER NOT NULL, state TEXT, owner TEXT NOT NULL);
+         INSERT INTO items VALUES (1, 'lamp', 12, 'open', 'home'), (2, 'chair', 30, NULL, 'home'), (3, 'desk', 99, 'open', 'acme');",
     );
-    house.write("data/none", "");
-    let open = |house: &House| {
-        rusqlite::Connection::open(house.path().join("data/shop.sqlite"))
-            .expect("a file in the temporary folder")
-    };
-    open(&house)
-        .execute_batch(
-            "CREATE TABLE items (id INTEGER PRIMARY KEY, subject TEXT NOT NULL, price INTEGER NOT NULL, state TEXT, owner TEXT NOT NULL);
-             INSERT INTO items VALUES (1, 'lamp', 12, 'open', 'home'), (2, 'chair', 30, NULL, 'home'), (3, 'desk', 99, 'open', 'acme');",
-        )
-        .expect("a table");
     let touch = |house: &House| {
-        let database = rusqlite::Connection::open(house.path().join("data/shop.sqlite"));
         let change = "UPDATE items SET subject = 'old lamp' WHERE id = 1";
-        database
-            .expect("the file")
-            .execute(change, ())
-            .expect("changed");
+        database(house).execute(change, ()).expect("changed");
     };
     serve(house, "sql", "{ connection: db, table: items }", touch)
+}
+
+/// Returns a house whose connection `db` is a database in SQLite, which may be written.
+pub(crate) fn sqlite_house(statements: &str) -> House {
+    let house = House::new().config(ADMIN).config(
+        "[connections.db]\nkind = \"sqlite\"\npath = \"data/db.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
+    );
+    house.write("data/none", "");
+    database(&house).execute_batch(statements).expect("tables");
+    house
+}
+
+pub(crate) fn database(house: &House) -> rusqlite::Connection {
+    let path = house.path().join("data/db.sqlite");
+    rusqlite::Connection::open(path).expect("a file in the temporary folder")
 }
 
 fn serve(house: House, adapter: &str, settings: &str, touch: fn(&House)) -> Shop {
@@ -126,6 +131,11 @@ impl Shop {
         }
     }
 
+    fn state(&self) -> rusqlite::Connection {
+        let path = self.house.path().join("state/weir.db");
+        rusqlite::Connection::open(path).expect("a state")
+    }
+
     async fn price(&self, id: u32) -> Value {
         let client = self.agent("reader", "home");
         let found = client.call("find_item", json!({ "id": id })).await;
@@ -145,6 +155,10 @@ fn code(result: &Value) -> &str {
     result["structuredContent"]["code"]
         .as_str()
         .unwrap_or("none")
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().expect("a text")
 }
 
 /// Returns the id of the plan that a call waits as.
@@ -281,12 +295,30 @@ async fn a_record_that_moved_is_left_as_it_is() {
     }
 }
 
+/// That another record has the value already says nothing of the record that was agreed to.
+#[tokio::test]
+async fn a_conflict_with_another_record_leaves_no_stale_plan() {
+    let shop = sqlite();
+    let index = "CREATE UNIQUE INDEX prices ON items (price)";
+    database(&shop.house).execute(index, ()).expect("an index");
+    let (ann, eve) = (shop.agent("ann", "home"), shop.person("eve", "approver"));
+    let id = plan(&reprice(&ann, 1, 30).await);
+    assert_eq!(shop.approve(&eve, &id).await.0, 200);
+    let refused = reprice(&ann, 1, 30).await;
+    assert_eq!(code(&refused), "conflict", "{refused}");
+    assert_ne!(
+        refused["structuredContent"]["reason"], "plan_is_stale",
+        "{refused}"
+    );
+    let (_, used) = eve.ask("GET", &format!("/v1/approvals/{id}"), "").await;
+    assert_eq!(used["status"], "applied", "{used}");
+}
+
 #[tokio::test]
 async fn a_plan_ends_with_its_time_its_version_and_a_no() {
     let shop = sheet();
     let (ann, eve) = (shop.agent("ann", "home"), shop.person("eve", "approver"));
-    let database =
-        rusqlite::Connection::open(shop.house.path().join("state/weir.db")).expect("a state");
+    let database = shop.state();
     let expire = || {
         let set = "UPDATE plans SET expires_ms = created_ms";
         assert!(database.execute(set, ()).expect("set") > 0);
@@ -427,8 +459,77 @@ async fn the_plans_of_one_agent_are_bounded() {
     for price in 0..20 {
         plan(&reprice(&ann, 1, 100 + price).await);
     }
-    assert_eq!(code(&reprice(&ann, 1, 200).await), "rate_limited");
+    let full = reprice(&ann, 1, 200).await;
+    assert_eq!(code(&full), "rate_limited");
+    assert!(text(&full).contains("20 calls of yours wait"), "{full}");
     plan(&reprice(&bob, 1, 200).await);
+
+    // Nor do the agents of one tenant take the room of all others.
+    let copies = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 179) \
+                  INSERT INTO plans SELECT id || i, caller || i, agent, tenant, subject, contract, tool, change, fingerprint, \
+                  sealed, status, created_ms, expires_ms, decided_ms, decided_by, reason \
+                  FROM (SELECT * FROM plans LIMIT 1), n";
+    assert_eq!(shop.state().execute(copies, ()).expect("copies"), 179);
+    let full = reprice(&bob, 1, 201).await;
+    assert_eq!(code(&full), "rate_limited");
+    assert!(
+        text(&full).contains("200 calls of your tenant wait"),
+        "{full}"
+    );
+    plan(&reprice(&shop.agent("eve", "acme"), 3, 1).await);
+}
+
+#[tokio::test]
+async fn what_has_ended_is_forgotten_though_nothing_is_called() {
+    let shop = sqlite();
+    let ann = shop.agent("ann", "home");
+    let [soon, old] = [
+        plan(&reprice(&ann, 1, 20).await),
+        plan(&reprice(&ann, 1, 21).await),
+    ];
+    let keyed = json!({
+        "name": "retitle_item", "arguments": { "id": 1, "subject": "torch" },
+        "_meta": { "dev.weir/idempotency-key": "k1" },
+    });
+    ann.ask("tools/call", keyed).await;
+    let state = shop.state();
+    let set = |set: &str| assert_eq!(state.execute(set, ()).expect("set"), 1, "{set}");
+    set(&format!(
+        "UPDATE plans SET expires_ms = 1 WHERE id = '{old}'"
+    ));
+    set("UPDATE call_replies SET created_ms = 1, lease_ms = 1");
+    let (_, plans) = shop.admin.ask("GET", "/v1/approvals", "").await;
+    let listed: Vec<&Value> = plans
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|plan| &plan["id"])
+        .collect();
+    assert_eq!(listed, [&json!(soon)]);
+    let (status, _) = shop
+        .admin
+        .ask("GET", &format!("/v1/approvals/{old}"), "")
+        .await;
+    assert_eq!(status, 404);
+
+    let Shop { house, gateway, .. } = shop;
+    drop(gateway);
+    let in_two_seconds = "unixepoch() * 1000 + 2000";
+    set(&format!(
+        "UPDATE plans SET expires_ms = {in_two_seconds} WHERE id = '{soon}'"
+    ));
+    let _gateway = house.serve();
+    let kept = "SELECT (SELECT count(*) FROM plans), (SELECT count(sealed) FROM plans), (SELECT count(*) FROM call_replies)";
+    let count = || {
+        let counts = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let counted: (i64, i64, i64) = state.query_row(kept, (), counts).expect("counts");
+        counted
+    };
+    let began = Instant::now();
+    while count() != (1, 0, 0) {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", count());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 const ORDERS: &str = r#"
@@ -449,7 +550,8 @@ tools:
       - { name: what, type: text, required: true }
 "#;
 
-fn node(server: &Postgres) -> (House, Gateway) {
+/// Starts a gateway with its state in a database, which is its connection `db` too.
+pub(crate) fn node(server: &Postgres) -> (House, Gateway) {
     let url = server.url();
     let house = House::new()
         .config(&format!("[state]\nurl = \"{url}\"\n{ADMIN}"))

@@ -11,7 +11,7 @@ use weir_contracts::{
     shape::{Field, Type},
 };
 use weir_plugin_host::{Change, Condition, Query};
-use weir_state::{AddedPlan, PlanRow, PlanStatus, StateError};
+use weir_state::{AddedPlan, PlanRow, PlanScope, PlanStatus, StateError};
 
 use super::{
     CallError, CallOutcome, TRIAL, ToolResult,
@@ -160,13 +160,23 @@ async fn add(
     match plans.add(&row).await.map_err(unreachable)? {
         AddedPlan::Added => Ok(row),
         AddedPlan::Known(known) => Ok(*known),
-        AddedPlan::Full => {
-            let message = "Too many calls wait for a person already.";
-            Err(CallError::new(Code::RateLimited, message)
-                .retry_after_ms(FULL_RETRY_MS)
-                .limit("plans that wait for approval".to_owned()))
-        }
+        AddedPlan::Full { scope, max } => Err(too_many(scope, max)),
     }
+}
+
+fn too_many(scope: PlanScope, max: i64) -> CallError {
+    let whose = match scope {
+        PlanScope::Caller => " of yours",
+        PlanScope::Tenant => " of your tenant",
+        PlanScope::Gateway => "",
+    };
+    let message = format!(
+        "{max} calls{whose} wait for a person already, and no more may. Call again once a person has approved or rejected one of \
+         them, or it has expired."
+    );
+    CallError::new(Code::RateLimited, message)
+        .retry_after_ms(FULL_RETRY_MS)
+        .limit("plans that wait for approval".to_owned())
 }
 
 /// Returns what a write would change; `None` where only its arguments are known.

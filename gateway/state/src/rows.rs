@@ -505,8 +505,19 @@ pub enum AddedPlan {
     Added,
     /// One of the same caller for the same change waits already.
     Known(Box<PlanRow>),
-    /// Too many wait, of this caller or in all.
-    Full,
+    /// As many wait as may.
+    Full {
+        scope: PlanScope,
+        max: i64,
+    },
+}
+
+/// Whose plans are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanScope {
+    Caller,
+    Tenant,
+    Gateway,
 }
 
 /// A decision about a plan.

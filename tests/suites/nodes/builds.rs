@@ -160,3 +160,30 @@ async fn what_is_put_into_a_folder_by_hand_later_stays_at_the_next_start() {
     assert_ne!(digest_of(&two).await, uploaded["digest"]);
     assert_ne!(digest_of(&two).await, Value::Null);
 }
+
+/// Another node drops the row of a kept build, and each machine has a file of it.
+#[tokio::test]
+async fn the_file_of_a_build_that_nothing_names_goes() {
+    let server = Postgres::start();
+    let house = super::messages::house(&server);
+    let gateway = house.serve();
+    let folder = house.path().join("state/builds");
+    let names = || {
+        let entries = std::fs::read_dir(&folder).expect("kept builds");
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+        entries.map(name).collect::<std::collections::BTreeSet<_>>()
+    };
+    let kept = names();
+    assert!(!kept.is_empty(), "the build of the contract is kept");
+    drop(gateway);
+    let dropped = "0".repeat(64);
+    house.write(&format!("state/builds/{dropped}.wasm"), "a build");
+    house.write(&format!("state/builds/{dropped}.wasm.minisig"), "signed");
+    assert_eq!(names().len(), kept.len() + 2);
+    let _gateway = house.serve();
+    let began = Instant::now();
+    while names() != kept {
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", names());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

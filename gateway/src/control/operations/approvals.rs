@@ -138,7 +138,7 @@ pub async fn reject(
 }
 
 async fn find(control: &Control, id: &str) -> OperationResult<PlanRow> {
-    let plan = control.state().plan(id).await?;
+    let plan = control.state().plan(id, now_ms()).await?;
     plan.ok_or_else(|| OperationError::not_found("plan", id).see(PLANS))
 }
 

@@ -57,8 +57,14 @@ pub async fn place_files(control: &Control) -> OperationResult<()> {
         let folders = &control.gateway().config().folders;
         (folders.plugins.clone(), folders.state.clone())
     };
-    let taken = read_taken(&folder);
-    for row in control.state().uploads().await? {
+    let mut taken = read_taken(&folder);
+    let rows = control.state().uploads().await?;
+    let known = taken.len();
+    taken.retain(|file, _| rows.iter().any(|row| row.file == *file));
+    if taken.len() < known {
+        write_taken(&folder, &taken)?;
+    }
+    for row in rows {
         if is_taken(&taken, &row) {
             continue;
         }
@@ -186,7 +192,11 @@ fn read_taken(folder: &Path) -> TakenUploads {
 fn note_taken(folder: &Path, file: &str, number: i64) -> OperationResult<()> {
     let mut taken = read_taken(folder);
     taken.insert(file.to_owned(), number);
-    let text = serde_json::to_vec(&taken).expect("plain data");
+    write_taken(folder, &taken)
+}
+
+fn write_taken(folder: &Path, taken: &TakenUploads) -> OperationResult<()> {
+    let text = serde_json::to_vec(taken).expect("plain data");
     weir_files::replace(&taken_file(folder), &text, Readers::Owner).map_err(failed)
 }
 

@@ -22,7 +22,9 @@ const CONTENT: &str = "builds";
 /// The content that nodes share.
 const CONTENT_OF: &str =
     "SELECT bytes, signature FROM build_contents WHERE digest = $1 AND kind = $2";
-/// The suffix of a build's name for its signature, as minisign has it.
+/// The characters of a digest, sha256 as hex.
+const DIGEST_CHARS: usize = 64;
+/// What follows the name of a build in the name of its signature, as minisign has it.
 const SIGNATURE: &str = ".minisig";
 
 from_row!(AcceptedBuildRow {
@@ -220,8 +222,37 @@ impl State {
         Ok(())
     }
 
-    /// Drops the builds of a plugin that were used longest ago, but not the new one. A file is removed if no row names it;
-    /// the lock of writers is taken, so that none is added meanwhile.
+    /// Removes the files of builds that no row names: another process may have dropped their rows. One that is written meanwhile
+    /// by [`keep_build`](Self::keep_build) is written again there.
+    pub async fn remove_unnamed_builds(&self) -> Result<(), StateError> {
+        let entries = fs::read_dir(self.folder.join(CONTENT));
+        let names = entries.into_iter().flatten().flatten();
+        let found: Vec<(String, BuildKind)> = names
+            .filter_map(|entry| read_name(entry.file_name().to_str()?))
+            .collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let query = "SELECT DISTINCT digest, kind FROM kept_builds";
+        let named: Vec<(String, BuildKind)> = sql(query).fetch_all(&self.engine).await?;
+        for (digest, kind) in found.iter().filter(|build| !named.contains(build)) {
+            self.remove_content(digest, *kind);
+        }
+        Ok(())
+    }
+
+    fn remove_content(&self, digest: &str, kind: BuildKind) {
+        let path = self.content(digest, kind);
+        let _ = fs::remove_file(signature(&path)); // most have none
+        if let Err(error) = fs::remove_file(&path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "a build that is no longer kept stays");
+        }
+    }
+
+    /// Drops the builds of a plugin that were used longest ago, but not the one that is new. A file goes where no row names it; the lock of writers is
+    /// held, so that none is added meanwhile.
     async fn drop_unused(
         &self,
         change: &mut StateChange,
@@ -239,13 +270,7 @@ impl State {
             .await?;
         for (digest, kind) in dropped {
             if drop_unnamed_content(change, &digest, kind).await? {
-                let path = self.content(&digest, kind);
-                let _ = fs::remove_file(signature(&path)); // most have none
-                if let Err(error) = fs::remove_file(&path)
-                    && error.kind() != io::ErrorKind::NotFound
-                {
-                    tracing::warn!(path = %path.display(), %error, "a build that is no longer kept stays");
-                }
+                self.remove_content(&digest, kind);
             }
         }
         Ok(())
@@ -324,6 +349,14 @@ pub(super) async fn share_content(
         .execute(change)
         .await?;
     Ok(())
+}
+
+/// Reads the name of a file with the content of a build.
+fn read_name(name: &str) -> Option<(String, BuildKind)> {
+    let (digest, kind) = name.split_once('.')?;
+    let is_digest =
+        digest.len() == DIGEST_CHARS && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| Some((digest.to_owned(), BuildKind::from_word(kind)?)))?
 }
 
 /// Returns the file with the signature of a build.

@@ -1,7 +1,11 @@
 //! The results of writes that came with an idempotency key.
 
 use super::State;
-use crate::{BegunCall, CallKey, CallReplyStatus, StateError, columns::from_row, engine::sql};
+use crate::{
+    BegunCall, CallKey, CallReplyStatus, StateError,
+    columns::from_row,
+    engine::{StateChange, sql},
+};
 
 /// The time for which a repeated call finds the result, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -33,11 +37,7 @@ impl State {
         lease_ms: i64,
     ) -> Result<BegunCall, StateError> {
         let mut change = self.change().await?;
-        sql("DELETE FROM call_replies WHERE created_ms <= $1 AND lease_ms <= $2")
-            .bind(now_ms - KEPT_MS)
-            .bind(now_ms)
-            .execute(&mut change)
-            .await?;
+        forget_replies(&mut change, now_ms).await?;
         let query = "SELECT request, status, sealed, lease_ms FROM call_replies WHERE caller = $1 AND tool = $2 AND key = $3";
         let known: Option<CallReplyRow> = sql(query)
             .bind(&key.caller)
@@ -121,4 +121,17 @@ impl State {
             .await?;
         Ok(())
     }
+}
+
+/// Drops the results that a repeated call no longer finds.
+pub(super) async fn forget_replies(
+    change: &mut StateChange,
+    now_ms: i64,
+) -> Result<(), StateError> {
+    sql("DELETE FROM call_replies WHERE created_ms <= $1 AND lease_ms <= $2")
+        .bind(now_ms - KEPT_MS)
+        .bind(now_ms)
+        .execute(change)
+        .await?;
+    Ok(())
 }

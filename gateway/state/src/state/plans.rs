@@ -1,16 +1,16 @@
 //! Writes that wait for a person, and what became of them.
 
-use super::State;
+use super::{State, call_replies::forget_replies};
 use crate::{
-    AddedPlan, PlanDecision, PlanRow, PlanStatus, StateError,
-    columns::from_row,
-    engine::{StateChange, sql},
+    AddedPlan, PlanDecision, PlanRow, PlanScope, PlanStatus, StateError, columns::from_row,
+    engine::sql,
 };
 
 /// The time for which a plan that has expired is listed.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
-/// Plans of one caller that wait at once, and of all callers.
+/// Plans of one caller that wait at once, of all callers of a tenant, and of all.
 const CALLER_MAX: i64 = 20;
+const TENANT_MAX: i64 = 200;
 const ALL_MAX: i64 = 1_000;
 /// Plans in one list.
 const LISTED_MAX: i64 = 2_000;
@@ -35,12 +35,10 @@ from_row!(PlanRow {
 });
 
 impl State {
-    /// Adds a plan that waits for a person, unless one of the same change waits already or too many do. What has expired is
-    /// dropped on the way.
+    /// Adds a plan that waits for a person, unless one of the same change waits already or too many do.
     pub async fn add_plan(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
         let mut change = self.change().await?;
         let now_ms = plan.created_ms;
-        forget_expired(&mut change, now_ms).await?;
         let known = "SELECT * FROM plans WHERE caller = $1 AND change = $2 AND status = $3 AND expires_ms > $4 LIMIT 1";
         let known: Option<PlanRow> = sql(known)
             .bind(&plan.caller)
@@ -53,18 +51,23 @@ impl State {
             change.commit().await?;
             return Ok(AddedPlan::Known(Box::new(known)));
         }
-        let waiting = "SELECT count(*) FROM plans WHERE status = $1 AND expires_ms > $2 AND ($3 IS NULL OR caller = $3)";
-        for (caller, max) in [(Some(&*plan.caller), CALLER_MAX), (None, ALL_MAX)] {
-            let waiting: i64 = sql(waiting)
-                .bind(PlanStatus::Pending)
-                .bind(now_ms)
-                .bind(caller)
-                .fetch_value(&mut change)
-                .await?;
-            if waiting >= max {
-                change.commit().await?;
-                return Ok(AddedPlan::Full);
-            }
+        let waiting = "SELECT count(*) FILTER (WHERE caller = $3), count(*) FILTER (WHERE tenant = $4), count(*) FROM plans \
+                       WHERE status = $1 AND expires_ms > $2";
+        let waiting: (i64, i64, i64) = sql(waiting)
+            .bind(PlanStatus::Pending)
+            .bind(now_ms)
+            .bind(&plan.caller)
+            .bind(&plan.tenant)
+            .fetch_one(&mut change)
+            .await?;
+        let full = [
+            (waiting.0, CALLER_MAX, PlanScope::Caller),
+            (waiting.1, TENANT_MAX, PlanScope::Tenant),
+            (waiting.2, ALL_MAX, PlanScope::Gateway),
+        ];
+        if let Some((_, max, scope)) = full.into_iter().find(|(waiting, max, _)| waiting >= max) {
+            change.commit().await?;
+            return Ok(AddedPlan::Full { scope, max });
         }
         let insert = "INSERT INTO plans (id, caller, agent, tenant, subject, contract, tool, change, fingerprint, sealed, \
                       status, created_ms, expires_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
@@ -138,21 +141,27 @@ impl State {
         Ok(())
     }
 
-    /// Returns the plans: those that wait first, then the newest.
+    /// Returns the plans that have not expired long ago: those that wait first, then the newest.
     pub async fn plans(&self, now_ms: i64) -> Result<Vec<PlanRow>, StateError> {
-        let query = "SELECT * FROM plans ORDER BY status = $1 AND expires_ms > $2 DESC, created_ms DESC, id LIMIT $3";
+        let query = "SELECT * FROM plans WHERE expires_ms > $3 ORDER BY status = $1 AND expires_ms > $2 DESC, created_ms DESC, id \
+                     LIMIT $4";
         sql(query)
             .bind(PlanStatus::Pending)
             .bind(now_ms)
+            .bind(now_ms - KEPT_MS)
             .bind(LISTED_MAX)
             .fetch_all(&self.engine)
             .await
     }
 
-    /// Returns a plan, whatever its status.
-    pub async fn plan(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
-        let query = "SELECT * FROM plans WHERE id = $1";
-        sql(query).bind(id).fetch_optional(&self.engine).await
+    /// Returns a plan that has not expired long ago.
+    pub async fn plan(&self, id: &str, now_ms: i64) -> Result<Option<PlanRow>, StateError> {
+        let query = "SELECT * FROM plans WHERE id = $1 AND expires_ms > $2";
+        sql(query)
+            .bind(id)
+            .bind(now_ms - KEPT_MS)
+            .fetch_optional(&self.engine)
+            .await
     }
 
     /// Writes a decision about a plan that waits and has not expired. Returns `false` where it does not wait any more.
@@ -175,17 +184,23 @@ impl State {
             .await?;
         Ok(decided > 0)
     }
-}
 
-/// Deletes the sealed part of expired plans, and those that expired long ago.
-async fn forget_expired(change: &mut StateChange, now_ms: i64) -> Result<(), StateError> {
-    sql("DELETE FROM plans WHERE expires_ms <= $1")
-        .bind(now_ms - KEPT_MS)
-        .execute(&mut *change)
-        .await?;
-    sql("UPDATE plans SET sealed = NULL WHERE expires_ms <= $1 AND sealed IS NOT NULL")
-        .bind(now_ms)
-        .execute(change)
-        .await?;
-    Ok(())
+    /// Drops what is sealed of plans that have expired, the plans that have done so long ago, and results that repeated calls
+    /// no longer find. Returns when the next plan expires.
+    pub async fn forget_ended(&self, now_ms: i64) -> Result<Option<i64>, StateError> {
+        let mut change = self.engine.begin_counts().await?;
+        sql("DELETE FROM plans WHERE expires_ms <= $1")
+            .bind(now_ms - KEPT_MS)
+            .execute(&mut change)
+            .await?;
+        sql("UPDATE plans SET sealed = NULL WHERE expires_ms <= $1 AND sealed IS NOT NULL")
+            .bind(now_ms)
+            .execute(&mut change)
+            .await?;
+        forget_replies(&mut change, now_ms).await?;
+        let next = "SELECT min(expires_ms) FROM plans WHERE sealed IS NOT NULL";
+        let next = sql(next).fetch_value(&mut change).await?;
+        change.commit().await?;
+        Ok(next)
+    }
 }

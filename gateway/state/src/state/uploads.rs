@@ -11,6 +11,9 @@ use crate::{
     engine::{StateChange, sql},
 };
 
+/// Files that were taken away and are remembered for nodes that were not there; the first ones go.
+const REMOVED_MAX: u32 = 256;
+
 from_row!(UploadRow {
     file,
     digest,
@@ -45,6 +48,9 @@ impl State {
         .bind(number)
         .execute(&mut change)
         .await?;
+        let beyond = "DELETE FROM uploaded_builds WHERE digest IS NULL AND change <= (SELECT change FROM uploaded_builds \
+                      WHERE digest IS NULL ORDER BY change DESC LIMIT 1 OFFSET $1)";
+        sql(beyond).bind(REMOVED_MAX).execute(&mut change).await?;
         if let Some(Some(before)) = before {
             drop_unnamed_content(&mut change, &before, BuildKind::Component).await?;
         }
