@@ -1,7 +1,11 @@
 //! Writes with an idempotency key: of those with one key, one runs.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Postgres, http};
+use weir_tests::{Admin, Gateway, House, Modern, Postgres, http, place};
+
+use crate::approvals::{database, node, sqlite_house};
 
 const CONTRACT: &str = r#"
 contract: orders
@@ -27,24 +31,13 @@ tools:
       - { name: what, type: text, required: true }
 "#;
 
-const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 const TABLE: &str =
     "CREATE TABLE orders (id integer PRIMARY KEY, what text NOT NULL CHECK (what <> 'bad'))";
 
 fn sqlite() -> (House, Gateway) {
-    let house = House::new().config(ADMIN).config(
-        "[connections.db]\nkind = \"sqlite\"\npath = \"data/orders.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
-    );
-    house.write("data/none", "");
-    database(&house).execute_batch(TABLE).expect("a table");
-    let house = house.file("contracts/orders.yaml", CONTRACT);
+    let house = sqlite_house(TABLE).file("contracts/orders.yaml", CONTRACT);
     let gateway = house.serve();
     (house, gateway)
-}
-
-fn database(house: &House) -> rusqlite::Connection {
-    let path = house.path().join("data/orders.sqlite");
-    rusqlite::Connection::open(path).expect("a file in the temporary folder")
 }
 
 fn orders(house: &House) -> i64 {
@@ -181,22 +174,71 @@ async fn a_key_holds_by_plain_http_and_beside_an_approval() {
     assert_eq!(orders(&house), 2);
 }
 
+/// A contract that takes the place of another may have a tool of the same name.
+#[tokio::test]
+async fn a_key_is_of_one_contract() {
+    let (house, gateway) = sqlite();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    let first = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(first["isError"], false, "{first}");
+    let retire = ["contracts", "retire", "orders"];
+    let held = house.json(&retire);
+    let fingerprint = held["fingerprint"].as_str().expect("a fingerprint");
+    let (code, _, err) = house.run(&[&retire[..], &["--fingerprint", fingerprint]].concat());
+    assert_eq!(code, 0, "{err}");
+    let source = CONTRACT.replace("contract: orders", "contract: sales");
+    let source = json!({ "source": source }).to_string();
+    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
+    assert_eq!(status, 200, "{submitted}");
+    let other = create(&ann, "create_order", "lamp", "k1").await;
+    assert_eq!(other["isError"], false, "{other}");
+    assert_eq!(other["_meta"].get("dev.weir/replayed"), None, "{other}");
+    assert_eq!(orders(&house), 2);
+}
+
+/// A tool that asks its caller has done nothing yet: the call with the answer is the first, and its result is kept.
+#[tokio::test]
+async fn a_question_is_asked_before_a_key_is_used_up() {
+    let house = House::new()
+        .own_plugins(&[])
+        .config("[plugins.weir-guest-tools]");
+    let guest = std::fs::read(place::guest("tools-rust")).expect("a guest can be read");
+    house.write("plugins/tools-rust.wasm", guest);
+    let gateway = house.serve();
+    let ann = Modern::able(gateway.url(), json!({ "elicitation": {} }));
+    let call = async |more: Value| {
+        let mut params = json!({
+            "name": "remove", "arguments": { "environment": "prod" }, "_meta": { "dev.weir/idempotency-key": "k1" },
+        });
+        let members = params.as_object_mut().expect("an object");
+        members.extend(more.as_object().expect("an object").clone());
+        ann.ask("tools/call", params).await.result().clone()
+    };
+    for _ in 0..2 {
+        let asked = call(json!({})).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+    }
+    let asked = call(json!({})).await;
+    let sure = json!({ "sure": { "action": "accept", "content": { "sure": true } } });
+    let answer = json!({ "inputResponses": sure, "requestState": asked["requestState"] });
+    let done = call(answer.clone()).await;
+    assert_eq!(done["structuredContent"]["removed"], true, "{done}");
+    for more in [answer, json!({})] {
+        let again = call(more).await;
+        assert_eq!(
+            again["structuredContent"], done["structuredContent"],
+            "{again}"
+        );
+        assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
+    }
+}
+
 #[tokio::test]
 async fn of_two_nodes_at_once_one_makes_the_write() {
     let server = Postgres::start();
     server.sql("CREATE TABLE orders (id bigserial PRIMARY KEY, what text NOT NULL)");
-    let url = server.url();
-    let node = || {
-        let house = House::new()
-            .config(&format!("[state]\nurl = \"{url}\"\n{ADMIN}"))
-            .config(&format!(
-                "[connections.db]\nkind = \"postgresql\"\nurl = \"{url}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\""
-            ));
-        let gateway = house.serve();
-        (house, gateway)
-    };
-    let (house, one) = node();
-    let (_other, two) = node();
+    let (house, one) = node(&server);
+    let (_other, two) = node(&server);
     let source = json!({ "source": CONTRACT }).to_string();
     let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
     assert_eq!(status, 200, "{submitted}");
@@ -215,4 +257,71 @@ async fn of_two_nodes_at_once_one_makes_the_write() {
         assert_eq!(kept["_meta"]["dev.weir/replayed"], true, "{kept}");
     }
     assert_eq!(server.sql("SELECT count(*) FROM orders").trim(), "10");
+}
+
+#[tokio::test]
+async fn a_caller_that_left_finds_the_result_of_its_write() {
+    let server = Postgres::start();
+    server.sql(
+        "CREATE TABLE orders (id bigserial PRIMARY KEY, what text NOT NULL);
+         CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NEW; END';
+         CREATE TRIGGER slow BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    let (house, gateway) = node(&server);
+    let source = json!({ "source": CONTRACT }).to_string();
+    let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
+    assert_eq!(status, 200, "{submitted}");
+    let key = house.key(&["--agent", "ann"]);
+    let ann = Modern::with_key(gateway.url(), &key);
+    let leave = Duration::from_millis(300);
+
+    let params = json!({
+        "name": "create_order", "arguments": { "what": "lamp" }, "_meta": { "dev.weir/idempotency-key": "k1" },
+    });
+    let left = ann
+        .request("tools/call", params)
+        .timeout(leave)
+        .send()
+        .await;
+    assert!(left.is_err_and(|error| error.is_timeout()));
+    let again = until_ended(async || create(&ann, "create_order", "lamp", "k1").await).await;
+    assert_eq!(again["isError"], false, "{again}");
+    assert_eq!(again["_meta"]["dev.weir/replayed"], true, "{again}");
+
+    let post = || {
+        let request = http().post(format!("{}/rest/orders/create_order", gateway.base));
+        let request = request.bearer_auth(&key).header("idempotency-key", "k2");
+        request
+            .header("content-type", "application/json")
+            .body(r#"{"what":"desk"}"#)
+    };
+    let left = post().timeout(leave).send().await;
+    assert!(left.is_err_and(|error| error.is_timeout()));
+    let again = until_ended(async || {
+        let answer = post()
+            .send()
+            .await
+            .expect("an answer")
+            .text()
+            .await
+            .expect("a text");
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
+        json!({ "structuredContent": answer })
+    })
+    .await;
+    assert_eq!(again["structuredContent"].get("code"), None, "{again}");
+    assert_eq!(server.sql("SELECT count(*) FROM orders").trim(), "2");
+}
+
+/// Makes a call again until the first one has ended.
+async fn until_ended(call: impl AsyncFn() -> Value) -> Value {
+    let began = Instant::now();
+    loop {
+        let result = call().await;
+        if reason(&result) != "in_progress" {
+            return result;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "{result}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }

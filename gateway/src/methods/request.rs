@@ -9,6 +9,7 @@ use weir_plugin_host::CallEvents;
 use super::{CallChannel, CallMessages, Client, RequestScope, list};
 use crate::{
     call::{Asking, CallRequest, Lacking, ParamHeaders, Resumed},
+    catalogue::CatalogueViewer,
     snapshot::Snapshot,
     wire::{Id, LogLevel, Method, Params, RpcError, Version, raw},
 };
@@ -230,8 +231,24 @@ impl<'a> CallParams<'a> {
 }
 
 impl McpCall<'_> {
-    /// Opens the channel for messages before the answer. `None`: its caller wants none. `client`: of a legacy session, whose
-    /// log level counts and which can be asked. `ending`: cancelled when its answers are no longer awaited.
+    /// Returns `true` for a call whose result is kept: its caller may leave and ask again.
+    pub fn is_kept(&self, scope: &RequestScope) -> bool {
+        let (Some(_), CallSubject::Tool { name, .. }) =
+            (&self.params.idempotency_key, &self.params.subject)
+        else {
+            return false;
+        };
+        let (snapshot, viewer) = (
+            scope.gateway.snapshot(),
+            CatalogueViewer::Caller(&scope.caller),
+        );
+        let tool = snapshot.catalogue.tool(&scope.endpoint, name, viewer);
+        tool.is_none_or(|tool| tool.tool.writes()) // a search names the tool in its arguments
+    }
+
+    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
+    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
+    /// any more.
     pub fn channel(
         &self,
         client: Option<&Arc<Client>>,

@@ -31,25 +31,36 @@ pub(super) async fn request(
 }
 
 /// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest. One that may say
-/// something before its answer is in a task: hyper asks for no more of a stream than its client reads.
+/// something before its answer is in a task: hyper asks for no more of a stream than its client reads. So is one whose result
+/// is kept for a client that asks again.
 async fn run(server: &Server, scope: RequestScope, call: McpCall<'_>) -> Response {
     let cancel = CancellationToken::new();
-    let Some((channel, messages)) = call.channel(None, &cancel) else {
+    let (channel, is_kept) = (call.channel(None, &cancel), call.is_kept(&scope));
+    if channel.is_none() && !is_kept {
         let gone = cancel.drop_guard_ref();
         let answer = call.run(&scope, &cancel, None).await;
         gone.disarm();
         return answer.map_or_else(reply::unanswered, |answer| {
             reply::json(answer.status, answer.body)
         });
-    };
+    }
+    let (channel, messages) = channel.unzip();
     let (id, call) = (call.id.clone().into_owned(), call.into_owned());
     let work = {
         let cancel = cancel.clone();
-        async move { call.run(&scope, &cancel, Some(channel)).await }
+        async move { call.run(&scope, &cancel, channel).await }
     };
-    let running = running::started(&server.tasks, cancel, work);
+    let running = match is_kept {
+        true => running::unattended(&server.tasks, work),
+        false => running::started(&server.tasks, cancel, work),
+    };
     let answer = running.map(move |answer| answer.unwrap_or_else(|| Some(reply::failed(&id))));
-    reply::after_messages(answer.boxed(), messages).await
+    match messages {
+        Some(messages) => reply::after_messages(answer.boxed(), messages).await,
+        None => answer.await.map_or_else(reply::unanswered, |answer| {
+            reply::json(answer.status, answer.body)
+        }),
+    }
 }
 
 fn listen(subscription: Subscription) -> Response {

@@ -58,6 +58,8 @@ struct Call {
     trace_state: Option<String>,
     /// The key by which a write that is repeated is known.
     idempotency_key: Option<String>,
+    /// Whether the tool may change something.
+    writes: bool,
 }
 
 /// A result or a problem.
@@ -109,6 +111,7 @@ pub(super) async fn call(
         Ok(arguments) => arguments,
         Err(refused) => return refused,
     };
+    let writes = known.is_some_and(|known| known.tool.writes());
     drop(snapshot);
     let trace = head
         .headers
@@ -129,9 +132,15 @@ pub(super) async fn call(
         trace,
         trace_state,
         idempotency_key,
+        writes,
     };
     if wants_events(&head.headers) {
         return events(server, call);
+    }
+    if call.is_kept() {
+        let work = async move { call.run(&CancellationToken::new(), None).await };
+        let answer = running::unattended(&server.tasks, work).await;
+        return answer.unwrap_or_else(broken).into_response();
     }
     let cancel = CancellationToken::new();
     let gone = cancel.drop_guard_ref();
@@ -330,6 +339,11 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 impl Call {
+    /// Returns `true` if the result is kept: the caller may leave and ask again.
+    fn is_kept(&self) -> bool {
+        self.idempotency_key.is_some() && self.writes
+    }
+
     async fn run(&self, cancel: &CancellationToken, channel: Option<Arc<CallChannel>>) -> Answer {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
@@ -472,20 +486,16 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
 /// call, which runs without a reader too.
 fn events(server: &Server, call: Call) -> Response {
     let (channel, messages) = CallChannel::bare();
-    let cancel = CancellationToken::new();
+    let (cancel, is_kept) = (CancellationToken::new(), call.is_kept());
     let work = {
         let cancel = cancel.clone();
         async move { call.run(&cancel, Some(channel)).await }
     };
-    let failed = || {
-        problem(
-            500,
-            Code::Internal.label(),
-            "The gateway failed.".to_owned(),
-        )
+    let running = match is_kept {
+        true => running::unattended(&server.tasks, work),
+        false => running::started(&server.tasks, cancel, work),
     };
-    let running = running::started(&server.tasks, cancel, work)
-        .map(move |answer| answer.unwrap_or_else(failed));
+    let running = running.map(|answer| answer.unwrap_or_else(broken));
     let state = Some((running.boxed(), messages, reply::keep_alive()));
     reply::events(stream::unfold(state, async |state| {
         let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) =
@@ -498,6 +508,12 @@ fn events(server: &Server, call: Call) -> Response {
         };
         Some((Ok(bytes), Some((running, messages, keep_alive))))
     }))
+}
+
+/// Returns the answer of a call that panicked.
+fn broken() -> Answer {
+    let detail = "The gateway failed.".to_owned();
+    problem(500, Code::Internal.label(), detail)
 }
 
 fn reported(messages: &CallMessages) -> Vec<u8> {

@@ -15,13 +15,22 @@ pub(super) fn started<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> BoxFuture<'static, Option<T>> {
     let gone = cancel.drop_guard();
-    let task = tasks.spawn(connections::within(Connection::current(), work));
+    let ended = unattended(tasks, work);
     let end = async move {
-        let ended = task.await;
+        let ended = ended.await;
         gone.disarm();
-        ended.ok()
+        ended
     };
     end.boxed()
+}
+
+/// Starts work whose result is kept, and returns its end: nothing cancels it where its caller leaves, who may ask again.
+pub(super) fn unattended<T: Send + 'static>(
+    tasks: &TaskTracker,
+    work: impl Future<Output = T> + Send + 'static,
+) -> BoxFuture<'static, Option<T>> {
+    let task = tasks.spawn(connections::within(Connection::current(), work));
+    task.map(Result::ok).boxed()
 }
 
 #[cfg(test)]
