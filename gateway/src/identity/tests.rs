@@ -285,3 +285,29 @@ fn a_key_is_small() {
     }]);
     assert_eq!(keys.seen(), MANY as i64 + 1);
 }
+
+/// While all keys are read anew, another reading takes over no part of them that the first would miss.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_stay_while_they_are_taken_over_twice_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = State::open(folder.path()).await.expect("a state");
+    let keys: Vec<Minted> = (0..8).map(|_| minted()).collect();
+    for key in &keys {
+        state.add_key(&row(key, "ann")).await.expect("added");
+    }
+    let identities = Identities::new(true);
+    for round in 1..200 {
+        // As after a fail-over, between the look of the one and that of the other.
+        let (one, other) = tokio::join!(identities.take_over(&state), async {
+            identities.fail_overs.store(round, Ordering::Relaxed);
+            identities.take_over(&state).await
+        });
+        one.and(other).expect("read");
+        for key in &keys {
+            assert!(
+                identities.resolve(Credential::Key(&key.text)).is_ok(),
+                "{round}"
+            );
+        }
+    }
+}
