@@ -25,6 +25,9 @@ pub(super) enum Command {
         /// The role; each role has the rights of those before it, but only approvers and operators decide about writes
         #[arg(long, value_enum)]
         role: RoleWord,
+        /// Let them decide about writes that wait for a person, beside what the role may
+        #[arg(long)]
+        approves: bool,
     },
     /// List all keys of operators with their roles, without their secrets
     List,
@@ -68,8 +71,15 @@ impl Admins {
         let Self { command, target } = self;
         let api = target.api()?;
         match command {
-            Command::Create { name, role } => {
-                let body = json!({ "name": name, "role": role.word() });
+            Command::Create {
+                name,
+                role,
+                approves,
+            } => {
+                let mut body = json!({ "name": name, "role": role.word() });
+                if approves {
+                    body["approves"] = true.into();
+                }
                 let made = block_on(api.ask(Method::POST, "/v1/admins", Some(&body)))??;
                 if target.json {
                     println!("{made}");
@@ -112,10 +122,16 @@ impl Admins {
 const HEAD: [&str; 6] = ["ID", "NAME", "ROLE", "CREATED", "BY", "REVOKED"];
 
 fn row(key: &Value) -> Vec<String> {
+    let role = match (key["role"].as_str(), &key["approves"]) {
+        (Some(role @ ("auditor" | "viewer" | "editor")), Value::Bool(true)) => {
+            format!("{role}, approver")
+        }
+        _ => cell(&key["role"]),
+    };
     vec![
         cell(&key["id"]),
         cell(&key["name"]),
-        cell(&key["role"]),
+        role,
         time(&key["created_ms"]),
         cell(&key["created_by"]),
         time(&key["revoked_ms"]),

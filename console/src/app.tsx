@@ -40,20 +40,26 @@ function Unknown() {
   );
 }
 
-/** An auditor reads the trail alone, and an approver the writes that wait: other pages would ask for what the gateway refuses. */
+const NARROW_PAGES = [
+  { address: "/approvals", Page: ApprovalsPage, name: "See the writes that wait", isAllowed: mayApprove },
+  { address: "/audit", Page: AuditPage, name: "See the audit trail", isAllowed: () => mayDo("auditor") },
+];
+
+/** An auditor reads the trail, and an approver the writes that wait: other pages would ask for what the gateway refuses. */
 function NarrowPages() {
   const [path] = useLocation();
-  const [own, OwnPage, name] = mayApprove()
-    ? (["/approvals", ApprovalsPage, "See the writes that wait"] as const)
-    : (["/audit", AuditPage, "See the audit trail"] as const);
-  if (path === "/" || path === own) return <OwnPage />;
+  const pages = NARROW_PAGES.filter(({ isAllowed }) => isAllowed());
+  const here = path === "/" ? pages[0] : pages.find(({ address }) => address === path);
+  if (here) return <here.Page />;
   return (
     <>
       <PageHead title="Not for your role" />
       <Empty title="A viewer may read this page">
-        <p>
-          <Link href={own}>{name}</Link>, or sign in with another key.
-        </p>
+        {pages.map(({ address, name }) => (
+          <p key={address}>
+            <Link href={address}>{name}</Link>, or sign in with another key.
+          </p>
+        ))}
       </Empty>
     </>
   );

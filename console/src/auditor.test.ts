@@ -17,11 +17,11 @@ beforeEach(() => {
   vi.stubGlobal("document", { hidden: false, addEventListener: () => undefined });
 });
 
-function serve(role: string) {
+function serve(role: string, approves = false) {
   asked = [];
   vi.stubGlobal("fetch", (address: string) => {
     asked.push(address);
-    if (address === "/v1/session") return Promise.resolve(Response.json({ token: "weirses_1", role, name: "ann" }));
+    if (address === "/v1/session") return Promise.resolve(Response.json({ token: "weirses_1", role, approves, name: "ann" }));
     return new Promise(() => undefined);
   });
   return signIn("weiradm_key");
@@ -41,4 +41,12 @@ test("a viewer's console asks for all of them", async () => {
   expect(asked).toEqual(["/v1/session", "/v1/events?calls=false"]);
   expect([useContracts(), useDrafts()]).toMatchObject([{ enabled: true }, { enabled: true }]);
   expect(readablePlaces().length).toBeGreaterThan(8);
+});
+
+test("one who approves writes beside another role sees the pages of both", async () => {
+  const read = () => readablePlaces().map(({ href }) => href);
+  await serve("auditor", true);
+  expect(read()).toEqual(["/approvals", "/audit"]);
+  await serve("viewer", true);
+  expect(read()).toEqual(expect.arrayContaining(["/approvals", "/contracts"]));
 });

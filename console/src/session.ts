@@ -11,6 +11,8 @@ export const ROLES: Role[] = ["approver", "auditor", "viewer", "editor", "operat
 export interface Session {
   token: string;
   role: Role;
+  /** Whether this session may decide about writes that wait for a person. */
+  approves: boolean;
   /** The name of the admin key. */
   name: string;
 }
@@ -50,7 +52,7 @@ export function mayDo(role: Role): boolean {
 }
 
 /** Returns whether this session may decide about writes that wait for a person. */
-export const mayApprove = () => session?.role === "approver" || session?.role === "operator";
+export const mayApprove = () => session?.approves === true;
 
 /** Begins a session with an admin key or a link. Neither is kept. Throws a `ProblemError` where the gateway does not take it. */
 export async function signIn(secret: string): Promise<void> {
@@ -58,9 +60,9 @@ export async function signIn(secret: string): Promise<void> {
   keep(begun);
 }
 
-function keep({ token, role, name }: Session) {
+function keep({ token, role, approves, name }: Session) {
   sessionStorage.setItem(STORED, token);
-  change({ token, role, name });
+  change({ token, role, approves, name });
 }
 
 /** Ends the session, in other tabs too. */

@@ -7,7 +7,7 @@ import { useLiveEvents } from "./live";
 import { Action } from "./parts/action";
 import { Overlay } from "./parts/overlay";
 import { SearchPalette } from "./parts/palette";
-import { Badge, count } from "./parts/words";
+import { Badge, count, RoleBadges } from "./parts/words";
 import { readablePlaces } from "./places";
 import { leaveTabs, useSession } from "./session";
 import { applyTheme, currentTheme, type Theme } from "./theme";
@@ -53,7 +53,7 @@ function Who() {
     <div className="who">
       <div>
         {session?.name && <strong>{session.name} </strong>}
-        <Badge tone="accent">{session?.role}</Badge>
+        <RoleBadges role={session?.role} approves={session?.approves} />
         <div className="soft">{location.host}</div>
       </div>
       <label className="stack tight">

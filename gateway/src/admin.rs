@@ -401,6 +401,7 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
         secret_hash: minted.hash.to_vec(),
         name: "first".into(),
         role: Role::Operator,
+        approves: false,
         created_ms: now_ms(),
         created_by: "start".into(),
         revoked_ms: None,

@@ -45,7 +45,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     },
   },
   extraTokenClaims: () => ({ groups: ['airports'] }),
-  findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, groups: ['airports'] }) }),
+  findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, groups: ['airports', 'writers'] }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
 });
 // A client may ask for more scopes than it registered with: the official one registers with those of the first challenge.

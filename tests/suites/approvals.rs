@@ -1,5 +1,7 @@
 //! Writes that a person approves: planned by the first call, applied by the same call again, once, and by no other.
 
+mod people;
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};

@@ -433,7 +433,7 @@ async fn the_official_client_signs_in_and_calls() {
 }
 
 /// Signs ann in to the console as its page does. Returns the session, or why there is none.
-async fn sign_in_to_console(admin: &Admin) -> Result<String, (u16, Value)> {
+pub(crate) async fn sign_in_to_console(admin: &Admin) -> Result<String, (u16, Value)> {
     let tab = "0".repeat(32);
     let begun = admin
         .request("POST", "/v1/session/oidc")

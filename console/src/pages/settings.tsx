@@ -9,8 +9,7 @@ import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable } from "../parts/table";
-import { PageTabs } from "../parts/tabs";
-import { Badge, CodeBlock, Time } from "../parts/words";
+import { Badge, CodeBlock, RoleBadges, Time } from "../parts/words";
 import { mayDo, ROLES, type Role } from "../session";
 import { PoliciesTab } from "./settings/policies";
 
@@ -160,7 +159,7 @@ function AdminsTab() {
             rowKey={({ id }) => id}
             columns={[
               { head: "Name", lead: true, cell: (admin) => <strong>{admin.name}</strong> },
-              { head: "Role", cell: (admin) => <Badge tone="accent">{admin.role}</Badge> },
+              { head: "Role", cell: (admin) => <RoleBadges {...admin} /> },
               { head: "Made", cell: (admin) => <Time ms={admin.created_ms} /> },
               { head: "By", cell: (admin) => <code>{admin.created_by}</code> },
               { head: "Status", cell: (admin) => (admin.revoked_ms == null ? <Badge tone="good">valid</Badge> : <Badge>revoked</Badge>) },

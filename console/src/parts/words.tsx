@@ -1,12 +1,24 @@
 // Small words with a colour, times, and texts to copy.
 import { useState, type ReactNode } from "react";
 import type { ChangeClass, Json } from "../api/shapes";
+import type { Role } from "../session";
 import { Action } from "./action";
 
 export type Tone = "bad" | "warn" | "good" | "accent" | "";
 
 export function Badge({ tone = "", children }: { tone?: Tone; children: ReactNode }) {
   return <span className={`badge ${tone}`}>{children}</span>;
+}
+
+/** The role, and beside it that of approving where the role does not have it in itself. */
+export function RoleBadges({ role, approves }: { role?: Role; approves?: boolean }) {
+  const isBeside = approves && role !== "approver" && role !== "operator";
+  return (
+    <>
+      <Badge tone="accent">{role}</Badge>
+      {isBeside && <Badge tone="accent">approver</Badge>}
+    </>
+  );
 }
 
 const CLASS_TONES: Record<ChangeClass, Tone> = {

@@ -3,6 +3,7 @@
 use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
+use weir_state::JoinedRoles;
 
 use super::{
     Answer, Ask, Refusal,
@@ -21,6 +22,9 @@ pub(super) struct NewAdmin {
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
     name: String,
     role: Role,
+    /// Whether they also decide about writes that wait for a person.
+    #[serde(default)]
+    approves: bool,
 }
 
 /// All admin keys that ever were. Role: operator.
@@ -42,7 +46,9 @@ pub(super) async fn create(
     Body(new): Body<NewAdmin>,
 ) -> Answer<(StatusCode, Json<MadeAdmin>)> {
     staff.needs(Role::Operator)?;
-    let made = admins::create(&admin.control, new.name, new.role, &staff.by()).await?;
+    let approver = new.approves.then_some(Role::Approver);
+    let roles = JoinedRoles::join([new.role].into_iter().chain(approver)).expect("one at least");
+    let made = admins::create(&admin.control, new.name, roles, &staff.by()).await?;
     Ok((StatusCode::CREATED, Json(made)))
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn answer(
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
         // A viewer changes nothing, so there is nothing that must not be done twice.
-        Ok(staff) if !staff.key.role.changes_things() => {
+        Ok(staff) if !staff.key.roles().changes_things() => {
             next.run(Request::from_parts(head, body)).await
         }
         Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)

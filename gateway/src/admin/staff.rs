@@ -41,13 +41,11 @@ impl Staff {
 
     /// Refuses roles that do not decide about writes that wait for a person.
     pub(super) fn needs_approver(&self) -> Result<(), Refusal> {
-        if self.key.role.decides_plans() {
+        let roles = self.key.roles();
+        if roles.decides_plans() {
             return Ok(());
         }
-        let detail = format!(
-            "this needs the role approver or operator, and yours is {}",
-            self.key.role
-        );
+        let detail = format!("this needs the role approver or operator, and yours is {roles}");
         Err(Refusal::new(StatusCode::FORBIDDEN, detail))
     }
 
@@ -91,8 +89,8 @@ impl Staff {
 
     /// Lets the connection stay where others make room.
     fn set_known(self) -> Self {
-        // A viewer only reads: if there is no room, its connections give way to those of people who change something.
-        connections::set_yielding(!self.key.role.changes_things());
+        // A viewer only reads: where there is no room, its connections give way to those of people who change something.
+        connections::set_yielding(!self.key.roles().changes_things());
         connections::set_known();
         self
     }

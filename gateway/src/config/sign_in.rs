@@ -29,7 +29,7 @@ pub struct AdminOidc {
     pub name_claim: String,
     /// The claim that says the role, or the way to one inside others: `realm_access.roles`.
     pub role_claim: String,
-    /// The role of each value of that claim. The highest one counts; a person without one is refused.
+    /// The role of each value of that claim. A person may what each of theirs may; one without any is refused.
     pub roles: BTreeMap<String, Role>,
 }
 

@@ -11,7 +11,7 @@ use crate::{
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
 /// refers to. Nodes and messages between them are left out: no node runs meanwhile.
-const TABLES: [CopyTable; 23] = [
+const TABLES: [CopyTable; 24] = [
     CopyTable::new(
         "keys",
         1,
@@ -22,6 +22,7 @@ const TABLES: [CopyTable; 23] = [
         1,
         "id, secret_hash, name, role, created_ms, created_by, revoked_ms",
     ),
+    CopyTable::new("approvers", 1, "admin"),
     CopyTable::new(
         "sessions",
         1,

@@ -29,8 +29,8 @@ pub use server::ServerAddress;
 pub use sqlite::FILE;
 pub use state::{FeedPart, LiveChange, State};
 pub use words::{
-    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role,
-    SecretPurpose, SessionKind,
+    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, DraftStatus, JoinedRoles, Origin,
+    PlanStatus, Role, SecretPurpose, SessionKind,
 };
 
 /// Why the state could not be opened, read or changed.

@@ -16,7 +16,7 @@ use crate::{
 
 /// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share are here
 /// alone.
-const MIGRATIONS: [(i64, &str, &str); 8] = [
+const MIGRATIONS: [(i64, &str, &str); 9] = [
     (
         15,
         "first",
@@ -56,6 +56,11 @@ const MIGRATIONS: [(i64, &str, &str); 8] = [
         23,
         "audit heads",
         include_str!("../migrations/postgresql/0023_audit_heads.sql"),
+    ),
+    (
+        25,
+        "approvers",
+        include_str!("../migrations/postgresql/0025_approvers.sql"),
     ),
 ];
 

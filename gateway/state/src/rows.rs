@@ -1,7 +1,8 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
 use crate::words::{
-    BuildKind, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role, SessionKind,
+    BuildKind, ChangeClass, ConnectKind, DraftStatus, JoinedRoles, Origin, PlanStatus, Role,
+    SessionKind,
 };
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
@@ -172,9 +173,20 @@ pub struct AdminRow {
     pub secret_hash: Vec<u8>,
     pub name: String,
     pub role: Role,
+    /// Whether it decides about plans of writes beside what its role may.
+    pub approves: bool,
     pub created_ms: i64,
     pub created_by: String,
     pub revoked_ms: Option<i64>,
+}
+
+impl AdminRow {
+    pub fn roles(&self) -> JoinedRoles {
+        JoinedRoles {
+            role: self.role,
+            approves: self.approves,
+        }
+    }
 }
 
 /// A session of an admin, or a link that begins one.

@@ -176,17 +176,52 @@ pub enum BuildKind {
 
 words!(BuildKind { Component = "wasm", Library = "so" });
 
-impl Role {
-    /// Returns `true` if it decides about writes that wait for a person.
+/// What an admin may do who has several roles: all that each of them may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinedRoles {
+    /// The highest of them.
+    pub role: Role,
+    /// Whether it decides about plans of writes beside that.
+    pub approves: bool,
+}
+
+impl JoinedRoles {
+    /// Joins roles; `None` where there are none.
+    pub fn join(roles: impl IntoIterator<Item = Role>) -> Option<Self> {
+        let (mut highest, mut approves) = (None, false);
+        for role in roles {
+            highest = highest.max(Some(role));
+            approves |= role == Role::Approver;
+        }
+        let role = highest?;
+        let is_beside = !matches!(role, Role::Approver | Role::Operator);
+        Some(Self {
+            role,
+            approves: approves && is_beside,
+        })
+    }
+
+    /// Returns `true` for those who decide about writes that wait for a person.
     pub fn decides_plans(self) -> bool {
-        matches!(self, Self::Approver | Self::Operator)
+        self.approves || matches!(self.role, Role::Approver | Role::Operator)
     }
 
-    /// Returns `true` if it changes something, and does not only read.
+    /// Returns `true` for those who change something, and do not only read.
     pub fn changes_things(self) -> bool {
-        matches!(self, Self::Approver | Self::Editor | Self::Operator)
+        self.approves || matches!(self.role, Role::Approver | Role::Editor | Role::Operator)
     }
+}
 
+impl std::fmt::Display for JoinedRoles {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.approves {
+            true => write!(out, "{} and {}", self.role, Role::Approver),
+            false => write!(out, "{}", self.role),
+        }
+    }
+}
+
+impl Role {
     /// Returns the least role that may publish a change of that class.
     pub fn for_class(class: ChangeClass) -> Self {
         match class {

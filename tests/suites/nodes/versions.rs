@@ -78,6 +78,30 @@ async fn nothing_goes_live_that_a_node_of_an_earlier_version_cannot_read() {
     assert_eq!(code, 200, "{published}");
 }
 
+/// A node of an earlier version reads no admin beside one whose role it does not know.
+#[tokio::test]
+async fn nobody_becomes_an_approver_while_a_node_does_not_know_the_role() {
+    let server = Postgres::start();
+    let (one, _two) = nodes(&server);
+    let make = async |name: &str, role: &str, approves: bool| {
+        let new = json!({"name": name, "role": role, "approves": approves});
+        one.admin.ask("POST", "/v1/admins", new.to_string()).await
+    };
+    older_node(&server, true);
+    let (status, refused) = make("eve", "approver", false).await;
+    let detail = refused["detail"].as_str().unwrap_or_default();
+    let says = ["`n9`", "0.0.9", "the role approver", "upgrade that node"];
+    assert!(
+        status == 409 && says.iter().all(|part| detail.contains(part)),
+        "{status}: {refused}"
+    );
+    let (status, made) = make("bob", "viewer", true).await;
+    assert_eq!(status, 201, "it is a viewer there: {made}");
+    older_node(&server, false);
+    let (status, made) = make("eve", "approver", false).await;
+    assert_eq!(status, 201, "{made}");
+}
+
 /// An upgrade may have to be taken back: the tables of a later version have more, and nothing that is read here is gone.
 #[tokio::test]
 async fn a_gateway_starts_and_serves_on_the_tables_of_the_next_version() {

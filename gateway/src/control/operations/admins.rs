@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_contracts::contract::Format;
-use weir_state::AdminRow;
+use weir_state::{AdminRow, JoinedRoles};
 
 use super::{FailureKind, OperationError, OperationResult, keys::check_name};
 use crate::{
@@ -18,6 +18,8 @@ pub struct AdminView {
     pub id: String,
     pub name: String,
     pub role: Role,
+    /// Whether it decides about writes that wait for a person.
+    pub approves: bool,
     /// Milliseconds since 1970, as all times.
     pub created_ms: i64,
     pub created_by: String,
@@ -35,6 +37,7 @@ pub struct MadeAdmin {
 
 impl From<AdminRow> for AdminView {
     fn from(row: AdminRow) -> Self {
+        let approves = row.roles().decides_plans();
         let AdminRow {
             id,
             name,
@@ -48,6 +51,7 @@ impl From<AdminRow> for AdminView {
             id,
             name,
             role,
+            approves,
             created_ms,
             created_by,
             revoked_ms,
@@ -84,18 +88,19 @@ pub async fn check_role(control: &Control, role: Role) -> OperationResult<()> {
 pub async fn create(
     control: &Control,
     name: String,
-    role: Role,
+    roles: JoinedRoles,
     by: &str,
 ) -> OperationResult<MadeAdmin> {
     check_name("name", &name)?;
-    check_role(control, role).await?;
+    check_role(control, roles.role).await?;
     let minted = Minted::new(Kind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
         name,
-        role,
+        role: roles.role,
+        approves: roles.approves,
         created_ms: now_ms(),
         created_by: by.to_owned(),
         revoked_ms: None,

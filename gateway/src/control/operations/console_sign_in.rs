@@ -16,7 +16,7 @@ use weir_oauth::{
     NetworkReach, OauthFault, RegisteredClient, SecretText, ServerMetadata, SignInAnswer,
     SignInRequest, TokenEndpoint, begin_sign_in, find_issuer, redeem_code,
 };
-use weir_state::AdminRow;
+use weir_state::{AdminRow, JoinedRoles};
 
 use super::{
     FailureKind, OperationError, OperationResult, admins,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::AdminOidc,
-    control::{Control, gate::Role},
+    control::Control,
     identity::{IdClaims, IdTokenVerifier, Kind, Minted, now_ms},
 };
 
@@ -173,8 +173,8 @@ pub(crate) async fn finish(
         tracing::warn!(%fault, issuer = oidc.issuer, "an ID token is not valid");
         forbidden(&format!("the ID token is not valid: {fault}"))
     })?;
-    let (name, role) = read_person(&claims, oidc)?;
-    let admin = find_or_make_admin(control, sign_ins, &name, role).await?;
+    let (name, roles) = read_person(&claims, oidc)?;
+    let admin = find_or_make_admin(control, sign_ins, &name, roles).await?;
     let admin = admin.ok_or_else(|| {
         let claim = &oidc.role_claim;
         forbidden(&format!(
@@ -257,8 +257,11 @@ fn client(control: &Control, oidc: &AdminOidc) -> OperationResult<RegisteredClie
     })
 }
 
-/// Reads the person who signed in, and the highest role that the claim gives, if it gives one.
-fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, Option<Role>)> {
+/// Reads who signed in, and the roles that the claim gives, joined.
+fn read_person(
+    claims: &IdClaims,
+    oidc: &AdminOidc,
+) -> OperationResult<(String, Option<JoinedRoles>)> {
     let name = claims
         .name(&oidc.name_claim)
         .ok_or_else(|| forbidden(&format!("the ID token has no claim `{}`", oidc.name_claim)))?;
@@ -266,17 +269,17 @@ fn read_person(claims: &IdClaims, oidc: &AdminOidc) -> OperationResult<(String, 
         .roles
         .iter()
         .filter(|(value, _)| claims.has(&oidc.role_claim, value));
-    let role = given.map(|(_, role)| *role).max();
-    Ok((format!("oidc:{name}"), role))
+    let roles = JoinedRoles::join(given.map(|(_, role)| *role));
+    Ok((format!("oidc:{name}"), roles))
 }
 
-/// Finds the admin key of a person, which has no secret that anyone knows. One of another role is revoked, and its sessions
+/// Finds the admin key of a person, which has no secret that anyone knows. One of other roles is revoked, and its sessions
 /// end; without a role there is none.
 async fn find_or_make_admin(
     control: &Control,
     sign_ins: &ConsoleSignIns,
     name: &str,
-    role: Option<Role>,
+    roles: Option<JoinedRoles>,
 ) -> OperationResult<Option<String>> {
     let _making = sign_ins.making.lock().await;
     let admins = control.state().admins().await?;
@@ -285,31 +288,32 @@ async fn find_or_make_admin(
     let audit = control.gateway().audit();
     let mut found = None;
     for row in admins.iter().filter(is_own) {
-        if Some(row.role) == role && found.is_none() {
+        if Some(row.roles()) == roles && found.is_none() {
             found = Some(row.id.clone());
             continue;
         }
         audit.admin(AdminAct::KeyRevoke, &row.id, None, AUTHOR, None)?;
         control.state().revoke_admin(&row.id, now_ms()).await?;
     }
-    let (None, Some(role)) = (&found, role) else {
+    let (None, Some(roles)) = (&found, roles) else {
         return Ok(found);
     };
-    admins::check_role(control, role).await?;
+    admins::check_role(control, roles.role).await?;
     let minted = Minted::new(Kind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
         name: name.to_owned(),
-        role,
+        role: roles.role,
+        approves: roles.approves,
         created_ms: now_ms(),
         created_by: AUTHOR.to_owned(),
         revoked_ms: None,
     };
     let detail = serde_json::Map::from_iter([
         ("admin".to_owned(), row.name.clone().into()),
-        ("role".to_owned(), role.to_string().into()),
+        ("role".to_owned(), roles.to_string().into()),
     ]);
     audit.admin(AdminAct::KeyCreate, &row.id, None, AUTHOR, Some(&detail))?;
     control.state().add_admin(&row).await?;

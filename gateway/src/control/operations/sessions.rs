@@ -30,6 +30,8 @@ pub struct SessionView {
     /// The name of the admin key.
     pub name: String,
     pub role: Role,
+    /// Whether it decides about writes that wait for a person.
+    pub approves: bool,
     /// The end of the session, in milliseconds since 1970; it ends before if it is not used for an hour. Null: the request
     /// came with the admin key itself.
     pub expires_ms: Option<i64>,
@@ -79,6 +81,7 @@ pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> Ses
         id: admin.id.clone(),
         name: admin.name.clone(),
         role: admin.role,
+        approves: admin.roles().decides_plans(),
         expires_ms,
         version: env!("CARGO_PKG_VERSION"),
         mcp_url: mcp_url(control),
@@ -212,6 +215,7 @@ mod tests {
             secret_hash: vec![0; 32],
             name: "ada".to_owned(),
             role: Role::Viewer,
+            approves: false,
             created_ms: 0,
             created_by: "test".to_owned(),
             revoked_ms: None,

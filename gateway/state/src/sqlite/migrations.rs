@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 20] = [
+const MIGRATIONS: [(i64, &str, &str); 21] = [
     (
         1,
         "first",
@@ -103,6 +103,11 @@ const MIGRATIONS: [(i64, &str, &str); 20] = [
         23,
         "audit heads",
         include_str!("../../migrations/sqlite/0023_audit_heads.sql"),
+    ),
+    (
+        25,
+        "approvers",
+        include_str!("../../migrations/sqlite/0025_approvers.sql"),
     ),
 ];
 

@@ -4,7 +4,7 @@ use super::State;
 use crate::{
     AdminRow, KeyRow, StateError,
     columns::from_row,
-    engine::{QueryTarget, sql},
+    engine::{StateChange, sql},
 };
 
 from_row!(KeyRow {
@@ -27,6 +27,7 @@ from_row!(AdminRow {
     secret_hash,
     name,
     role,
+    approves,
     created_ms,
     created_by,
     revoked_ms
@@ -95,14 +96,16 @@ impl State {
 
     /// Returns all admin keys, the oldest first, revoked ones too.
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
-        sql("SELECT * FROM admins ORDER BY created_ms, id")
-            .fetch_all(&self.engine)
-            .await
+        let query = "SELECT admins.*, EXISTS (SELECT 1 FROM approvers WHERE approvers.admin = admins.id) AS approves \
+                     FROM admins ORDER BY created_ms, id";
+        sql(query).fetch_all(&self.engine).await
     }
 
     /// Adds an admin key. `Err` also means that its id is taken.
     pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
-        insert(admin, &self.engine).await
+        let mut change = self.change().await?;
+        insert(admin, &mut change).await?;
+        change.commit().await
     }
 
     /// Adds the admin only where none was ever made: of several processes starting at once, one does.
@@ -144,7 +147,7 @@ impl State {
     }
 }
 
-async fn insert<'e>(admin: &AdminRow, to: impl Into<QueryTarget<'e>>) -> Result<(), StateError> {
+async fn insert(admin: &AdminRow, change: &mut StateChange) -> Result<(), StateError> {
     sql("INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES ($1, $2, $3, $4, $5, $6)")
         .bind(&admin.id)
         .bind(&admin.secret_hash)
@@ -152,7 +155,13 @@ async fn insert<'e>(admin: &AdminRow, to: impl Into<QueryTarget<'e>>) -> Result<
         .bind(admin.role)
         .bind(admin.created_ms)
         .bind(&admin.created_by)
-        .execute(to)
+        .execute(&mut *change)
         .await?;
+    if admin.approves {
+        sql("INSERT INTO approvers (admin) VALUES ($1)")
+            .bind(&admin.id)
+            .execute(change)
+            .await?;
+    }
     Ok(())
 }

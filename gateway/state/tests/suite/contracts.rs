@@ -251,6 +251,7 @@ pub(crate) async fn the_first_admin_is_made_once(place: &Place) {
         secret_hash: vec![2; 32],
         name: "first".into(),
         role: Role::Operator,
+        approves: false,
         created_ms: 1,
         created_by: "start".into(),
         revoked_ms: None,

@@ -291,6 +291,7 @@ pub(crate) async fn sessions_move_the_feed_and_are_taken_away_once(place: &Place
         secret_hash: vec![1],
         name: "ada".into(),
         role: Role::Viewer,
+        approves: false,
         created_ms: 0,
         created_by: "test".into(),
         revoked_ms: None,
