@@ -264,7 +264,7 @@ async fn ask_elsewhere(
 
 /// What a look at a task of another node finds.
 pub(super) enum LookedTask {
-    Found(Seen),
+    Found(Box<Seen>),
     /// The caller may not see its tool now.
     Hidden,
     /// Its node keeps it no more.
@@ -280,9 +280,9 @@ pub(super) async fn look_elsewhere(
         AskedNode::Reported(report) if !scope.may_see(&report.contract, &report.tool) => {
             LookedTask::Hidden
         }
-        AskedNode::Reported(report) => LookedTask::Found(report.into_seen()),
+        AskedNode::Reported(report) => LookedTask::Found(report.into_seen().into()),
         AskedNode::Forgotten => LookedTask::Forgotten,
-        AskedNode::Gone => LookedTask::Found(Seen::lost(place)),
+        AskedNode::Gone => LookedTask::Found(Seen::lost(place).into()),
     })
 }
 
