@@ -107,7 +107,7 @@ impl App {
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
         let folder = &config.folders.state;
-        let state = Arc::new(config.open_state().await.map_err(anyhow::Error::from)?);
+        let state = open_state(&config, setup.process).await?;
         let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
         let host = Host::new(
             HostConfig {
@@ -183,7 +183,7 @@ impl App {
         control
             .plugin_files()
             .recover(&gateway.config().folders.plugins);
-        if setup.process == Some("serve") {
+        if setup.process == Some("serve") && !state.reads_copy() {
             let placed = shared_builds::place_files(&control).await;
             placed.map_err(anyhow::Error::from)?;
         }
@@ -318,6 +318,8 @@ impl App {
             tokio::spawn(node::refuse_when_stale(gateway.clone(), state.clone()));
             let audit = gateway.audit().clone();
             tokio::spawn(async move { audit.keep_heads().await });
+            let kept = state.clone();
+            tokio::spawn(async move { kept.keep_copy().await });
         }
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
@@ -361,6 +363,15 @@ impl App {
             state.follow(&watcher).await;
         });
     }
+}
+
+/// Opens the state. What serves over HTTP does without the database at its start: processes on stdio may share its folder.
+async fn open_state(config: &Config, process: Option<&str>) -> anyhow::Result<Arc<State>> {
+    let opened = match process {
+        Some("serve") => config.open_state_to_serve().await,
+        _ => config.open_state().await,
+    };
+    Ok(Arc::new(opened?))
 }
 
 /// Lets the host ask which collections need an adapter.

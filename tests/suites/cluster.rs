@@ -4,6 +4,7 @@
 mod changes;
 mod fleet;
 mod load;
+mod local_copy;
 
 use std::time::{Duration, Instant};
 

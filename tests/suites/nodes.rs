@@ -2,7 +2,7 @@
 
 mod builds;
 mod fail_over;
-mod heads;
+mod local_copy;
 mod messages;
 mod versions;
 
@@ -30,16 +30,20 @@ fn house(url: &str) -> House {
         ))
 }
 
-/// Starts the first gateway, which makes the admin key, and another one.
-fn nodes(server: &Postgres) -> (Node, Node) {
-    let one = house(&server.url());
-    let gateway = one.serve();
-    let admin = Admin::of(&one);
-    let first = Node {
-        house: one,
+/// Starts the first gateway, which makes the admin key.
+fn make_node(house: House) -> Node {
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    Node {
+        house,
         gateway,
         admin,
-    };
+    }
+}
+
+/// Starts the first gateway and another one.
+fn nodes(server: &Postgres) -> (Node, Node) {
+    let first = make_node(house(&server.url()));
     let second = join(server, &first.admin);
     (first, second)
 }

@@ -79,8 +79,11 @@ pub(super) async fn share_rates(gateway: &Arc<Serving>, state: &Arc<State>) -> a
 
 /// Says how many nodes share the rates. Where the database is away, there are as many as there were.
 async fn count_nodes(ledger: &SharedLedger, state: &State) {
-    if let Ok(nodes) = state.nodes().await {
-        let live = nodes.iter().filter(|node| node.is_live()).count();
+    let live = match state.nodes().await {
+        Ok(nodes) => Some(nodes.iter().filter(|node| node.is_live()).count()),
+        Err(_) => state.nodes_of_copy(),
+    };
+    if let Some(live) = live {
         ledger.set_nodes(u32::try_from(live).unwrap_or(u32::MAX));
     }
 }

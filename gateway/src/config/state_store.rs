@@ -56,6 +56,7 @@ impl Config {
         address.map(Some).map_err(|why| StateError::Connect {
             address: "`[state] url`".to_owned(),
             why,
+            is_away: false,
         })
     }
 
@@ -64,6 +65,18 @@ impl Config {
         match self.state_address()? {
             Some(address) => State::connect(&address, &self.folders.state).await,
             None => State::open(&self.folders.state).await,
+        }
+    }
+
+    /// Opens the state for a process that serves: without the database from the copy that this machine has of it, if that is young
+    /// enough.
+    pub async fn open_state_to_serve(&self) -> Result<State, StateError> {
+        let folder = &self.folders.state;
+        match self.state_address()? {
+            Some(address) => {
+                State::connect_to_serve(&address, folder, self.state.stale_max()).await
+            }
+            None => State::open(folder).await,
         }
     }
 

@@ -101,6 +101,16 @@ const TABLES: [CopyTable; 24] = [
         "hash, kind, upstream, owner, label, sealed, expires_ms",
     ),
 ];
+/// What calls leave behind, and what is decided in the database alone.
+const NOT_FOR_STARTS: [&str; 7] = [
+    "sessions",
+    "plans",
+    "call_replies",
+    "replies",
+    "profiles",
+    "key_uses",
+    "connect_links",
+];
 /// Rows that are in memory at once.
 const PAGE: u32 = 200;
 
@@ -176,7 +186,7 @@ impl State {
             allow_pauses(change).await?;
         }
         for table in &TABLES {
-            if table_page(&mut target, table, 0).await?.is_empty() {
+            if table_page(&mut target, table, None).await?.is_empty() {
                 continue;
             }
             return Err(refusal(
@@ -186,17 +196,7 @@ impl State {
         let mut copied = Vec::new();
         for table in &TABLES {
             begin_table(&mut target, table).await?;
-            let mut offset = 0;
-            loop {
-                let rows = table_page(&mut source, table, offset).await?;
-                for row in &rows {
-                    insert_row(&mut target, table, row).await?;
-                }
-                offset += PAGE;
-                if rows.len() < PAGE as usize {
-                    break;
-                }
-            }
+            copy_rows(&mut source, &mut target, table).await?;
             end_table(&mut target, table).await?;
             let (before, after) = (
                 sum_up(&mut source, table).await?,
@@ -215,6 +215,24 @@ impl State {
         self.copy_contents(&mut source, to, &mut target).await?;
         target.commit().await?;
         Ok(copied)
+    }
+
+    /// Copies what a start needs into a state that is empty, as it is at one moment. Returns the number of the last change that
+    /// is copied.
+    pub(crate) async fn copy_to_start(&self, to: &Self) -> Result<i64, StateError> {
+        let mut source = self.engine.begin_reading().await?;
+        allow_pauses(&mut source).await?;
+        let mut target = to.change().await?;
+        let is_needed = |table: &&CopyTable| !NOT_FOR_STARTS.contains(&table.name);
+        for table in TABLES.iter().filter(is_needed) {
+            copy_rows(&mut source, &mut target, table).await?;
+        }
+        copy_numbers(&mut source, &mut target).await?;
+        let number = sql("SELECT n FROM generation")
+            .fetch_value(&mut source)
+            .await?;
+        target.commit().await?;
+        Ok(number)
     }
 
     /// Returns the digests of all tables.
@@ -257,21 +275,47 @@ impl State {
     }
 }
 
+/// Returns the rows after one, in the order of the key.
 async fn table_page(
     change: &mut StateChange,
     table: &CopyTable,
-    offset: u32,
+    after: Option<&AnyRow>,
 ) -> Result<Vec<AnyRow>, StateError> {
     let key = table.columns()[..table.key].join(", ");
+    let places: Vec<String> = (0..table.key)
+        .map(|place| format!("${}", place + 2))
+        .collect();
+    let is_after = match after {
+        Some(_) => format!("WHERE ({key}) > ({})", places.join(", ")),
+        None => String::new(),
+    };
     let text = format!(
-        "SELECT {} FROM {} ORDER BY {key} LIMIT $1 OFFSET $2",
+        "SELECT {} FROM {} {is_after} ORDER BY {key} LIMIT $1",
         table.columns, table.name
     );
-    sql_made(text)
-        .bind(PAGE)
-        .bind(offset)
-        .fetch_all(change)
-        .await
+    let last = after.map_or(&[][..], |row| &row.0[..table.key]);
+    let page = last
+        .iter()
+        .fold(sql_made(text).bind(PAGE), |query, value| query.bind(value));
+    page.fetch_all(change).await
+}
+
+async fn copy_rows(
+    source: &mut StateChange,
+    target: &mut StateChange,
+    table: &CopyTable,
+) -> Result<(), StateError> {
+    let mut last = None;
+    loop {
+        let mut rows = table_page(source, table, last.as_ref()).await?;
+        for row in &rows {
+            insert_row(target, table, row).await?;
+        }
+        if rows.len() < PAGE as usize {
+            return Ok(());
+        }
+        last = rows.pop();
+    }
 }
 
 async fn insert_row(
@@ -381,17 +425,17 @@ async fn copy_numbers(
 }
 
 async fn sum_up(change: &mut StateChange, table: &CopyTable) -> Result<CopiedTable, StateError> {
-    let (mut digest, mut rows, mut offset) = (Sha256::new(), 0, 0);
+    let (mut digest, mut rows, mut last) = (Sha256::new(), 0, None);
     loop {
-        let page = table_page(change, table, offset).await?;
+        let mut page = table_page(change, table, last.as_ref()).await?;
         for value in page.iter().flat_map(|row| &row.0) {
             value.add_to(&mut digest);
         }
         rows += page.len() as u64;
-        offset += PAGE;
         if page.len() < PAGE as usize {
             break;
         }
+        last = page.pop();
     }
     let digest = digest.finalize();
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();

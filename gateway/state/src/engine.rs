@@ -1,6 +1,8 @@
 //! Runs statements on either engine. The text of a statement is the same for both: parameters are `$1`, `$2`, and the words
 //! are those that both know. A row comes back by the names of its columns.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use sqlx::{
     AssertSqlSafe, FromRow, PgPool, Postgres, SqlSafeStr as _, SqlStr, Sqlite, SqlitePool,
     Transaction, postgres::PgRow, sqlite::SqliteRow,
@@ -10,7 +12,15 @@ use crate::{StateError, server};
 
 pub(crate) enum StateEngine {
     Sqlite(SqlitePool),
-    Postgresql(PgPool),
+    Postgresql(ServerEngine),
+}
+
+/// A database on a server.
+pub(crate) struct ServerEngine {
+    pub(crate) pool: PgPool,
+    /// What is read until the server is reached, where it was away at the start.
+    copy: Option<SqlitePool>,
+    is_reached: AtomicBool,
 }
 
 /// A transaction that has the lock of writers, so that everything read inside stays true until the end. Dropping it undoes
@@ -22,7 +32,10 @@ pub(crate) enum StateChange {
 
 /// The connection or transaction of a statement.
 pub(crate) enum QueryTarget<'t> {
-    Engine(&'t StateEngine),
+    File(&'t SqlitePool),
+    /// A copy of what is on a server that is away: nothing can be changed.
+    Copy(&'t SqlitePool),
+    Server(&'t PgPool),
     Change(&'t mut StateChange),
 }
 
@@ -50,13 +63,56 @@ impl<R> StateRow for R where
 {
 }
 
+impl ServerEngine {
+    pub(crate) fn new(pool: PgPool) -> Self {
+        Self {
+            pool,
+            copy: None,
+            is_reached: AtomicBool::new(true),
+        }
+    }
+
+    /// Returns a server that is away, and a copy to read from until it is reached.
+    pub(crate) fn with_copy(pool: PgPool, copy: SqlitePool) -> Self {
+        Self {
+            pool,
+            copy: Some(copy),
+            is_reached: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the copy that is read from instead of the server.
+    pub(crate) fn copy(&self) -> Option<&SqlitePool> {
+        let is_reached = self.is_reached.load(Relaxed);
+        self.copy.as_ref().filter(|_| !is_reached)
+    }
+
+    pub(crate) fn end_copy(&self) {
+        self.is_reached.store(true, Relaxed);
+    }
+
+    /// Returns the connections on which something can be changed.
+    fn writable(&self) -> Result<&PgPool, StateError> {
+        match self.copy() {
+            Some(_) => Err(only_copied()),
+            None => Ok(&self.pool),
+        }
+    }
+}
+
+fn only_copied() -> StateError {
+    StateError::Unreachable("it was away when this process started".to_owned())
+}
+
 impl StateEngine {
     /// Begins a change. Each engine has one writer at a time: SQLite locks its file, and in PostgreSQL the row with the
     /// number of the last change is locked, so that numbers are in the order of the commits.
     pub(crate) async fn begin(&self) -> Result<StateChange, StateError> {
         Ok(match self {
             Self::Sqlite(pool) => StateChange::Sqlite(pool.begin_with("BEGIN IMMEDIATE").await?),
-            Self::Postgresql(pool) => StateChange::Postgresql(server::begin(pool).await?),
+            Self::Postgresql(server) => {
+                StateChange::Postgresql(server::begin(server.writable()?).await?)
+            }
         })
     }
 }
@@ -66,7 +122,21 @@ impl StateEngine {
     pub(crate) async fn begin_counts(&self) -> Result<StateChange, StateError> {
         Ok(match self {
             Self::Sqlite(_) => self.begin().await?,
-            Self::Postgresql(pool) => StateChange::Postgresql(server::in_time(pool.begin()).await?),
+            Self::Postgresql(server) => {
+                StateChange::Postgresql(server::in_time(server.writable()?.begin()).await?)
+            }
+        })
+    }
+
+    /// Begins to read a database as it is at one moment.
+    pub(crate) async fn begin_reading(&self) -> Result<StateChange, StateError> {
+        const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        Ok(match self {
+            Self::Sqlite(pool) => StateChange::Sqlite(pool.begin().await?),
+            Self::Postgresql(server) => {
+                let begun = server.writable()?.begin_with(READ);
+                StateChange::Postgresql(server::in_time(begun).await?)
+            }
         })
     }
 }
@@ -111,19 +181,26 @@ macro_rules! bound {
 macro_rules! fetch {
     ($query:ident, $target:ident, $fetch:ident) => {
         match $target.into() {
-            QueryTarget::Engine(StateEngine::Sqlite(pool)) => Ok(bound!(
+            QueryTarget::File(pool) => Ok(bound!(
                 sqlx::query_as::<Sqlite, R>($query.text),
                 $query.values
             )
             .$fetch(pool)
             .await?),
+            // What only the server can say is not known.
+            QueryTarget::Copy(pool) => {
+                bound!(sqlx::query_as::<Sqlite, R>($query.text), $query.values)
+                    .$fetch(pool)
+                    .await
+                    .map_err(|_| only_copied())
+            }
             QueryTarget::Change(StateChange::Sqlite(change)) => Ok(bound!(
                 sqlx::query_as::<Sqlite, R>($query.text),
                 $query.values
             )
             .$fetch(&mut **change)
             .await?),
-            QueryTarget::Engine(StateEngine::Postgresql(pool)) => {
+            QueryTarget::Server(pool) => {
                 server::in_time(
                     bound!(sqlx::query_as::<Postgres, R>($query.text), $query.values).$fetch(pool),
                 )
@@ -153,19 +230,18 @@ impl<'q> StateQuery<'q> {
         target: impl Into<QueryTarget<'t>>,
     ) -> Result<u64, StateError> {
         match target.into() {
-            QueryTarget::Engine(StateEngine::Sqlite(pool)) => {
-                Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
-                    .execute(pool)
-                    .await?
-                    .rows_affected())
-            }
+            QueryTarget::Copy(_) => Err(only_copied()),
+            QueryTarget::File(pool) => Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
+                .execute(pool)
+                .await?
+                .rows_affected()),
             QueryTarget::Change(StateChange::Sqlite(change)) => {
                 Ok(bound!(sqlx::query::<Sqlite>(self.text), self.values)
                     .execute(&mut **change)
                     .await?
                     .rows_affected())
             }
-            QueryTarget::Engine(StateEngine::Postgresql(pool)) => {
+            QueryTarget::Server(pool) => {
                 let mut change = server::begin(pool).await?;
                 let run =
                     bound!(sqlx::query::<Postgres>(self.text), self.values).execute(&mut *change);
@@ -237,7 +313,13 @@ impl<'q> StateQuery<'q> {
 
 impl<'t> From<&'t StateEngine> for QueryTarget<'t> {
     fn from(engine: &'t StateEngine) -> Self {
-        Self::Engine(engine)
+        match engine {
+            StateEngine::Sqlite(pool) => Self::File(pool),
+            StateEngine::Postgresql(server) => match server.copy() {
+                Some(copy) => Self::Copy(copy),
+                None => Self::Server(&server.pool),
+            },
+        }
     }
 }
 

@@ -12,12 +12,14 @@
 
 mod columns;
 mod copy;
+mod copy_mark;
 mod engine;
 mod legacy;
 mod postgresql;
 mod rows;
 mod server;
 mod sqlite;
+mod start_copy;
 mod state;
 mod words;
 
@@ -47,7 +49,12 @@ pub enum StateError {
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the state in {address}: {why}")]
-    Connect { address: String, why: String },
+    Connect {
+        address: String,
+        why: String,
+        /// The server was not there; nothing is wrong with what it was asked.
+        is_away: bool,
+    },
     /// The server with the state does not answer.
     #[error(
         "the database of the state cannot be reached: {0}; what is served stays as it is, and changes have to wait until it answers"
@@ -62,6 +69,16 @@ pub enum StateError {
     Clock { ahead_ms: i64 },
     #[error("the state: {0}")]
     Database(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StateError {
+    /// Returns `true` if the server with the state does not answer.
+    pub fn is_away(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::Connect { is_away: true, .. }
+        )
+    }
 }
 
 impl From<sqlx::Error> for StateError {

@@ -9,7 +9,7 @@ use sqlx::{
 
 use crate::{
     StateError,
-    engine::StateEngine,
+    engine::{ServerEngine, StateEngine},
     server::{self, ServerAddress, failure},
     state::State,
 };
@@ -78,7 +78,8 @@ impl State {
             .run(&pool)
             .await
             .map_err(|error| failure::explain_migration(address, error))?;
-        let mut state = Self::new(StateEngine::Postgresql(pool), folder);
+        let engine = StateEngine::Postgresql(ServerEngine::new(pool));
+        let mut state = Self::new(engine, folder);
         state.address = Some(address.clone());
         state.timeline = timeline;
         Ok(state)
@@ -103,14 +104,15 @@ impl State {
                 newest(),
             ));
         }
-        Ok(Self::new(StateEngine::Postgresql(pool), folder))
+        let engine = StateEngine::Postgresql(ServerEngine::new(pool));
+        Ok(Self::new(engine, folder))
     }
 }
 
 impl State {
     /// Refuses tables of a later version, whose rows this program would leave behind.
     pub(crate) async fn check_tables(&self) -> Result<(), StateError> {
-        let StateEngine::Postgresql(pool) = &self.engine else {
+        let StateEngine::Postgresql(ServerEngine { pool, .. }) = &self.engine else {
             return Ok(());
         };
         let version = "SELECT max(version) FROM _sqlx_migrations";

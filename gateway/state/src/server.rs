@@ -34,17 +34,25 @@ pub(crate) async fn open(
     timeline: &Arc<Timeline>,
 ) -> Result<PgPool, StateError> {
     let primary = find_primary(address).await?;
+    let pool = pool_options(timeline).connect_with(primary).await;
+    pool.map_err(|error| failure::explain_start(address, &error))
+}
+
+/// Returns connections to a server that is away: the first one is made when something is asked.
+pub(crate) fn open_later(address: &ServerAddress, timeline: &Arc<Timeline>) -> PgPool {
+    let first = address.servers().first().cloned().unwrap_or_default();
+    pool_options(timeline).connect_lazy_with(first)
+}
+
+fn pool_options(timeline: &Arc<Timeline>) -> PgPoolOptions {
     let timeline = timeline.clone();
-    let pool = PgPoolOptions::new()
+    PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
         .acquire_timeout(CONNECT_MAX)
         .after_connect(move |connection, _| {
             let timeline = timeline.clone();
             Box::pin(async move { timeline.check(connection).await })
         })
-        .connect_with(primary)
-        .await;
-    pool.map_err(|error| failure::explain_start(address, &error))
 }
 
 /// Finds the server that can be written to. Where there is none, the error is that of the first one.

@@ -30,6 +30,7 @@ use std::{
 use self::{changes::Changes, nodes::OwnNode};
 use crate::{
     StateError,
+    copy_mark::CopyMark,
     engine::{StateChange, StateEngine},
     server::{ServerAddress, Timeline},
 };
@@ -45,6 +46,8 @@ pub struct State {
     /// Where a database with the state may be.
     pub(crate) address: Option<ServerAddress>,
     pub(crate) timeline: Arc<Timeline>,
+    /// The mark of this machine's copy of the state, where one is kept.
+    pub(crate) mark: Option<CopyMark>,
     changes: Changes,
     node: OwnNode,
 }
@@ -56,6 +59,7 @@ impl State {
             folder: folder.to_owned(),
             address: None,
             timeline: Arc::default(),
+            mark: None,
             changes: Changes::default(),
             node: OwnNode::default(),
         }

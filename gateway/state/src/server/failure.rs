@@ -8,6 +8,7 @@ use crate::StateError;
 /// Explains why a state could not be opened.
 pub(crate) fn explain_start(address: &ServerAddress, error: &sqlx::Error) -> StateError {
     let message = message(error);
+    let is_away = is_away(error);
     let why = match code(error).as_deref() {
         Some("28P01" | "28000") => format!(
             "the server refuses the login: {message}; correct the user or the password in `[state] url`"
@@ -27,6 +28,7 @@ pub(crate) fn explain_start(address: &ServerAddress, error: &sqlx::Error) -> Sta
     StateError::Connect {
         address: address.to_string(),
         why,
+        is_away,
     }
 }
 
@@ -38,6 +40,7 @@ pub(crate) fn explain_migration(address: &ServerAddress, error: MigrateError) ->
         other => StateError::Connect {
             address: address.to_string(),
             why: other.to_string(),
+            is_away: false,
         },
     }
 }
@@ -50,12 +53,20 @@ pub(crate) fn explain_version(address: &ServerAddress, version: i64, known: i64)
     StateError::Connect {
         address: address.to_string(),
         why,
+        is_away: false,
     }
 }
 
 /// Tells a server that does not answer from a statement that it refuses.
 pub(crate) fn explain_statement(error: sqlx::Error) -> StateError {
-    let is_away = match code(&error).as_deref() {
+    match is_away(&error) {
+        true => StateError::Unreachable(message(&error)),
+        false => error.into(),
+    }
+}
+
+fn is_away(error: &sqlx::Error) -> bool {
+    match code(error).as_deref() {
         // It starts, stops or has no connection left; another node has the lock of writers; it is no primary any more.
         Some(code) => {
             code.starts_with("57P")
@@ -71,10 +82,6 @@ pub(crate) fn explain_statement(error: sqlx::Error) -> StateError {
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed
         ),
-    };
-    match is_away {
-        true => StateError::Unreachable(message(&error)),
-        false => error.into(),
     }
 }
 

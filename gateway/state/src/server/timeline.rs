@@ -18,6 +18,19 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    /// Returns one that has seen a timeline before.
+    pub(crate) fn known(timeline: Option<String>) -> Self {
+        Self {
+            known: Mutex::new(timeline),
+            moves: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the timeline that was seen last.
+    pub(crate) fn last(&self) -> Option<String> {
+        self.known.lock().clone()
+    }
+
     /// Checks a new connection: one to a standby is refused, and another timeline than before is noted.
     pub(super) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         let Some(now) = Self::read(connection).await? else {

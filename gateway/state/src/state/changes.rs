@@ -166,9 +166,9 @@ impl State {
                 let places = vec![Place::file(&path), Place::file(&real)];
                 FeedPace::File(watcher.pace(LOOK_INTERVAL, places))
             }
-            StateEngine::Postgresql(pool) => {
+            StateEngine::Postgresql(server) => {
                 let (address, nudge) = (self.address.clone(), self.changes.nudge.clone());
-                FeedPace::Server(ServerPace::new(pool.clone(), address, nudge))
+                FeedPace::Server(ServerPace::new(server.pool.clone(), address, nudge))
             }
         }
     }

@@ -16,7 +16,7 @@ use super::{LiveChange, State};
 use crate::{
     NewNode, NodeRow, StateError,
     columns::from_row,
-    engine::{StateChange, StateEngine, sql},
+    engine::{QueryTarget, StateChange, StateEngine, sql},
 };
 
 /// The time for which a row says that its node runs.
@@ -106,7 +106,7 @@ impl LiveChange {
 impl State {
     /// Returns `true` if several machines may share this state.
     pub fn is_shared(&self) -> bool {
-        matches!(self.engine, StateEngine::Postgresql(_))
+        !matches!(self.engine, StateEngine::Sqlite(_))
     }
 
     /// Makes this process a node, before it takes anything over: from then on, others wait for it. A state in a file has no
@@ -115,7 +115,11 @@ impl State {
         if !self.is_shared() {
             return Ok(());
         }
-        self.check_clock().await?;
+        if self.reads_copy() {
+            let _ = self.node.row.set(node); // a process joins once
+            return Ok(());
+        }
+        check_clock(&self.engine).await?;
         let forget = concat!(
             "DELETE FROM nodes WHERE lease_ms + stale_ms < ",
             now_ms!(),
@@ -128,26 +132,22 @@ impl State {
         Ok(())
     }
 
-    /// Compares the clock of this machine with that of the database. The time that the question took is in favour of it.
-    async fn check_clock(&self) -> Result<(), StateError> {
-        let asked = local_ms();
-        let query = concat!("SELECT ", now_ms!());
-        let there: i64 = sql(query).fetch_value(&self.engine).await?;
-        let answered = local_ms();
-        let ahead = (asked - there).max(0) - (there - answered).max(0);
-        match ahead.abs() > CLOCK_OFFSET_MAX_MS {
-            true => Err(StateError::Clock { ahead_ms: ahead }),
-            false => Ok(()),
-        }
-    }
-
-    /// Takes this process off the nodes: it serves nothing any more.
+    /// Takes this process off the nodes: it serves nothing any more. What nobody waits for it to take over would be missing in
+    /// its copy of the state, which is given up.
     pub async fn leave(&self) -> Result<(), StateError> {
-        if let Some(node) = self.node.row.get() {
-            let delete = "DELETE FROM nodes WHERE id = $1";
-            sql(delete).bind(&node.id).execute(&self.engine).await?;
+        let Some(node) = self.node.row.get() else {
+            return Ok(());
+        };
+        let copy = match &self.mark {
+            Some(mark) => mark.leave().map_err(copy_failed)?,
+            None => None,
+        };
+        let delete = "DELETE FROM nodes WHERE id = $1";
+        let left = sql(delete).bind(&node.id).execute(&self.engine).await;
+        if let (Err(_), Some(mark), Some(copy)) = (&left, &self.mark, copy) {
+            let _ = mark.stay(copy); // the others count this node as one that may serve
         }
-        Ok(())
+        left.map(drop)
     }
 
     /// Returns the id of this process as a node.
@@ -173,6 +173,7 @@ impl State {
     /// Reads the number of the last change. A node renews its lease with the same statement.
     pub(super) async fn look(&self) -> Result<i64, StateError> {
         let begun = Instant::now();
+        self.reach_server().await?;
         let number = self.renew().await?;
         if self.node.number.swap(number, Relaxed) > number {
             self.timeline.note_move();
@@ -191,6 +192,31 @@ impl State {
         self.node.looked.lock().elapsed()
     }
 
+    /// Looks whether the server is there that was away at the start: from then on, everything is read from it.
+    async fn reach_server(&self) -> Result<(), StateError> {
+        let StateEngine::Postgresql(server) = &self.engine else {
+            return Ok(());
+        };
+        if server.copy().is_none() {
+            return Ok(());
+        }
+        check_clock(QueryTarget::Server(&server.pool)).await?;
+        server.end_copy();
+        tracing::info!("the state is reached: this process is a node from now on");
+        Ok(())
+    }
+
+    /// Notes what a copy knew, as if this process had looked then.
+    pub(crate) fn set_looked(&self, number: i64, at: Instant) {
+        self.node.number.store(number, Relaxed);
+        *self.node.looked.lock() = at;
+    }
+
+    /// Returns the number that the last look found.
+    pub(crate) fn looked_number(&self) -> i64 {
+        self.node.number.load(Relaxed)
+    }
+
     async fn renew(&self) -> Result<i64, StateError> {
         let Some(node) = self.node.row.get() else {
             if !self.is_shared() {
@@ -199,6 +225,10 @@ impl State {
             return self.generation().await;
         };
         let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
+        let seen = taken.min().unwrap_or(NOTHING);
+        if let Some(mark) = &self.mark {
+            mark.report(seen).map_err(copy_failed)?;
+        }
         let renew = concat!(
             "INSERT INTO nodes (id, name, version, formats, configuration, started_ms, stale_ms, seen, builds, lease_ms) ",
             "VALUES ($1, $2, $3, $4, $5, ",
@@ -215,7 +245,7 @@ impl State {
             .bind(&node.formats)
             .bind(&node.configuration)
             .bind(node.stale_ms)
-            .bind(taken.min().unwrap_or(NOTHING))
+            .bind(seen)
             .bind(self.node.builds.load(Relaxed))
             .bind(LEASE_MS)
             .fetch_value(&self.engine)
@@ -269,6 +299,23 @@ impl State {
             sleep(REACH_INTERVAL).await;
         }
     }
+}
+
+/// Compares the clock of this machine with that of the database. The time that the question took is in favour of it.
+async fn check_clock(target: impl Into<QueryTarget<'_>>) -> Result<(), StateError> {
+    let asked = local_ms();
+    let query = concat!("SELECT ", now_ms!());
+    let there: i64 = sql(query).fetch_value(target).await?;
+    let answered = local_ms();
+    let ahead = (asked - there).max(0) - (there - answered).max(0);
+    match ahead.abs() > CLOCK_OFFSET_MAX_MS {
+        true => Err(StateError::Clock { ahead_ms: ahead }),
+        false => Ok(()),
+    }
+}
+
+fn copy_failed(error: std::io::Error) -> StateError {
+    StateError::Database(error.into())
 }
 
 /// Returns the time of this machine, in milliseconds since 1970.

@@ -1,0 +1,190 @@
+//! A node's copy of the state in its own state folder, in the tables of SQLite. A start without the database reads from it until the
+//! database is there.
+
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    State, StateError,
+    copy_mark::{CopyMark, MarkedCopy},
+    engine::{ServerEngine, StateEngine},
+    server::{self, ServerAddress, Timeline},
+};
+
+/// The time between two looks whether the copy lacks something.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time after which it is noted again that the copy lacks nothing.
+const MARK_INTERVAL: Duration = Duration::from_secs(5);
+/// A copy is made again after so many times the time that the last one took: it may be large.
+const PAUSE_TIMES: u32 = 4;
+/// The copy is known to be whole while the last look is as young as this.
+const LOOKED_MAX: Duration = Duration::from_secs(5);
+/// The copy that is marked is in one of them, and the next one is made in the other.
+const FOLDERS: [&str; 2] = ["copy-0", "copy-1"];
+
+impl State {
+    /// Opens the state in a database for a process that serves. Where the server is away, and this machine has a copy that was known
+    /// to lack nothing less than `stale_max` ago, what is read comes from the copy until the server is there.
+    pub async fn connect_to_serve(
+        address: &ServerAddress,
+        folder: &Path,
+        stale_max: Duration,
+    ) -> Result<Self, StateError> {
+        let away = match Self::connect(address, folder).await {
+            Ok(mut state) => {
+                // A copy is not worth a start that fails.
+                state.mark = open_mark(folder, stale_max);
+                return Ok(state);
+            }
+            Err(error) if error.is_away() => error,
+            Err(error) => return Err(error),
+        };
+        let Some(mark) = open_mark(folder, stale_max) else {
+            return Err(away);
+        };
+        let copy = mark.copy();
+        let young = copy.and_then(|copy| Some((copy.age().filter(|age| *age < stale_max)?, copy)));
+        let Some((age, copy)) = young else {
+            return Err(away);
+        };
+        let Ok(opened) = Self::open_to_read(&folder.join(&copy.folder)).await else {
+            return Err(away);
+        };
+        let is_whole = matches!(opened.generation().await, Ok(number) if number == copy.number);
+        let (StateEngine::Sqlite(rows), true) = (opened.engine, is_whole) else {
+            return Err(away);
+        };
+        let Some(known) = Instant::now().checked_sub(age) else {
+            return Err(away);
+        };
+        tracing::error!(
+            error = %away,
+            age_s = age.as_secs(),
+            "started from the copy of the state on this machine"
+        );
+        let timeline = Arc::new(Timeline::known(copy.timeline.clone()));
+        let pool = server::open_later(address, &timeline);
+        let engine = StateEngine::Postgresql(ServerEngine::with_copy(pool, rows));
+        let mut state = Self::new(engine, folder);
+        state.address = Some(address.clone());
+        state.timeline = timeline;
+        state.mark = Some(mark);
+        state.set_looked(copy.number, known);
+        Ok(state)
+    }
+
+    /// Returns `true` while what is read comes from this machine's copy, since the database was not reached yet.
+    pub fn reads_copy(&self) -> bool {
+        matches!(&self.engine, StateEngine::Postgresql(server) if server.copy().is_some())
+    }
+
+    /// Returns how many nodes there were when the copy was made that this process started from.
+    pub fn nodes_of_copy(&self) -> Option<usize> {
+        let copy = self.mark.as_ref().filter(|_| self.reads_copy())?.copy()?;
+        Some(copy.nodes)
+    }
+
+    /// Keeps the copy of this machine, until the task ends. Without a mark there is none.
+    pub async fn keep_copy(&self) {
+        let Some(mark) = &self.mark else {
+            return;
+        };
+        let (mut next, mut is_failing) = (Instant::now(), false);
+        loop {
+            let looked = self.since_look();
+            let is_marked = mark
+                .copy()
+                .is_some_and(|copy| copy.number >= self.looked_number());
+            let kept = match (is_marked, looked < LOOKED_MAX && !self.reads_copy()) {
+                (true, true) => self.mark_again(mark, looked),
+                (false, true) if next <= Instant::now() => {
+                    let began = Instant::now();
+                    let made = self.make_copy(mark).await;
+                    next = Instant::now() + began.elapsed() * PAUSE_TIMES;
+                    made
+                }
+                _ => Ok(()),
+            };
+            if let (Err(error), false) = (&kept, is_failing) {
+                tracing::warn!(%error, "a start without the database is not possible: this machine has no copy of the state");
+            }
+            is_failing = kept.is_err();
+            sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// Notes that nothing has changed since the copy was made.
+    fn mark_again(&self, mark: &CopyMark, looked: Duration) -> Result<(), StateError> {
+        let copy = mark.copy();
+        let is_old = |copy: &MarkedCopy| copy.age().is_none_or(|age| age > MARK_INTERVAL);
+        let Some(copy) = copy.filter(is_old) else {
+            return Ok(());
+        };
+        let copy = MarkedCopy {
+            known_ms: now_ms().saturating_sub(milliseconds(looked)),
+            ..copy
+        };
+        mark.set(copy).map(drop).map_err(failed)
+    }
+
+    async fn make_copy(&self, mark: &CopyMark) -> Result<(), StateError> {
+        let before = mark.copy().map(|copy| copy.folder);
+        let name = FOLDERS
+            .iter()
+            .find(|name| before.as_deref() != Some(**name));
+        let name = name.unwrap_or(&FOLDERS[0]);
+        let folder = self.folder.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(failed)?;
+        }
+        let known_ms = now_ms();
+        let copy = Self::open(&folder).await?;
+        let number = self.copy_to_start(&copy).await?;
+        let nodes = self.nodes().await?;
+        if let StateEngine::Sqlite(pool) = &copy.engine {
+            pool.close().await; // what is in its log goes into the file
+        }
+        let copy = MarkedCopy {
+            number,
+            folder: (*name).to_owned(),
+            timeline: self.timeline.last(),
+            nodes: nodes.iter().filter(|node| node.is_live()).count(),
+            known_ms,
+        };
+        mark.set(copy).map_err(failed)?;
+        if let Some(before) = before {
+            let _ = fs::remove_dir_all(self.folder.join(before)); // it is made anew there before it is marked again
+        }
+        Ok(())
+    }
+}
+
+/// Opens the mark of this machine's copy. Where nothing may be served from memory, there is no copy either.
+fn open_mark(folder: &Path, stale_max: Duration) -> Option<CopyMark> {
+    if stale_max.is_zero() {
+        return None;
+    }
+    CopyMark::open(folder).unwrap_or_else(|error| {
+        tracing::warn!(%error, "this machine keeps no copy of the state");
+        None
+    })
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, milliseconds)
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn failed(error: std::io::Error) -> StateError {
+    StateError::Database(error.into())
+}
