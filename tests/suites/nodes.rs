@@ -4,6 +4,7 @@ mod builds;
 mod fail_over;
 mod local_copy;
 mod messages;
+mod parked;
 mod versions;
 
 use std::time::{Duration, Instant};

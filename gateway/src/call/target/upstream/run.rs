@@ -110,7 +110,7 @@ impl OutgoingCall {
         };
         Some(
             parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
-                let message = "The call that asked has ended, or runs in another process.";
+                let message = "The call that asked has ended, or it runs at another node: send the answer again to reach that one, or call anew.";
                 unfinished(
                     CallError::new(Code::Unavailable, message),
                     self.request.writes,
