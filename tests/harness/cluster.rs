@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -65,12 +66,22 @@ impl Cluster {
         database
     }
 
-    /// Serves a house on one of the machines.
-    pub fn serve(&self, node: &str, house: &House, environment: &[(&str, String)]) -> Gateway {
+    /// Serves a house on one of the machines, by the program of this build or another one.
+    pub fn serve(
+        &self,
+        node: &str,
+        house: &House,
+        environment: &[(&str, String)],
+        program: Option<&Path>,
+    ) -> Gateway {
         let listen = at(&self.network, node);
         let words = ["serve", "--listen", &listen, "--log-format", "json"];
         let mut command = house.weir_as_it_is(&words);
         command.envs(environment.iter().map(|(name, value)| (name, value)));
+        let command = match program {
+            Some(program) => by_program(program, &command),
+            None => command,
+        };
         Gateway::start(self.network.on(node, &command))
     }
 
@@ -133,6 +144,22 @@ impl Drop for Cluster {
             eprintln!("--- log of HAProxy\n{}\n---", self.balancer_log());
         }
     }
+}
+
+/// Returns the same command by another program.
+fn by_program(program: &Path, command: &Command) -> Command {
+    let mut other = Command::new(program);
+    other.args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        other.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
 }
 
 fn at(network: &TestNetwork, name: &str) -> String {

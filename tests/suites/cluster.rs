@@ -5,6 +5,8 @@ mod changes;
 mod fleet;
 mod load;
 mod local_copy;
+mod upgrade;
+mod writes;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,14 @@ use self::{
     load::{CALLERS, Load},
 };
 use crate::sample;
+
+/// Returns how often something is tried: `cargo xtask cluster` tries it as often as it takes to trust it.
+pub(crate) fn rounds(usual: usize, many: usize) -> usize {
+    match std::env::var_os("WEIR_MANY_ROUNDS") {
+        Some(_) => many,
+        None => usual,
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_official_client_is_served_by_every_node_in_turn() {
@@ -70,6 +80,22 @@ async fn a_session_belongs_to_no_node() {
     let after = fleet.calls().await;
     let each: Vec<f64> = after.iter().zip(before).map(|(it, was)| it - was).collect();
     assert_eq!(each, [4.0, 4.0, 4.0], "in turn");
+
+    // So does the place in a list.
+    let mut arguments = json!({"limit": 2});
+    let mut found = Vec::new();
+    for node in (0..NODES.len()).cycle().take(6) {
+        let at_node = client.at(fleet.nodes[node].gateway.url());
+        let page = at_node.call("list_airports", arguments).await;
+        let content = &page["structuredContent"];
+        let items = content["records"].as_array().expect("a page");
+        found.extend(items.iter().map(|item| item["iata"].clone()));
+        if content["next"].is_null() {
+            break;
+        }
+        arguments = json!({"limit": 2, "cursor": content["next"]});
+    }
+    assert_eq!(found.len(), 6, "each once: {found:?}");
 
     let params = json!({"name": "slow_compute", "arguments": {"seconds": 50}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
@@ -222,4 +248,39 @@ async fn calls_go_on_while_the_database_is_away() {
     }
     let (_, repeated, failed) = load.end().await;
     assert_eq!((failed, repeated), (vec![], 0));
+}
+
+/// The notifications of a database that goes away are lost, and what was changed meanwhile is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_change_is_missed_when_the_database_restarts_again_and_again() {
+    let Some(mut fleet) = Fleet::start().await else {
+        return;
+    };
+    let load = Load::start(&fleet.cluster.url(), &fleet.key);
+    for round in 0..rounds(2, 200) {
+        fleet.database.stop();
+        fleet.database.run();
+        let body = json!({"agent": format!("bob-{round}")}).to_string();
+        let node = round % NODES.len();
+        let mut made = (0, Value::Null);
+        let is_made = async || {
+            fleet
+                .admin(node)
+                .ask("POST", "/v1/keys", body.clone())
+                .await
+        };
+        let began = Instant::now();
+        while made.0 != 201 {
+            assert!(began.elapsed() < Duration::from_secs(30), "{made:?}");
+            made = is_made().await;
+        }
+        let key = made.1["key"].as_str().expect("a key").to_owned();
+        for node in &fleet.nodes {
+            let client = Modern::with_key(node.gateway.url(), &key);
+            let known = async || client.ask("tools/list", json!({})).await.status == 200;
+            within(SPREAD, &format!("round {round}: the key is known"), known).await;
+        }
+    }
+    let (_, repeated, failed) = load.end().await;
+    assert_eq!((failed, repeated), (vec![], 0), "calls go on meanwhile");
 }

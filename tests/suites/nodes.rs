@@ -152,7 +152,7 @@ async fn of_two_admins_who_publish_at_once_on_two_gateways_one_wins() {
     let server = Postgres::start();
     let (one, two) = nodes(&server);
     submit(&one, sample::CONTRACT).await;
-    for round in 0..8 {
+    for round in 0..crate::cluster::rounds(8, 500) {
         let text = |who: &str| {
             let words = format!("Adds an airport ({who}, {round}).");
             sample::CONTRACT.replace("Adds an airport.", &words)

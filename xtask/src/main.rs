@@ -15,6 +15,7 @@ mod debian;
 mod demo;
 mod dist;
 mod docs;
+mod earlier;
 mod fuzz;
 mod image;
 mod package;
@@ -40,7 +41,8 @@ Usage: cargo xtask COMMAND
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
   bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
-  cluster           three gateways behind HAProxy, each on a machine of its own, which are network namespaces: needs root
+  cluster           three gateways behind HAProxy, each on a machine of its own, which are network namespaces: needs root; with
+                    hundreds of rounds, and with nodes of an earlier program, which it builds
   beginner [LANGUAGE…]
                     the first plugin of an author, from empty caches, timed step by step: rust, js, python, c
   figures           sizes, names and words of the code, which may only fall (tests/tidy/figures.txt); WEIR_BLESS=1

@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use crate::{bench, clients, console, docs, package, plugins, step::Failure, workshop::Workshop};
+use crate::{
+    bench, clients, console, docs, earlier, package, plugins, step::Failure, workshop::Workshop,
+};
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let result = stages(workshop);
@@ -101,28 +103,30 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     result
 }
 
-/// Tests a fleet alone.
+/// Tests a fleet alone, with as many rounds as it takes to trust what is tried, and with nodes of an earlier program.
 pub(crate) fn cluster(workshop: &Workshop) -> Result<(), Failure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
     console::check(workshop)?;
     plugins::run(workshop, false)?;
+    let earlier = earlier::build(workshop)?;
     steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     plugins::link(workshop, plugins::WORKSPACE)?;
-    let suite = [
-        "test",
-        "--workspace",
-        "--locked",
-        "--test",
-        "suites",
-        "cluster::",
-    ];
-    let mut limits = suite;
-    limits[limits.len() - 1] = "shared_limits::";
-    let mut limits = workshop.cargo(&limits);
-    let result = steps
-        .tests("cluster", &mut workshop.cargo(&suite))
-        .and(steps.tests("limits", limits.env("WEIR_OFFER_SECONDS", "60")));
+    let suite = |name| {
+        let words = ["test", "--workspace", "--locked", "--test", "suites", name];
+        let mut suite = workshop.cargo(&words);
+        suite
+            .env("WEIR_MANY_ROUNDS", "1")
+            .env("WEIR_OFFER_SECONDS", "60");
+        if let Some(program) = &earlier {
+            suite.env("WEIR_EARLIER_PROGRAM", program);
+        }
+        suite
+    };
+    let result = ["cluster::", "nodes::", "shared_limits::"]
+        .into_iter()
+        .map(|name| steps.tests(name, &mut suite(name)))
+        .fold(Ok(()), Result::and);
     steps.summary();
     result
 }

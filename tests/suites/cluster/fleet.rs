@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -40,6 +41,11 @@ impl Fleet {
 
     /// Starts nodes with one text of the configuration in another's place.
     pub(super) async fn start_with(replaced: (&str, &str)) -> Option<Self> {
+        Self::start_by(None, replaced).await
+    }
+
+    /// Starts nodes of a program, which is that of this build where none is given.
+    pub(super) async fn start_by(program: Option<&Path>, replaced: (&str, &str)) -> Option<Self> {
         if !TestNetwork::is_allowed() {
             return None;
         }
@@ -48,7 +54,7 @@ impl Fleet {
         // All at once, on a database without tables, as an orchestrator starts them.
         let start = |name| {
             let house = house(&cluster, name, replaced);
-            let gateway = serve(&cluster, &database, name, &house);
+            let gateway = serve(&cluster, &database, name, &house, program);
             FleetNode { gateway, house }
         };
         let nodes: Vec<FleetNode> = std::thread::scope(|scope| {
@@ -112,8 +118,14 @@ impl Fleet {
 
     /// Starts a node again that has ended.
     pub(super) fn restart(&mut self, node: usize) {
+        self.restart_by(node, None);
+    }
+
+    /// Starts it by another program.
+    pub(super) fn restart_by(&mut self, node: usize, program: Option<&Path>) {
         let house = &self.nodes[node].house;
-        self.nodes[node].gateway = serve(&self.cluster, &self.database, NODES[node], house);
+        let gateway = serve(&self.cluster, &self.database, NODES[node], house, program);
+        self.nodes[node].gateway = gateway;
     }
 
     /// Returns how many calls each node has answered.
@@ -169,12 +181,18 @@ fn house(cluster: &Cluster, name: &str, replaced: (&str, &str)) -> House {
         .file("weir.toml", config)
 }
 
-fn serve(cluster: &Cluster, database: &Postgres, name: &str, house: &House) -> Gateway {
+fn serve(
+    cluster: &Cluster,
+    database: &Postgres,
+    name: &str,
+    house: &House,
+    program: Option<&Path>,
+) -> Gateway {
     let environment = [
         ("WEIR_STATE_URL", database.url()),
         ("WEIR_SCRAPE_TOKEN", SCRAPE.to_owned()),
     ];
-    cluster.serve(name, house, &environment)
+    cluster.serve(name, house, &environment, program)
 }
 
 /// Waits until something holds.

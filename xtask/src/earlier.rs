@@ -1,0 +1,66 @@
+//! Builds the program of an earlier commit, whose nodes run beside those of this one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{plugins, step::Failure, workshop::Workshop};
+
+/// The first commit whose program starts again on the tables of a later one, so that an upgrade can be taken back.
+const COMMIT: &str = "9186330cd05bdc6ae6622b59f835cc32360fc8a3";
+
+/// Builds the earlier program. Returns `None` where the repository does not reach back so far.
+pub(crate) fn build(workshop: &Workshop) -> Result<Option<PathBuf>, Failure> {
+    let folder = workshop.cache.join("earlier");
+    let program = folder.join(format!("weir-{}", &COMMIT[..8]));
+    if program.exists() {
+        return Ok(Some(program));
+    }
+    let has_commit = workshop
+        .command("git")
+        .args(["cat-file", "-e", COMMIT])
+        .stderr(Stdio::null())
+        .status();
+    if !has_commit.is_ok_and(|status| status.success()) {
+        println!(
+            "         left out: this clone has no commit {}",
+            &COMMIT[..8]
+        );
+        return Ok(None);
+    }
+    let source = folder.join("source");
+    unpack(workshop, &source)?;
+    // The adapters are those of this commit: their interface is frozen.
+    for (_, name) in plugins::ADAPTERS {
+        let file = format!("plugins/{name}.wasm");
+        plugins::place(&workshop.repository.join(&file), &source.join(&file))?;
+    }
+    // Dependencies are shared with the build of this commit; what is built of the workspace there is known by its folder.
+    let mut cargo = workshop.cargo(plugins::PROGRAM);
+    workshop
+        .steps
+        .command("earlier program", cargo.current_dir(&source))?;
+    let copy = program.with_extension("tmp");
+    let copied = fs::copy(workshop.binary("weir"), &copy).and_then(|_| fs::rename(&copy, &program));
+    copied.map_err(|error| format!("cannot write {}: {error}", program.display()))?;
+    Ok(Some(program))
+}
+
+/// Writes the files of the commit into an empty folder.
+fn unpack(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
+    let failed = |error| format!("cannot write {}: {error}", source.display());
+    if source.exists() {
+        fs::remove_dir_all(source).map_err(failed)?;
+    }
+    fs::create_dir_all(source).map_err(failed)?;
+    let archive = source.with_extension("tar");
+    let mut git = workshop.command("git");
+    git.args(["archive", "--output"]).arg(&archive).arg(COMMIT);
+    workshop.steps.command("earlier commit", &mut git)?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(&archive).arg("-C").arg(source);
+    workshop.steps.command("earlier files", &mut tar)?;
+    fs::remove_file(&archive).map_err(|error| failed(error).into())
+}
