@@ -6,6 +6,7 @@
     reason = "a terminal tool: standard output is what it is for"
 )]
 
+mod cluster;
 mod consoles;
 mod instructions;
 mod isolation;
@@ -42,7 +43,7 @@ use rows::{COMPARED, ROWS};
 struct Options {
     /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
     /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows; `console`:
-    /// when it can be used, and what three of them cost
+    /// when it can be used, and what three of them cost; `cluster`: nodes beside a single process, changes, a fail-over, growth
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// The length of one round
@@ -65,6 +66,17 @@ struct Options {
     /// Counts the instructions of a request instead, and holds them against this baseline
     #[arg(long, value_name = "FILE")]
     instructions: Option<PathBuf>,
+}
+
+impl Options {
+    /// Returns `true` if a row or a part is to be measured.
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty()
+            || self
+                .only
+                .iter()
+                .any(|start| name.starts_with(start.as_str()))
+    }
 }
 
 fn main() -> anyhow::Result<()> {
@@ -95,9 +107,7 @@ fn main() -> anyhow::Result<()> {
         .write
         .as_deref()
         .map_or(Ok(()), std::fs::create_dir_all)?;
-    let wanted = |name: &str| {
-        options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start))
-    };
+    let wanted = |name: &str| options.wants(name);
     for row in ROWS.iter().filter(|row| wanted(row.name)) {
         let started = row
             .database()
@@ -131,8 +141,14 @@ fn main() -> anyhow::Result<()> {
     if options.strict {
         report.hold_all_rows()?;
     }
+    measure_parts(&mut place, &options, &effort)
+}
+
+/// Measures what has a page of its own.
+fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyhow::Result<()> {
+    let wanted = |name: &str| options.wants(name);
     if wanted("isolation") {
-        let isolation = isolation::measure(&place, Machine::look(&place), &effort)?;
+        let isolation = isolation::measure(place, Machine::look(place), effort)?;
         isolation.print();
         options
             .write
@@ -140,7 +156,7 @@ fn main() -> anyhow::Result<()> {
             .map_or(Ok(()), |folder| isolation.write(folder))?;
     }
     if wanted("scale") {
-        let scale = scale::measure(&place, Machine::look(&place))?;
+        let scale = scale::measure(place, Machine::look(place))?;
         scale.print();
         options
             .write
@@ -148,7 +164,7 @@ fn main() -> anyhow::Result<()> {
             .map_or(Ok(()), |folder| scale.write(folder))?;
     }
     if wanted("sheet") {
-        let large = large::measure(&place, Machine::look(&place))?;
+        let large = large::measure(place, Machine::look(place))?;
         large.print();
         options
             .write
@@ -156,12 +172,21 @@ fn main() -> anyhow::Result<()> {
             .map_or(Ok(()), |folder| large.write(folder))?;
     }
     if wanted("console") {
-        let consoles = consoles::measure(&place, Machine::look(&place), &effort)?;
+        let consoles = consoles::measure(place, Machine::look(place), effort)?;
         consoles.print();
         options
             .write
             .as_deref()
             .map_or(Ok(()), |folder| consoles.write(folder))?;
+    }
+    if wanted("cluster") {
+        let machine = Machine::look(place);
+        let cluster = cluster::measure(place, machine, effort)?;
+        cluster.print();
+        options
+            .write
+            .as_deref()
+            .map_or(Ok(()), |folder| cluster.write(folder))?;
     }
     Ok(())
 }

@@ -71,15 +71,7 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> 
 
 /// Measures agents that ask for the first time, all in one rate window.
 fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
-    let folder = tempfile::tempdir()?;
-    let identities = runtime.block_on(async {
-        let state = State::open(folder.path()).await?;
-        add_keys(folder.path(), 1)?;
-        let identities = Identities::open();
-        identities.take_over(&state).await?;
-        anyhow::Ok(identities)
-    })?;
-    let caller = identities.agent("agent-0").context("the key is there")?;
+    let caller = make_caller(runtime)?;
     let buckets = Buckets::new(Some((60, 3_600)));
     let ask = |agents: std::ops::Range<usize>| {
         let callers: Vec<Caller> = agents
@@ -105,7 +97,20 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     ))
 }
 
-/// Measures views of accesses that no caller had before: each is prepared, and the least used are evicted.
+/// Returns the holder of a key.
+pub(crate) fn make_caller(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Caller> {
+    let folder = tempfile::tempdir()?;
+    let identities = runtime.block_on(async {
+        let state = State::open(folder.path()).await?;
+        add_keys(folder.path(), 1)?;
+        let identities = Identities::open();
+        identities.take_over(&state).await?;
+        anyhow::Ok(identities)
+    })?;
+    identities.agent("agent-0").context("the key is there")
+}
+
+/// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
 fn views() -> anyhow::Result<Grown> {
     let contracts = contracts(100)?;
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
@@ -260,7 +265,7 @@ fn contracts(tools: usize) -> anyhow::Result<Vec<Arc<Contract>>> {
     Ok(vec![Arc::new(ticket::compiled(&names)?)])
 }
 
-fn resident() -> anyhow::Result<usize> {
+pub(crate) fn resident() -> anyhow::Result<usize> {
     let status = fs::read_to_string("/proc/self/statm")?;
     let pages = status
         .split(' ')

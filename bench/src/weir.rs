@@ -141,6 +141,14 @@ impl House {
         )?)
     }
 
+    /// Writes the configuration of a node, whose state is in a database: it reads no contract files.
+    pub(crate) fn share_state(&self, url: &str) -> anyhow::Result<()> {
+        let text = format!(
+            "[folders]\nplugins = \"plugins\"\nstate = \"state\"\n[http]\npage_size = 100\n[state]\nurl = \"{url}\"\n"
+        );
+        Ok(fs::write(self.folder.path().join("weir.toml"), text)?)
+    }
+
     /// Writes a file beside the configuration.
     pub(crate) fn file(&self, name: &str, text: &str) -> anyhow::Result<()> {
         Ok(fs::write(self.folder.path().join(name), text)?)

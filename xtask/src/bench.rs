@@ -98,7 +98,7 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     debian::ensure(workshop, &["util-linux"], || {
         succeeds(Command::new("setpriv").arg("--version"))
     })?;
-    if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
+    if wanted.any(&["weir-postgresql", "toolbox-postgresql", "cluster"]) {
         debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
     }
     if wanted.any(&["weir-mariadb", "toolbox-mariadb"]) {
