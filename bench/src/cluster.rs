@@ -233,7 +233,7 @@ impl ClusterReport {
             let _ = writeln!(page, "- {line}");
         }
         if cfg!(debug_assertions) {
-            page += "- built for development, not as released: times are several times those of a release; ratios, rows and bytes are as there or nearly so\n";
+            page += "- built for development, not as released: times, and ratios of them, are not those of a release\n";
         }
         let parts = [
             ("A call", self.call_table()),
