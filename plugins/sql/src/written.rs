@@ -13,6 +13,15 @@ pub(crate) const ROWS: &str = "rows";
 pub(crate) const RECORDS: &str = "records";
 
 const VERBS: [&str; 4] = ["insert", "update", "delete", "merge"];
+/// What MySQL and MariaDB take between a verb and its table. IGNORE stores a value that does not fit as another one, and the
+/// others are for engines that have no transactions.
+const MODIFIERS: [&str; 5] = [
+    "low_priority",
+    "high_priority",
+    "delayed",
+    "quick",
+    "ignore",
+];
 
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenStatement {
@@ -20,11 +29,20 @@ pub(crate) struct WrittenStatement {
     /// Whether it answers rows, by RETURNING.
     pub(crate) returns: bool,
     /// The table that it writes, if its name is plain.
-    pub(crate) table: Option<String>,
+    pub(crate) table: Option<WrittenTable>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct WrittenTable {
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
 }
 
 impl WrittenStatement {
     pub(crate) fn parse(text: &str, declared: &Declared, dialect: Dialect) -> Result<Self, Error> {
+        if text.contains('\0') {
+            return Err(refused(&"it has a null character"));
+        }
         let all = tokens(text, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
         let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
         // A connection takes no comment in front, and a statement in another one no end.
@@ -34,6 +52,9 @@ impl WrittenStatement {
             return Err(refused(&"it is empty"));
         };
         let main = check_words(code)?;
+        if dialect == Dialect::Mysql {
+            check_mysql(&code[main..])?;
+        }
         let text = &text[first.at..last.at + last.text.len()];
         Ok(Self {
             template: Template::parse(text, declared, dialect)?,
@@ -101,24 +122,81 @@ fn check_words(code: &[&SqlToken<'_>]) -> Result<usize, Error> {
     Ok(main)
 }
 
-/// Returns the name of the table behind the verb.
-fn table(code: &[&SqlToken<'_>]) -> Option<String> {
+/// Checks that a statement for MySQL or MariaDB, from its verb on, writes rows of one table that the server counts one by one.
+fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Error> {
+    let is_one_of =
+        |token: &SqlToken<'_>, words: &[&str]| words.iter().any(|word| token.is_word(word));
+    let outside: Vec<&SqlToken<'_>> = outside(code).map(|(_, token)| token).collect();
+    let (verb, next) = (code[0], code.get(1));
+    if verb.is_word("merge") {
+        return Err(refused(&"MySQL and MariaDB have no MERGE"));
+    }
+    if let Some(modifier) = next.filter(|next| is_one_of(next, &MODIFIERS)) {
+        return Err(refused(&format!(
+            "{} is not taken: IGNORE stores other values than it was given, and the other words are for tables without transactions",
+            modifier.text.to_uppercase()
+        )));
+    }
+    if outside.iter().any(|token| token.is_word("returning")) {
+        return Err(refused(
+            &"on MySQL and MariaDB it answers how many rows it changed; leave RETURNING out",
+        ));
+    }
+    if outside.iter().any(|token| token.is_word("duplicate")) {
+        return Err(refused(
+            &"a row that ON DUPLICATE KEY UPDATE changes is counted twice; write an UPDATE",
+        ));
+    }
+    let ends: &[&str] = match verb.is_word("update") {
+        true => &["set"],
+        false => &["where", "order", "limit"],
+    };
+    let is_several = |token: &SqlToken<'_>| {
+        token.is_symbol(",") || is_one_of(token, &["join", "straight_join", "using"])
+    };
+    let mut tables = outside.iter().take_while(|token| !is_one_of(token, ends));
+    let is_single = match verb.is_word("insert") {
+        true => true,
+        false => {
+            (verb.is_word("update") || next.is_some_and(|next| next.is_word("from")))
+                && !tables.any(|token| is_several(token))
+        }
+    };
+    match is_single && table(code).is_some() {
+        true => Ok(()),
+        false => Err(refused(
+            &"on MySQL and MariaDB it names one table: UPDATE table SET …, DELETE FROM table … or INSERT INTO table …",
+        )),
+    }
+}
+
+/// Returns the table behind the verb.
+fn table(code: &[&SqlToken<'_>]) -> Option<WrittenTable> {
     let skipped = [
         "or", "abort", "fail", "ignore", "rollback", "into", "from", "only",
     ];
     let mut rest = code[1..]
         .iter()
         .skip_while(|token| skipped.iter().any(|word| token.is_word(word)));
-    let name = rest.next()?;
-    let name = match rest.next() {
-        Some(dot) if dot.is_symbol(".") => rest.next()?,
-        _ => name,
+    let first = rest.next()?;
+    let (schema, name) = match rest.next() {
+        Some(dot) if dot.is_symbol(".") => (Some(plain_name(first)?), rest.next()?),
+        _ => (None, first),
     };
-    match name.kind {
-        TokenKind::Word => Some(name.text.to_owned()),
+    Some(WrittenTable {
+        schema,
+        name: plain_name(name)?,
+    })
+}
+
+/// Returns a name without its quotes.
+fn plain_name(token: &SqlToken<'_>) -> Option<String> {
+    match token.kind {
+        TokenKind::Word => Some(token.text.to_owned()),
         TokenKind::Quoted => {
-            let inner = name.text.get(1..name.text.len() - 1)?;
-            Some(inner.replace("\"\"", "\""))
+            let inner = token.text.get(1..token.text.len() - 1)?;
+            let quote = &token.text[..1];
+            Some(inner.replace(&quote.repeat(2), quote))
         }
         _ => None,
     }

@@ -40,7 +40,7 @@ pub(super) fn translate(
     let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
     let writes = writes(&code)?;
     if syntax == SqlSyntax::Mysql {
-        check_mysql(&code, writes)?;
+        check_mysql(&code)?;
     }
     let (text, used) = with_names(&all, &names)?;
     if !writes && has_outside(&code, "order") {
@@ -73,17 +73,16 @@ pub(super) fn translate(
 }
 
 /// Refuses what means something else, or does not run, in a session of a connection to MySQL.
-fn check_mysql(code: &[&SqlToken<'_>], writes: bool) -> Result<(), Refusal> {
+fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Refusal> {
     let mut quoted = code.iter().filter(|token| token.kind == TokenKind::Quoted);
     let differs = |token: &&&SqlToken<'_>| token.text.starts_with('"') || token.text.contains('\\');
-    let why = match quoted.find(differs) {
-        Some(token) => format!(
-            "a connection takes double quotes for names, and a backslash for itself: write {} otherwise",
-            name::quoted(token.text)
-        ),
-        None if writes => "statements that write run on SQLite and PostgreSQL alone".to_owned(),
-        None => return Ok(()),
+    let Some(token) = quoted.find(differs) else {
+        return Ok(());
     };
+    let why = format!(
+        "a connection takes double quotes for names, and a backslash for itself: write {} otherwise",
+        name::quoted(token.text)
+    );
     Err(("statement", why))
 }
 

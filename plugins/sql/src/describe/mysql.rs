@@ -9,6 +9,7 @@ use weir_plugin_sdk::{Error, Field, Type};
 use super::{Described, ask, columns_of, no_table};
 use crate::mysql;
 use crate::settings::{Settings, Source, quoted};
+use crate::written::WrittenTable;
 
 const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version, \
     COALESCE((SELECT e.TRANSACTIONS FROM information_schema.ENGINES AS e WHERE e.ENGINE = t.ENGINE), 'YES') AS transactions \
@@ -130,6 +131,26 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
         });
     }
     Ok(described)
+}
+
+/// Checks that what a statement writes into a table can be taken back.
+pub(super) fn check_written(settings: &Settings, written: &WrittenTable) -> Result<(), Error> {
+    let place = vec![json!(written.schema), json!(written.name)];
+    let tables: Vec<MysqlTable> = ask(settings, TABLE, place)?;
+    let name = &written.name;
+    let message = match tables.first() {
+        None => format!("There is no table {name:?}."),
+        Some(table) if table.kind.ends_with("VIEW") => {
+            format!("{name:?} is a view: write into its table, whose engine is then known.")
+        }
+        Some(table) if table.transactions != "YES" => {
+            format!(
+                "The engine of {name:?} has no transactions, so that a write could not be taken back."
+            )
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(Error::invalid(message).field("settings"))
 }
 
 fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> {

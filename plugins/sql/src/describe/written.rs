@@ -3,7 +3,7 @@
 use weir_plugin_sdk::shape::{Effect, Operation};
 use weir_plugin_sdk::{Error, Field, Shape, Type};
 
-use super::{Described, check_names, postgresql, prepared_as, sqlite};
+use super::{Described, check_names, mysql, postgresql, prepared_as, sqlite};
 use crate::dialect::Dialect;
 use crate::settings::Settings;
 use crate::written::{self, OPERATION, RECORDS, WrittenStatement};
@@ -13,21 +13,22 @@ pub(super) fn describe(
     statement: &WrittenStatement,
     dialect: Dialect,
 ) -> Result<Shape, Error> {
-    if dialect == Dialect::Mysql {
-        let message = "A `statement` runs on SQLite and PostgreSQL; on MySQL and MariaDB, write to a `table`.";
-        return Err(Error::unsupported(message).field("settings"));
+    if let (Dialect::Mysql, Some(table)) = (dialect, &statement.table) {
+        mysql::check_written(settings, table)?;
     }
-    let text = statement.template.text.clone();
+    let (text, _) = statement.template.described()?;
     let options = r#"{"describe":true,"statement":true}"#;
     let columns = prepared_as(settings, text, options)?;
     check_names(&columns)?;
     let mut described = Described::default();
     match dialect {
         Dialect::Sqlite => {
-            let table = statement.table.as_deref();
+            let table = statement.table.as_ref().map(|table| &*table.name);
             sqlite::add_returned(settings, table, columns, &mut described)?;
         }
-        _ => postgresql::add_columns(settings, columns, &mut described)?,
+        Dialect::Postgresql => postgresql::add_columns(settings, columns, &mut described)?,
+        // It has no RETURNING.
+        Dialect::Mysql => {}
     }
     let mut shape = Shape::new(settings.name());
     shape.left_out = described.left_out;

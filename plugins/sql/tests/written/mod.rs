@@ -1,4 +1,4 @@
-//! Statements of the operator's own that write: the same from both databases, and never more rows than they may.
+//! Statements of the operator's own that write: the same from all databases, and never more rows than they may.
 
 use weir_plugin_sdk::{
     Adapter, Change, Error, Query, Type, Verb, serde_json::Value, serde_json::json,
@@ -297,4 +297,203 @@ fn a_column_of_bytes_beside_others_is_left_out_of_the_answer() {
             "{returning}"
         );
     }
+}
+
+/// MariaDB counts what it changes, and answers the number: that alone is the same from all three.
+#[test]
+fn a_statement_without_returning_is_the_same_on_mariadb() {
+    let both = both().with_mysql(TABLES);
+    for statement in [
+        "UPDATE orders SET city = 'x' WHERE total > :least",
+        "DELETE FROM orders WHERE total > :least",
+        "INSERT INTO orders (id, city) SELECT id + 10, 'x' FROM orders WHERE total > :least",
+    ] {
+        for (most, message) in [
+            (1, "would change 3 rows and may change 1"),
+            (2, "would change 3 rows and may change 2"),
+        ] {
+            let more = json!({ "parameters": { "least": "decimal" }, "rows_max": most });
+            let settings = settings(statement, more);
+            let error = both.same(|| run(&settings, json!({ "least": 1 })));
+            let error = error.expect_err(statement);
+            assert_eq!(error.code, "conflict", "{statement}: {error}");
+            assert!(error.message.contains(message), "{error}");
+            assert_eq!(left(&both), BEFORE, "{statement}");
+        }
+    }
+    let moved = settings(
+        "-- moves orders\nUPDATE orders SET city = :city WHERE city IN (:cities) AND total < :most;",
+        json!({ "rows_max": 3, "parameters": {
+            "city": "string", "most": "decimal", "cities": { "type": "list", "of": "string" },
+        } }),
+    );
+    let operations = both.same(|| {
+        let shape = describe(&moved)?;
+        assert!(!shape.capabilities.read && shape.capabilities.write.is_empty());
+        Ok(format!("{:?}", shape.capabilities.operations))
+    });
+    assert!(operations.expect("described").contains("Destructive"));
+    for (params, expected) in [
+        // A row that is found counts, also where it stays as it was.
+        (
+            json!({ "city": "Graz", "cities": ["Graz"], "most": "99.995" }),
+            1,
+        ),
+        (
+            json!({ "city": "Graz", "cities": ["Graz"], "most": "99.99" }),
+            0,
+        ),
+        (json!({ "city": "x", "cities": [], "most": "1000" }), 0),
+        (json!({ "city": "x", "most": "1000" }), 0),
+        (
+            json!({ "city": "'; DELETE FROM orders; -- \\", "cities": ["Wien", "Graz"], "most": "1000" }),
+            3,
+        ),
+        (
+            json!({ "city": "x", "cities": ["'; DELETE FROM orders; -- \\"], "most": "1000" }),
+            3,
+        ),
+    ] {
+        let done = both.same(|| run(&moved, params.clone()));
+        assert_eq!(
+            done.expect("changed"),
+            format!(r#"{{"rows":{expected}}}"#),
+            "{params}"
+        );
+    }
+    let added = settings(
+        "INSERT INTO orders (id, city, total, paid) VALUES (:id, :city, :total, :paid)",
+        json!({ "parameters": { "id": "integer", "city": "string", "total": "decimal", "paid": "boolean" } }),
+    );
+    let order = json!({ "id": 9, "city": "Zürich 𐀀", "total": "12.30", "paid": true });
+    let done = both.same(|| run(&added, order.clone()));
+    assert_eq!(done.expect("added"), r#"{"rows":1}"#);
+    // MariaDB does not say which column a primary key is of.
+    let again = both.same(|| Ok(run(&added, order.clone()).map_err(|error| error.code)));
+    assert_eq!(again.expect("asked"), Err("conflict".to_owned()));
+    let query = Query {
+        limit: 9,
+        ..Query::default()
+    };
+    let all = both.same(|| {
+        open("orders")
+            .and_then(|table| table.read(&query))
+            .map(show)
+    });
+    let all = all.expect("read").0;
+    assert!(
+        all.contains(r#"{"id":9,"city":"Zürich 𐀀","total":"12.3","paid":true}"#),
+        "{all}"
+    );
+}
+
+#[test]
+fn what_mariadb_would_count_or_store_otherwise_is_refused() {
+    let both = both().with_mysql(&format!(
+        "{TABLES} CREATE TABLE loose (id int) ENGINE=MyISAM; CREATE VIEW seen AS SELECT * FROM orders; INSERT INTO loose VALUES (1)"
+    ));
+    let told = |statement: &str| {
+        let settings = settings(statement, json!({}));
+        both.on(Which::Mysql, || describe(&settings).map(drop))
+    };
+    for (statement, why) in [
+        (
+            "UPDATE orders SET city = 'x' WHERE id = 1 RETURNING id",
+            "leave RETURNING out",
+        ),
+        (
+            "DELETE FROM orders WHERE id = 1 RETURNING id",
+            "leave RETURNING out",
+        ),
+        (
+            "INSERT INTO orders (id) VALUES (1) ON DUPLICATE KEY UPDATE city = 'x'",
+            "counted twice",
+        ),
+        (
+            "UPDATE IGNORE orders SET total = 'x' WHERE id = 1",
+            "IGNORE is not taken",
+        ),
+        (
+            "INSERT IGNORE INTO orders (id) VALUES (1)",
+            "IGNORE is not taken",
+        ),
+        (
+            "DELETE QUICK FROM orders WHERE id = 1",
+            "QUICK is not taken",
+        ),
+        (
+            "REPLACE INTO orders (id) VALUES (1)",
+            "no INSERT, UPDATE, DELETE or MERGE",
+        ),
+        (
+            "MERGE INTO orders USING log ON 1 WHEN MATCHED THEN DELETE",
+            "have no MERGE",
+        ),
+        (
+            "UPDATE orders, log SET what = 'x' WHERE id = 1",
+            "names one table",
+        ),
+        (
+            "UPDATE orders JOIN log SET what = 'x' WHERE id = 1",
+            "names one table",
+        ),
+        (
+            "UPDATE (orders JOIN log) SET what = 'x' WHERE id = 1",
+            "names one table",
+        ),
+        ("DELETE orders FROM orders JOIN log", "names one table"),
+        (
+            "DELETE FROM orders, log USING orders JOIN log",
+            "names one table",
+        ),
+        (
+            "DELETE FROM orders USING orders JOIN log",
+            "names one table",
+        ),
+        ("DELETE FROM loose WHERE id = 1", "has no transactions"),
+        ("UPDATE seen SET city = 'x' WHERE id = 1", "is a view"),
+        (
+            "UPDATE nowhere SET city = 'x'",
+            "There is no table \"nowhere\"",
+        ),
+        (
+            "UPDATE orders SET city = @@version WHERE id = 1",
+            "more than this connection allows",
+        ),
+        (
+            "INSERT INTO log SELECT LOAD_FILE('/etc/passwd')",
+            "more than this connection allows",
+        ),
+        (
+            "INSERT INTO log SELECT what FROM log INTO OUTFILE '/tmp/x'",
+            "more than this connection allows",
+        ),
+        (
+            "UPDATE orders SET city = 'x' /*! , total = 1 */ WHERE id = 1",
+            "more than this connection allows",
+        ),
+        (
+            "DELETE FROM orders WHERE id = 1; DELETE FROM orders",
+            "more than one statement",
+        ),
+        (
+            "UPDATE orders SET city = '\0' WHERE id = 1",
+            "null character",
+        ),
+        ("UPDATE orders SET nothing = 1", "cannot be prepared"),
+        ("TRUNCATE orders", "no INSERT, UPDATE, DELETE or MERGE"),
+    ] {
+        let error = told(statement).expect_err(statement);
+        assert!(error.message.contains(why), "{statement}: {error}");
+    }
+    for statement in [
+        "DELETE FROM orders ORDER BY total, id LIMIT 1",
+        "UPDATE `orders` AS o SET city = 'a', total = 1 WHERE id = 1",
+        "UPDATE orders SET city = (SELECT max(a.what) FROM log AS a, log AS b) WHERE id = 1",
+        "INSERT INTO orders (id, city) VALUES (7, 'a'), (8, 'b')",
+        "INSERT orders SET id = 7",
+    ] {
+        told(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    assert_eq!(left(&both), BEFORE);
 }
