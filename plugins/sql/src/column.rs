@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
-use weir_plugin_sdk::value::{Value, compact_json};
+use weir_plugin_sdk::value::{Datetime, Value, compact_json};
 use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
 
 use crate::array::Array;
@@ -452,6 +452,14 @@ impl<'a> Column<'a> {
         value: &Value<'_>,
         builder: &mut Builder,
     ) -> Result<String, Error> {
+        let keeps_clock = match self.dialect {
+            Dialect::Sqlite => false,
+            Dialect::Postgresql => self.native() == "timestamp",
+            Dialect::Mysql => self.native().starts_with("datetime"),
+        };
+        if let (Value::Datetime(moment), true) = (value, keeps_clock) {
+            self.check_clock(moment)?;
+        }
         if let Some(column) = self.mysql() {
             return column.written(value, builder);
         }
@@ -593,6 +601,22 @@ impl<'a> Column<'a> {
         );
         let usual = format!("WHEN ({before}) AT TIME ZONE {zone} = {clock} THEN {moment}");
         format!("(CASE {usual} {} ELSE {moment} END)", earlier.join(" "))
+    }
+
+    /// Refuses a moment that a column without a zone would answer as another one: the second reading of a time that the
+    /// clocks of its zone show twice.
+    fn check_clock(&self, moment: &Datetime) -> Result<(), Error> {
+        let zone = Zone::parse(self.zone)?;
+        match moment.to_local(&zone) {
+            Some(local) if Datetime::parse(&local, &zone) != Some(*moment) => {
+                let (name, key) = (self.zone, &self.field.key);
+                let message = format!(
+                    "The clocks of {name} show {local} twice, and {key:?} keeps the first of both alone."
+                );
+                Err(Error::invalid(message).field(key))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.

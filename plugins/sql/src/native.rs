@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use weir_plugin_sdk::value::Datetime;
 use weir_plugin_sdk::{Error, Type, Value, Zone};
 
 /// Returns the type of a column by its name in the catalogue; `None` for bytes, which have no place in the value table.
@@ -53,7 +54,11 @@ pub(crate) fn text(value: &Value<'_>, native: &str, zone: Option<&Zone>) -> Opti
         Value::Null | Value::Unfit(_) => return None,
         Value::Date(date) => with_era(date),
         Value::Datetime(datetime) => match zone.filter(|_| native == "timestamp") {
-            Some(zone) => with_era(&datetime.to_local(zone)?),
+            Some(zone) => {
+                let local = datetime.to_local(zone)?;
+                // The second reading of a time that the clocks show twice would come out as the first.
+                (Datetime::parse(&local, zone) == Some(*datetime)).then(|| with_era(&local))?
+            }
             None => with_era(&datetime.to_string()),
         },
         Value::Text(text) | Value::Json(text) => text.to_string(),

@@ -456,3 +456,63 @@ fn days_are_counted_in_the_zone_where_it_is_known() {
     let unknown = ask("at", "Europe/Vienna", DateStep::Day).expect_err("a zone");
     assert!(unknown.is("unsupported"), "{unknown:?}");
 }
+
+/// Whatever zone the server itself is in, a moment that is written is the one that is read: a `timestamp` has each, and a time
+/// without a zone none that it would show as another.
+#[test]
+fn a_moment_comes_out_as_it_went_in_or_is_refused() {
+    let both = Both::filled(
+        "",
+        "CREATE TABLE moments (id int PRIMARY KEY, local timestamp, at timestamptz)",
+    )
+    .with_mysql(
+        "SET GLOBAL time_zone = '-07:00';
+         CREATE TABLE moments (id int PRIMARY KEY, local datetime(6), at timestamp(6) NULL)",
+    );
+    // Vienna: on from 2:00 to 3:00, and back from 3:00 to 2:00, of which the second reading is from 1:00Z to 2:00Z.
+    let days = ["2024-03-31", "2024-10-27"];
+    let clocks = [
+        "00:00:00",
+        "00:30:00",
+        "00:59:59.5",
+        "01:00:00",
+        "01:30:00",
+        "02:00:00",
+    ];
+    let moments: Vec<String> = days
+        .iter()
+        .flat_map(|day| clocks.iter().map(move |clock| format!("{day}T{clock}Z")))
+        .collect();
+    for which in [Which::Mysql, Which::Postgresql] {
+        let write = |id: usize, column: &str, moment: &str| {
+            both.on(which, || {
+                let settings = r#"{"connection":"db","table":"moments"}"#;
+                let shape = Shape {
+                    timezone: Some("Europe/Vienna".to_owned()),
+                    ..describe(settings)?
+                };
+                let record = object(json!({ "id": id, column: moment }));
+                Sql::open(settings, &shape)?.write(&Change {
+                    record,
+                    ..Change::new(Verb::Create)
+                })
+            })
+        };
+        let mut refused = Vec::new();
+        for (at, moment) in moments.iter().enumerate() {
+            for (column, id) in [("local", at), ("at", at + 100)] {
+                let written = match write(id, column, moment) {
+                    Ok(record) => serde_json::from_str::<Value>(&record).expect("a record"),
+                    Err(error) => {
+                        assert_eq!(error.field.as_deref(), Some("local"), "{error}");
+                        assert!(error.message.contains("twice"), "{error}");
+                        refused.push(moment.as_str());
+                        continue;
+                    }
+                };
+                assert_eq!(written[column], **moment, "{column}");
+            }
+        }
+        assert_eq!(refused, ["2024-10-27T01:00:00Z", "2024-10-27T01:30:00Z"]);
+    }
+}
