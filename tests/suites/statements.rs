@@ -1,7 +1,7 @@
 //! Queries and statements of the operator's own, as `docs/adapters/sql.md` shows them, over both databases.
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, place};
+use weir_tests::{Gateway, House, MariadbServer, Modern, Postgres, place};
 
 const TABLE: &str = "
     CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT, total NUMERIC(10,2), placed DATE, paid BOOLEAN);
@@ -50,6 +50,19 @@ impl Shop {
         Self {
             house,
             _postgres: Some(cluster),
+        }
+    }
+
+    fn mariadb(grant: &str) -> Self {
+        let server = MariadbServer::shared();
+        let url = server.database();
+        server.script(&url, TABLE);
+        let house = House::new().config(&format!(
+            "[connections.shop]\nkind = \"mysql\"\nurl = \"{url}\"\nwrite = true\n[plugins.sql.grants]\nshop = \"{grant}\""
+        ));
+        Self {
+            house,
+            _postgres: None,
         }
     }
 
@@ -137,12 +150,51 @@ async fn the_examples_of_the_page_run_over_both_databases() {
     }
 }
 
+/// Returns the contract of the page for a database that answers how many rows a statement has changed.
+fn counted() -> String {
+    contracts()[1].replace("        RETURNING id, city, total, paid\n", "")
+}
+
+/// MariaDB takes the same statement without RETURNING, under the same grant, and changes as many rows as it may or none.
+#[tokio::test]
+async fn a_statement_runs_on_mariadb_and_answers_its_rows() {
+    let shop = Shop::mariadb("statements");
+    shop.house.write("contracts/pay.yaml", counted());
+    let all = counted()
+        .replace("contract: payments", "contract: all-payments")
+        .replace("mark_order_paid", "mark_all_paid")
+        .replace("id = :id AND ", "id <> :id AND ");
+    shop.house.write("contracts/all.yaml", &all);
+    let gateway = shop.house.serve();
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    let tool = tools.iter().find(|tool| tool["name"] == "mark_order_paid");
+    let tool = tool.unwrap_or_else(|| panic!("{tools:?} {}", gateway.log()));
+    assert_eq!(tool["annotations"]["destructiveHint"], true);
+    for (id, rows) in [(2, 1), (4, 0), (99, 0)] {
+        let paid = answer(&client, "mark_order_paid", json!({"id": id})).await;
+        assert_eq!(paid, json!({"status": "done", "record": {"rows": rows}}));
+    }
+    let refused = answer(&client, "mark_all_paid", json!({"id": 99})).await;
+    assert_eq!(refused["code"], "conflict", "{refused}");
+    assert_eq!(
+        refused["message"],
+        "the statement would change 4 rows and may change 1, so nothing was changed"
+    );
+    let again = answer(&client, "mark_all_paid", json!({"id": 1})).await;
+    assert_eq!(again["code"], "conflict", "nothing was changed: {again}");
+    let intents = crate::audit::records(&shop.house, &["--kind", "intent"]);
+    assert_eq!(intents.len(), 5, "each write is announced: {intents:?}");
+}
+
 /// A grant for writing is none for texts of the contract's own.
 #[tokio::test]
 async fn a_statement_needs_the_grant_for_statements() {
-    for grant in ["read", "write"] {
-        let shop = Shop::sqlite(grant);
-        let statement = &contracts()[1];
+    for (shop, statement) in [
+        (Shop::sqlite("read"), contracts()[1].clone()),
+        (Shop::sqlite("write"), contracts()[1].clone()),
+        (Shop::mariadb("write"), counted()),
+    ] {
         shop.house.write("contracts/pay.yaml", statement);
         let (code, _, said) = shop.house.run(&["compile", "contracts/pay.yaml"]);
         assert_ne!(code, 0, "{said}");
@@ -166,7 +218,11 @@ LIMIT :most;
 /// A file of SQL becomes a contract that is served as it is.
 #[tokio::test]
 async fn a_query_in_a_file_is_drafted_and_served() {
-    for shop in [Shop::sqlite("read"), Shop::postgresql("read")] {
+    for shop in [
+        Shop::sqlite("read"),
+        Shop::postgresql("read"),
+        Shop::mariadb("read"),
+    ] {
         shop.house.write("debts.sql", QUERY);
         let words = ["draft", "--connection", "shop", "--query", "debts.sql"];
         let (code, contract, said) = shop.house.run(&words);
@@ -316,7 +372,11 @@ async fn no_argument_becomes_code() {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .collect();
-    for shop in [Shop::sqlite("read"), Shop::postgresql("read")] {
+    for shop in [
+        Shop::sqlite("read"),
+        Shop::postgresql("read"),
+        Shop::mariadb("read"),
+    ] {
         shop.house.write("contracts/asked.yaml", ASKED);
         let gateway = shop.house.serve();
         let client = Modern::new(gateway.url());
