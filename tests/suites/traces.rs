@@ -378,3 +378,53 @@ async fn a_collector_that_is_gone_holds_up_nothing() {
         assert!(took < Duration::from_secs(8), "it stops after {took:?}");
     }
 }
+
+/// Calls of which the gateway holds the spans at most: those that wait, and those that it took to send.
+const HELD_MAX: u64 = 2 * 2048;
+const ASKING: u64 = 16;
+
+/// A collector that takes connections and never answers costs no call its answer, and what waits for it is bounded: each call
+/// more is counted as dropped.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_a_silent_collector_is_bounded() {
+    let service = TraceCollector::start().await;
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let house = items_house(&service.base).config(&format!(
+        "[traces]\nendpoint = \"http://{}\"\n[limits]\nagent_rate = \"off\"",
+        silent.local_addr().expect("an address")
+    ));
+    let gateway = serve(&house, "one");
+    let each = HELD_MAX / ASKING + 20;
+    let asking: Vec<_> = (0..ASKING)
+        .map(|_| {
+            let client = Modern::new(gateway.url());
+            tokio::spawn(async move {
+                // A tool that is not there is traced too, and costs the least.
+                for _ in 0..each {
+                    let refused = client.ask("tools/call", json!({ "name": "nothing" })).await;
+                    assert!(refused.reply()["error"].is_object(), "{refused:?}");
+                }
+                let answered = client.call("list_items", json!({})).await;
+                assert_eq!(answered["isError"], false, "{answered}");
+            })
+        })
+        .collect();
+    for one in asking {
+        one.await.expect("all were answered");
+    }
+    let metrics = http().get(format!("{}/metrics", gateway.base));
+    let text = metrics.send().await.expect("an answer").text().await;
+    let text = text.expect("a text");
+    let count = |result: &str| -> u64 {
+        let row = format!("weir_traced_calls_total{{result=\"{result}\"}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&row));
+        line.map_or(0, |count| count.parse().expect("a number"))
+    };
+    assert_eq!(count("sent"), 0, "{text}");
+    let calls = ASKING * (each + 1);
+    let held = calls - count("dropped") - count("failed");
+    assert!(
+        count("dropped") > 0 && held <= HELD_MAX,
+        "{held} of {calls}"
+    );
+}
