@@ -241,10 +241,23 @@ async fn a_tool_that_panics_spins_or_allocates_fails_alone() {
     );
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    for (tool, why) in [
-        ("crash", "panicked"),
-        ("spin", "processor time"),
-        ("allocate", "memory"),
+    let ended = |why: &str, setting: &str| {
+        format!(
+            "The tool was ended: {why}; an operator can raise `{setting}` of the plugin. Ask for less in one call."
+        )
+    };
+    for (tool, why, message) in [
+        ("crash", "panicked", "The tool failed.".to_owned()),
+        (
+            "spin",
+            "processor time",
+            ended("it used more than 300 ms of processor time", "cpu_max_ms"),
+        ),
+        (
+            "allocate",
+            "memory",
+            ended("it ran out of memory (at most 64 MB)", "memory_max_mb"),
+        ),
     ] {
         let neighbour = client.call("lookup_airport", json!({"iata": "OSL"}));
         let (result, beside) = tokio::join!(client.call(tool, json!({})), neighbour);
@@ -252,6 +265,14 @@ async fn a_tool_that_panics_spins_or_allocates_fails_alone() {
             (code(&result), &result["isError"]),
             ("plugin_failed", &json!(true)),
             "{tool}: {result}"
+        );
+        assert_eq!(
+            (
+                &result["structuredContent"]["message"],
+                &result["content"][0]["text"]
+            ),
+            (&json!(message), &json!(message)),
+            "{tool}"
         );
         assert_eq!(
             beside["structuredContent"]["country"], "NO",

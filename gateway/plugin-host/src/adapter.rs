@@ -1,6 +1,7 @@
 //! Defines what the gateway asks of an adapter, and how that can fail.
 
 use std::{
+    fmt,
     sync::{Arc, OnceLock},
     time::Instant,
 };
@@ -201,12 +202,34 @@ pub enum AdapterFailure {
     Timeout,
     #[error("the caller has gone")]
     Cancelled,
-    /// Trap, memory or fuel exhausted, answer too large. For the log.
+    /// A trap, or an answer that is none. For the log.
     #[error("the plugin failed: {0}")]
     Failed(String),
-    /// The plugin asked the host for more than it may in one call. The sentence names the bound, and its caller may read it.
-    #[error("the plugin failed: {0}")]
-    OverLimit(String),
+    /// One call used more than it may of the processor, the memory or the host. Its caller may read what it was.
+    #[error("the plugin was ended: {0}")]
+    OverLimit(BoundReached),
+}
+
+/// A bound of one call that was reached.
+#[derive(Clone, Debug)]
+pub struct BoundReached {
+    /// What the plugin did, with the bound: "it used more than 2000 ms of processor time".
+    pub reason: String,
+    /// The key of `[plugins.NAME]` that sets the bound, if one does.
+    pub setting: Option<&'static str>,
+}
+
+impl fmt::Display for BoundReached {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.reason)?;
+        match self.setting {
+            Some(setting) => write!(
+                formatter,
+                "; an operator can raise `{setting}` of the plugin"
+            ),
+            None => Ok(()),
+        }
+    }
 }
 
 impl From<Overloaded> for AdapterFailure {

@@ -14,8 +14,8 @@ use weir_admission::Overloaded;
 use weir_text::shorten;
 
 use crate::{
-    AdapterFailure, Change, CollectionRef, Condition, GuestError, Invocation, Page, Query,
-    SummaryPage, SummaryQuery, ToolAnswer, ToolRef, background,
+    AdapterFailure, BoundReached, Change, CollectionRef, Condition, GuestError, Invocation, Page,
+    Query, SummaryPage, SummaryQuery, ToolAnswer, ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
     config::DESCRIBE_TIMES,
     engine::Size,
@@ -232,9 +232,10 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
         GuestReply::Answer(answer) => answer.size(),
     };
     if size > max {
-        return Err(AdapterFailure::Failed(format!(
-            "it answered {size} bytes; at most {max}"
-        )));
+        return Err(AdapterFailure::OverLimit(BoundReached {
+            reason: format!("it answered {size} bytes (at most {max})"),
+            setting: Some("result_max_bytes"),
+        }));
     }
     Ok(told)
 }
@@ -288,12 +289,12 @@ pub(crate) fn failure(
         return Overloaded::NOW.into();
     }
     let reason = reason(error, memory_refused, generation.profile.limits.memory_max);
-    match error.downcast_ref::<Stop>() {
-        Some(Stop::HostCalls(_) | Stop::Random(_)) if !memory_refused => {
-            AdapterFailure::OverLimit(reason)
-        }
-        _ => AdapterFailure::Failed(reason),
-    }
+    let setting = match error.downcast_ref::<Stop>() {
+        _ if memory_refused => Some("memory_max_mb"),
+        Some(stop) => stop.setting(),
+        None => return AdapterFailure::Failed(reason),
+    };
+    AdapterFailure::OverLimit(BoundReached { reason, setting })
 }
 
 pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: usize) -> String {

@@ -174,6 +174,17 @@ pub(crate) enum Stop {
     Random(u32),
 }
 
+impl Stop {
+    /// Returns the key of `[plugins.NAME]` that sets the bound, if one does.
+    pub(crate) fn setting(&self) -> Option<&'static str> {
+        match self {
+            Self::Processor(_) => Some("cpu_max_ms"),
+            Self::HostCalls(_) => Some("host_calls_max"),
+            Self::Random(_) => None,
+        }
+    }
+}
+
 impl Guest {
     pub(crate) fn new(profile: Arc<Profile>, call: Call) -> Self {
         let memory = MemoryLimit::new(profile.limits.memory_max);

@@ -25,8 +25,8 @@ mod plugin;
 mod pool;
 
 pub use adapter::{
-    AdapterFailure, CallContext, CallEvents, Change, CollectionRef, Condition, GuestError, Page,
-    Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery, WriteFailure,
+    AdapterFailure, BoundReached, CallContext, CallEvents, Change, CollectionRef, Condition,
+    GuestError, Page, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery, WriteFailure,
 };
 pub use config::{
     BuiltIn, Grant, HeldBuilds, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit,

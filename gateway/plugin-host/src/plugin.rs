@@ -190,7 +190,7 @@ impl Counters {
         let Some(instance) = instance else { return };
         self.memory_peak_bytes
             .fetch_max(instance.bytes(), Ordering::Relaxed);
-        if instance.memory_refused() && matches!(told, Err(AdapterFailure::Failed(_))) {
+        if instance.memory_refused() && matches!(told, Err(AdapterFailure::OverLimit(_))) {
             self.memory.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use weir_connections::code::BAD_CURSOR;
-use weir_plugin_host::{AdapterFailure, GuestError};
+use weir_plugin_host::{AdapterFailure, BoundReached, GuestError};
 use weir_schema::validate::{ErrorContent, InvalidArguments};
 use weir_text::shorten;
 
@@ -351,11 +351,15 @@ impl CallError {
             AdapterFailure::Failed(why) => {
                 Self::new(Code::PluginFailed, "The tool failed.").log(why)
             }
-            AdapterFailure::OverLimit(why) => {
-                Self::new(Code::PluginFailed, format!("The tool was ended: {why}."))
-            }
+            AdapterFailure::OverLimit(bound) => Self::ended("The tool", &bound),
             failure => failure.into(),
         }
+    }
+
+    /// Returns the error for a plugin that reached a bound of its call.
+    fn ended(who: &str, bound: &BoundReached) -> Self {
+        let message = format!("{who} was ended: {bound}. Ask for less in one call.");
+        Self::new(Code::PluginFailed, message).log(bound.reason.as_str())
     }
 }
 
@@ -383,10 +387,7 @@ impl From<AdapterFailure> for CallError {
             AdapterFailure::Timeout => Self::new(Code::Timeout, "The call took longer than it may."),
             AdapterFailure::Cancelled => Self::new(Code::Cancelled, "The call was cancelled."),
             AdapterFailure::Failed(why) => Self::new(Code::PluginFailed, "The adapter of this tool failed.").log(why),
-            AdapterFailure::OverLimit(why) => Self::new(
-                Code::PluginFailed,
-                format!("The adapter of this tool was ended: {why}."),
-            ),
+            AdapterFailure::OverLimit(bound) => Self::ended("The adapter of this tool", &bound),
         }
     }
 }
@@ -435,10 +436,21 @@ mod tests {
             told(AdapterFailure::Failed("it panicked".into())),
             "The tool failed."
         );
-        let over = "it made more than 1000 host calls in one call";
+        let over = |reason: &str, setting| {
+            let reason = reason.to_owned();
+            told(AdapterFailure::OverLimit(BoundReached { reason, setting }))
+        };
         assert_eq!(
-            told(AdapterFailure::OverLimit(over.into())),
-            format!("The tool was ended: {over}.")
+            over(
+                "it used more than 2000 ms of processor time",
+                Some("cpu_max_ms")
+            ),
+            "The tool was ended: it used more than 2000 ms of processor time; an operator can raise `cpu_max_ms` of the plugin. \
+             Ask for less in one call."
+        );
+        assert_eq!(
+            over("it asked for 65537 random bytes at once", None),
+            "The tool was ended: it asked for 65537 random bytes at once. Ask for less in one call."
         );
     }
 

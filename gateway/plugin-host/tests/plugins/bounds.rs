@@ -22,12 +22,24 @@ async fn each_hostile_behaviour_fails_its_call_with_the_reason() {
     let bench = Workbench::with(config, Default::default()).await;
     for (options, reason) in [
         (r#"{"do": "trap"}"#, "panicked"),
-        (r#"{"do": "spin"}"#, "1500 ms of processor time"),
-        (r#"{"do": "allocate"}"#, "out of memory (at most 64 MB)"),
+        (
+            r#"{"do": "spin"}"#,
+            "1500 ms of processor time; an operator can raise `cpu_max_ms`",
+        ),
+        (
+            r#"{"do": "allocate"}"#,
+            "out of memory (at most 64 MB); an operator can raise `memory_max_mb`",
+        ),
         (r#"{"do": "recurse"}"#, "trap"),
         (r#"{"do": "clock", "count": 1000000}"#, "host calls"),
-        (r#"{"do": "dialect", "count": 1001}"#, "1000 host calls"),
-        (r#"{"do": "return", "count": 9000000}"#, "at most 8388608"),
+        (
+            r#"{"do": "dialect", "count": 1001}"#,
+            "1000 host calls in one call; an operator can raise `host_calls_max`",
+        ),
+        (
+            r#"{"do": "return", "count": 9000000}"#,
+            "(at most 8388608); an operator can raise `result_max_bytes`",
+        ),
         (
             r#"{"do": "random", "count": 1000000}"#,
             "1000000 random bytes",
@@ -155,7 +167,10 @@ async fn others_are_served_while_one_plugin_hangs() {
     assert!(bench.host.instances().0 <= 64);
     for call in hanging {
         let ended = call.await.expect("it ran");
-        assert!(matches!(ended, Err(AdapterFailure::Failed(_))), "{ended:?}");
+        assert!(
+            matches!(ended, Err(AdapterFailure::OverLimit(_))),
+            "{ended:?}"
+        );
     }
 }
 

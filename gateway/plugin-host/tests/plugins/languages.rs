@@ -95,7 +95,7 @@ async fn check(name: &str, crash: Crash) {
         "{refused:?}"
     );
     let failure = guest.act("spin").await.expect_err("no end");
-    let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("200 ms of processor time"));
+    let told = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("200 ms of processor time"));
     assert!(told, "{failure:?}");
 }
 
@@ -221,7 +221,7 @@ impl Guest {
             (5 << 20) + 13
         );
         let failure = self.act("too-large").await.expect_err("nine megabytes");
-        let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("at most 8388608"));
+        let told = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("at most 8388608"));
         assert!(told, "{failure:?}");
     }
 

@@ -204,7 +204,7 @@ async fn a_description_has_five_times_the_processor_time_of_a_call() {
     ] {
         let failed = failed.expect_err(what);
         assert!(
-            matches!(&failed, AdapterFailure::Failed(reason) if reason.contains(bound)),
+            matches!(&failed, AdapterFailure::OverLimit(reached) if reached.reason.contains(bound)),
             "{what}: {failed:?}"
         );
     }

@@ -79,7 +79,7 @@ async fn a_native_adapter_is_called_within_its_bounds() {
     );
     let too_large = read("101", context("a")).await;
     assert!(
-        matches!(too_large, Err(AdapterFailure::Failed(_))),
+        matches!(too_large, Err(AdapterFailure::OverLimit(_))),
         "{too_large:?}"
     );
     let deadline = Instant::now() + Duration::from_millis(20);

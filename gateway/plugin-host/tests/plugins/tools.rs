@@ -208,7 +208,10 @@ async fn failures_in_a_row_close_the_tool_and_not_its_neighbours() {
             .await
             .expect_err("no end")
             .failure;
-        assert!(matches!(failure, AdapterFailure::Failed(_)), "{failure:?}");
+        assert!(
+            matches!(failure, AdapterFailure::OverLimit(_)),
+            "{failure:?}"
+        );
     }
     let failure = bench
         .call("spin", json!({}))

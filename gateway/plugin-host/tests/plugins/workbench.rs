@@ -271,7 +271,8 @@ impl Workbench {
     /// Returns the reason the plugin failed.
     pub(crate) async fn failed(&self, options: &str) -> String {
         match self.read(options).await {
-            Err(AdapterFailure::Failed(reason) | AdapterFailure::OverLimit(reason)) => reason,
+            Err(AdapterFailure::Failed(reason)) => reason,
+            Err(AdapterFailure::OverLimit(bound)) => bound.to_string(),
             other => panic!("{options}: {other:?}"),
         }
     }
