@@ -232,12 +232,15 @@ test("a file that is dropped on an empty builder becomes a draft", async ({ page
   const box = page.getByRole("region", { name: "Drop a CSV or spreadsheet here, or choose one" });
   const dropped = await page.evaluateHandle(() => {
     const data = new DataTransfer();
-    data.items.add(new File(["lane,length\nNorth,12\nSouth,8\n"], "lanes.csv", { type: "text/csv" }));
+    data.items.add(new File(["lane,length,opened\nNorth,12,01/02/2026\nSouth,8,03/04/2026\n"], "lanes.csv", { type: "text/csv" }));
     return data;
   });
   await box.dispatchEvent("drop", { dataTransfer: dropped });
   await expect(page.getByRole("navigation", { name: "Parts of the contract" })).toContainText("list_lanes");
   await expect(box).toHaveCount(0);
+  const guessed = page.getByRole("status").filter({ hasText: "The draft leaves out or guesses:" });
+  await expect(guessed).toContainText("dates such as 31/12/2026 (day, month, year)");
+  await expect(guessed.locator("code").first()).toHaveText('{ type: date, date: "%d/%m/%Y" }');
 });
 
 test("on a narrow page the form of a chosen part comes into sight, and leads back", async ({ page, request }) => {

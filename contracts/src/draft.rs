@@ -90,13 +90,19 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
             several => {
                 let ways: Vec<String> = several
                     .iter()
-                    .map(|reading| flow(&said_of(reading)))
+                    .map(|reading| {
+                        format!(
+                            "{}, `{}`",
+                            words::reading_words(reading),
+                            flow(&said_of(reading))
+                        )
+                    })
                     .collect();
                 notes.push(format!(
-                    "The column {} stays as it is, since it can be read in several ways. Say the right one under `shape:`, as `{}: …` with {}.",
+                    "The column {} stays as it is, since all of it can be read as {}. Say the right one under `shape:`, as `{}: …`.",
                     name::quoted(&field.key),
+                    ways.join(", or as "),
                     scalar(&field.key),
-                    ways.join(" or ")
                 ));
             }
         }

@@ -364,6 +364,30 @@ async fn tables_of_mariadb_are_listed_drafted_and_served() {
     assert_eq!(status, 200, "{submitted}");
 }
 
+/// What a draft guesses of dates and choices is in words for a person who drops a file into the console.
+#[tokio::test]
+async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
+    let rows: String = (1..=40)
+        .map(|id| {
+            let status = ["Paid", "paid", "open"][id % 3];
+            format!("{id},{:02}/{:02}/2026,{status}\n", 1 + id % 12, 1 + id % 11)
+        })
+        .collect();
+    let house = house().file("data/bills.csv", format!("id,sent,status\n{rows}"));
+    let _gateway = house.serve();
+    let source = json!({"connection": "data", "source": "bills.csv"});
+    let (status, drafted) = post(&Admin::of(&house), "/v1/sources/draft", source).await;
+    assert_eq!(status, 200, "{drafted}");
+    let notes = drafted["notes"].to_string();
+    for words in [
+        "dates such as 31/12/2026 (day, month, year)",
+        "or as dates such as 12/31/2026 (month, day, year)",
+        "differ in case or blanks alone, each a choice of its own: 'Paid', 'paid'",
+    ] {
+        assert!(notes.contains(words), "{words}: {notes}");
+    }
+}
+
 #[tokio::test]
 async fn a_file_is_put_in_whole_or_not_at_all() {
     let house = house();

@@ -20,6 +20,7 @@ import { partAt, placeOf, pointerOf, toolOf } from "../builder/place";
 import { useWork, valueOfText, type TextWork } from "../builder/work";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
+import { cutCode } from "../parts/code-text";
 import { CheckField, ChoiceField } from "../parts/fields";
 import { PageHead } from "../parts/page";
 import { FaultList, Loaded, ProblemNote } from "../parts/states";
@@ -142,7 +143,9 @@ function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
             <strong>The draft leaves out or guesses:</strong>
             <ul>
               {notes.map((note) => (
-                <li key={note}>{note}</li>
+                <li key={note}>
+                  {cutCode(note).map(({ text, isCode }, at) => (isCode ? <code key={at}>{text}</code> : text))}
+                </li>
               ))}
             </ul>
             <div>

@@ -3,7 +3,7 @@
 use deunicode::deunicode;
 use pluralizer::pluralize;
 
-use crate::name;
+use crate::{name, shape::Reading};
 
 /// Longer names leave no room for what filters put around them.
 const FIELD_LENGTH: usize = 50;
@@ -269,9 +269,57 @@ pub(super) fn capital(words: &str) -> String {
     }
 }
 
+/// Says how values are written, by one that leaves no doubt: `dates such as 31/12/2026 (day, month, year)`.
+pub(super) fn reading_words(reading: &Reading) -> String {
+    let format = &reading.format;
+    let unit = |number: String| match &format.unit {
+        Some(unit) => unit.replace('#', &number),
+        None => number,
+    };
+    match (&format.date, &format.datetime) {
+        (Some(pattern), _) => format!("dates such as {}", last_day(pattern)),
+        (_, Some(pattern)) => format!("times such as {}", last_day(pattern)),
+        _ => {
+            let grouping = format.grouping.as_deref().unwrap_or_default();
+            let decimal = format.decimal.as_deref();
+            let decimal = decimal.unwrap_or(if grouping == "." { "," } else { "." });
+            let number = unit(format!("1{grouping}234{decimal}5"));
+            format!("numbers such as {number} (one thousand and more)")
+        }
+    }
+}
+
+/// Writes the last day of a year by a pattern of strftime, with the order of its parts.
+fn last_day(pattern: &str) -> String {
+    const PARTS: [(char, &str, &str); 7] = [
+        ('d', "31", "day"),
+        ('m', "12", "month"),
+        ('Y', "2026", "year"),
+        ('y', "26", "year"),
+        ('H', "14", ""),
+        ('M', "30", ""),
+        ('S', "05", ""),
+    ];
+    let (mut text, mut order, mut rest) = (String::new(), Vec::new(), pattern);
+    while let Some(at) = rest.find('%') {
+        text.push_str(&rest[..at]);
+        let letter = rest[at + 1..].trim_start_matches('-');
+        let part = PARTS.iter().find(|(known, ..)| letter.starts_with(*known));
+        let Some((_, written, name)) = part else {
+            break;
+        };
+        text.push_str(written);
+        order.extend((!name.is_empty()).then_some(*name));
+        rest = &letter[1..];
+    }
+    text.push_str(rest);
+    format!("{text} ({})", order.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::{TextFormat, Type};
 
     #[test]
     fn fields() {
@@ -303,6 +351,51 @@ mod tests {
             "cut at 50, and the mark at its end is left out"
         );
         assert_eq!(name::check_field(&long), Ok(()));
+    }
+
+    #[test]
+    fn readings_are_told_apart_by_a_value() {
+        let written = |format: TextFormat| {
+            reading_words(&Reading {
+                kind: Type::String,
+                format,
+                null_words: Vec::new(),
+            })
+        };
+        let date = |pattern: &str| {
+            written(TextFormat {
+                date: Some(pattern.to_owned()),
+                ..TextFormat::default()
+            })
+        };
+        assert_eq!(
+            date("%-d.%-m.%y"),
+            "dates such as 31.12.26 (day, month, year)"
+        );
+        assert_eq!(
+            date("%m/%d/%Y"),
+            "dates such as 12/31/2026 (month, day, year)"
+        );
+        let time = written(TextFormat {
+            datetime: Some("%Y-%d-%m %H:%M:%S".to_owned()),
+            ..TextFormat::default()
+        });
+        assert_eq!(time, "times such as 2026-31-12 14:30:05 (year, day, month)");
+        let number = |grouping: Option<&str>, unit: Option<&str>| {
+            written(TextFormat {
+                grouping: grouping.map(str::to_owned),
+                unit: unit.map(str::to_owned),
+                ..TextFormat::default()
+            })
+        };
+        assert_eq!(
+            number(Some("."), None),
+            "numbers such as 1.234,5 (one thousand and more)"
+        );
+        assert_eq!(
+            number(None, Some("# €")),
+            "numbers such as 1234.5 € (one thousand and more)"
+        );
     }
 
     #[test]
