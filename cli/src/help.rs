@@ -350,6 +350,35 @@ mod tests {
         assert_eq!(grouped.len(), visible.len());
     }
 
+    /// A line that stands above another command in the source would describe that one.
+    #[test]
+    fn each_line_describes_its_own_command() {
+        let command = Cli::command();
+        let names = GROUPS.iter().flat_map(|group| group.commands);
+        let lines: Vec<(&str, String)> = names
+            .map(|(name, _)| {
+                let about = command.find_subcommand(name).and_then(Command::get_about);
+                (*name, about.map(ToString::to_string).unwrap_or_default())
+            })
+            .collect();
+        let unlike: BTreeSet<&str> = lines.iter().map(|(_, about)| about.as_str()).collect();
+        assert_eq!(unlike.len(), lines.len(), "{lines:?}");
+        for (name, about) in [
+            ("nodes", "Gateways that share a state"),
+            (
+                "reload",
+                "Have a running gateway read its configuration again",
+            ),
+            ("state", "What a gateway keeps"),
+        ] {
+            let line = lines.iter().find(|(one, _)| *one == name);
+            assert!(
+                line.is_some_and(|(_, line)| line.starts_with(about)),
+                "{name}: {line:?}"
+            );
+        }
+    }
+
     #[test]
     fn examples_are_lines_that_are_understood() {
         for (name, examples) in GROUPS.iter().flat_map(|group| group.commands) {

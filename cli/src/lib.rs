@@ -116,28 +116,29 @@ enum Command {
     /// Write a plugin (new, build, check, schema, test); look after those of a running gateway (list, show, upload, …)
     #[command(name = "plugin", visible_alias = "plugins")]
     Plugins(plugins::Plugins),
-    /// Contracts of a gateway: submit, publish, roll back, retire, lock
+    /// Contracts of a gateway: submit one or a folder, publish, roll back, retire, lock
     Contracts(contracts::Contracts),
     /// Collections of a running gateway: what their sources are like now, and what changed
     Collections(collections::Collections),
     /// Policies in Cedar: check them, try them, print the schema that the contracts make
     Policy(policy::Policy),
-    /// Keys of agents: create, list, revoke
+    /// Keys of agents: create, list, revoke, pin to a version of a contract
     Keys(keys::Keys),
     /// Why callers were refused: a key or token that is missing, expired, for another endpoint
     Identity(identity::Identity),
-    /// Keys of those who operate it, over the admin API: create, list, revoke
+    /// Keys of those who operate it: create, list, revoke; a link that signs in at the console
     Admins(admins::Admins),
     /// Approve or reject the writes of agents that wait for a person
     Approvals(approvals::Approvals),
     /// List calls and their callers, and prove that the record was not changed
     Audit(audit::Audit),
-    /// Have a running gateway read its configuration again
+    /// Gateways that share a state: which there are, and which are behind
     Nodes(nodes::Nodes),
+    /// Have a running gateway read its configuration again
     Reload(reload::Reload),
-    /// The data of a gateway in its state folder: back it up
+    /// What a gateway keeps, in a folder or a database: back it up, move it to the other
     State(state::StateFolder),
-    /// Other MCP servers behind this one: add, list, show, look at, remove
+    /// Other MCP servers behind this one: add, list, show, look at, remove; accounts at them
     #[command(visible_alias = "upstreams")]
     Upstream(upstream::Upstreams),
     /// Print what any MCP server offers: tools, resources and prompts in one document
