@@ -51,13 +51,15 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
         .streamed("instructions of a request", &mut count)
 }
 
-/// Prints the options of the program that measures, with the features that every build here has. The gateway in it holds the
-/// adapters, so they are built first.
+/// Prints the options of the program that measures, built with the features that every build here has. The gateway in it holds
+/// the adapters, so they are built first.
 fn help(workshop: &Workshop) -> Result<(), Failure> {
     plugins::build(workshop)?;
+    // `cargo run` takes one package, and features of shared dependencies are another one's.
     let program = [
-        "run",
+        "build",
         "--quiet",
+        "--locked",
         "--package",
         "weir-bench",
         "--package",
@@ -65,10 +67,13 @@ fn help(workshop: &Workshop) -> Result<(), Failure> {
         "--bin",
         "weir-bench",
     ];
-    workshop.steps.streamed(
-        "options of the benchmark",
-        workshop.cargo(&program).args(["--", "--help"]),
-    )
+    workshop
+        .steps
+        .command("program that measures", &mut workshop.cargo(&program))?;
+    let mut bench = workshop.command(workshop.binary("weir-bench"));
+    workshop
+        .steps
+        .streamed("options of the benchmark", bench.arg("--help"))
 }
 
 /// Returns where the programs are. Peers are fetched while cargo builds.
