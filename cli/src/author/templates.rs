@@ -116,10 +116,10 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
         ),
     ];
     // An adapter in another language than Rust is written against the interface itself.
-    let interface = if kind == Kind::Tools {
-        "plugin-sdk/wit/0.1.1/"
-    } else {
-        "plugin-sdk/wit/0.1.0/"
+    let interface = match (kind, language) {
+        (Kind::Tools, _) => "plugin-sdk/wit/0.1.1/",
+        (Kind::Collection, Language::C) => "plugin-sdk/wit/0.1.2/",
+        (Kind::Collection, _) => "plugin-sdk/wit/0.1.0/",
     };
     match language {
         Language::Rust => {

@@ -5,10 +5,11 @@ use std::{env, fs, path::Path};
 use anyhow::{Context as _, Result};
 use wit_bindgen_core::{Files, wit_parser::Resolve};
 
-/// The version of the interface, its world, and the folder of the SDK's C files that has its bindings.
-const WORLDS: [(&str, &str, &str); 2] = [
-    ("0.1.0", "adapter", "collection"),
-    ("0.1.1", "toolbox", "tools"),
+/// The version of the interface, its world, the name that the world has in C, and the folder of the SDK's C files that has its
+/// bindings.
+const WORLDS: [(&str, &str, &str, &str); 2] = [
+    ("0.1.2", "summarizing-adapter", "adapter", "collection"),
+    ("0.1.1", "toolbox", "toolbox", "tools"),
 ];
 
 fn main() -> Result<()> {
@@ -16,8 +17,8 @@ fn main() -> Result<()> {
         .nth(1)
         .context("usage: weir-c-bindings FOLDER-OF-THE-SDK")?;
     let sdk = Path::new(&sdk);
-    for (version, world, folder) in WORLDS {
-        let files = generate(&sdk.join("wit").join(version), world)?;
+    for (version, world, name, folder) in WORLDS {
+        let files = generate(&sdk.join("wit").join(version), world, name)?;
         let folder = sdk.join("c").join(folder);
         fs::create_dir_all(&folder)?;
         for (name, content) in files.iter() {
@@ -27,12 +28,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn generate(interface: &Path, world: &str) -> Result<Files> {
+fn generate(interface: &Path, world: &str, name: &str) -> Result<Files> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_path(interface)?;
     let world = resolve.select_world(&[package], Some(world))?;
     let mut files = Files::default();
-    wit_bindgen_c::Opts::default()
+    let options = wit_bindgen_c::Opts {
+        rename_world: Some(name.to_owned()),
+        ..Default::default()
+    };
+    options
         .build()
         .generate(&mut resolve, world, &mut files)?;
     Ok(files)

@@ -20,6 +20,8 @@ const BUILD_MARKER: &[u8] = b"build=1       ";
 const OTHER_BUILDS: [&str; 4] = ["2", "lost", "trap", "spin"];
 const WIT: &str = "plugin-sdk/wit/0.1.0";
 const WIT_TOOLS: &str = "plugin-sdk/wit/0.1.1";
+/// The interface of the bindings for C, which have summaries.
+const WIT_SUMMARIES: &str = "plugin-sdk/wit/0.1.2";
 /// Builds of the guest with tools beside the first one, by the word that makes each: see its source.
 const TOOLS_BUILDS: [&str; 5] = ["renamed", "wider", "stable", "fix", "moody"];
 
@@ -210,13 +212,13 @@ fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Fa
     let inputs = [
         &[source.join("plugin.c")][..],
         &generated_parts,
-        &[interface(workshop, WIT)],
+        &[interface(workshop, WIT_SUMMARIES)],
     ]
     .concat();
     make(&target, &inputs, || {
         let packages = ["clang-19", "wasi-libc", "libclang-rt-19-dev-wasm32"];
         debian::ensure(workshop, &packages, clang_present)?;
-        let work = work_folder(workshop, "tiny-c", WIT)?;
+        let work = work_folder(workshop, "tiny-c", WIT_SUMMARIES)?;
         for input in &inputs[..2] {
             let object = work
                 .join(input.file_stem().expect("both are files"))

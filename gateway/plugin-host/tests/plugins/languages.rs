@@ -8,7 +8,10 @@ use std::{
 
 use parking_lot::Mutex;
 use weir_connections::Connections;
-use weir_plugin_host::{AdapterFailure, CallEvents, CollectionRef, Grant, PluginConfig, Query};
+use weir_plugin_host::{
+    AdapterFailure, CallEvents, CollectionRef, Condition, Grant, PluginConfig, Query,
+    SummaryMeasure, SummaryQuery,
+};
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
 
@@ -20,6 +23,53 @@ async fn rust() {
 #[tokio::test]
 async fn c() {
     check("tiny-c", Crash::Traps).await;
+}
+
+/// The C bindings are of the interface that has summaries, which a guest exports beside its records.
+#[tokio::test]
+async fn c_counts() {
+    let guest = Guest::load("tiny-c").await;
+    let (host, collection) = (&guest.bench.host, &guest.collection);
+    let count = |column: &str, function: &'static str| SummaryQuery {
+        conditions: vec![Condition {
+            column: column.to_owned(),
+            comparison: "equals".to_owned(),
+            value: "2".to_owned(),
+        }],
+        measures: vec![SummaryMeasure {
+            name: "how many".to_owned(),
+            function,
+            column: None,
+        }],
+        limit: 1,
+        ..SummaryQuery::default()
+    };
+    let ask = async |query: SummaryQuery| {
+        host.summarize(&context("tenant"), collection, &Arc::new(query))
+            .await
+    };
+    let all = SummaryQuery {
+        conditions: Vec::new(),
+        ..count("id", "count")
+    };
+    for (query, records) in [
+        (all, r#"[{"how many":3}]"#),
+        (count("id", "count"), r#"[{"how many":1}]"#),
+        (count("name", "count"), r#"[{"how many":0}]"#),
+    ] {
+        let counted = ask(query).await.expect("a count");
+        assert_eq!((&*counted.records, counted.more), (records, false));
+    }
+    for (query, code) in [
+        (count("nothing", "count"), "invalid"),
+        (count("id", "sum"), "unsupported"),
+    ] {
+        let refused = ask(query).await.expect_err(code);
+        assert!(
+            matches!(&refused, AdapterFailure::Guest(error) if error.code == code),
+            "{refused:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,10 @@ use tokio::{
 };
 use tracing::{Event, Metadata, Subscriber, field, span};
 use weir_connections::{ConnectionConfig, Connections};
-use weir_plugin_host::{AdapterFailure, Grant, Isolation, LoadReport, PluginConfig, WriteFailure};
+use weir_plugin_host::{
+    AdapterFailure, Condition, Grant, Isolation, LoadReport, PluginConfig, SummaryGroup,
+    SummaryMeasure, SummaryQuery, WriteFailure,
+};
 
 use crate::workbench::{Workbench, collection_of, config, context, query};
 
@@ -207,6 +210,67 @@ async fn a_description_has_five_times_the_processor_time_of_a_call() {
             matches!(&failed, AdapterFailure::OverLimit(reached) if reached.reason.contains(bound)),
             "{what}: {failed:?}"
         );
+    }
+}
+
+/// A library in C gets a summary whole, in the form that `weir-plugin.h` says, and answers it.
+#[tokio::test]
+async fn a_library_in_c_is_asked_for_summaries() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sums = named(&library(folder.path(), "sums", "1", &[]));
+    let bench = bench(&[("sums", sums)], BTreeMap::new()).await;
+    let condition = |column: &str, value: &str| Condition {
+        column: column.to_owned(),
+        comparison: "at-least".to_owned(),
+        value: value.to_owned(),
+    };
+    let query = |limit| SummaryQuery {
+        conditions: vec![condition("id", "7")],
+        groups: vec![SummaryGroup {
+            name: "month".to_owned(),
+            column: "day".to_owned(),
+            step: Some("month"),
+        }],
+        measures: vec![
+            SummaryMeasure {
+                name: "count".to_owned(),
+                function: "count",
+                column: None,
+            },
+            SummaryMeasure {
+                name: "sum(id)".to_owned(),
+                function: "sum",
+                column: Some("id".to_owned()),
+            },
+        ],
+        having: vec![condition("count", "2")],
+        order: vec!["-count".to_owned()],
+        limit,
+        options: None,
+    };
+    for limit in [1, 2] {
+        let summary = bench
+            .host
+            .summarize(
+                &context("tenant"),
+                &collection_of("sums", "{}"),
+                &Arc::new(query(limit)),
+            )
+            .await
+            .expect("a summary");
+        assert_eq!(summary.more, limit == 1);
+        let asked: serde_json::Value = serde_json::from_str(&summary.records).expect("JSON");
+        let expected = serde_json::json!({
+            "collection": asked["collection"],
+            "conditions": [{"column": "id", "comparison": "at-least", "value": "7"}],
+            "groups": [["month", "day", "month"]],
+            "measures": [["count", "count", null], ["sum(id)", "sum", "id"]],
+            "having": [{"column": "count", "comparison": "at-least", "value": "2"}],
+            "order": ["-count"],
+            "limit": limit,
+            "options": null,
+        });
+        assert_eq!(asked, expected);
     }
 }
 

@@ -11,7 +11,8 @@
 #define FIELD(key) "{\"key\":\"" key "\",\"type\":\"integer\",\"nullable\":false}"
 #define SHAPE                                                                                                          \
     "{\"name\":\"numbers\",\"fields\":[" FIELD("number") "," FIELD("square") "],\"key\":[\"number\"],"                 \
-    "\"capabilities\":{\"read\":true,\"matches\":{\"*\":[\"equals\"]},\"order\":[\"number\"]}}"
+    "\"capabilities\":{\"read\":true,\"matches\":{\"*\":[\"equals\"]},\"order\":[\"number\"],"                         \
+    "\"summaries\":\"count\"}}"
 #define SETTINGS "{\"type\":\"object\",\"properties\":{\"up_to\":{\"type\":\"integer\"}},\"required\":[\"up_to\"]}"
 #define ABOUT                                                                                                          \
     "{\"name\":\"{{name}}\",\"version\":\"0.1.0\",\"adapters\":[{\"name\":\"{{name}}\",\"settings\":" SETTINGS         \
@@ -20,6 +21,9 @@
 typedef exports_weir_plugin_collections_error_t error_t;
 typedef exports_weir_plugin_collections_query_t query_t;
 typedef exports_weir_plugin_collections_page_t page_t;
+typedef exports_weir_plugin_collections_condition_t condition_t;
+typedef exports_weir_plugin_summaries_query_t summary_query_t;
+typedef exports_weir_plugin_summaries_summary_t summary_t;
 
 /* What a collection was opened with. An instance may be dropped at any time: this is a cache and nothing more. */
 typedef struct collection {
@@ -64,17 +68,31 @@ static collection *find(const adapter_string_t *name) {
     return at;
 }
 
-/* Whether the record meets all conditions, unless one cannot be understood: then it returns false and `*failed` is true. */
+/* Whether the record meets a condition, unless that cannot be understood: then it returns false and `*failed` is true. */
+static bool meets(int64_t number, const condition_t *condition, bool *failed, error_t *err) {
+    char *column = copy(&condition->column);
+    bool is_square = strcmp(column, "square") == 0;
+    *failed = !is(&condition->comparison, "equals") || (!is_square && strcmp(column, "number") != 0);
+    if (*failed) fail(err, "unsupported", "There is no such column, or no such comparison of it.", column);
+    free(column);
+    weir_value wanted = weir_json(condition->value.ptr, condition->value.len);
+    return !*failed && weir_integer(wanted) == (is_square ? number * number : number);
+}
+
+/* Whether the record meets all conditions of a page. */
 static bool holds(int64_t number, const query_t *query, bool *failed, error_t *err) {
     for (size_t i = 0; i < query->conditions.len; i++) {
-        const exports_weir_plugin_collections_condition_t *condition = &query->conditions.ptr[i];
-        char *column = copy(&condition->column);
-        bool is_square = strcmp(column, "square") == 0;
-        *failed = !is(&condition->comparison, "equals") || (!is_square && strcmp(column, "number") != 0);
-        if (*failed) fail(err, "unsupported", "There is no such column, or no such comparison of it.", column);
-        free(column);
-        weir_value wanted = weir_json(condition->value.ptr, condition->value.len);
-        if (*failed || weir_integer(wanted) != (is_square ? number * number : number)) return false;
+        if (!meets(number, &query->conditions.ptr[i], failed, err)) return false;
+    }
+    return true;
+}
+
+/* Whether the record meets all conditions of a summary. */
+static bool is_counted(int64_t number, const summary_query_t *query, bool *failed, error_t *err) {
+    for (size_t i = 0; i < query->conditions.len; i++) {
+        const exports_weir_plugin_summaries_condition_t *one = &query->conditions.ptr[i];
+        condition_t condition = {one->column, one->comparison, one->value};
+        if (!meets(number, &condition, failed, err)) return false;
     }
     return true;
 }
@@ -119,6 +137,32 @@ static bool read_from(const collection *from, const query_t *query, page_t *ret,
     return true;
 }
 
+/* One record with a member for each measure. The shape says `"summaries":"count"`: with `"all"` there would be groups and other
+ * functions, an order and conditions on measures too. */
+static bool count_in(const collection *from, const summary_query_t *query, summary_t *ret, error_t *err) {
+    int64_t count = 0;
+    bool failed = query->groups.len > 0;
+    for (size_t i = 0; i < query->measures.len; i++) failed |= !is(&query->measures.ptr[i].function, "count");
+    if (failed) return fail(err, "unsupported", "Records are counted, and nothing else.", NULL);
+    for (int64_t number = 1; number <= from->last && !failed; number++) {
+        if (is_counted(number, query, &failed, err)) count++;
+    }
+    if (failed) return false;
+    weir_buffer records = {0};
+    weir_add(&records, "[{");
+    for (size_t i = 0; i < query->measures.len; i++) {
+        const adapter_string_t *name = &query->measures.ptr[i].name;
+        if (i > 0) weir_add(&records, ",");
+        weir_add_string(&records, (const char *)name->ptr, name->len);
+        weir_add(&records, ":");
+        weir_add_integer(&records, count);
+    }
+    weir_add(&records, "}]");
+    ret->records = (adapter_string_t){(uint8_t *)records.text, records.length};
+    ret->more = false;
+    return true;
+}
+
 void exports_weir_plugin_about_about(adapter_string_t *ret) { adapter_string_dup(ret, ABOUT); }
 
 bool exports_weir_plugin_collections_describe(adapter_string_t *adapter, adapter_string_t *settings,
@@ -158,6 +202,16 @@ bool exports_weir_plugin_collections_read(adapter_string_t *name, query_t *query
                      : fail(err, "not_configured", "The collection was never configured.", NULL);
     adapter_string_free(name);
     exports_weir_plugin_collections_query_free(query);
+    return done;
+}
+
+bool exports_weir_plugin_summaries_summarize(adapter_string_t *name, summary_query_t *query, summary_t *ret,
+                                             error_t *err) {
+    const collection *from = find(name);
+    bool done = from ? count_in(from, query, ret, err)
+                     : fail(err, "not_configured", "The collection was never configured.", NULL);
+    adapter_string_free(name);
+    exports_weir_plugin_summaries_query_free(query);
     return done;
 }
 
