@@ -3,6 +3,8 @@
 //! References become pointers from the root, and identifiers and anchors are removed: a published schema is part of a list,
 //! where no reader resolves them. Keywords that the dialect does not know are ignored.
 
+mod scan;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -14,7 +16,7 @@ use crate::{
     },
     name,
     schema::{DIALECT, each_once},
-    walk::{Inside, each_inside_at, each_inside_mut, inside},
+    walk::{Inside, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -149,66 +151,6 @@ struct Translator<'s> {
 }
 
 impl Translator<'_> {
-    /// Finds identifiers and anchors.
-    fn scan(&mut self, schema: &Value, pointer: &str, resource: usize) {
-        let Value::Object(members) = schema else {
-            return;
-        };
-        let mut resource = resource;
-        let overridden = self.dialect <= Dialect::Draft7 && members.contains_key(REF);
-        let id = members
-            .get(if self.dialect == Dialect::Draft4 {
-                "id"
-            } else {
-                ID
-            })
-            .and_then(Value::as_str);
-        if let Some(id) = id.filter(|_| !overridden) {
-            match id.strip_prefix('#') {
-                Some(anchor) if self.dialect <= Dialect::Draft7 && !anchor.is_empty() => {
-                    self.anchors
-                        .insert((resource, anchor.to_owned()), pointer.to_owned());
-                }
-                _ => {
-                    let id = joined(&self.resources[resource].id, id);
-                    if pointer.is_empty() {
-                        self.resources[0].id = id;
-                    } else {
-                        self.resources.push(Resource {
-                            id,
-                            pointer: pointer.to_owned(),
-                        });
-                        resource = self.resources.len() - 1;
-                    }
-                }
-            }
-        }
-        self.has_recursive_anchor |= members.get("$recursiveAnchor") == Some(&Value::Bool(true));
-        let anchor = |keyword: &str| {
-            members
-                .get(keyword)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        if self.dialect >= Dialect::Draft2019
-            && let Some(name) = anchor(ANCHOR)
-        {
-            self.anchors.insert((resource, name), pointer.to_owned());
-        }
-        if self.dialect == Dialect::Draft2020
-            && let Some(name) = anchor(DYNAMIC_ANCHOR)
-        {
-            self.dynamic
-                .entry(name.clone())
-                .or_default()
-                .push(pointer.to_owned());
-            self.anchors.insert((resource, name), pointer.to_owned());
-        }
-        each_inside_at(members, &mut pointer.to_owned(), &mut |schema, place| {
-            self.scan(schema, place, resource);
-        });
-    }
-
     fn schema(
         &mut self,
         schema: &Value,
@@ -267,20 +209,7 @@ impl Translator<'_> {
             ID | ANCHOR | DYNAMIC_ANCHOR | "$recursiveAnchor" | "$vocabulary" => {}
             REF => self.refer(&self.resolved(value, resource)?, out),
             DYNAMIC_REF if self.dialect == Dialect::Draft2020 => {
-                let target = self.resolved(value, resource)?;
-                let anchor = value
-                    .as_str()
-                    .and_then(|reference| reference.split_once('#'))
-                    .map(|(_, name)| name);
-                let is_one = anchor
-                    .and_then(|name| self.dynamic.get(name))
-                    .is_none_or(|places| places.len() == 1);
-                if !is_one {
-                    return Err(format!(
-                        "`$dynamicRef` at {at} may mean one of several schemas"
-                    ));
-                }
-                self.refer(&target, out);
+                self.refer_dynamically(value, &at, resource, out)?;
             }
             RECURSIVE_REF if self.dialect == Dialect::Draft2019 => {
                 if self.resources.len() > 1 && self.has_recursive_anchor {
@@ -304,31 +233,10 @@ impl Translator<'_> {
             }
             "dependencies" => self.dependencies(value, (&at, new), resource, out)?,
             "items" if value.is_array() => {
-                let items = self.listed(value, &at, &below(new, "prefixItems"), resource)?;
-                out.insert("prefixItems".to_owned(), items);
-                if let Some(rest) = members.get("additionalItems") {
-                    let rest = self.schema(
-                        rest,
-                        &below(old, "additionalItems"),
-                        &below(new, "items"),
-                        resource,
-                    )?;
-                    out.insert("items".to_owned(), rest);
-                }
+                self.translate_tuple(members, value, out, (old, new), resource)?;
             }
             "minimum" | "maximum" if self.dialect == Dialect::Draft4 => {
-                let exclusive = if keyword == "minimum" {
-                    "exclusiveMinimum"
-                } else {
-                    "exclusiveMaximum"
-                };
-                let is_exclusive = members.get(exclusive) == Some(&Value::Bool(true));
-                if !is_no_bound(keyword, value) {
-                    out.insert(
-                        if is_exclusive { exclusive } else { keyword }.to_owned(),
-                        value.clone(),
-                    );
-                }
+                translate_bound(members, keyword, value, out);
             }
             "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == Dialect::Draft4 => {}
             bound if BOUNDS.contains(&bound) && is_no_bound(bound, value) => {}
@@ -351,6 +259,59 @@ impl Translator<'_> {
                 };
                 out.insert(keyword.to_owned(), translated);
             }
+        }
+        Ok(())
+    }
+
+    /// Refers to what a dynamic reference means, if that is one schema.
+    fn refer_dynamically(
+        &mut self,
+        value: &Value,
+        at: &str,
+        resource: usize,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let target = self.resolved(value, resource)?;
+        let anchor = value
+            .as_str()
+            .and_then(|reference| reference.split_once('#'))
+            .map(|(_, name)| name);
+        let is_one = anchor
+            .and_then(|name| self.dynamic.get(name))
+            .is_none_or(|places| places.len() == 1);
+        if !is_one {
+            return Err(format!(
+                "`$dynamicRef` at {at} may mean one of several schemas"
+            ));
+        }
+        self.refer(&target, out);
+        Ok(())
+    }
+
+    /// Writes an array of `items` as `prefixItems`, and `additionalItems` as `items`.
+    fn translate_tuple(
+        &mut self,
+        members: &Map<String, Value>,
+        value: &Value,
+        out: &mut Map<String, Value>,
+        (old, new): (&str, &str),
+        resource: usize,
+    ) -> Result<(), String> {
+        let items = self.listed(
+            value,
+            &below(old, "items"),
+            &below(new, "prefixItems"),
+            resource,
+        )?;
+        out.insert("prefixItems".to_owned(), items);
+        if let Some(rest) = members.get("additionalItems") {
+            let rest = self.schema(
+                rest,
+                &below(old, "additionalItems"),
+                &below(new, "items"),
+                resource,
+            )?;
+            out.insert("items".to_owned(), rest);
         }
         Ok(())
     }
@@ -603,6 +564,27 @@ fn joined(base: &str, reference: &str) -> String {
     match base.rfind('/') {
         Some(end) if !is_absolute => format!("{}{reference}", &base[..=end]),
         _ => reference.to_owned(),
+    }
+}
+
+/// Writes a bound of draft 4, where a flag beside it says that it is exclusive.
+fn translate_bound(
+    members: &Map<String, Value>,
+    keyword: &str,
+    value: &Value,
+    out: &mut Map<String, Value>,
+) {
+    let exclusive = if keyword == "minimum" {
+        "exclusiveMinimum"
+    } else {
+        "exclusiveMaximum"
+    };
+    let is_exclusive = members.get(exclusive) == Some(&Value::Bool(true));
+    if !is_no_bound(keyword, value) {
+        out.insert(
+            if is_exclusive { exclusive } else { keyword }.to_owned(),
+            value.clone(),
+        );
     }
 }
 
