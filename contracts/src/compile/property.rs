@@ -267,22 +267,8 @@ fn constraints(
             max_length,
             pattern,
         } => {
-            ordered(
-                place,
-                ("min_length", *min_length),
-                ("max_length", *max_length),
-                problems,
-            );
-            insert(schema, "minLength", *min_length);
-            insert(schema, "maxLength", *max_length);
-            if let Some(pattern) = pattern {
-                check_pattern(place, pattern, problems);
-            }
-            let decimal = slot.is_some_and(|slot| slot.kind == Type::Decimal);
-            let pattern = pattern
-                .as_deref()
-                .or(decimal.then_some(values::DECIMAL_PATTERN));
-            insert(schema, "pattern", pattern);
+            let lengths = (*min_length, *max_length);
+            constrain_text(place, lengths, pattern.as_deref(), slot, schema, problems);
         }
         Kind::Email => insert(schema, "format", Some("email")),
         Kind::Url => insert(schema, "format", Some("uri")),
@@ -303,74 +289,132 @@ fn constraints(
             min_items,
             max_items,
         } => {
-            let mut items = Map::new();
-            items.insert("type".into(), "string".into());
-            items.insert("enum".into(), Value::Array(choice_values(choices)));
-            schema.insert("items".into(), Value::Object(items));
-            ordered(
-                place,
-                ("min_items", *min_items),
-                ("max_items", *max_items),
-                problems,
-            );
-            if min_items.is_some_and(|min| min > choices.len() as u64) {
-                problems.add(
-                    format!("{place}/min_items"),
-                    "asks for more items than there are choices",
-                );
-            }
-            insert(schema, "minItems", *min_items);
-            insert(schema, "maxItems", *max_items);
-            schema.insert("uniqueItems".into(), true.into());
+            let counts = (*min_items, *max_items);
+            constrain_choices(place, choices, counts, schema, problems);
         }
         Kind::File => {
-            let text =
-                || Value::Object(Map::from_iter([("type".to_owned(), Value::from("string"))]));
-            let properties =
-                Map::from_iter([("id".to_owned(), text()), ("mime_type".to_owned(), text())]);
-            schema.insert("properties".into(), Value::Object(properties));
-            schema.insert(
-                "required".into(),
-                Value::Array(vec!["id".into(), "mime_type".into()]),
-            );
-            schema.insert("additionalProperties".into(), false.into());
+            constrain_file(schema);
         }
         Kind::Record { fields } => {
-            let (properties, required, defs) = object(fields, slot, problems);
-            schema.insert("properties".into(), Value::Object(properties));
-            if !required.is_empty() {
-                schema.insert("required".into(), Value::Array(required));
-            }
-            schema.insert("additionalProperties".into(), false.into());
-            insert_defs(schema, defs);
+            constrain_record(fields, slot, schema, problems);
         }
         Kind::List {
             of,
             min_items,
             max_items,
         } => {
-            let items = slot.and_then(|slot| {
-                Some(Slot {
-                    what: slot.what,
-                    name: slot.name,
-                    ..Slot::column(slot.items?)
-                })
-            });
-            let mut defs = Map::new();
-            let mut items = self::schema(of, items, problems);
-            inline::lift(&mut items, &mut defs);
-            schema.insert("items".into(), items);
-            ordered(
-                place,
-                ("min_items", *min_items),
-                ("max_items", *max_items),
-                problems,
-            );
-            insert(schema, "minItems", *min_items);
-            insert(schema, "maxItems", *max_items);
-            insert_defs(schema, defs);
+            let counts = (*min_items, *max_items);
+            constrain_list(place, of, counts, slot, schema, problems);
         }
     }
+}
+
+fn constrain_text(
+    place: &str,
+    (min_length, max_length): (Option<u64>, Option<u64>),
+    pattern: Option<&str>,
+    slot: Option<Slot<'_>>,
+    schema: &mut Map<String, Value>,
+    problems: &mut Problems,
+) {
+    ordered(
+        place,
+        ("min_length", min_length),
+        ("max_length", max_length),
+        problems,
+    );
+    insert(schema, "minLength", min_length);
+    insert(schema, "maxLength", max_length);
+    if let Some(pattern) = pattern {
+        check_pattern(place, pattern, problems);
+    }
+    let decimal = slot.is_some_and(|slot| slot.kind == Type::Decimal);
+    let pattern = pattern.or(decimal.then_some(values::DECIMAL_PATTERN));
+    insert(schema, "pattern", pattern);
+}
+
+fn constrain_choices(
+    place: &str,
+    choices: &[Choice],
+    (min_items, max_items): (Option<u64>, Option<u64>),
+    schema: &mut Map<String, Value>,
+    problems: &mut Problems,
+) {
+    let mut items = Map::new();
+    items.insert("type".into(), "string".into());
+    items.insert("enum".into(), Value::Array(choice_values(choices)));
+    schema.insert("items".into(), Value::Object(items));
+    ordered(
+        place,
+        ("min_items", min_items),
+        ("max_items", max_items),
+        problems,
+    );
+    if min_items.is_some_and(|min| min > choices.len() as u64) {
+        problems.add(
+            format!("{place}/min_items"),
+            "asks for more items than there are choices",
+        );
+    }
+    insert(schema, "minItems", min_items);
+    insert(schema, "maxItems", max_items);
+    schema.insert("uniqueItems".into(), true.into());
+}
+
+fn constrain_file(schema: &mut Map<String, Value>) {
+    let text = || Value::Object(Map::from_iter([("type".to_owned(), Value::from("string"))]));
+    let properties = Map::from_iter([("id".to_owned(), text()), ("mime_type".to_owned(), text())]);
+    schema.insert("properties".into(), Value::Object(properties));
+    schema.insert(
+        "required".into(),
+        Value::Array(vec!["id".into(), "mime_type".into()]),
+    );
+    schema.insert("additionalProperties".into(), false.into());
+}
+
+fn constrain_record(
+    fields: &[Field],
+    slot: Option<Slot<'_>>,
+    schema: &mut Map<String, Value>,
+    problems: &mut Problems,
+) {
+    let (properties, required, defs) = object(fields, slot, problems);
+    schema.insert("properties".into(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".into(), Value::Array(required));
+    }
+    schema.insert("additionalProperties".into(), false.into());
+    insert_defs(schema, defs);
+}
+
+fn constrain_list(
+    place: &str,
+    of: &Field,
+    (min_items, max_items): (Option<u64>, Option<u64>),
+    slot: Option<Slot<'_>>,
+    schema: &mut Map<String, Value>,
+    problems: &mut Problems,
+) {
+    let items = slot.and_then(|slot| {
+        Some(Slot {
+            what: slot.what,
+            name: slot.name,
+            ..Slot::column(slot.items?)
+        })
+    });
+    let mut defs = Map::new();
+    let mut items = self::schema(of, items, problems);
+    inline::lift(&mut items, &mut defs);
+    schema.insert("items".into(), items);
+    ordered(
+        place,
+        ("min_items", min_items),
+        ("max_items", max_items),
+        problems,
+    );
+    insert(schema, "minItems", min_items);
+    insert(schema, "maxItems", max_items);
+    insert_defs(schema, defs);
 }
 
 /// Returns `true` if values of a field can be values of a column. `items` is the type of a list's items, where it is known.
