@@ -261,6 +261,17 @@ fn collect_words(value: &Value, words: &mut BTreeSet<String>) {
 }
 
 fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+    compare_texts(old, new, report);
+    compare_hints(old, new, report);
+    if let (Some(was), Some(is)) = (&old.further, &new.further) {
+        further(old.name, was, is, report);
+    }
+    compare_inputs(old, new, report);
+    compare_listed_output(old, new, report);
+    compare_outputs(old, new, report);
+}
+
+fn compare_texts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     for (path, was, is) in [
         ("/title", old.title, new.title),
         ("/description", old.description, new.description),
@@ -277,6 +288,9 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
             );
         }
     }
+}
+
+fn compare_hints(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     for ((hint, _, careful), (was, is)) in HINTS.iter().zip(old.hints.iter().zip(new.hints)) {
         if *was == is {
             continue;
@@ -295,9 +309,9 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
             reason,
         );
     }
-    if let (Some(was), Some(is)) = (&old.further, &new.further) {
-        further(old.name, was, is, report);
-    }
+}
+
+fn compare_inputs(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     match (&old.further, &new.further) {
         // If the schema that calls are checked against stayed the same, the change of the published one is what counts.
         (Some(was), Some(is)) if old.input == new.input && was.published.0 != is.published.0 => {
@@ -310,6 +324,10 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         }
         _ => report.schemas(&old.input, &new.input, Side::Input, Some(old.name)),
     }
+}
+
+/// Compares whether lists describe the results, where their schema stayed the same.
+fn compare_listed_output(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     let listed = |view: &View<'_>| {
         view.further
             .as_ref()
@@ -342,6 +360,9 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         }
         _ => {}
     }
+}
+
+fn compare_outputs(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     match (&old.output, &new.output) {
         (None, None) => {}
         (None, Some(schema)) => {
