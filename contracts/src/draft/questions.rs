@@ -210,38 +210,9 @@ impl<'a> Drafter<'a> {
     /// Adds the filters for one column that make sense and that the source does exactly.
     fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
         let shape = self.shape;
-        let own = self.name(field) == field.key;
         let mut add =
             |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
-                if !can(shape, field, comparison) {
-                    return;
-                }
-                let named = match taken.contains(&wanted) {
-                    true => format!("{wanted}_value"),
-                    false => wanted,
-                };
-                if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
-                    return;
-                }
-                let column = if named == field.key {
-                    String::new()
-                } else {
-                    format!(", column: {}", scalar(&field.key))
-                };
-                let matched = if comparison == "equals" {
-                    String::new()
-                } else {
-                    format!(", match: {comparison}")
-                };
-                let title = if own {
-                    String::new()
-                } else {
-                    titled(field, side)
-                };
-                lines.push(format!(
-                    "{{ name: {}, {typed}{column}{matched}{title}{help} }}",
-                    scalar(&named)
-                ));
+                lines.extend(self.filter(field, wanted, comparison, &typed, (side, &help), taken));
             };
         let key = self.name(field).to_owned();
         match field.kind {
@@ -293,43 +264,103 @@ impl<'a> Drafter<'a> {
                 add(key, "equals", typed, "", help_and(field, "is this"));
             }
             Type::Integer | Type::Number | Type::Decimal => {
-                let typed = || "type: number".to_owned();
-                add(
-                    format!("min_{key}"),
-                    "at-least",
-                    typed(),
-                    ", at least",
-                    help_and(field, "of at least this"),
-                );
-                add(
-                    format!("max_{key}"),
-                    "at-most",
-                    typed(),
-                    ", at most",
-                    help_and(field, "of at most this"),
-                );
+                bound_number(field, &key, &mut add);
             }
             Type::Date | Type::Datetime => {
-                let typed = self.type_of(field, false);
-                let when = if field.kind == Type::Date {
-                    "day"
-                } else {
-                    "time"
-                };
-                let [from, to] =
-                    ["from", "up to"].map(|side| help_and(field, &format!("{side} this {when}")));
-                add(
-                    format!("{key}_from"),
-                    "at-least",
-                    typed.clone(),
-                    ", from",
-                    from,
-                );
-                add(format!("{key}_to"), "at-most", typed, ", to", to);
+                self.bound_time(field, &key, &mut add);
             }
             Type::Json | Type::Record | Type::List => {}
         }
     }
+
+    /// Writes one filter, if the source does it and its name is free.
+    fn filter(
+        &self,
+        field: &Field,
+        wanted: String,
+        comparison: &str,
+        typed: &str,
+        (side, help): (&str, &str),
+        taken: &mut HashSet<String>,
+    ) -> Option<String> {
+        if !can(self.shape, field, comparison) {
+            return None;
+        }
+        let named = match taken.contains(&wanted) {
+            true => format!("{wanted}_value"),
+            false => wanted,
+        };
+        if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
+            return None;
+        }
+        let column = if named == field.key {
+            String::new()
+        } else {
+            format!(", column: {}", scalar(&field.key))
+        };
+        let matched = if comparison == "equals" {
+            String::new()
+        } else {
+            format!(", match: {comparison}")
+        };
+        let title = if self.name(field) == field.key {
+            String::new()
+        } else {
+            titled(field, side)
+        };
+        Some(format!(
+            "{{ name: {}, {typed}{column}{matched}{title}{help} }}",
+            scalar(&named)
+        ))
+    }
+
+    /// Adds the first and the last time of a range.
+    fn bound_time(
+        &self,
+        field: &Field,
+        key: &str,
+        add: &mut impl FnMut(String, &str, String, &str, String),
+    ) {
+        let typed = self.type_of(field, false);
+        let when = if field.kind == Type::Date {
+            "day"
+        } else {
+            "time"
+        };
+        let [from, to] =
+            ["from", "up to"].map(|side| help_and(field, &format!("{side} this {when}")));
+        add(
+            format!("{key}_from"),
+            "at-least",
+            typed.clone(),
+            ", from",
+            from,
+        );
+        add(format!("{key}_to"), "at-most", typed, ", to", to);
+    }
+}
+
+/// Adds the least and the greatest number of a range.
+fn bound_number(
+    field: &Field,
+    key: &str,
+    add: &mut impl FnMut(String, &str, String, &str, String),
+) {
+    let typed = || "type: number".to_owned();
+    add(
+        format!("min_{key}"),
+        "at-least",
+        typed(),
+        ", at least",
+        help_and(field, "of at least this"),
+    );
+    add(
+        format!("max_{key}"),
+        "at-most",
+        typed(),
+        ", at most",
+        help_and(field, "of at most this"),
+    );
 }
 
 /// Says how filters go together, and how texts are compared, once for all of them.
