@@ -37,30 +37,7 @@ pub(super) struct Part<'d> {
 
 /// Returns the first kind of content that can be sent. The error says which kinds there are.
 pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>, String> {
-    let content = body
-        .get("content")
-        .and_then(Value::as_object)
-        .ok_or("the body says nothing of its content")?;
-    let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
-    let plain = |media: &str| {
-        media
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase()
-    };
-    let found = media(&|media| plain(media) == "application/json")
-        .or_else(|| media(&|media| plain(media).ends_with("+json")))
-        .or_else(|| media(&|media| matches!(plain(media).as_str(), "*/*" | "application/*")))
-        .or_else(|| media(&|media| plain(media) == FORM));
-    let Some((media, content)) = found else {
-        let names: Vec<&str> = content.keys().map(String::as_str).take(5).collect();
-        return Err(format!(
-            "the body is sent as {}, and only JSON and forms are",
-            names.join(" or ")
-        ));
-    };
+    let (media, content) = choose_content(body)?;
     let content_type = if media.contains('*') {
         "application/json"
     } else {
@@ -82,7 +59,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     };
     let is_required = body.get("required") == Some(&Value::Bool(true));
     let resolved = document.resolved(schema)?;
-    let is_form = plain(media) == FORM;
+    let is_form = plain_media(media) == FORM;
     let mut members = Members::new();
     let is_plain = members.collect(document, resolved, 0);
     let is_flat = is_plain && !members.properties.is_empty();
@@ -100,42 +77,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         });
     }
     if is_flat && (is_required || is_form || needs_none) {
-        let part = |name, schema, at| {
-            let required = is_required && members.required.contains(&name);
-            let (style, explode) = (None, None);
-            Part {
-                name,
-                place: Place::Body,
-                required,
-                schema,
-                at,
-                description: None,
-                style,
-                explode,
-            }
-        };
-        let is_never_sent = |schema: &Value| document.resolved(schema) == Ok(&Value::Bool(false));
-        let sent = members
-            .properties
-            .iter()
-            .filter(|(_, schema)| !is_never_sent(schema));
-        let told = sent.map(|(name, schema)| {
-            let mut at = format!("{at}/properties");
-            push_pointer(&mut at, name);
-            part(*name, *schema, at)
-        });
-        let mut parts: Vec<Part<'d>> = told.collect();
-        for name in members.untold() {
-            let at = format!("{at}/required");
-            gaps.push((
-                at.clone(),
-                format!(
-                    "{} is required and has no schema: any value is taken",
-                    name::quoted(name)
-                ),
-            ));
-            parts.push(part(name, ANYTHING, at));
-        }
+        let mut parts = members.parts(document, is_required, &at, &mut gaps);
         if is_form {
             parts
                 .iter_mut()
@@ -168,6 +110,37 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         required: is_required,
         gaps,
     })
+}
+
+/// Returns the media type of the content that is sent, and the content.
+fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
+    let content = body
+        .get("content")
+        .and_then(Value::as_object)
+        .ok_or("the body says nothing of its content")?;
+    let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
+    let found = media(&|media| plain_media(media) == "application/json")
+        .or_else(|| media(&|media| plain_media(media).ends_with("+json")))
+        .or_else(|| media(&|media| matches!(plain_media(media).as_str(), "*/*" | "application/*")))
+        .or_else(|| media(&|media| plain_media(media) == FORM));
+    if let Some((media, content)) = found {
+        return Ok((media, content));
+    }
+    let names: Vec<&str> = content.keys().map(String::as_str).take(5).collect();
+    Err(format!(
+        "the body is sent as {}, and only JSON and forms are",
+        names.join(" or ")
+    ))
+}
+
+/// Returns a media type without its parameters, in lower case.
+fn plain_media(media: &str) -> String {
+    media
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 /// Applies the `encoding` of a form's member. Parts that no form here supports are gaps.
@@ -318,6 +291,53 @@ impl<'d> Members<'d> {
                 .resolved(part)
                 .is_ok_and(|part| self.collect(document, part, depth + 1))
         })
+    }
+
+    /// Returns the members as parts of a body, and adds a gap for each without a schema.
+    fn parts(
+        &self,
+        document: &Document,
+        is_required: bool,
+        at: &str,
+        gaps: &mut Vec<(String, String)>,
+    ) -> Vec<Part<'d>> {
+        let part = |name, schema, at| {
+            let required = is_required && self.required.contains(&name);
+            let (style, explode) = (None, None);
+            Part {
+                name,
+                place: Place::Body,
+                required,
+                schema,
+                at,
+                description: None,
+                style,
+                explode,
+            }
+        };
+        let is_never_sent = |schema: &Value| document.resolved(schema) == Ok(&Value::Bool(false));
+        let sent = self
+            .properties
+            .iter()
+            .filter(|(_, schema)| !is_never_sent(schema));
+        let told = sent.map(|(name, schema)| {
+            let mut at = format!("{at}/properties");
+            push_pointer(&mut at, name);
+            part(*name, *schema, at)
+        });
+        let mut parts: Vec<Part<'d>> = told.collect();
+        for name in self.untold() {
+            let at = format!("{at}/required");
+            gaps.push((
+                at.clone(),
+                format!(
+                    "{} is required and has no schema: any value is taken",
+                    name::quoted(name)
+                ),
+            ));
+            parts.push(part(name, ANYTHING, at));
+        }
+        parts
     }
 
     /// Returns the names that are required but not described.
