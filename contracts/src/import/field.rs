@@ -123,113 +123,124 @@ fn without_texts(schema: &Value) -> Value {
 
 /// Returns a form's type with its own keys, if that says everything the schema says.
 fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
-    let says_only = |known: &[&str]| {
-        schema.keys().all(|key| {
-            key == "type" || known.contains(&key.as_str()) || TEXTS.contains(&key.as_str())
-        })
+    match schema.get("type")?.as_str()? {
+        "string" if schema.contains_key("enum") => dropdown(schema),
+        "string" => text(schema),
+        "integer" => number(schema, "integer"),
+        "number" => number(schema, "number"),
+        "boolean" => says_only(schema, &[]).then(|| (typed("checkbox"), "boolean")),
+        "array" if says_only(schema, &["items", "minItems", "maxItems"]) => list(schema),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the schema has no other keywords than these and those that every field has.
+fn says_only(schema: &Map<String, Value>, known: &[&str]) -> bool {
+    schema
+        .keys()
+        .all(|key| key == "type" || known.contains(&key.as_str()) || TEXTS.contains(&key.as_str()))
+}
+
+fn typed(word: &str) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), Value::from(word))])
+}
+
+fn dropdown(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
+    let choices = schema.get("enum")?.as_array()?;
+    let mut seen = std::collections::BTreeSet::new();
+    let is_choice = |choice: &Value| {
+        choice
+            .as_str()
+            .is_some_and(|text| seen.insert(text.to_owned()))
     };
+    let fits = says_only(schema, &["enum"]) && (1..=CHOICES_MAX).contains(&choices.len());
+    (fits && choices.iter().all(is_choice)).then(|| {
+        let mut field = typed("dropdown");
+        field.insert("choices".to_owned(), choices.clone().into());
+        (field, "string")
+    })
+}
+
+fn text(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
     let format = schema
         .get("format")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    let of = |word: &str| Map::from_iter([("type".to_owned(), Value::from(word))]);
-    match schema.get("type")?.as_str()? {
-        "string" if schema.contains_key("enum") => {
-            let choices = schema.get("enum")?.as_array()?;
-            let mut seen = std::collections::BTreeSet::new();
-            let is_choice = |choice: &Value| {
-                choice
-                    .as_str()
-                    .is_some_and(|text| seen.insert(text.to_owned()))
+    match format {
+        "date" | "date-time" | "email" | "uri" => says_only(schema, &["format"]).then(|| {
+            let word = match format {
+                "date" => "date",
+                "date-time" => "datetime",
+                "email" => "email",
+                _ => "url",
             };
-            let fits = says_only(&["enum"]) && (1..=CHOICES_MAX).contains(&choices.len());
-            (fits && choices.iter().all(is_choice)).then(|| {
-                let mut field = of("dropdown");
-                field.insert("choices".to_owned(), choices.clone().into());
-                (field, "string")
-            })
-        }
-        "string" => match format {
-            "date" | "date-time" | "email" | "uri" => says_only(&["format"]).then(|| {
-                let word = match format {
-                    "date" => "date",
-                    "date-time" => "datetime",
-                    "email" => "email",
-                    _ => "url",
-                };
-                (of(word), "string")
-            }),
-            format if FORMATS.contains(&format) => None,
-            _ if !says_only(&["format", "minLength", "maxLength", "pattern"]) => None,
-            _ => {
-                let mut field = of("text");
-                counted(
-                    schema,
-                    &mut field,
-                    [("minLength", "min_length"), ("maxLength", "max_length")],
-                    LENGTH_MAX,
-                )?;
-                field.extend(
-                    schema
-                        .get("pattern")
-                        .map(|pattern| ("pattern".to_owned(), pattern.clone())),
-                );
-                Some((field, "string"))
-            }
-        },
-        word @ ("integer" | "number") => {
-            let names = [
-                ("minimum", "min"),
-                ("maximum", "max"),
-                ("multipleOf", "step"),
-            ];
-            let whole =
-                |number: &Value| number.as_f64().is_some_and(|number| number.fract() == 0.0);
-            let fits = says_only(&["format", "minimum", "maximum", "multipleOf"])
-                && names
-                    .iter()
-                    .all(|(bound, _)| word == "number" || schema.get(*bound).is_none_or(whole));
-            fits.then(|| {
-                let mut field = of("number");
-                let bounds = names
-                    .iter()
-                    .filter_map(|(from, to)| Some(((*to).to_owned(), schema.get(*from)?.clone())));
-                field.extend(bounds);
-                (
-                    field,
-                    if word == "integer" {
-                        "integer"
-                    } else {
-                        "number"
-                    },
-                )
-            })
-        }
-        "boolean" => says_only(&[]).then(|| (of("checkbox"), "boolean")),
-        "array" if says_only(&["items", "minItems", "maxItems"]) => {
-            let (mut items, param) = kind(schema.get("items")?.as_object()?)?;
-            // Inside a list no column decides between the two.
-            if matches!(param, "integer" | "number") {
-                items.insert("decimals".to_owned(), (param == "number").into());
-            }
-            if let Some(help) = schema
-                .get("items")
-                .and_then(|items| items.get("description"))
-            {
-                items.insert("help".to_owned(), help.clone());
-            }
-            let mut field = of("list");
-            field.insert("of".to_owned(), Value::Object(items));
+            (typed(word), "string")
+        }),
+        format if FORMATS.contains(&format) => None,
+        _ if !says_only(schema, &["format", "minLength", "maxLength", "pattern"]) => None,
+        _ => {
+            let mut field = typed("text");
             counted(
                 schema,
                 &mut field,
-                [("minItems", "min_items"), ("maxItems", "max_items")],
-                ITEMS_MAX,
+                [("minLength", "min_length"), ("maxLength", "max_length")],
+                LENGTH_MAX,
             )?;
-            Some((field, "json"))
+            field.extend(
+                schema
+                    .get("pattern")
+                    .map(|pattern| ("pattern".to_owned(), pattern.clone())),
+            );
+            Some((field, "string"))
         }
-        _ => None,
     }
+}
+
+fn number(
+    schema: &Map<String, Value>,
+    word: &'static str,
+) -> Option<(Map<String, Value>, &'static str)> {
+    let names = [
+        ("minimum", "min"),
+        ("maximum", "max"),
+        ("multipleOf", "step"),
+    ];
+    let whole = |number: &Value| number.as_f64().is_some_and(|number| number.fract() == 0.0);
+    let fits = says_only(schema, &["format", "minimum", "maximum", "multipleOf"])
+        && names
+            .iter()
+            .all(|(bound, _)| word == "number" || schema.get(*bound).is_none_or(whole));
+    fits.then(|| {
+        let mut field = typed("number");
+        let bounds = names
+            .iter()
+            .filter_map(|(from, to)| Some(((*to).to_owned(), schema.get(*from)?.clone())));
+        field.extend(bounds);
+        (field, word)
+    })
+}
+
+fn list(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
+    let (mut items, param) = kind(schema.get("items")?.as_object()?)?;
+    // Inside a list no column decides between the two.
+    if matches!(param, "integer" | "number") {
+        items.insert("decimals".to_owned(), (param == "number").into());
+    }
+    if let Some(help) = schema
+        .get("items")
+        .and_then(|items| items.get("description"))
+    {
+        items.insert("help".to_owned(), help.clone());
+    }
+    let mut field = typed("list");
+    field.insert("of".to_owned(), Value::Object(items));
+    counted(
+        schema,
+        &mut field,
+        [("minItems", "min_items"), ("maxItems", "max_items")],
+        ITEMS_MAX,
+    )?;
+    Some((field, "json"))
 }
 
 fn counted(
