@@ -1,32 +1,34 @@
 //! Compiles one form into one tool: its verb's inputs, order, columns, annotations and result.
 
+mod audit;
+mod input;
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::{Map, Value, json};
-use weir_schema::{schema::DIALECT, walk::each_inside};
+use serde_json::Value;
 
+use self::{
+    audit::check_audit,
+    input::{input_schema, inputs, root},
+};
 use super::{
     Problems, approval,
     binding::{Bound, Target},
-    inline, listing, order, property,
+    listing, order, property,
     relation::{self, Relations},
     result, summary,
 };
 use crate::{
     contract::{
-        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form,
-        Input, Limits, SummaryChoices, Tool, Verb,
+        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Limits, Tool, Verb,
     },
     form::{self, Source},
-    name, secret,
+    name,
     shape::{Effect, Field},
 };
 
 const ROWS_MAX_DEFAULT: u32 = 100;
 const LIMIT_DEFAULT: u32 = 50;
-
-/// The argument that an update with fields to empty has of its own.
-const CLEAR: &str = "clear";
 
 pub(super) fn compile(
     source: &Source,
@@ -48,25 +50,7 @@ pub(super) fn compile(
         return bare(name, form, problems);
     }
     let target = target(form, collections, problems);
-    let bound: Vec<Option<Bound<'_>>> = match &target {
-        Some(target) => form
-            .fields
-            .iter()
-            .map(|field| target.bind(field, problems))
-            .collect(),
-        None => form.fields.iter().map(|_| None).collect(),
-    };
-    let fixed: Vec<(&form::Bound, Option<BoundField>)> = match &target {
-        Some(target) => form
-            .bound
-            .iter()
-            .map(|field| (field, target.fix(field, problems)))
-            .collect(),
-        None => Vec::new(),
-    };
-    if let Some(target) = target.as_ref().filter(|_| form.is_whole) {
-        target.check_whole(form, &bound, &fixed, problems);
-    }
+    let (bound, fixed) = bind_fields(form, target.as_ref(), problems);
     check_verb_rules(form, problems);
     check_audit(form, problems);
     let choices = target
@@ -99,7 +83,7 @@ pub(super) fn compile(
     let binding = Binding {
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
-        bound: fixed.into_iter().filter_map(|(_, field)| field).collect(),
+        bound: fixed,
         order: order::compile(form, &target, problems),
         columns,
         limit_default: rows_default(form),
@@ -127,6 +111,32 @@ pub(super) fn compile(
         approval: form.approval,
         ..unbound(name, form, input_schema)
     }
+}
+
+/// Returns where each field goes, and the fields that agents do not set.
+fn bind_fields<'t>(
+    form: &form::Tool,
+    target: Option<&Target<'t>>,
+    problems: &mut Problems,
+) -> (Vec<Option<Bound<'t>>>, Vec<BoundField>) {
+    let Some(target) = target else {
+        return (form.fields.iter().map(|_| None).collect(), Vec::new());
+    };
+    let bound: Vec<Option<Bound<'_>>> = form
+        .fields
+        .iter()
+        .map(|field| target.bind(field, problems))
+        .collect();
+    let fixed: Vec<(&form::Bound, Option<BoundField>)> = form
+        .bound
+        .iter()
+        .map(|field| (field, target.fix(field, problems)))
+        .collect();
+    if form.is_whole {
+        target.check_whole(form, &bound, &fixed, problems);
+    }
+    let fixed = fixed.into_iter().filter_map(|(_, field)| field).collect();
+    (bound, fixed)
 }
 
 /// Returns the schema of the tool's results, with the related records that it can answer.
@@ -370,219 +380,6 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             );
         }
     }
-}
-
-/// Checks that everything the audit keeps in clear is an argument of this tool and no secret.
-fn check_audit(form: &form::Tool, problems: &mut Problems) {
-    for (index, wanted) in form.audit_clear.iter().enumerate() {
-        let place = format!("{}/audit/clear/{index}", form.place);
-        let Some(field) = form.fields.iter().find(|field| field.name == *wanted) else {
-            let names = || form.fields.iter().map(|field| field.name.as_str());
-            let hint = match name::nearest(wanted, names()) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!(
-                    "fields that agents set: {}",
-                    names().collect::<Vec<_>>().join(", ")
-                ),
-            };
-            problems.add_hint(
-                place,
-                format!("there is no argument {}", name::quoted(wanted)),
-                hint,
-            );
-            continue;
-        };
-        if let Some(secret) = secret_in(field) {
-            let message = format!(
-                "{} is named like a secret, which no audit keeps in clear",
-                name::quoted(secret)
-            );
-            problems.add_hint(
-                place,
-                message,
-                "drop it from the list: its digest is recorded all the same",
-            );
-        }
-    }
-}
-
-/// Returns the first name of a field, or inside it, that looks like a secret's.
-fn secret_in(field: &form::Field) -> Option<&str> {
-    let own = [
-        Some(&field.name),
-        field.column.as_ref(),
-        field.param.as_ref(),
-    ];
-    let own = own
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .find(|name| secret::is_named_like_one(name));
-    own.or_else(|| match &field.kind {
-        form::Kind::Record { fields } => fields.iter().find_map(secret_in),
-        form::Kind::List { of, .. } => secret_in(of),
-        form::Kind::Json { schema } => secret_inside(schema),
-        _ => None,
-    })
-}
-
-/// Returns the first such name among the members that a schema names at any depth.
-fn secret_inside(schema: &Value) -> Option<&str> {
-    let Value::Object(schema) = schema else {
-        return None;
-    };
-    let members = schema
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let own = members
-        .map(|(name, _)| name.as_str())
-        .find(|name| secret::is_named_like_one(name));
-    own.or_else(|| {
-        let mut found = None;
-        each_inside(schema, &mut |inner| {
-            found = found.or_else(|| secret_inside(inner))
-        });
-        found
-    })
-}
-
-fn input_schema(
-    form: &form::Tool,
-    bound: &[Option<Bound<'_>>],
-    target: Option<&Target<'_>>,
-    choices: Option<&SummaryChoices>,
-    problems: &mut Problems,
-) -> Value {
-    let mut properties = Map::new();
-    let mut required = Vec::new();
-    let mut defs = Map::new();
-    for (field, bound) in form.fields.iter().zip(bound) {
-        let slot = bound.as_ref().map(|bound| bound.slot);
-        let mut schema = match can_be_cleared(form, field, bound.as_ref()) {
-            true => property::schema(
-                &form::Field {
-                    nullable: false,
-                    ..field.clone()
-                },
-                slot,
-                problems,
-            ),
-            false => property::schema(field, slot, problems),
-        };
-        inline::lift(&mut schema, &mut defs);
-        properties.insert(field.name.clone(), schema);
-        if field.required {
-            required.push(field.name.clone().into());
-        }
-    }
-    let clearable = clearable(form, bound);
-    if !clearable.is_empty() {
-        check_clear_is_free(form, problems);
-        properties.insert(CLEAR.into(), clear(&clearable));
-    }
-    if form.verb == Some(Verb::List) {
-        let rows_max = rows_max(form);
-        let limit = json!({
-            "type": "integer",
-            "minimum": 1,
-            "maximum": rows_max,
-            "default": rows_default(form),
-            "description": "How many records to return at most.",
-        });
-        properties.insert("limit".into(), limit);
-        let cursor = json!({
-            "type": "string",
-            "description": "The `next` of an earlier result, with the same other arguments: returns the records after it.",
-        });
-        properties.insert("cursor".into(), cursor);
-    }
-    if let Some(choices) = choices {
-        let (limit, rows_max) = (rows_default(form), rows_max(form));
-        summary::add_inputs(choices, limit, rows_max, &mut properties);
-    }
-    let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
-    let updates = target.filter(|target| target.verb == Verb::Update);
-    root(
-        properties,
-        required,
-        updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1),
-        defs,
-    )
-}
-
-/// Returns `true` for a field of an update whose column may become null. An agent asks for that by naming the field in
-/// [`CLEAR`], because too many clients send null for fields without a value. In a required field null can only be meant.
-fn can_be_cleared(form: &form::Tool, field: &form::Field, bound: Option<&Bound<'_>>) -> bool {
-    let is_written = bound.is_some_and(|bound| matches!(bound.to, Destination::Column(_)));
-    form.verb == Some(Verb::Update) && is_written && field.nullable && !field.required
-}
-
-fn clearable<'f>(form: &'f form::Tool, bound: &[Option<Bound<'_>>]) -> Vec<&'f str> {
-    let fields = form.fields.iter().zip(bound);
-    let fields = fields.filter(|(field, bound)| can_be_cleared(form, field, bound.as_ref()));
-    fields.map(|(field, _)| field.name.as_str()).collect()
-}
-
-fn clear(fields: &[&str]) -> Value {
-    json!({
-        "type": "array",
-        "items": { "type": "string", "enum": fields },
-        "default": [],
-        "description": "Names the fields to empty: each becomes null. A field named here has no value of its own in the same call.",
-    })
-}
-
-fn check_clear_is_free(form: &form::Tool, problems: &mut Problems) {
-    let fields = form.fields.iter().map(|field| (&field.name, &field.place));
-    let bound = form.bound.iter().map(|field| (&field.name, &field.place));
-    for (_, place) in fields.chain(bound).filter(|(name, _)| *name == CLEAR) {
-        let message = format!("an update with a nullable field has its own '{CLEAR}'");
-        let hint = format!("choose another name; the column can stay with `column: {CLEAR}`");
-        problems.add_hint(format!("{place}/name"), message, hint);
-    }
-}
-
-fn root(
-    properties: Map<String, Value>,
-    required: Vec<Value>,
-    properties_min: Option<usize>,
-    defs: Map<String, Value>,
-) -> Value {
-    let mut schema = Map::new();
-    schema.insert("type".into(), "object".into());
-    schema.insert("$schema".into(), DIALECT.into());
-    schema.insert("properties".into(), Value::Object(properties));
-    if !required.is_empty() {
-        schema.insert("required".into(), Value::Array(required));
-    }
-    if let Some(least) = properties_min {
-        schema.insert("minProperties".into(), least.into());
-    }
-    schema.insert("additionalProperties".into(), false.into());
-    property::insert_defs(&mut schema, defs);
-    Value::Object(schema)
-}
-
-fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
-    let clear = (!clearable(form, &bound).is_empty()).then(|| Input {
-        field: CLEAR.to_owned(),
-        to: Destination::Clear,
-        default: None,
-        form: Form::AsSent,
-    });
-    let pairs = form.fields.iter().zip(bound);
-    let input = |(field, bound): (&form::Field, Option<Bound<'_>>)| {
-        let bound = bound?;
-        Some(Input {
-            field: field.name.clone(),
-            to: bound.to,
-            default: field.default.clone(),
-            form: bound.form,
-        })
-    };
-    pairs.filter_map(input).chain(clear).collect()
 }
 
 /// Returns the fields of the records that come back.
