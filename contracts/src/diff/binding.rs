@@ -1,15 +1,16 @@
 //! Compares the parts of a contract behind the schemas: collections, destinations of arguments, limits. Answers may
 //! change while the schemas stay equal.
 
+mod limits;
+
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Report, include::inclusions, rule::ToolRule};
 use crate::{
     contract::{
-        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits,
+        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input,
         OfferTarget, Target, Tool,
     },
     json::push_pointer,
@@ -89,9 +90,9 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
             continue;
         };
         let tool = Some(was.name.as_str());
-        limits(was, is, report);
-        audit(was, is, report);
-        approval(was, is, report);
+        limits::limits(was, is, report);
+        limits::audit(was, is, report);
+        limits::approval(was, is, report);
         match (&was.target, &is.target) {
             (Target::Collection(before), Target::Collection(after)) => {
                 told(before, after, tool, report);
@@ -352,6 +353,15 @@ fn collections(
     };
     changed(rule, "write", json!(old.write), json!(new.write), what);
     published_columns(old, new, &mut changed);
+    recorded_shape(old, new, &mut changed);
+}
+
+/// Compares what a source says of itself, apart from what is compared by itself.
+fn recorded_shape(
+    old: &Collection,
+    new: &Collection,
+    changed: &mut impl FnMut(ToolRule, &str, Value, Value, &str),
+) {
     let mut recorded = old.shape.clone();
     recorded.key.clone_from(&new.shape.key);
     recorded.timezone.clone_from(&new.shape.timezone);
@@ -564,126 +574,4 @@ fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
             );
         }
     }
-}
-
-fn limits(old: &Tool, new: &Tool, report: &mut Report) {
-    let (
-        Limits {
-            rate: was,
-            timeout_ms: before,
-        },
-        Limits {
-            rate: is,
-            timeout_ms: after,
-        },
-    ) = (&old.limits, &new.limits);
-    if was != is {
-        let lowered = match (was, is) {
-            (_, None) => false,
-            (None, Some(_)) => true,
-            // Calls per second are lowered, or fewer come at once.
-            (Some(was), Some(is)) => {
-                u64::from(is.0) * u64::from(was.1) < u64::from(was.0) * u64::from(is.1)
-                    || is.0 < was.0
-            }
-        };
-        let rule = if lowered {
-            ToolRule::RateLowered
-        } else {
-            ToolRule::RateRaised
-        };
-        let shown = |rate: &Option<(u32, u32)>| {
-            rate.map_or_else(
-                || "no limit".to_owned(),
-                |(calls, seconds)| format!("{calls} in {seconds} s"),
-            )
-        };
-        note(
-            report,
-            rule,
-            old,
-            "/limits/rate",
-            (was, is),
-            format!("{} → {}", shown(was), shown(is)),
-        );
-    }
-    if before != after {
-        note(
-            report,
-            ToolRule::TimeoutChanged,
-            old,
-            "/limits/timeout_ms",
-            (before, after),
-            "another timeout".to_owned(),
-        );
-    }
-}
-
-/// Compares what the audit keeps in clear of the arguments.
-fn audit(old: &Tool, new: &Tool, report: &mut Report) {
-    let without = |fields: &[String], others: &[String]| -> Vec<String> {
-        fields
-            .iter()
-            .filter(|field| !others.contains(field))
-            .cloned()
-            .collect()
-    };
-    let came = without(&new.audit_clear, &old.audit_clear);
-    let rule = match (
-        came.is_empty(),
-        without(&old.audit_clear, &new.audit_clear).is_empty(),
-    ) {
-        (true, true) => return,
-        (false, _) => ToolRule::AuditLoosened,
-        (true, false) => ToolRule::AuditTightened,
-    };
-    let reason = match came.is_empty() {
-        true => "fewer arguments are kept in clear by the audit".to_owned(),
-        false => format!(
-            "the audit keeps further arguments in clear: {}",
-            came.join(", ")
-        ),
-    };
-    note(
-        report,
-        rule,
-        old,
-        "/audit_clear",
-        (&old.audit_clear, &new.audit_clear),
-        reason,
-    );
-}
-
-/// Compares whether a person approves the calls.
-fn approval(old: &Tool, new: &Tool, report: &mut Report) {
-    let (rule, reason) = match (old.approval, new.approval) {
-        (None, Some(_)) => (
-            ToolRule::ApprovalAdded,
-            "a person approves each call before it runs",
-        ),
-        (Some(_), None) => (
-            ToolRule::ApprovalDropped,
-            "no person approves the calls any more",
-        ),
-        (None, None) | (Some(_), Some(_)) => return,
-    };
-    let change = (&old.approval, &new.approval);
-    note(report, rule, old, "/approval", change, reason.to_owned());
-}
-
-fn note<T: Serialize>(
-    report: &mut Report,
-    rule: ToolRule,
-    tool: &Tool,
-    path: &str,
-    change: (&T, &T),
-    reason: String,
-) {
-    report.note(
-        rule,
-        Some(&tool.name),
-        path,
-        (json!(change.0), json!(change.1)),
-        reason,
-    );
 }
