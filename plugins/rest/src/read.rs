@@ -132,8 +132,6 @@ fn listed(
         .iter()
         .map(|by| position(&rest.shape, &by.column))
         .collect::<Result<Vec<_>, _>>()?;
-    let order_values =
-        |values: &Values| by.iter().map(|at| values[*at].clone()).collect::<Values>();
     let sorted = is_sorted(list, &order);
     let cursor = query
         .cursor
@@ -143,7 +141,7 @@ fn listed(
     let mut equals = 0;
     let mut behind = |values: &Values| {
         let Some(cursor) = &cursor else { return true };
-        match compare(&order_values(values), &cursor.values, &order) {
+        match compare(&order_values(values, &by), &cursor.values, &order) {
             Ordering::Less => false,
             Ordering::Greater => true,
             Ordering::Equal => {
@@ -164,16 +162,6 @@ fn listed(
         filters(list, query),
         from,
     );
-    let arrange = |found: &mut Vec<(Values, String)>| {
-        let compared = |left: &Values, right: &Values| {
-            compare(&order_values(left), &order_values(right), &order)
-        };
-        found.sort_by(|(left, _), (right, _)| compared(left, right));
-        // A record that moved from one page to the next while we walked.
-        if !rest.shape.key.is_empty() {
-            found.dedup_by(|(left, _), (right, _)| compared(left, right) == Ordering::Equal);
-        }
-    };
     let mut found = Vec::new();
     let mut seen = 0;
     while let Some(page) = pages.next()? {
@@ -181,15 +169,7 @@ fn listed(
             return Err(Error::cancelled());
         }
         seen += page.records.len();
-        if seen > list.scan_max {
-            return Err(Error::new(
-                "too_large",
-                format!(
-                    "The list has more than {} records to look through; narrow it with a condition.",
-                    list.scan_max
-                ),
-            ));
-        }
+        check_scanned(list, seen)?;
         for raw in page.records.iter() {
             let values = values(rest, raw).ok_or_else(|| {
                 Error::upstream_error(
@@ -210,42 +190,81 @@ fn listed(
         }
         if sorted && found.len() > limit {
             // Only different records show that there are more than fit.
-            arrange(&mut found);
+            arrange(rest, &mut found, &by, &order);
             if found.len() > limit {
                 break;
             }
         }
     }
-    arrange(&mut found);
+    arrange(rest, &mut found, &by, &order);
     let is_last_page = found.len() <= limit;
     found.truncate(limit);
-    let next = match found.last() {
-        Some((last, position)) if !is_last_page => {
-            let values = order_values(last);
-            let is_equal = |others: &Values| compare(others, &values, &order) == Ordering::Equal;
-            let equals = rest.shape.key.is_empty().then(|| {
-                let page = found.iter().rev().take_while(|(_, at)| at == position);
-                let here = page
-                    .take_while(|(other, _)| is_equal(&order_values(other)))
-                    .count() as u64;
-                // The last record of the former call may be such an equal, too.
-                let before = cursor
-                    .as_ref()
-                    .filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
-                here + before.and_then(|cursor| cursor.equals).unwrap_or(0)
-            });
-            Some(
-                Cursor {
-                    position: position.clone(),
-                    values,
-                    equals,
-                }
-                .encode(),
-            )
-        }
-        _ => None,
+    let next = match is_last_page {
+        true => None,
+        false => next_cursor(rest, &found, cursor.as_ref(), &by, &order),
     };
     Ok((found.into_iter().map(|(values, _)| values).collect(), next))
+}
+
+fn order_values(values: &Values, by: &[usize]) -> Values {
+    by.iter().map(|at| values[*at].clone()).collect()
+}
+
+/// Refuses a list that has more records than may be looked through.
+fn check_scanned(list: &List, seen: usize) -> Result<(), Error> {
+    if seen > list.scan_max {
+        return Err(Error::new(
+            "too_large",
+            format!(
+                "The list has more than {} records to look through; narrow it with a condition.",
+                list.scan_max
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Puts the records in order.
+fn arrange(rest: &Rest, found: &mut Vec<(Values, String)>, by: &[usize], order: &[Order]) {
+    let compared = |left: &Values, right: &Values| {
+        compare(&order_values(left, by), &order_values(right, by), order)
+    };
+    found.sort_by(|(left, _), (right, _)| compared(left, right));
+    // A record that moved from one page to the next while we walked.
+    if !rest.shape.key.is_empty() {
+        found.dedup_by(|(left, _), (right, _)| compared(left, right) == Ordering::Equal);
+    }
+}
+
+/// Returns the cursor behind the last record of a page.
+fn next_cursor(
+    rest: &Rest,
+    found: &[(Values, String)],
+    cursor: Option<&Cursor>,
+    by: &[usize],
+    order: &[Order],
+) -> Option<String> {
+    let (last, position) = found.last()?;
+    let values = order_values(last, by);
+    let is_equal = |others: &Values| compare(others, &values, order) == Ordering::Equal;
+    let equals = rest.shape.key.is_empty().then(|| {
+        let page = found.iter().rev().take_while(|(_, at)| at == position);
+        let here = page
+            .take_while(|(other, _)| is_equal(&order_values(other, by)))
+            .count() as u64;
+        // The last record of the former call may be such an equal, too.
+        let before =
+            cursor.filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
+        here + before.and_then(|cursor| cursor.equals).unwrap_or(0)
+    });
+    Some(
+        Cursor {
+            position: position.clone(),
+            values,
+            equals,
+        }
+        .encode(),
+    )
 }
 
 /// The place where a page ended.
