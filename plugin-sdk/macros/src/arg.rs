@@ -119,42 +119,12 @@ impl Arg {
         }
         seen.push(name.clone());
         match name.as_str() {
-            "min_len" => {
-                self.min_len = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<LitInt>()?.base10_parse()?,
-                })
-            }
-            "max_len" => {
-                self.max_len = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<LitInt>()?.base10_parse()?,
-                })
-            }
-            "gt" => {
-                self.gt = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<Number>()?.0,
-                })
-            }
-            "lt" => {
-                self.lt = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<Number>()?.0,
-                })
-            }
-            "ge" => {
-                self.ge = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<Number>()?.0,
-                })
-            }
-            "le" => {
-                self.le = Some(Keyed {
-                    key,
-                    value: meta.value()?.parse::<Number>()?.0,
-                })
-            }
+            "min_len" => self.min_len = Some(read_length(key, meta)?),
+            "max_len" => self.max_len = Some(read_length(key, meta)?),
+            "gt" => self.gt = Some(read_number(key, meta)?),
+            "lt" => self.lt = Some(read_number(key, meta)?),
+            "ge" => self.ge = Some(read_number(key, meta)?),
+            "le" => self.le = Some(read_number(key, meta)?),
             "pattern" => {
                 self.pattern = Some(Keyed {
                     key,
@@ -183,19 +153,7 @@ impl Arg {
                 })
             }
             "description" => self.description = Some(meta.value()?.parse::<LitStr>()?.value()),
-            "examples" => {
-                let expression: Expr = meta.value()?.parse()?;
-                let literal = Literal::of(&expression).filter(|literal| {
-                    matches!(expression, Expr::Array(_)) && literal.length.is_some()
-                });
-                let wrong = || {
-                    syn::Error::new_spanned(
-                        &expression,
-                        "write a list of literals: `examples = [\"a\", \"b\"]`",
-                    )
-                };
-                self.examples = Some(literal.ok_or_else(wrong)?);
-            }
+            "examples" => self.examples = Some(read_examples(meta)?),
             "positional" => self.positional = Some(key),
             _ => {
                 self.option = Some(Keyed {
@@ -324,6 +282,29 @@ impl Arg {
             mistakes.add(&option.key, message);
         }
     }
+}
+
+fn read_length(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<Keyed<u64>> {
+    let value = meta.value()?.parse::<LitInt>()?.base10_parse()?;
+    Ok(Keyed { key, value })
+}
+
+fn read_number(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<Keyed<Literal>> {
+    let value = meta.value()?.parse::<Number>()?.0;
+    Ok(Keyed { key, value })
+}
+
+fn read_examples(meta: &ParseNestedMeta<'_>) -> syn::Result<Literal> {
+    let expression: Expr = meta.value()?.parse()?;
+    let literal = Literal::of(&expression)
+        .filter(|literal| matches!(expression, Expr::Array(_)) && literal.length.is_some());
+    let wrong = || {
+        syn::Error::new_spanned(
+            &expression,
+            "write a list of literals: `examples = [\"a\", \"b\"]`",
+        )
+    };
+    literal.ok_or_else(wrong)
 }
 
 /// Reads a regular expression that the gateway's checks can run: it has no look-around and no back-references.
