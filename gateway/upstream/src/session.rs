@@ -1,5 +1,7 @@
 //! A session with one server: requests and their answers, calls with progress and cancellation.
 
+mod asked;
+mod requests;
 mod subscriptions;
 mod tasks;
 
@@ -20,17 +22,17 @@ use tokio::{
     sync::{mpsc, watch},
     time::{Instant, timeout, timeout_at},
 };
-use tokio_util::sync::CancellationToken;
-use weir_connections::http::TraceContext;
 
-use self::{subscriptions::Subscribed, tasks::Begun};
+pub use self::asked::{Asked, Call, Resumed};
+pub(crate) use self::requests::{Core, Meta, Request};
+use self::{asked::Sending, subscriptions::Subscribed, tasks::Begun};
 use crate::{
     error::{Failure, Kind, RequestError},
     handshake::{Agreed, agree},
     inbox::{Answer, Asked as ServerAsked, Caller, Inbox},
     link::{Link, REPLY_MAX},
     listener::Listener,
-    message::{self, MODERN, Outgoing},
+    message::{self, Outgoing},
     settings::{Ask, Era, Settings, Target, Transport},
 };
 
@@ -50,127 +52,6 @@ pub struct Session {
     one_asked: tokio::sync::Mutex<()>,
     /// The resources that the server tells news of.
     subscribed: tokio::sync::Mutex<Subscribed>,
-}
-
-/// A request for a caller: a call of a tool, or anything else that is asked of a server.
-pub struct Call<'c> {
-    pub asked: &'c Asked,
-    /// The caller's answers to what the server asked before.
-    pub resumed: Option<&'c Resumed>,
-    /// Receives the server's messages before its answer.
-    pub listener: Option<Arc<dyn Listener>>,
-    /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
-    pub headers: &'c [(String, String)],
-    pub cancel: &'c CancellationToken,
-    pub timeout: Duration,
-    /// The trace that the call belongs to.
-    pub trace: Option<&'c TraceContext>,
-}
-
-/// The question to a server. Every text in it is JSON, except names and URIs.
-#[derive(Clone, Debug)]
-pub enum Asked {
-    /// A call of a tool. `arguments` is an object, as it is to be sent. `as_task`: a server of 2025-11-25 wants it begun
-    /// as a task.
-    Tool {
-        name: Arc<str>,
-        arguments: Option<Box<RawValue>>,
-        as_task: bool,
-    },
-    Prompt {
-        name: Arc<str>,
-        arguments: Option<Box<RawValue>>,
-    },
-    Resource {
-        uri: Arc<str>,
-    },
-    /// `reference`, `argument`, `context`: objects, as they are to be sent.
-    Completion {
-        reference: Box<RawValue>,
-        argument: Box<RawValue>,
-        context: Option<Box<RawValue>>,
-    },
-}
-
-/// The messages that are sent for a call.
-enum Sending<'c> {
-    Asked(&'c Asked),
-    /// The question for the result of a task of 2025-11-25, which comes when the task has ended. The id is a JSON string.
-    TaskResult(&'c str),
-}
-
-/// The answers to what a tool asked its caller, and the state that came with the questions; JSON.
-#[derive(Clone, Debug)]
-pub struct Resumed {
-    pub responses: Box<RawValue>,
-    pub state: Option<Box<RawValue>>,
-}
-
-/// The parts that send requests, before and after an era is agreed on.
-pub(crate) struct Core {
-    link: Link,
-    inbox: Arc<Inbox>,
-    settings: Settings,
-    next_id: AtomicU64,
-}
-
-pub(crate) struct Request {
-    method: &'static str,
-    params: String,
-    version: &'static str,
-    name: Option<String>,
-    headers: Vec<(String, String)>,
-}
-
-/// The members of a request's `_meta` beside the version.
-#[derive(Default)]
-pub(crate) struct Meta<'m> {
-    progress: Option<u64>,
-    trace: Option<&'m TraceContext>,
-    level: Option<&'m str>,
-    /// A call may be answered with a task.
-    knows_tasks: bool,
-}
-
-impl Meta<'_> {
-    /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
-    pub(crate) const LIST: Self = Self {
-        progress: None,
-        trace: None,
-        level: None,
-        knows_tasks: true,
-    };
-}
-
-impl Request {
-    pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
-        Self {
-            method,
-            params,
-            version,
-            name: None,
-            headers: Vec::new(),
-        }
-    }
-
-    fn into_outgoing(self, id: u64) -> Outgoing {
-        let Self {
-            method,
-            params,
-            version,
-            name,
-            headers,
-        } = self;
-        let text = message::request(id, method, &params);
-        Outgoing {
-            text,
-            id: Some(id),
-            method,
-            name,
-            headers,
-            version: Some(version),
-        }
-    }
 }
 
 impl Session {
@@ -580,208 +461,6 @@ impl Session {
 
     fn agreed(&self) -> Arc<Agreed> {
         self.agreed.read().clone()
-    }
-}
-
-impl Call<'_> {
-    /// Waits for something that has to be there before the request is sent, as long as the caller waits.
-    async fn prepare<T>(
-        &self,
-        deadline: Instant,
-        ready: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(cancelled().before_sending()),
-            ready = timeout_at(deadline, ready) => {
-                ready.map_err(|_| timed_out(self.asked.method(), self.timeout).before_sending())
-            }
-        }
-    }
-}
-
-impl Asked {
-    pub(crate) fn method(&self) -> &'static str {
-        match self {
-            Self::Tool { .. } => "tools/call",
-            Self::Prompt { .. } => "prompts/get",
-            Self::Resource { .. } => "resources/read",
-            Self::Completion { .. } => "completion/complete",
-        }
-    }
-
-    /// Returns what HTTP says in `Mcp-Name`.
-    pub(crate) fn name(&self) -> Option<&str> {
-        match self {
-            Self::Tool { name, .. } | Self::Prompt { name, .. } => Some(name),
-            Self::Resource { uri } => Some(uri),
-            Self::Completion { .. } => None,
-        }
-    }
-
-    /// Returns the members of the parameters. `name` is JSON.
-    fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
-        match self {
-            Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => {
-                let arguments = arguments
-                    .iter()
-                    .map(|arguments| ("arguments", arguments.get()));
-                [("name", name)].into_iter().chain(arguments).collect()
-            }
-            Self::Resource { .. } => vec![("uri", name)],
-            Self::Completion {
-                reference,
-                argument,
-                context,
-            } => {
-                let context = context.iter().map(|context| ("context", context.get()));
-                [("ref", reference.get()), ("argument", argument.get())]
-                    .into_iter()
-                    .chain(context)
-                    .collect()
-            }
-        }
-    }
-}
-
-impl Sending<'_> {
-    fn method(&self) -> &'static str {
-        match self {
-            Self::Asked(asked) => asked.method(),
-            Self::TaskResult(_) => "tasks/result",
-        }
-    }
-
-    fn name(&self) -> Option<&str> {
-        match self {
-            Self::Asked(asked) => asked.name(),
-            Self::TaskResult(_) => None,
-        }
-    }
-
-    fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
-        match self {
-            Self::Asked(asked) => asked.params(name),
-            Self::TaskResult(id) => vec![("taskId", id)],
-        }
-    }
-}
-
-impl Core {
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    pub(crate) fn ask(&self) -> &[Ask] {
-        &self.settings.ask
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
-    }
-
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.inbox.changes()
-    }
-
-    /// Returns `_meta` of a request.
-    pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
-        let &Meta {
-            progress,
-            trace,
-            level,
-            knows_tasks,
-        } = of;
-        let version_text = message::text(version);
-        let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
-        let progress = progress.map(|token| token.to_string());
-        let parent = trace.map(|trace| message::text(&trace.parent));
-        let state = trace.and_then(|trace| trace.state.as_deref().map(message::text));
-        let level = level.map(message::text);
-        let mut members: Vec<(&str, &str)> = Vec::new();
-        if version == MODERN {
-            members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
-            members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
-            members.push(("io.modelcontextprotocol/clientInfo", message::CLIENT_INFO));
-            members.extend(
-                level
-                    .as_deref()
-                    .map(|level| ("io.modelcontextprotocol/logLevel", level)),
-            );
-        }
-        members.extend(progress.as_deref().map(|token| ("progressToken", token)));
-        members.extend(parent.as_deref().map(|parent| ("traceparent", parent)));
-        members.extend(state.as_deref().map(|state| ("tracestate", state)));
-        message::object(&members)
-    }
-
-    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
-        let (method, limit) = (request.method, self.settings.request);
-        // The handshake has a limit of its own, around all of it.
-        let limit = if matches!(method, "server/discover" | "initialize") {
-            self.settings.start
-        } else {
-            limit
-        };
-        let id = self.id();
-        let mut wait = self.inbox.expect(id, None)?;
-        let answer = async {
-            self.exchange(id, request).await?;
-            (&mut wait.answer)
-                .await
-                .unwrap_or_else(|_| Err(given_up().into()))
-        };
-        timeout(limit, answer)
-            .await
-            .unwrap_or_else(|_| Err(timed_out(method, limit).into()))
-    }
-
-    pub(crate) async fn notify(
-        &self,
-        method: &'static str,
-        params: String,
-        version: &'static str,
-    ) -> Result<(), Failure> {
-        let text = message::notification(method, &params);
-        self.link
-            .send(Outgoing {
-                text,
-                id: None,
-                method,
-                name: None,
-                headers: Vec::new(),
-                version: Some(version),
-            })
-            .await
-    }
-
-    /// Answers a request of the server.
-    async fn reply(&self, text: String, version: &'static str) -> Result<(), Failure> {
-        self.link
-            .send(Outgoing {
-                text,
-                id: None,
-                method: "",
-                name: None,
-                headers: Vec::new(),
-                version: Some(version),
-            })
-            .await
-    }
-
-    /// Sends a request, and receives until its answer is in the inbox if it comes on the same connection. Dropping this gives
-    /// up the request.
-    async fn exchange(&self, id: u64, request: Request) -> Result<(), Failure> {
-        self.link.exchange(request.into_outgoing(id)).await
-    }
-
-    /// Sends a request whose answer comes in its own time.
-    async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
-        self.link.send(request.into_outgoing(id)).await
-    }
-
-    fn id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 }
 

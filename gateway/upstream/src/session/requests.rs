@@ -1,0 +1,204 @@
+//! Requests to a server and their answers, before and after an era is agreed on.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use serde_json::value::RawValue;
+use tokio::{sync::watch, time::timeout};
+use weir_connections::http::TraceContext;
+
+use super::{given_up, timed_out};
+use crate::{
+    error::{Failure, RequestError},
+    inbox::Inbox,
+    link::Link,
+    message::{self, MODERN, Outgoing},
+    settings::{Ask, Settings},
+};
+
+/// The parts that send requests, before and after an era is agreed on.
+pub(crate) struct Core {
+    pub(super) link: Link,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) settings: Settings,
+    pub(super) next_id: AtomicU64,
+}
+
+pub(crate) struct Request {
+    pub(super) method: &'static str,
+    pub(super) params: String,
+    pub(super) version: &'static str,
+    pub(super) name: Option<String>,
+    pub(super) headers: Vec<(String, String)>,
+}
+
+/// The members of a request's `_meta` beside the version.
+#[derive(Default)]
+pub(crate) struct Meta<'m> {
+    pub(super) progress: Option<u64>,
+    pub(super) trace: Option<&'m TraceContext>,
+    pub(super) level: Option<&'m str>,
+    /// A call may be answered with a task.
+    pub(super) knows_tasks: bool,
+}
+
+impl Meta<'_> {
+    /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
+    pub(crate) const LIST: Self = Self {
+        progress: None,
+        trace: None,
+        level: None,
+        knows_tasks: true,
+    };
+}
+
+impl Request {
+    pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
+        Self {
+            method,
+            params,
+            version,
+            name: None,
+            headers: Vec::new(),
+        }
+    }
+
+    fn into_outgoing(self, id: u64) -> Outgoing {
+        let Self {
+            method,
+            params,
+            version,
+            name,
+            headers,
+        } = self;
+        let text = message::request(id, method, &params);
+        Outgoing {
+            text,
+            id: Some(id),
+            method,
+            name,
+            headers,
+            version: Some(version),
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn ask(&self) -> &[Ask] {
+        &self.settings.ask
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.inbox.changes()
+    }
+
+    /// Returns `_meta` of a request.
+    pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
+        let &Meta {
+            progress,
+            trace,
+            level,
+            knows_tasks,
+        } = of;
+        let version_text = message::text(version);
+        let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
+        let progress = progress.map(|token| token.to_string());
+        let parent = trace.map(|trace| message::text(&trace.parent));
+        let state = trace.and_then(|trace| trace.state.as_deref().map(message::text));
+        let level = level.map(message::text);
+        let mut members: Vec<(&str, &str)> = Vec::new();
+        if version == MODERN {
+            members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
+            members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
+            members.push(("io.modelcontextprotocol/clientInfo", message::CLIENT_INFO));
+            members.extend(
+                level
+                    .as_deref()
+                    .map(|level| ("io.modelcontextprotocol/logLevel", level)),
+            );
+        }
+        members.extend(progress.as_deref().map(|token| ("progressToken", token)));
+        members.extend(parent.as_deref().map(|parent| ("traceparent", parent)));
+        members.extend(state.as_deref().map(|state| ("tracestate", state)));
+        message::object(&members)
+    }
+
+    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
+        let (method, limit) = (request.method, self.settings.request);
+        // The handshake has a limit of its own, around all of it.
+        let limit = if matches!(method, "server/discover" | "initialize") {
+            self.settings.start
+        } else {
+            limit
+        };
+        let id = self.id();
+        let mut wait = self.inbox.expect(id, None)?;
+        let answer = async {
+            self.exchange(id, request).await?;
+            (&mut wait.answer)
+                .await
+                .unwrap_or_else(|_| Err(given_up().into()))
+        };
+        timeout(limit, answer)
+            .await
+            .unwrap_or_else(|_| Err(timed_out(method, limit).into()))
+    }
+
+    pub(crate) async fn notify(
+        &self,
+        method: &'static str,
+        params: String,
+        version: &'static str,
+    ) -> Result<(), Failure> {
+        let text = message::notification(method, &params);
+        self.link
+            .send(Outgoing {
+                text,
+                id: None,
+                method,
+                name: None,
+                headers: Vec::new(),
+                version: Some(version),
+            })
+            .await
+    }
+
+    /// Answers a request of the server.
+    pub(super) async fn reply(&self, text: String, version: &'static str) -> Result<(), Failure> {
+        self.link
+            .send(Outgoing {
+                text,
+                id: None,
+                method: "",
+                name: None,
+                headers: Vec::new(),
+                version: Some(version),
+            })
+            .await
+    }
+
+    /// Sends a request, and receives until its answer is in the inbox if it comes on the same connection. Dropping this gives
+    /// up the request.
+    pub(super) async fn exchange(&self, id: u64, request: Request) -> Result<(), Failure> {
+        self.link.exchange(request.into_outgoing(id)).await
+    }
+
+    /// Sends a request whose answer comes in its own time.
+    pub(super) async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
+        self.link.send(request.into_outgoing(id)).await
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
