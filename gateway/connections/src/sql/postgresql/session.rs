@@ -3,6 +3,9 @@
 //! A request ends with Sync. When a part of it fails, the server skips the rest of it. Every future here may be
 //! dropped half-way: `settle` then brings the session to rest, or it is thrown away.
 
+mod description;
+mod refusal;
+
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -14,20 +17,22 @@ use std::{
 };
 
 use bytes::{Buf, Bytes, BytesMut};
-use fallible_iterator::FallibleIterator;
 use postgres_protocol::{
     IsNull,
     message::{
-        backend::{
-            CommandCompleteBody, DataRowBody, ErrorResponseBody, Field, Message, RowDescriptionBody,
-        },
+        backend::{CommandCompleteBody, DataRowBody, Message},
         frontend,
     },
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
+use self::description::{TYPES, Type, described, type_of};
+pub(super) use self::{
+    description::{Column, Description},
+    refusal::{Error, Refusal},
+};
 use super::{
-    super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused, rows::Header},
+    super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused},
     announced,
 };
 use crate::{Code, ConnectionError};
@@ -39,11 +44,7 @@ const MESSAGE_MAX_BYTES: usize = 2 * RECORDS_MAX_BYTES;
 const READ_BYTES: usize = 8 * 1024;
 /// The bytes that an idle session may hold.
 const BUFFER_MAX_BYTES: usize = 64 * 1024;
-const CHAR_OID: u32 = 18;
 const TEXT_OID: u32 = 25;
-const BPCHAR_OID: u32 = 1042;
-/// Types with a lower one come with the server.
-const FIRST_OWN_OID: u32 = 16384;
 const IDLE: u8 = b'I';
 /// Advisory locks are the one thing a transaction's end leaves behind.
 const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
@@ -89,47 +90,6 @@ pub(super) struct CancelKey {
     pub(super) secret: i32,
 }
 
-/// The columns of a statement's rows.
-#[derive(Default)]
-pub(super) struct Description {
-    pub(super) columns: Vec<Column>,
-    header: OnceLock<Arc<Header>>,
-}
-
-pub(super) struct Column {
-    pub(super) name: String,
-    pub(super) type_oid: u32,
-    pub(super) enumeration: bool,
-}
-
-impl Column {
-    /// Returns `true` for a type that does not come with the server.
-    fn is_own(&self) -> bool {
-        self.type_oid >= FIRST_OWN_OID
-    }
-}
-
-impl Description {
-    /// Returns the header, which is made with the first row.
-    pub(super) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
-        if let Some(header) = self.header.get() {
-            return Ok(Arc::clone(header));
-        }
-        let header = Header::new(
-            self.columns
-                .iter()
-                .map(|column| column.name.clone())
-                .collect(),
-        )?;
-        Ok(Arc::clone(self.header.get_or_init(|| Arc::new(header))))
-    }
-}
-
-pub(super) struct Type {
-    pub(super) name: String,
-    enumeration: bool,
-}
-
 pub(super) enum Reply {
     Row(Row),
     Done(Done),
@@ -137,30 +97,6 @@ pub(super) enum Reply {
 
 /// The end of one statement, with its command tag.
 pub(super) struct Done(Option<CommandCompleteBody>);
-
-#[derive(Debug)]
-pub(super) enum Error {
-    Refused(Box<Refusal>),
-    /// The connection broke. Unless `heard`, nothing was answered to the last request.
-    Lost {
-        error: io::Error,
-        heard: bool,
-    },
-    Said(ConnectionError),
-    /// The rows have types of the database's own that are to be looked up first.
-    Untyped(Vec<u32>),
-}
-
-/// The server's refusal.
-#[derive(Debug, Default)]
-pub(super) struct Refusal {
-    pub(super) code: String,
-    pub(super) message: String,
-    pub(super) detail: Option<String>,
-    pub(super) column: Option<String>,
-    /// The session is over.
-    pub(super) fatal: bool,
-}
 
 impl Session {
     /// Creates a session. `incoming` are the bytes that were read from the stream beyond the login.
@@ -608,37 +544,6 @@ impl Done {
     }
 }
 
-impl From<ConnectionError> for Error {
-    fn from(said: ConnectionError) -> Self {
-        Self::Said(said)
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Lost { error, heard: true }
-    }
-}
-
-impl From<&ErrorResponseBody> for Refusal {
-    fn from(body: &ErrorResponseBody) -> Self {
-        let mut refusal = Self::default();
-        let mut fields = body.fields();
-        while let Ok(Some(field)) = fields.next() {
-            let text = || String::from_utf8_lossy(field.value_bytes()).into_owned();
-            match field.type_() {
-                b'V' => refusal.fatal = matches!(field.value_bytes(), b"FATAL" | b"PANIC"),
-                b'C' => refusal.code = text(),
-                b'M' => refusal.message = text(),
-                b'D' => refusal.detail = Some(text()),
-                b'c' => refusal.column = Some(text()),
-                _ => {}
-            }
-        }
-        refusal
-    }
-}
-
 fn check(text: &str) -> Result<(), Error> {
     match text.contains('\0') {
         true => Err(Error::Said(
@@ -685,52 +590,8 @@ fn text_of(parameter: &Parameter, to: &mut BytesMut) -> IsNull {
     IsNull::No
 }
 
-fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
-    let column = |field: Field<'_>| {
-        Ok(Column {
-            name: field.name().to_owned(),
-            type_oid: field.type_oid(),
-            enumeration: false,
-        })
-    };
-    body.fields().map(column).collect()
-}
-
 const ACTIVE: &str =
     "SELECT 1 FROM pg_catalog.pg_stat_activity WHERE pid = $1::int4 AND state = 'active'";
-
-/// An array is named by its elements. What comes with the server has its short name (`int4`, not `integer`).
-const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
-    named.oid <> kind.oid \
-    FROM pg_catalog.pg_type AS kind JOIN pg_catalog.pg_type AS named ON named.oid = \
-    CASE WHEN kind.typtype = 'b' AND kind.typcategory = 'A' THEN kind.typelem ELSE kind.oid END \
-    WHERE kind.oid = ANY ($1::oid[])";
-
-fn type_of(row: &Row) -> Option<(u32, Type)> {
-    let cells: Vec<&str> = row
-        .ranges()
-        .map(|range| Ok(range.and_then(|range| std::str::from_utf8(&row.buffer()[range]).ok())))
-        .collect::<Vec<Option<&str>>>()
-        .ok()?
-        .into_iter()
-        .collect::<Option<_>>()?;
-    let &[oid, named, short, long, enumeration, array] = cells.as_slice() else {
-        return None;
-    };
-    let named = match named.parse().ok()? {
-        CHAR_OID => "\"char\"".to_owned(),
-        BPCHAR_OID => "char".to_owned(),
-        FIRST_OWN_OID.. => long.to_lowercase(),
-        _ => short.to_owned(),
-    };
-    let enumeration = enumeration == "t";
-    let name = match (enumeration, array) {
-        (true, _) => "enum".to_owned(),
-        (_, "t") => format!("{named}[]"),
-        _ => named,
-    };
-    Some((oid.parse().ok()?, Type { name, enumeration }))
-}
 
 fn unexpected() -> io::Error {
     io::Error::new(

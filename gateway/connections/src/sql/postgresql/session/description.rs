@@ -1,0 +1,102 @@
+//! What the rows of a statement are like, and the types that come with no server.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{Field, RowDescriptionBody};
+
+use super::Row;
+use crate::{ConnectionError, sql::rows::Header};
+
+const CHAR_OID: u32 = 18;
+const BPCHAR_OID: u32 = 1042;
+/// Types with a lower one come with the server.
+const FIRST_OWN_OID: u32 = 16384;
+
+/// The columns of a statement's rows.
+#[derive(Default)]
+pub(in crate::sql::postgresql) struct Description {
+    pub(in crate::sql::postgresql) columns: Vec<Column>,
+    pub(super) header: OnceLock<Arc<Header>>,
+}
+
+pub(in crate::sql::postgresql) struct Column {
+    pub(in crate::sql::postgresql) name: String,
+    pub(in crate::sql::postgresql) type_oid: u32,
+    pub(in crate::sql::postgresql) enumeration: bool,
+}
+
+impl Column {
+    /// Returns `true` for a type that does not come with the server.
+    pub(super) fn is_own(&self) -> bool {
+        self.type_oid >= FIRST_OWN_OID
+    }
+}
+
+impl Description {
+    /// Returns the header, which is made with the first row.
+    pub(in crate::sql::postgresql) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
+        if let Some(header) = self.header.get() {
+            return Ok(Arc::clone(header));
+        }
+        let header = Header::new(
+            self.columns
+                .iter()
+                .map(|column| column.name.clone())
+                .collect(),
+        )?;
+        Ok(Arc::clone(self.header.get_or_init(|| Arc::new(header))))
+    }
+}
+
+pub(in crate::sql::postgresql) struct Type {
+    pub(in crate::sql::postgresql) name: String,
+    pub(super) enumeration: bool,
+}
+
+pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
+    let column = |field: Field<'_>| {
+        Ok(Column {
+            name: field.name().to_owned(),
+            type_oid: field.type_oid(),
+            enumeration: false,
+        })
+    };
+    body.fields().map(column).collect()
+}
+
+/// An array is named by its elements. What comes with the server has its short name (`int4`, not `integer`).
+pub(super) const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
+    named.oid <> kind.oid \
+    FROM pg_catalog.pg_type AS kind JOIN pg_catalog.pg_type AS named ON named.oid = \
+    CASE WHEN kind.typtype = 'b' AND kind.typcategory = 'A' THEN kind.typelem ELSE kind.oid END \
+    WHERE kind.oid = ANY ($1::oid[])";
+
+pub(super) fn type_of(row: &Row) -> Option<(u32, Type)> {
+    let cells: Vec<&str> = row
+        .ranges()
+        .map(|range| Ok(range.and_then(|range| std::str::from_utf8(&row.buffer()[range]).ok())))
+        .collect::<Vec<Option<&str>>>()
+        .ok()?
+        .into_iter()
+        .collect::<Option<_>>()?;
+    let &[oid, named, short, long, enumeration, array] = cells.as_slice() else {
+        return None;
+    };
+    let named = match named.parse().ok()? {
+        CHAR_OID => "\"char\"".to_owned(),
+        BPCHAR_OID => "char".to_owned(),
+        FIRST_OWN_OID.. => long.to_lowercase(),
+        _ => short.to_owned(),
+    };
+    let enumeration = enumeration == "t";
+    let name = match (enumeration, array) {
+        (true, _) => "enum".to_owned(),
+        (_, "t") => format!("{named}[]"),
+        _ => named,
+    };
+    Some((oid.parse().ok()?, Type { name, enumeration }))
+}
