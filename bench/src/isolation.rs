@@ -1,6 +1,7 @@
-//! Measures what others notice of a hostile guest, or of a hostile server: how long their calls take alone and beside it, in turns,
+//! Measures what others notice of a hostile guest, caller or server: how long their calls take alone and beside it, in turns,
 //! in one run.
 
+mod callers;
 mod upstreams;
 
 use std::{
@@ -61,11 +62,13 @@ pub(crate) struct Isolation {
     effort: Effort,
     beside: Vec<Beside>,
     tenants: Vec<(&'static str, Waits)>,
+    callers: Vec<Beside>,
     upstreams: Vec<upstreams::Beside>,
 }
 
 /// The 99th percentile of the others' calls, over the rounds.
 struct Beside {
+    /// What the hostile guest or caller does.
     guest: &'static str,
     alone_us: Spread,
     beside_us: Spread,
@@ -88,7 +91,8 @@ pub(crate) fn measure(
     let mut beside = Vec::new();
     bench.load(effort)?;
     for (guest, behaviour) in HOSTILE {
-        let measured = bench.beside(guest, behaviour, effort)?;
+        let provoke = || bench.hostile(behaviour, HOSTILE_CALLS);
+        let measured = bench.beside(guest, effort, provoke)?;
         println!("{}", measured.cells().join("  "));
         beside.push(measured);
     }
@@ -102,12 +106,14 @@ pub(crate) fn measure(
     hanging.stop();
     let tenants = vec![("alone", alone), ("while one plugin hangs", hung?)];
     bench.process.stop()?;
+    let callers = callers::measure(place, effort)?;
     let upstreams = upstreams::measure(place, effort)?;
     Ok(Isolation {
         machine,
         effort: *effort,
         beside,
         tenants,
+        callers,
         upstreams,
     })
 }
@@ -128,6 +134,11 @@ impl Bench {
         let house = House::build(place, Backend::WasmTenant, 1)?;
         house.plugin(&place.guest("misbehaving.wasm"), "misbehaving")?;
         house.contract("hostile.json", &contract())?;
+        Self::open(place, house)
+    }
+
+    /// Starts the gateway of a house, with a key for each of both.
+    fn open(place: &Place, house: House) -> anyhow::Result<Self> {
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let door = |agent: &str| {
@@ -151,13 +162,13 @@ impl Bench {
     fn beside(
         &self,
         guest: &'static str,
-        behaviour: &'static str,
         effort: &Effort,
+        provoke: impl Fn() -> Hostile,
     ) -> anyhow::Result<Beside> {
         let (mut alone, mut beside, mut hostile_calls) = (Vec::new(), Vec::new(), 0);
         for _ in 0..effort.rounds {
             alone.push(self.load(effort)?);
-            let hostile = self.hostile(behaviour, HOSTILE_CALLS);
+            let hostile = provoke();
             let loaded = self.load(effort);
             hostile_calls += hostile.stop();
             beside.push(loaded?);
@@ -316,7 +327,7 @@ const HOW: &str = "\
 `cargo xtask bench -- --only isolation --write docs/benchmarks` writes this page. One `weir serve` in its default configuration
 on both cores of the machine, the generator on one of them: there is no third. Two plugins: a small honest one
 (`tests/guests/ticket`) and a hostile one (`tests/guests/misbehaving`), each with a key, and so a tenant, of its own. Another
-`weir serve`, likewise, for the servers.
+`weir serve`, likewise, for the hostile callers, and one for the servers.
 ";
 
 impl Isolation {
@@ -347,7 +358,15 @@ impl Isolation {
              {HOSTILE_CALLS}, or as often as it answers (an honest answer in between, since after five failures in a row it \
              would be left alone). The rule is at most {P99_MAX} times the \
              figure alone; what as many calls of an honest guest cost stands first.\n\n{}",
-            markdown(&self.others())
+            markdown(&others("a guest that", "its calls", &self.beside))
+        );
+        let _ = write!(
+            page,
+            "\n## Beside a hostile caller\n\nThe same honest tool, as often, while a caller with another key does this over {HOSTILE_CALLS} \
+             threads, {RATE} times a second together or as often as it is answered. The tools that it calls are of a server behind the \
+             gateway (`tests/upstreams/hostile.py`), whose schemas are as costly as are accepted. The rule is at most {P99_MAX} times \
+             the figure alone.\n\n{}",
+            markdown(&others("a caller that", "its tries", &self.callers))
         );
         let _ = write!(
             page,
@@ -371,21 +390,6 @@ impl Isolation {
         page
     }
 
-    fn others(&self) -> Table {
-        let head = [
-            "a guest that",
-            "alone: p99 µs",
-            "beside it: p99 µs",
-            "of alone",
-            "within the rule",
-            "its calls",
-        ];
-        let head = head.map(str::to_owned).to_vec();
-        std::iter::once(head)
-            .chain(self.beside.iter().map(Beside::cells))
-            .collect()
-    }
-
     fn turns(&self) -> Table {
         let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"]
             .map(str::to_owned)
@@ -405,6 +409,21 @@ impl Isolation {
             .chain(self.tenants.iter().map(row))
             .collect()
     }
+}
+
+fn others(what: &str, tries: &str, rows: &[Beside]) -> Table {
+    let head = [
+        what,
+        "alone: p99 µs",
+        "beside it: p99 µs",
+        "of alone",
+        "within the rule",
+        tries,
+    ];
+    let head = head.map(str::to_owned).to_vec();
+    std::iter::once(head)
+        .chain(rows.iter().map(Beside::cells))
+        .collect()
 }
 
 impl Beside {

@@ -1,0 +1,172 @@
+//! A hostile caller: what its calls, connections and sessions cost the calls of another one.
+
+use std::{
+    io::Write as _,
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+
+use super::{Bench, Beside, HOSTILE_CALLS, Hostile, RATE, question};
+use crate::{
+    measure::Effort,
+    place::Place,
+    process::START_MAX,
+    weir::{Backend, House},
+    wire::{self, Door, Question},
+};
+
+/// What one caller does, while the other one calls the honest tool.
+#[derive(Clone, Copy)]
+enum CallerAttack {
+    /// Calls this tool of the server whose schemas are costly.
+    Calls(&'static str),
+    /// Begins bodies of this many bytes, and never sends their last byte.
+    Bodies(usize),
+    /// Opens connections and sends nothing.
+    Silence,
+    /// Opens a session of the legacy protocol after the other.
+    Sessions,
+}
+
+const ATTACKS: [(&str, CallerAttack); 6] = [
+    // For comparison: as many honest calls are noticed too.
+    ("calls an honest tool", CallerAttack::Calls("good")),
+    (
+        "sends values that branch in a recursive schema",
+        CallerAttack::Calls("deep"),
+    ),
+    (
+        "sends long texts against a pattern that looks ahead",
+        CallerAttack::Calls("looks"),
+    ),
+    (
+        "leaves bodies of 4 MB unfinished",
+        CallerAttack::Bodies(4_000_000),
+    ),
+    ("opens connections and says nothing", CallerAttack::Silence),
+    ("opens a session after the other", CallerAttack::Sessions),
+];
+/// Connections that one attack holds open; one more closes the oldest.
+const HELD_MAX: usize = 250;
+/// How deep the values are that branch.
+const DEPTH: usize = 50;
+const TEXT_LENGTH: usize = 20_000;
+const SERVER: &str = "costly";
+
+pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Beside>> {
+    let house = House::build(place, Backend::WasmTenant, 1)?;
+    house.file("tools.json", &tools().to_string())?;
+    let python = place.peer("bench-python").join("bin/python");
+    let script = place.repository.join("tests/upstreams/hostile.py");
+    let lists = house.data().join("../tools.json");
+    let command = [python, script, "lists".into(), lists].map(|word| word.display().to_string());
+    house.config(&format!(
+        "[upstreams.{SERVER}]\ncommand = {command:?}\nfirst = \"publish\"\nchanges = \"compatible\"\n"
+    ))?;
+    let bench = Bench::open(place, house)?;
+    let began = Instant::now();
+    while call("good").ask(&bench.hostile, None).is_err() {
+        if began.elapsed() > START_MAX {
+            bail!("the server with costly schemas is not served");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    bench.load(effort)?;
+    let mut all = Vec::new();
+    for (name, attack) in ATTACKS {
+        let measured = bench.beside(name, effort, || bench.attack(attack))?;
+        println!("{}", measured.cells().join("  "));
+        all.push(measured);
+    }
+    bench.process.stop()?;
+    Ok(all)
+}
+
+impl Bench {
+    fn attack(&self, attack: CallerAttack) -> Hostile {
+        let (stop, tries) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let pause = Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32;
+        let threads = (0..HOSTILE_CALLS).map(|_| {
+            let (stop, tries, door) = (Arc::clone(&stop), Arc::clone(&tries), self.hostile.clone());
+            thread::spawn(move || {
+                let (agent, mut held) = (wire::agent(), Vec::new());
+                while !stop.load(Ordering::Relaxed) {
+                    let next = Instant::now() + pause;
+                    match attack {
+                        CallerAttack::Calls(tool) => drop(call(tool).ask_over(&agent, &door)),
+                        CallerAttack::Sessions => drop(door.open_session()),
+                        // The gateway may have no room for it: that is what is wanted.
+                        CallerAttack::Bodies(length) => held.extend(begin(&door, length).ok()),
+                        CallerAttack::Silence => held.extend(connect(&door).ok()),
+                    }
+                    if held.len() > HELD_MAX / HOSTILE_CALLS {
+                        held.remove(0);
+                    }
+                    tries.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(next.saturating_duration_since(Instant::now()));
+                }
+            })
+        });
+        Hostile {
+            threads: threads.collect(),
+            stop,
+            calls: tries,
+        }
+    }
+}
+
+fn connect(door: &Door) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(door.parts()?.0)?;
+    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
+    Ok(stream)
+}
+
+/// Sends the head of a request and as much of its body as the gateway takes, but for the last byte.
+fn begin(door: &Door, length: usize) -> anyhow::Result<TcpStream> {
+    let mut stream = connect(door)?;
+    let (address, path) = door.parts()?;
+    let key = door.key.as_deref().context("a key")?;
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    // What is not taken in time is not sent.
+    let _ = stream.write_all(&vec![b' '; length - 1]);
+    Ok(stream)
+}
+
+fn call(tool: &str) -> Question {
+    let arguments = match tool {
+        "deep" => json!({ "a": (0..DEPTH).fold(json!({}), |inner, _| json!({ "n": inner })) }),
+        "looks" => json!({ "p": format!("{}b", "a".repeat(TEXT_LENGTH)) }),
+        _ => json!({}),
+    };
+    question(&format!("{SERVER}_{tool}"), arguments, "")
+}
+
+/// Returns tools whose schemas are as costly as are accepted: three arms in each level, and a pattern without an engine of linear
+/// time.
+fn tools() -> Value {
+    let arm = |number: usize| {
+        json!({ "type": "object", "required": [format!("r{number}")],
+                "properties": { "n": { "$ref": "#/$defs/node" } } })
+    };
+    let arms: Vec<Value> = (0..3).map(arm).collect();
+    let deep = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } },
+                       "$defs": { "node": { "oneOf": arms } } });
+    let looks = json!({ "type": "object",
+                        "properties": { "p": { "type": "string", "pattern": "^(?:(?=a)a|aa)+$" } } });
+    let good = json!({ "type": "object" });
+    let tool = |(name, schema): (&str, Value)| json!({ "name": name, "description": "Does it.", "inputSchema": schema });
+    let tools = [("good", good), ("deep", deep), ("looks", looks)].map(tool);
+    json!({ "tools": tools })
+}
