@@ -106,31 +106,15 @@ impl App {
         let opened = reload::open(&config, &none, &upstreams)?;
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
-        let folder = &config.folders.state;
         let state = open_state(&config, setup.process).await?;
         let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
-        let host = Host::new(
-            HostConfig {
-                plugins: config.folders.plugins.clone(),
-                built_in: setup.built_in,
-                cache: config.compiled_folder(),
-                plugin: config.plugins.clone(),
-                state: Some(state.clone()),
-                holds_builds: match setup.process {
-                    None => HeldBuilds::None,
-                    Some(_) if setup.is_command => HeldBuilds::All,
-                    Some(_) => HeldBuilds::WhileServing,
-                },
-                indexes: Some(folder.join("indexes")),
-                libraries: Some(Libraries {
-                    folder: folder.join("native"),
-                    runner: setup.runner,
-                }),
-                instances_max: config.limits.instances_max,
-                parked_bytes_max: 512 << 20,
-            },
-            connections.clone(),
-        )?;
+        let holds_builds = match setup.process {
+            None => HeldBuilds::None,
+            Some(_) if setup.is_command => HeldBuilds::All,
+            Some(_) => HeldBuilds::WhileServing,
+        };
+        let carried = (setup.built_in, setup.runner);
+        let host = open_host(&config, &state, carried, holds_builds, connections.clone())?;
         if setup.process.is_some() {
             warn_without_sandbox(&config);
         }
@@ -180,16 +164,8 @@ impl App {
         if setup.process.is_some() {
             host.set_tool_gate(Arc::new(CodeGate::new(control.plugins())));
         }
-        control
-            .plugin_files()
-            .recover(&gateway.config().folders.plugins);
-        if setup.process == Some("serve") && !state.reads_copy() {
-            let placed = shared_builds::place_files(&control).await;
-            placed.map_err(anyhow::Error::from)?;
-        }
-        for report in host.load_all().await {
-            control.note_plugin(&report);
-        }
+        let serves = setup.process == Some("serve") && !state.reads_copy();
+        load_plugins(&host, &control, serves).await?;
         count_control(&gateway, &control);
         Ok(Self {
             gateway,
@@ -372,6 +348,50 @@ async fn open_state(config: &Config, process: Option<&str>) -> anyhow::Result<Ar
         _ => config.open_state().await,
     };
     Ok(Arc::new(opened?))
+}
+
+/// Opens the host of the plugins, with the adapters that the program carries and the words that start a library's child.
+fn open_host(
+    config: &Config,
+    state: &Arc<State>,
+    (built_in, runner): (BuiltIn, Vec<OsString>),
+    holds_builds: HeldBuilds,
+    connections: Arc<Connections>,
+) -> Result<Host, Failure> {
+    let folder = &config.folders.state;
+    Ok(Host::new(
+        HostConfig {
+            plugins: config.folders.plugins.clone(),
+            built_in,
+            cache: config.compiled_folder(),
+            plugin: config.plugins.clone(),
+            state: Some(state.clone()),
+            holds_builds,
+            indexes: Some(folder.join("indexes")),
+            libraries: Some(Libraries {
+                folder: folder.join("native"),
+                runner,
+            }),
+            instances_max: config.limits.instances_max,
+            parked_bytes_max: 512 << 20,
+        },
+        connections,
+    )?)
+}
+
+/// Loads every plugin, once the files of the folder are as they are to be.
+async fn load_plugins(host: &Host, control: &Control, is_serving: bool) -> Result<(), Failure> {
+    control
+        .plugin_files()
+        .recover(&control.gateway().config().folders.plugins);
+    if is_serving {
+        let placed = shared_builds::place_files(control).await;
+        placed.map_err(anyhow::Error::from)?;
+    }
+    for report in host.load_all().await {
+        control.note_plugin(&report);
+    }
+    Ok(())
 }
 
 /// Lets the host ask which collections need an adapter.
