@@ -16,14 +16,14 @@ use self::{
     growth::FleetGrowth,
 };
 use crate::{
-    machine::Machine,
-    measure::{CONNECTIONS, Effort, Spread},
-    place::Place,
-    pressure::{self, Loaded, Pressure, Server, Target},
+    machine::BenchMachine,
+    measure::{BenchEffort, CONNECTIONS, FigureSpread},
+    place::BenchPaths,
+    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
     process::START_MAX,
     report::{Table, markdown},
-    weir::{Backend, Holder, House},
-    wire::Door,
+    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    wire::BenchEndpoint,
 };
 
 /// The bounds on the figures.
@@ -34,7 +34,7 @@ const AGENTS: f64 = 1_000_000.0;
 const TOOLS: f64 = 100_000.0;
 
 pub(crate) struct ClusterReport {
-    machine: Machine,
+    machine: BenchMachine,
     calls: Vec<CallCost>,
     changes: Vec<ChangeTimes>,
     fail_over: FailOverCount,
@@ -44,9 +44,9 @@ pub(crate) struct ClusterReport {
 /// The processor time of a call at nodes that are asked together.
 struct CallCost {
     what: String,
-    cpu_us: Spread,
+    cpu_us: FigureSpread,
     /// By that of the single process in the same turn.
-    times: Spread,
+    times: FigureSpread,
 }
 
 /// The time from a request of an admin to its answer, which says that all nodes have the change.
@@ -66,9 +66,9 @@ struct ClusterEffort {
 }
 
 pub(crate) fn measure(
-    place: &mut Place,
-    machine: Machine,
-    effort: &Effort,
+    place: &mut BenchPaths,
+    machine: BenchMachine,
+    effort: &BenchEffort,
 ) -> anyhow::Result<ClusterReport> {
     place.start_postgres()?;
     let amount = match effort.rounds {
@@ -100,19 +100,23 @@ pub(crate) fn measure(
 
 /// Measures a single process and fleets of one, two and three nodes in turns: all are up and have the same core, and one of them at a
 /// time is asked.
-fn measure_calls(place: &Place, effort: &Effort, turns: usize) -> anyhow::Result<Vec<CallCost>> {
-    let house = House::build(place, Backend::Noop, 1)?;
+fn measure_calls(
+    place: &BenchPaths,
+    effort: &BenchEffort,
+    turns: usize,
+) -> anyhow::Result<Vec<CallCost>> {
+    let house = WeirInstance::build(place, WeirBackend::Noop, 1)?;
     let (alone, port) = house.start(&place.server_core, START_MAX)?;
-    let door = Door {
+    let door = BenchEndpoint {
         url: format!("http://127.0.0.1:{port}/mcp"),
-        key: Some(house.key("bench", Holder::Wide)?),
+        key: Some(house.key("bench", KeyBreadth::Wide)?),
     };
     let start = |nodes: usize| {
         let url = make_database(place, &format!("calls_{nodes}"))?;
         BenchFleet::start(place, &url, nodes, 1)
     };
     let fleets = [start(1)?, start(2)?, start(3)?];
-    let mut asked = vec![vec![Server {
+    let mut asked = vec![vec![LoadedServer {
         process: &alone,
         door: &door,
     }]];
@@ -147,21 +151,27 @@ fn measure_calls(place: &Place, effort: &Effort, turns: usize) -> anyhow::Result
     let names = ["one process, SQLite", "1 node", "2 nodes", "3 nodes"];
     let figures = names.iter().zip(&costs).map(|(what, cost)| CallCost {
         what: (*what).to_owned(),
-        cpu_us: Spread::of(cost.iter().copied()),
-        times: Spread::of(cost.iter().zip(&costs[0]).map(|(cost, alone)| cost / alone)),
+        cpu_us: FigureSpread::from_values(cost.iter().copied()),
+        times: FigureSpread::from_values(
+            cost.iter().zip(&costs[0]).map(|(cost, alone)| cost / alone),
+        ),
     });
     Ok(figures.collect())
 }
 
-fn load(place: &Place, servers: &[Server<'_>], calls: u64) -> anyhow::Result<Loaded> {
-    let target = Target {
+fn load(
+    place: &BenchPaths,
+    servers: &[LoadedServer<'_>],
+    calls: u64,
+) -> anyhow::Result<LoadOutcome> {
+    let target = LoadTarget {
         servers,
         generator: &place.binary("bench-load"),
         cores: &place.load_core,
         // PostgreSQL has the generator's core too.
         shares_its_core: false,
     };
-    let pressure = Pressure {
+    let pressure = LoadPressure {
         // Calls that a process answers together share some of the work: each is asked over as many connections.
         connections: CONNECTIONS * servers.len(),
         calls: calls * servers.len() as u64,
@@ -171,7 +181,7 @@ fn load(place: &Place, servers: &[Server<'_>], calls: u64) -> anyhow::Result<Loa
 }
 
 /// Publishes and revokes at three nodes in turn. After each answer every node is asked whether the change holds there.
-fn measure_changes(place: &Place, rounds: usize) -> anyhow::Result<Vec<ChangeTimes>> {
+fn measure_changes(place: &BenchPaths, rounds: usize) -> anyhow::Result<Vec<ChangeTimes>> {
     let fleet = BenchFleet::start(place, &make_database(place, "changes")?, 3, 1)?;
     let (mut published, mut revoked) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -262,7 +272,7 @@ impl ClusterReport {
             "within it",
         ])];
         for (number, cost) in self.calls.iter().enumerate() {
-            let range = |spread: &Spread, digits: usize| {
+            let range = |spread: &FigureSpread, digits: usize| {
                 format!("{:.digits$} to {:.digits$}", spread.min, spread.max)
             };
             let (rule, holds) = match number {

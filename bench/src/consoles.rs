@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::{
     isolation,
-    machine::Machine,
-    measure::{CONNECTIONS, Effort, Spread},
-    place::Place,
-    pressure::{self, Pressure, Server, Target},
-    process::{Process, START_MAX},
+    machine::BenchMachine,
+    measure::{BenchEffort, CONNECTIONS, FigureSpread},
+    place::BenchPaths,
+    pressure::{self, LoadPressure, LoadTarget, LoadedServer},
+    process::{MeasuredProcess, START_MAX},
     report::{Table, markdown},
-    weir::{Backend, Holder, House},
-    wire::Door,
+    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    wire::BenchEndpoint,
 };
 
 const CHROMIUM: &str = "/usr/bin/chromium";
@@ -32,29 +32,29 @@ const INTERACTIVE_MS_MAX: f64 = 1_000.0;
 const BYTES_MAX: f64 = 200.0 * 1024.0;
 const LOSS_PERCENT_MAX: f64 = 2.0;
 
-pub(crate) struct Consoles {
-    machine: Machine,
-    interactive_ms: Spread,
+pub(crate) struct ConsoleResults {
+    machine: BenchMachine,
+    interactive_ms: FigureSpread,
     bytes: f64,
-    alone_us: Spread,
-    beside_us: Spread,
+    alone_us: FigureSpread,
+    beside_us: FigureSpread,
     /// The median of the turns' ratios, as a loss in percent.
     loss_percent: f64,
 }
 
 pub(crate) fn measure(
-    place: &Place,
-    machine: Machine,
-    effort: &Effort,
-) -> anyhow::Result<Consoles> {
-    let house = House::build(place, Backend::WasmTenant, 1)?;
+    place: &BenchPaths,
+    machine: BenchMachine,
+    effort: &BenchEffort,
+) -> anyhow::Result<ConsoleResults> {
+    let house = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
     let (process, port) = house.start(&place.server_core, START_MAX)?;
-    let door = Door {
+    let door = BenchEndpoint {
         url: format!("http://127.0.0.1:{port}/mcp"),
-        key: Some(house.key("bench", Holder::Wide)?),
+        key: Some(house.key("bench", KeyBreadth::Wide)?),
     };
     let (url, token) = house.admin()?;
-    let mut browser = Browser::start(place, &url, &token)?;
+    let mut browser = ConsoleBrowser::start(place, &url, &token)?;
     let (mut times, mut bytes) = (Vec::new(), 0.0);
     for _ in 0..OPENINGS {
         let opened = browser.ask("interactive")?;
@@ -79,27 +79,32 @@ pub(crate) fn measure(
     process.stop()?;
     let losses = alone.iter().zip(&beside);
     let losses = losses.map(|(alone, beside)| (1.0 - alone / beside) * 100.0);
-    Ok(Consoles {
+    Ok(ConsoleResults {
         machine,
-        interactive_ms: Spread::of(times),
+        interactive_ms: FigureSpread::from_values(times),
         bytes,
-        loss_percent: Spread::of(losses).median,
-        alone_us: Spread::of(alone),
-        beside_us: Spread::of(beside),
+        loss_percent: FigureSpread::from_values(losses).median,
+        alone_us: FigureSpread::from_values(alone),
+        beside_us: FigureSpread::from_values(beside),
     })
 }
 
 /// Asks as fast as answers come, and returns the calls a second and the processor time of the gateway for each, in
 /// microseconds.
-fn load(place: &Place, process: &Process, door: &Door, calls: u64) -> anyhow::Result<(f64, f64)> {
-    let target = Target {
-        servers: &[Server { process, door }],
+fn load(
+    place: &BenchPaths,
+    process: &MeasuredProcess,
+    door: &BenchEndpoint,
+    calls: u64,
+) -> anyhow::Result<(f64, f64)> {
+    let target = LoadTarget {
+        servers: &[LoadedServer { process, door }],
         generator: &place.binary("bench-load"),
         cores: &place.load_core,
         // Chromium has the generator's core too.
         shares_its_core: true,
     };
-    let pressure = Pressure {
+    let pressure = LoadPressure {
         connections: CONNECTIONS,
         calls,
         rate: None,
@@ -109,14 +114,14 @@ fn load(place: &Place, process: &Process, door: &Door, calls: u64) -> anyhow::Re
 }
 
 /// The script that opens consoles in Chromium.
-struct Browser {
+struct ConsoleBrowser {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
-impl Browser {
-    fn start(place: &Place, url: &str, token: &str) -> anyhow::Result<Self> {
+impl ConsoleBrowser {
+    fn start(place: &BenchPaths, url: &str, token: &str) -> anyhow::Result<Self> {
         let node = place.peer("node-runtime").join("bin/node");
         let mut child = Command::new(&node)
             .arg(place.servers().join("consoles.mjs"))
@@ -144,7 +149,7 @@ impl Browser {
     }
 }
 
-impl Consoles {
+impl ConsoleResults {
     pub(crate) fn print(&self) {
         println!("\n{}", self.page());
     }
@@ -165,13 +170,13 @@ impl Consoles {
 
     fn table(&self) -> Table {
         let head = ["", "median", "range", "the rule", "within it"].map(str::to_owned);
-        let range = |spread: &Spread| format!("{:.1} to {:.1}", spread.min, spread.max);
+        let range = |spread: &FigureSpread| format!("{:.1} to {:.1}", spread.min, spread.max);
         let rule = |what: &str, found: f64, range: String, max: f64| {
             let holds = if found <= max { "yes" } else { "no" };
             let rule = format!("at most {max:.0}");
             [what, &format!("{found:.1}"), &range, &rule, holds].map(str::to_owned)
         };
-        let plain = |what: String, spread: &Spread| {
+        let plain = |what: String, spread: &FigureSpread| {
             let median = format!("{:.1}", spread.median);
             [what, median, range(spread), String::new(), String::new()]
         };

@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::{
-    place::{Place, free_port},
-    process::{Process, START_MAX},
+    place::{BenchPaths, free_port},
+    process::{MeasuredProcess, START_MAX},
     rows::Start,
     weir::serve_upstream,
 };
@@ -22,10 +22,10 @@ const SECRET: &str = "a-secret-of-a-measurement-on-loopback-0123456789";
 pub(crate) struct ContextForge {
     pub(crate) start: Start,
     pub(crate) token: String,
-    pub(crate) upstream: Process,
+    pub(crate) upstream: MeasuredProcess,
 }
 
-pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
+pub(crate) fn set_up(place: &BenchPaths) -> anyhow::Result<ContextForge> {
     let bin = place.peer("bench-contextforge").join("bin");
     let folder = place.peer_folder("contextforge")?;
     let database = format!("sqlite:///{}", folder.join("gateway.db").display());
@@ -102,10 +102,10 @@ pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
 }
 
 /// Registers the server on a first start, which also makes the database.
-fn register(place: &Place, start: &Start, token: &str, url: &str) -> anyhow::Result<()> {
+fn register(place: &BenchPaths, start: &Start, token: &str, url: &str) -> anyhow::Result<()> {
     let port = free_port()?;
     let log = place.peer_folder("contextforge")?.join("first.log");
-    let mut gateway = Process::start(&start(place, port), &place.server_core, &log)?;
+    let mut gateway = MeasuredProcess::start(&start(place, port), &place.server_core, &log)?;
     gateway.wait(START_MAX, || {
         ureq::get(&format!("http://127.0.0.1:{port}/health"))
             .call()

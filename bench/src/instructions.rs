@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use weir_bench::ticket;
 
 use crate::{
-    place::{Place, free_port},
-    process::Process,
-    weir::{Backend, Holder, House},
-    wire::{Door, Era, Question, REFUSED},
+    place::{BenchPaths, free_port},
+    process::MeasuredProcess,
+    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    wire::{BenchEndpoint, BenchEra, BenchQuestion, REFUSED},
 };
 
 /// A request may take this much more than its baseline says.
@@ -66,15 +66,15 @@ const START_MAX: Duration = Duration::from_secs(300);
 
 /// The accepted counts of requests, with the compiler and the kind of machine.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Baseline {
+struct InstructionBaseline {
     rust: String,
     machine: String,
     instructions: BTreeMap<String, u64>,
 }
 
 /// Holds every request against `file`; `WEIR_BLESS` writes it anew.
-pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
-    let mut found = Baseline {
+pub(crate) fn check(place: &BenchPaths, file: &Path) -> anyhow::Result<()> {
+    let mut found = InstructionBaseline {
         rust: rust()?,
         machine: machine()?,
         instructions: BTreeMap::new(),
@@ -89,7 +89,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let known: Baseline = serde_json::from_str(&text)?;
+    let known: InstructionBaseline = serde_json::from_str(&text)?;
     let comparable = known.rust == found.rust && known.machine == found.machine;
     let compared = [
         (NARROW, MORE),
@@ -164,16 +164,16 @@ fn beside(found: &BTreeMap<String, u64>, name: &str, most: f64) -> Option<String
 }
 
 /// Returns each request: its name, where it is sent, and whose key it has.
-fn questions() -> [(&'static str, &'static str, Question, Holder); 8] {
-    let call = |arguments: Value, mark| Question {
-        era: Era::Modern,
+fn questions() -> [(&'static str, &'static str, BenchQuestion, KeyBreadth); 8] {
+    let call = |arguments: Value, mark| BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/call",
         tool: ticket::TOOL.to_owned(),
         arguments,
         mark,
     };
-    let list = Question {
-        era: Era::Modern,
+    let list = BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/list",
         tool: String::new(),
         arguments: Value::Null,
@@ -182,27 +182,27 @@ fn questions() -> [(&'static str, &'static str, Question, Holder); 8] {
     let get = || call(json!({ "ticket_id": ticket::ID }), ticket::TITLE);
     let refused = call(json!({ "ticket_id": "1001", "status": "done" }), REFUSED);
     [
-        (WIDE, "mcp", get(), Holder::Wide),
-        (NARROW, "mcp", get(), Holder::Narrow),
-        (VIEW, "mcp/view/bench", get(), Holder::Wide),
-        (CACHED, "mcp", get(), Holder::Wide),
-        (NAMES, "mcp", get(), Holder::Wide),
-        (ARGUMENTS, "mcp", get(), Holder::Wide),
-        ("tools/call, refused", "mcp", refused, Holder::Wide),
-        ("tools/list", "mcp", list, Holder::Wide),
+        (WIDE, "mcp", get(), KeyBreadth::Wide),
+        (NARROW, "mcp", get(), KeyBreadth::Narrow),
+        (VIEW, "mcp/view/bench", get(), KeyBreadth::Wide),
+        (CACHED, "mcp", get(), KeyBreadth::Wide),
+        (NAMES, "mcp", get(), KeyBreadth::Wide),
+        (ARGUMENTS, "mcp", get(), KeyBreadth::Wide),
+        ("tools/call, refused", "mcp", refused, KeyBreadth::Wide),
+        ("tools/list", "mcp", list, KeyBreadth::Wide),
     ]
 }
 
 /// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both. They run at the same time,
 /// since other work changes no count.
 fn count(
-    place: &Place,
+    place: &BenchPaths,
     path: &str,
-    question: &Question,
-    holder: Holder,
+    question: &BenchQuestion,
+    holder: KeyBreadth,
     name: &str,
 ) -> anyhow::Result<u64> {
-    let house = House::build(place, Backend::Noop, 10)?;
+    let house = WeirInstance::build(place, WeirBackend::Noop, 10)?;
     // Every request meets the same configuration, with a view of everything in it.
     let settings = "[http]\npage_size = 100\n[views.bench]\n";
     house.config(settings)?;
@@ -237,11 +237,11 @@ fn count(
 }
 
 fn run(
-    place: &Place,
+    place: &BenchPaths,
     core: &str,
-    house: &House,
+    house: &WeirInstance,
     (path, key): (&str, &str),
-    question: &Question,
+    question: &BenchQuestion,
     times: u32,
 ) -> anyhow::Result<u64> {
     let folder = tempfile::Builder::new()
@@ -264,11 +264,11 @@ fn run(
         .arg(serve.get_program())
         .args(serve.get_args())
         .current_dir(folder.path());
-    let mut server = Process::start(&counted, core, &log)?;
+    let mut server = MeasuredProcess::start(&counted, core, &log)?;
     server.wait(START_MAX, || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
     })?;
-    let door = Door {
+    let door = BenchEndpoint {
         url: format!("http://127.0.0.1:{port}/{path}"),
         key: Some(key.to_owned()),
     };
@@ -292,14 +292,14 @@ fn run(
 }
 
 fn rust() -> anyhow::Result<String> {
-    said(Command::new("rustc").arg("--version"))
+    command_output(Command::new("rustc").arg("--version"))
 }
 
 /// Returns what chooses among several forms of one function: processor, C library, and what valgrind knows about the
 /// processor.
 fn machine() -> anyhow::Result<String> {
-    let libc = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
-    let valgrind = said(Command::new("valgrind").arg("--version"))?;
+    let libc = command_output(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let valgrind = command_output(Command::new("valgrind").arg("--version"))?;
     let wide = fs::read_to_string("/proc/cpuinfo")?
         .split_whitespace()
         .any(|flag| flag == "avx2");
@@ -310,7 +310,7 @@ fn machine() -> anyhow::Result<String> {
     ))
 }
 
-fn said(command: &mut Command) -> anyhow::Result<String> {
+fn command_output(command: &mut Command) -> anyhow::Result<String> {
     let output = command
         .output()
         .with_context(|| format!("{command:?} cannot be run"))?;

@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 use weir_bench::{load::quantiles, ticket};
 
 use crate::{
-    machine::Machine,
-    measure::{Effort, Spread},
-    place::Place,
-    pressure::{self, Pressure, Server, Target},
-    process::{Process, START_MAX},
+    machine::BenchMachine,
+    measure::{BenchEffort, FigureSpread},
+    place::BenchPaths,
+    pressure::{self, LoadPressure, LoadTarget, LoadedServer},
+    process::{MeasuredProcess, START_MAX},
     report::{Table, markdown},
-    weir::{Backend, Holder, House},
-    wire::{self, Door, Era, Question},
+    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 /// The name of each hostile behaviour, and the word the guest knows it by.
@@ -57,37 +57,37 @@ const HOSTILE_TIMEOUT_MS: u64 = 3_000;
 const P99_MAX: f64 = 1.5;
 const WAIT_MAX_US: f64 = 10_000.0;
 
-pub(crate) struct Isolation {
-    machine: Machine,
-    effort: Effort,
-    beside: Vec<Beside>,
-    tenants: Vec<(&'static str, Waits)>,
-    callers: Vec<Beside>,
-    upstreams: Vec<upstreams::Beside>,
+pub(crate) struct IsolationResults {
+    machine: BenchMachine,
+    effort: BenchEffort,
+    beside: Vec<GuestImpact>,
+    tenants: Vec<(&'static str, WaitTimes)>,
+    callers: Vec<GuestImpact>,
+    upstreams: Vec<upstreams::UpstreamImpact>,
 }
 
 /// The 99th percentile of the others' calls, over the rounds.
-struct Beside {
+struct GuestImpact {
     /// What the hostile guest or caller does.
     guest: &'static str,
-    alone_us: Spread,
-    beside_us: Spread,
+    alone_us: FigureSpread,
+    beside_us: FigureSpread,
     /// The calls of the hostile guest meanwhile.
     hostile_calls: u64,
 }
 
-struct Waits {
+struct WaitTimes {
     p50_us: f64,
     p99_us: f64,
     longest_us: f64,
 }
 
 pub(crate) fn measure(
-    place: &Place,
-    machine: Machine,
-    effort: &Effort,
-) -> anyhow::Result<Isolation> {
-    let bench = Bench::start(place)?;
+    place: &BenchPaths,
+    machine: BenchMachine,
+    effort: &BenchEffort,
+) -> anyhow::Result<IsolationResults> {
+    let bench = IsolationBench::start(place)?;
     let mut beside = Vec::new();
     bench.load(effort)?;
     for (guest, behaviour) in HOSTILE {
@@ -108,7 +108,7 @@ pub(crate) fn measure(
     bench.process.stop()?;
     let callers = callers::measure(place, effort)?;
     let upstreams = upstreams::measure(place, effort)?;
-    Ok(Isolation {
+    Ok(IsolationResults {
         machine,
         effort: *effort,
         beside,
@@ -118,33 +118,33 @@ pub(crate) fn measure(
     })
 }
 
-struct Bench {
-    house: House,
-    process: Process,
+struct IsolationBench {
+    house: WeirInstance,
+    process: MeasuredProcess,
     generator: PathBuf,
     /// The core of the generator, which the server uses too.
     load_core: String,
     /// The others, and the one whose guest is hostile.
-    neighbour: Door,
-    hostile: Door,
+    neighbour: BenchEndpoint,
+    hostile: BenchEndpoint,
 }
 
-impl Bench {
-    fn start(place: &Place) -> anyhow::Result<Self> {
-        let house = House::build(place, Backend::WasmTenant, 1)?;
+impl IsolationBench {
+    fn start(place: &BenchPaths) -> anyhow::Result<Self> {
+        let house = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
         house.plugin(&place.guest("misbehaving.wasm"), "misbehaving")?;
         house.contract("hostile.json", &contract())?;
         Self::open(place, house)
     }
 
     /// Starts the gateway of a house, with a key for each of both.
-    fn open(place: &Place, house: House) -> anyhow::Result<Self> {
+    fn open(place: &BenchPaths, house: WeirInstance) -> anyhow::Result<Self> {
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let door = |agent: &str| {
-            anyhow::Ok(Door {
+            anyhow::Ok(BenchEndpoint {
                 url: url.clone(),
-                key: Some(house.key(agent, Holder::Wide)?),
+                key: Some(house.key(agent, KeyBreadth::Wide)?),
             })
         };
         let (neighbour, hostile) = (door("bench")?, door("hostile")?);
@@ -162,9 +162,9 @@ impl Bench {
     fn beside(
         &self,
         guest: &'static str,
-        effort: &Effort,
-        provoke: impl Fn() -> Hostile,
-    ) -> anyhow::Result<Beside> {
+        effort: &BenchEffort,
+        provoke: impl Fn() -> HostileLoad,
+    ) -> anyhow::Result<GuestImpact> {
         let (mut alone, mut beside, mut hostile_calls) = (Vec::new(), Vec::new(), 0);
         for _ in 0..effort.rounds {
             alone.push(self.load(effort)?);
@@ -173,28 +173,28 @@ impl Bench {
             hostile_calls += hostile.stop();
             beside.push(loaded?);
         }
-        Ok(Beside {
+        Ok(GuestImpact {
             guest,
-            alone_us: Spread::of(alone),
-            beside_us: Spread::of(beside),
+            alone_us: FigureSpread::from_values(alone),
+            beside_us: FigureSpread::from_values(beside),
             hostile_calls,
         })
     }
 
     /// Returns the 99th percentile of the neighbour's calls, in microseconds.
-    fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
-        let server = Server {
+    fn load(&self, effort: &BenchEffort) -> anyhow::Result<f64> {
+        let server = LoadedServer {
             process: &self.process,
             door: &self.neighbour,
         };
-        let target = Target {
+        let target = LoadTarget {
             servers: &[server],
             generator: &self.generator,
             cores: &self.load_core,
             shares_its_core: true,
         };
         let calls = (RATE as f64 * effort.seconds) as u64;
-        let pressure = Pressure {
+        let pressure = LoadPressure {
             connections: CONNECTIONS,
             calls,
             rate: Some(RATE),
@@ -202,7 +202,7 @@ impl Bench {
         Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)
     }
 
-    fn hostile(&self, behaviour: &'static str, at_once: usize) -> Hostile {
+    fn hostile(&self, behaviour: &'static str, at_once: usize) -> HostileLoad {
         let (stop, calls) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let pause = Duration::from_secs(at_once as u64) / RATE as u32;
         let threads = (0..at_once).map(|_| {
@@ -221,7 +221,7 @@ impl Bench {
                 }
             })
         });
-        Hostile {
+        HostileLoad {
             threads: threads.collect(),
             stop,
             calls,
@@ -229,7 +229,7 @@ impl Bench {
     }
 
     /// Returns a door for each of a thousand tenants, by keys of their own.
-    fn tenants(&self) -> anyhow::Result<Vec<Door>> {
+    fn tenants(&self) -> anyhow::Result<Vec<BenchEndpoint>> {
         let (url, token) = self.house.admin()?;
         let keys = format!("{url}/v1/keys");
         let agent = wire::agent();
@@ -245,7 +245,7 @@ impl Bench {
             let key = made["key"]
                 .as_str()
                 .with_context(|| format!("no key was made: {made}"))?;
-            Ok(Door {
+            Ok(BenchEndpoint {
                 url: self.neighbour.url.clone(),
                 key: Some(key.to_owned()),
             })
@@ -255,14 +255,14 @@ impl Bench {
 }
 
 /// Calls, or provokes, a hostile plugin or server, until stopped.
-struct Hostile {
+struct HostileLoad {
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     /// The calls that have ended, or how often it was provoked.
     calls: Arc<AtomicU64>,
 }
 
-impl Hostile {
+impl HostileLoad {
     /// Stops it, and returns how many calls have ended.
     fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
@@ -274,7 +274,7 @@ impl Hostile {
 }
 
 /// Makes one call of each tenant, in turn, over one connection.
-fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
+fn waits(doors: &[BenchEndpoint]) -> anyhow::Result<WaitTimes> {
     let agent = wire::agent();
     let question = lookup();
     let mut times = Vec::new();
@@ -284,24 +284,24 @@ fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
         times.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
     }
     let (p50_us, p99_us) = quantiles(&mut times);
-    Ok(Waits {
+    Ok(WaitTimes {
         p50_us,
         p99_us,
         longest_us: times.last().copied().map_or(f64::NAN, f64::from),
     })
 }
 
-pub(crate) fn lookup() -> Question {
+pub(crate) fn lookup() -> BenchQuestion {
     question(ticket::TOOL, json!({ "ticket_id": ticket::ID }), ticket::ID)
 }
 
-fn behave(behaviour: &str) -> Question {
+fn behave(behaviour: &str) -> BenchQuestion {
     question("behave", json!({ "behaviour": behaviour }), "")
 }
 
-fn question(tool: &str, arguments: Value, mark: &'static str) -> Question {
-    Question {
-        era: Era::Modern,
+fn question(tool: &str, arguments: Value, mark: &'static str) -> BenchQuestion {
+    BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/call",
         tool: tool.to_owned(),
         arguments,
@@ -330,7 +330,7 @@ on both cores of the machine, the generator on one of them: there is no third. T
 `weir serve`, likewise, for the hostile callers, and one for the servers.
 ";
 
-impl Isolation {
+impl IsolationResults {
     pub(crate) fn print(&self) {
         println!("\n{}", self.page());
     }
@@ -394,7 +394,7 @@ impl Isolation {
         let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"]
             .map(str::to_owned)
             .to_vec();
-        let row = |(what, waits): &(&str, Waits)| {
+        let row = |(what, waits): &(&str, WaitTimes)| {
             let figure = |value: f64| format!("{value:.0}");
             let within = yes(waits.longest_us <= WAIT_MAX_US);
             vec![
@@ -411,7 +411,7 @@ impl Isolation {
     }
 }
 
-fn others(what: &str, tries: &str, rows: &[Beside]) -> Table {
+fn others(what: &str, tries: &str, rows: &[GuestImpact]) -> Table {
     let head = [
         what,
         "alone: p99 µs",
@@ -422,13 +422,13 @@ fn others(what: &str, tries: &str, rows: &[Beside]) -> Table {
     ];
     let head = head.map(str::to_owned).to_vec();
     std::iter::once(head)
-        .chain(rows.iter().map(Beside::cells))
+        .chain(rows.iter().map(GuestImpact::cells))
         .collect()
 }
 
-impl Beside {
+impl GuestImpact {
     fn cells(&self) -> Vec<String> {
-        let spread = |spread: Spread| {
+        let spread = |spread: FigureSpread| {
             format!(
                 "{:.0} ({:.0} to {:.0})",
                 spread.median, spread.min, spread.max

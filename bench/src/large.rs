@@ -18,13 +18,13 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::{
-    machine::Machine,
-    place::{Place, free_port},
-    postgres::Postgres,
-    process::{Process, START_MAX},
+    machine::BenchMachine,
+    place::{BenchPaths, free_port},
+    postgres::PostgresServer,
+    process::{MeasuredProcess, START_MAX},
     report::{Table, markdown},
-    weir::{Holder, House},
-    wire::{self, Door, Era, Question},
+    weir::{KeyBreadth, WeirInstance},
+    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 const MILLION: usize = 1_000_000;
@@ -44,43 +44,43 @@ const ASKED_SLOWLY: usize = 5;
 const CREATES: usize = 5;
 
 /// The questions that are asked of everyone, in the order of the page.
-pub(super) const QUESTIONS: [Ask; 8] = [
-    Ask {
+pub(super) const QUESTIONS: [LargeQuestion; 8] = [
+    LargeQuestion {
         what: "lookup by key",
         tool: "get_row",
         times: ASKED,
     },
-    Ask {
+    LargeQuestion {
         what: "list of 50, no condition",
         tool: "list_rows",
         times: ASKED,
     },
-    Ask {
+    LargeQuestion {
         what: "list of 50 by a status that a third has",
         tool: "list_by_status",
         times: ASKED,
     },
-    Ask {
+    LargeQuestion {
         what: "list of 50 by an amount that 500 reach",
         tool: "list_by_amount",
         times: ASKED,
     },
-    Ask {
+    LargeQuestion {
         what: "list of 50 by a part of a name, in one row of fifty",
         tool: "list_by_name",
         times: ASKED,
     },
-    Ask {
+    LargeQuestion {
         what: "the same by a part that no row has",
         tool: "list_by_no_name",
         times: ASKED_SLOWLY,
     },
-    Ask {
+    LargeQuestion {
         what: "how many have a status that a third has",
         tool: "count_by_status",
         times: ASKED_SLOWLY,
     },
-    Ask {
+    LargeQuestion {
         what: SUMMARY,
         tool: "sum_by_status",
         times: ASKED_SLOWLY,
@@ -90,7 +90,7 @@ pub(super) const QUESTIONS: [Ask; 8] = [
 const SUMMARY: &str = "the number and the sum of amounts of each status";
 
 /// One question, asked with another value each time where it has one.
-pub(super) struct Ask {
+pub(super) struct LargeQuestion {
     what: &'static str,
     tool: &'static str,
     times: usize,
@@ -99,13 +99,13 @@ pub(super) struct Ask {
 /// A server's figures: the median of each question, in milliseconds, in the order of [`QUESTIONS`].
 type Answers = [Option<f64>; QUESTIONS.len()];
 
-pub(crate) struct Large {
-    machine: Machine,
+pub(crate) struct LargeResults {
+    machine: BenchMachine,
     tables: Vec<(String, Table)>,
 }
 
 /// The measurements of a Weir over one CSV file.
-struct Sheet {
+struct LargeSheetFigures {
     answers: Answers,
     import_s: f64,
     memory_mb: f64,
@@ -114,7 +114,7 @@ struct Sheet {
     pass_ms: f64,
 }
 
-pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> {
+pub(crate) fn measure(place: &BenchPaths, machine: BenchMachine) -> anyhow::Result<LargeResults> {
     let mut tables = Vec::new();
     let mut first_lookup = None;
     for rows in [MILLION, 5 * MILLION] {
@@ -152,11 +152,11 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> 
             measured.unwrap_or_else(left_out),
         ));
     }
-    Ok(Large { machine, tables })
+    Ok(LargeResults { machine, tables })
 }
 
 fn page_of(
-    weir: &Sheet,
+    weir: &LargeSheetFigures,
     first_lookup: Option<f64>,
     sqlite_s: f64,
     toolbox: Option<&Answers>,
@@ -243,8 +243,8 @@ fn page_of(
 }
 
 /// Serves one file, and asks until its indexes are there; then measures.
-fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
-    let house = House::empty(place, "weir")?;
+fn sheet(place: &BenchPaths, csv: &Path, rows: usize) -> anyhow::Result<LargeSheetFigures> {
+    let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
     house.config(FILES)?;
     house.contract(
@@ -257,22 +257,22 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
     fs::copy(csv, house.data().join("rows.csv"))?;
     let (process, door) = serve(place, &house)?;
     let idle = process.memory();
-    let peak = Peak::default();
+    let peak = PeakMemory::default();
     let import_s = thread::scope(|scope| {
         scope.spawn(|| peak.watch(&process));
         let imported = import(&house, &door, rows);
         peak.ended.store(true, Ordering::Relaxed);
         imported
     })?;
-    let answers = answers(Caller::new(&door), rows, &QUESTIONS)?;
+    let answers = answers(LargeCaller::new(&door), rows, &QUESTIONS)?;
     let mut creates = Vec::new();
     for number in 0..CREATES {
         let arguments = json!({ "id": rows + 1 + number, "name": "somebody new", "status": "new", "amount": 1.5 });
-        creates.push(timed(&mut Caller::new(&door), "add_row", arguments)?);
+        creates.push(timed(&mut LargeCaller::new(&door), "add_row", arguments)?);
     }
     process.stop()?;
     let memory_mb = peak.bytes.load(Ordering::Relaxed).saturating_sub(idle) as f64 / 1e6;
-    Ok(Sheet {
+    Ok(LargeSheetFigures {
         answers,
         import_s,
         memory_mb,
@@ -286,8 +286,8 @@ const FILES: &str = "[connections.data]\nkind = \"files\"\npath = \"data\"\nwrit
                      [plugins.sheet.grants]\ndata = \"write\"\n";
 
 /// Asks for the key, and returns how many seconds went by until its index was there; then asks for the others.
-fn import(house: &House, door: &Door, rows: usize) -> anyhow::Result<f64> {
-    let mut caller = Caller::new(door);
+fn import(house: &WeirInstance, door: &BenchEndpoint, rows: usize) -> anyhow::Result<f64> {
+    let mut caller = LargeCaller::new(door);
     let began = Instant::now();
     // The last row: one near the beginning is found before an index would be worth its while, and none is asked for.
     timed(&mut caller, "get_row", json!({ "id": rows }))?;
@@ -306,7 +306,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const QUIET: u32 = 20;
 
 /// Waits until indexes are there and none is being built.
-fn wait_for_indexes(house: &House) -> anyhow::Result<()> {
+fn wait_for_indexes(house: &WeirInstance) -> anyhow::Result<()> {
     let (began, mut quiet) = (Instant::now(), 0);
     while quiet < QUIET {
         if began.elapsed() > Duration::from_secs(300) {
@@ -332,13 +332,13 @@ fn wait_for_indexes(house: &House) -> anyhow::Result<()> {
 
 /// The most memory that a process was seen to have.
 #[derive(Default)]
-struct Peak {
+struct PeakMemory {
     bytes: AtomicU64,
     ended: AtomicBool,
 }
 
-impl Peak {
-    fn watch(&self, process: &Process) {
+impl PeakMemory {
+    fn watch(&self, process: &MeasuredProcess) {
         while !self.ended.load(Ordering::Relaxed) {
             self.bytes.fetch_max(process.memory(), Ordering::Relaxed);
             sleep(LOOK);
@@ -346,7 +346,7 @@ impl Peak {
     }
 }
 
-fn copies(house: &House, csv: &Path) -> anyhow::Result<f64> {
+fn copies(house: &WeirInstance, csv: &Path) -> anyhow::Result<f64> {
     let target = house.data().join("copy.csv");
     let mut times = Vec::new();
     for _ in 0..CREATES {
@@ -381,15 +381,15 @@ fn passes(csv: &Path) -> anyhow::Result<f64> {
 }
 
 /// Measures a table in PostgreSQL, beside what the database itself says it takes.
-fn table(place: &Place) -> anyhow::Result<Table> {
-    let database = Postgres::start(&place.load_core)?;
+fn table(place: &BenchPaths) -> anyhow::Result<Table> {
+    let database = PostgresServer::start(&place.load_core)?;
     database.sql(&format!(
         "CREATE TABLE rows (id bigint PRIMARY KEY, name text NOT NULL, status text NOT NULL, amount float8 NOT NULL);
          INSERT INTO rows SELECT n, 'customer number ' || n || ' of group ' || n % 50,
              (ARRAY['open', 'closed', 'new'])[n % 3 + 1], n::bigint * 7 % {MILLION} + 0.5 FROM generate_series(1, {MILLION}) n;
          CREATE INDEX ON rows (status); ANALYZE rows"
     ))?;
-    let house = House::empty(place, "weir")?;
+    let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sql.wasm"), "sql")?;
     house.config(&format!(
         "[connections.data]\nkind = \"postgresql\"\nurl = \"postgresql://weir@127.0.0.1:{}/postgres\"\n\
@@ -399,7 +399,7 @@ fn table(place: &Place) -> anyhow::Result<Table> {
     let settings = json!({ "connection": "data", "table": "rows" });
     house.contract("rows.json", &rows::contract("sql", &settings))?;
     let (process, door) = serve(place, &house)?;
-    let answers = answers(Caller::new(&door), MILLION, &QUESTIONS)?;
+    let answers = answers(LargeCaller::new(&door), MILLION, &QUESTIONS)?;
     process.stop()?;
     let mut table: Table = vec![
         ["", "Weir", "psql", "the rule", "within it"]
@@ -429,8 +429,8 @@ fn table(place: &Place) -> anyhow::Result<Table> {
 }
 
 /// Measures a workbook: no index is made of one, it is read whole once and then kept.
-fn workbook(place: &Place) -> anyhow::Result<Table> {
-    let house = House::empty(place, "weir")?;
+fn workbook(place: &BenchPaths) -> anyhow::Result<Table> {
+    let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
     house.config(FILES)?;
     house.contract(
@@ -448,16 +448,16 @@ fn workbook(place: &Place) -> anyhow::Result<Table> {
 }
 
 /// Measures a service that pages by offset and answers single records: each page is a request.
-fn service(place: &Place) -> anyhow::Result<Table> {
+fn service(place: &BenchPaths) -> anyhow::Result<Table> {
     let port = free_port()?;
     let mut command = std::process::Command::new(place.binary("bench-records"));
     command.args([port.to_string(), HUNDRED_THOUSAND.to_string()]);
-    let _records = Process::start(
+    let _records = MeasuredProcess::start(
         &command,
         &place.load_core,
         &place.peer_folder("large")?.join("records.log"),
     )?;
-    let house = House::empty(place, "weir")?;
+    let house = WeirInstance::empty(place, "weir")?;
     house.plugin(&place.repository.join("plugins/rest.wasm"), "rest")?;
     house.config(&format!(
         "[connections.data]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:{port}\"\n\
@@ -472,14 +472,18 @@ fn service(place: &Place) -> anyhow::Result<Table> {
 }
 
 /// Measures a server that has no peer: what its first call takes, and the median of each question.
-fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table> {
+fn alone(
+    process: &MeasuredProcess,
+    door: &BenchEndpoint,
+    asked: &[LargeQuestion],
+) -> anyhow::Result<Table> {
     let idle = process.memory();
     let first = timed(
-        &mut Caller::new(door),
+        &mut LargeCaller::new(door),
         "get_row",
         arguments("get_row", 0, HUNDRED_THOUSAND),
     )?;
-    let answers = answers(Caller::new(door), HUNDRED_THOUSAND, asked)?;
+    let answers = answers(LargeCaller::new(door), HUNDRED_THOUSAND, asked)?;
     let memory_mb = process.memory().saturating_sub(idle) as f64 / 1e6;
     let head = ["", "Weir"].map(str::to_owned).to_vec();
     let line = |what: String, value: f64| vec![what, format!("{value:.2}")];
@@ -496,12 +500,15 @@ fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table>
 }
 
 /// Starts a house with a key, as any gateway that is reached by others has.
-fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
+fn serve(
+    place: &BenchPaths,
+    house: &WeirInstance,
+) -> anyhow::Result<(MeasuredProcess, BenchEndpoint)> {
     let (process, port) = house.start(&place.server_core, START_MAX)?;
-    let key = house.key("bench", Holder::Wide)?;
+    let key = house.key("bench", KeyBreadth::Wide)?;
     Ok((
         process,
-        Door {
+        BenchEndpoint {
             url: format!("http://127.0.0.1:{port}/mcp"),
             key: Some(key),
         },
@@ -509,7 +516,11 @@ fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
 }
 
 /// Returns the median of each question, in milliseconds.
-fn answers(mut caller: Caller<'_>, rows: usize, asked: &[Ask]) -> anyhow::Result<Answers> {
+fn answers(
+    mut caller: LargeCaller<'_>,
+    rows: usize,
+    asked: &[LargeQuestion],
+) -> anyhow::Result<Answers> {
     let mut answers = Answers::default();
     for (answer, ask) in answers.iter_mut().zip(asked) {
         let mut ask_all = || {
@@ -542,15 +553,15 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
 }
 
 /// A caller with one connection.
-struct Caller<'a> {
-    door: &'a Door,
+struct LargeCaller<'a> {
+    door: &'a BenchEndpoint,
     agent: ureq::Agent,
     /// A text in this server's answer when no row is found.
     none_found: &'static str,
 }
 
-impl<'a> Caller<'a> {
-    fn new(door: &'a Door) -> Self {
+impl<'a> LargeCaller<'a> {
+    fn new(door: &'a BenchEndpoint) -> Self {
         Self {
             door,
             agent: wire::agent(),
@@ -560,14 +571,14 @@ impl<'a> Caller<'a> {
 }
 
 /// Asks once, and returns how many milliseconds it took.
-fn timed(caller: &mut Caller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
+fn timed(caller: &mut LargeCaller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
     let mark = match tool {
         "list_by_no_name" => caller.none_found,
         "count_by_status" => "count",
         _ => "status",
     };
-    let question = Question {
-        era: Era::Modern,
+    let question = BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/call",
         tool: tool.to_owned(),
         arguments,
@@ -585,14 +596,14 @@ fn milliseconds(since: Instant) -> f64 {
 }
 
 fn median(times: Vec<f64>) -> f64 {
-    crate::measure::Spread::of(times).median
+    crate::measure::FigureSpread::from_values(times).median
 }
 
 fn yes(holds: bool) -> String {
     if holds { "yes" } else { "no" }.to_owned()
 }
 
-impl Large {
+impl LargeResults {
     pub(crate) fn print(&self) {
         println!("\n{}", self.page());
     }

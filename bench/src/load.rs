@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// The calls that are to be made.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Plan {
+pub struct GeneratorPlan {
     pub path: String,
-    pub connections: Vec<Connection>,
+    pub connections: Vec<GeneratorConnection>,
     pub body: String,
     /// The calls over all connections.
     pub calls: u64,
@@ -18,7 +18,7 @@ pub struct Plan {
 
 /// A connection: the server, and the headers that go with each call.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Connection {
+pub struct GeneratorConnection {
     /// `127.0.0.1:8080`
     pub address: String,
     pub headers: Vec<(String, String)>,
@@ -26,7 +26,7 @@ pub struct Connection {
 
 /// The measurement: latencies in microseconds, and the bytes of all bodies together.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct GeneratorReport {
     pub calls: u64,
     pub seconds: f64,
     pub body_bytes: u64,

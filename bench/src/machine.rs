@@ -4,10 +4,10 @@ use std::{fs, process::Command};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{place::Place, postgres};
+use crate::{place::BenchPaths, postgres};
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Machine {
+pub(crate) struct BenchMachine {
     date: String,
     processor: String,
     cores: usize,
@@ -18,8 +18,8 @@ pub(crate) struct Machine {
     versions: Vec<(String, String)>,
 }
 
-impl Machine {
-    pub(crate) fn look(place: &Place) -> Self {
+impl BenchMachine {
+    pub(crate) fn look(place: &BenchPaths) -> Self {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let options = words.join(" ").replace("--write docs/benchmarks", "");
         let command = match options.trim() {
@@ -65,7 +65,7 @@ impl Machine {
     }
 }
 
-fn versions(place: &Place) -> Vec<(String, String)> {
+fn versions(place: &BenchPaths) -> Vec<(String, String)> {
     let read = |path: &std::path::Path| fs::read_to_string(path).unwrap_or_default();
     let mut versions = Vec::new();
     let mut add = |name: &str, version: Option<String>| {

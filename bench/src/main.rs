@@ -32,15 +32,15 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use machine::Machine;
-use measure::Effort;
-use place::Place;
-use report::Report;
+use machine::BenchMachine;
+use measure::BenchEffort;
+use place::BenchPaths;
+use report::BenchReport;
 use rows::{COMPARED, ROWS};
 
 /// Weir measured beside its peers.
 #[derive(Parser)]
-struct Options {
+struct BenchArgs {
     /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
     /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows; `console`:
     /// when it can be used, and what three of them cost; `cluster`: nodes beside a single process, changes, a fail-over, growth
@@ -68,7 +68,7 @@ struct Options {
     instructions: Option<PathBuf>,
 }
 
-impl Options {
+impl BenchArgs {
     /// Returns `true` if a row or a part is to be measured.
     fn wants(&self, name: &str) -> bool {
         self.only.is_empty()
@@ -80,8 +80,8 @@ impl Options {
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    let effort = Effort {
+    let options = BenchArgs::parse();
+    let effort = BenchEffort {
         rounds: if options.quick {
             1
         } else {
@@ -96,12 +96,12 @@ fn main() -> anyhow::Result<()> {
             options.many_calls
         },
     };
-    let mut place = Place::find()?;
+    let mut place = BenchPaths::find()?;
     if let Some(baseline) = &options.instructions {
         return instructions::check(&place, baseline);
     }
     place.keep_off_the_server_core()?;
-    let mut report = Report::new(Machine::look(&place), effort);
+    let mut report = BenchReport::new(BenchMachine::look(&place), effort);
     // A long run is not to fail at its end.
     options
         .write
@@ -145,10 +145,14 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Measures what has a page of its own.
-fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyhow::Result<()> {
+fn measure_parts(
+    place: &mut BenchPaths,
+    options: &BenchArgs,
+    effort: &BenchEffort,
+) -> anyhow::Result<()> {
     let wanted = |name: &str| options.wants(name);
     if wanted("isolation") {
-        let isolation = isolation::measure(place, Machine::look(place), effort)?;
+        let isolation = isolation::measure(place, BenchMachine::look(place), effort)?;
         isolation.print();
         options
             .write
@@ -156,7 +160,7 @@ fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyho
             .map_or(Ok(()), |folder| isolation.write(folder))?;
     }
     if wanted("scale") {
-        let scale = scale::measure(place, Machine::look(place))?;
+        let scale = scale::measure(place, BenchMachine::look(place))?;
         scale.print();
         options
             .write
@@ -164,7 +168,7 @@ fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyho
             .map_or(Ok(()), |folder| scale.write(folder))?;
     }
     if wanted("sheet") {
-        let large = large::measure(place, Machine::look(place))?;
+        let large = large::measure(place, BenchMachine::look(place))?;
         large.print();
         options
             .write
@@ -172,7 +176,7 @@ fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyho
             .map_or(Ok(()), |folder| large.write(folder))?;
     }
     if wanted("console") {
-        let consoles = consoles::measure(place, Machine::look(place), effort)?;
+        let consoles = consoles::measure(place, BenchMachine::look(place), effort)?;
         consoles.print();
         options
             .write
@@ -180,7 +184,7 @@ fn measure_parts(place: &mut Place, options: &Options, effort: &Effort) -> anyho
             .map_or(Ok(()), |folder| consoles.write(folder))?;
     }
     if wanted("cluster") {
-        let machine = Machine::look(place);
+        let machine = BenchMachine::look(place);
         let cluster = cluster::measure(place, machine, effort)?;
         cluster.print();
         options

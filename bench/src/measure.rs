@@ -14,24 +14,24 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 pub(crate) use self::{
-    lists::List,
-    threads::{Cores, Threads},
-    turns::{Turns, in_turns},
+    lists::ListFigures,
+    threads::{ServerCores, ThreadFigures},
+    turns::{TurnFigures, in_turns},
 };
 
 use crate::{
-    place::{Place, free_port},
-    pressure::{self, Loaded, Pressure, Server, Target},
-    process::{Process, START_MAX},
-    rows::{Also, Row, Subject, Way},
-    stdio::Pipes,
-    weir::Holder,
-    wire::{Door, Era, Question},
+    place::{BenchPaths, free_port},
+    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
+    process::{MeasuredProcess, START_MAX},
+    rows::{BenchRow, BenchSubject, CallMode, ExtraMeasurement},
+    stdio::PipeClient,
+    weir::KeyBreadth,
+    wire::{BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 /// The amount of everything that is measured.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Effort {
+pub(crate) struct BenchEffort {
     pub(crate) rounds: usize,
     /// The time of one round.
     pub(crate) seconds: f64,
@@ -50,61 +50,61 @@ const CALIBRATION: f64 = 0.4;
 
 /// The median of all rounds, and the range.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Spread {
+pub(crate) struct FigureSpread {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Figures {
+pub(crate) struct RowFigures {
     pub(crate) row: String,
-    pub(crate) calls_per_second: Spread,
+    pub(crate) calls_per_second: FigureSpread,
     /// The figure to trust where the machine is shared.
-    pub(crate) calls_per_core_second: Spread,
-    pub(crate) cpu_us: Spread,
+    pub(crate) calls_per_core_second: FigureSpread,
+    pub(crate) cpu_us: FigureSpread,
     /// The share of the server's first process, where it has started others.
     #[serde(default)]
-    pub(crate) own_cpu_us: Option<Spread>,
-    pub(crate) p50_us: Spread,
-    pub(crate) p99_us: Spread,
+    pub(crate) own_cpu_us: Option<FigureSpread>,
+    pub(crate) p50_us: FigureSpread,
+    pub(crate) p99_us: FigureSpread,
     pub(crate) answer_bytes: f64,
-    pub(crate) start_ms: Spread,
+    pub(crate) start_ms: FigureSpread,
     pub(crate) idle_bytes: u64,
     /// The processor time that the server takes without a caller, in percent of a core.
     #[serde(default)]
     pub(crate) idle_cpu_percent: Option<f64>,
-    pub(crate) many: Option<Many>,
+    pub(crate) many: Option<MemoryGrowth>,
     /// Each at another load.
-    pub(crate) threads: Vec<Threads>,
+    pub(crate) threads: Vec<ThreadFigures>,
     /// The cost of a refusal beyond an accepted call of the same server, measured in turns.
-    pub(crate) beyond_accepted_us: Option<Spread>,
-    pub(crate) lists: Vec<List>,
+    pub(crate) beyond_accepted_us: Option<FigureSpread>,
+    pub(crate) lists: Vec<ListFigures>,
     /// Parts of the row that could not be measured, and why.
     #[serde(default)]
     pub(crate) left_out: Vec<String>,
     /// Calls answered and calls on record; for Weir alone.
-    pub(crate) audit: Option<Audit>,
+    pub(crate) audit: Option<AuditCounts>,
     /// Why the row does not count.
     pub(crate) void: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Many {
+pub(crate) struct MemoryGrowth {
     pub(crate) calls: u64,
     pub(crate) before_bytes: u64,
     pub(crate) after_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Audit {
+pub(crate) struct AuditCounts {
     pub(crate) answered: u64,
     pub(crate) recorded: u64,
     pub(crate) ok: u64,
 }
 
-impl Spread {
-    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+impl FigureSpread {
+    pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (Some(min), Some(max)) = (values.first(), values.last()) else {
@@ -119,30 +119,34 @@ impl Spread {
     }
 }
 
-pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Figures> {
-    let mut bench = Bench::new(place, row, 1)?;
+pub(crate) fn row(
+    place: &BenchPaths,
+    row: &BenchRow,
+    effort: &BenchEffort,
+) -> anyhow::Result<RowFigures> {
+    let mut bench = RowBench::new(place, row, 1)?;
     let mut figures = match row.way {
-        Way::Stdio => bench.over_pipes(effort)?,
-        Way::Http(_) | Way::Refused => bench.over_http(effort)?,
+        CallMode::Stdio => bench.over_pipes(effort)?,
+        CallMode::Http(_) | CallMode::Refused => bench.over_http(effort)?,
     };
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
         match also {
-            Also::Lists(sizes) => {
+            ExtraMeasurement::Lists(sizes) => {
                 (figures.lists, figures.left_out) = lists::measure(place, row, sizes, effort)
             }
-            Also::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
-            Also::Million | Also::Idle => {}
+            ExtraMeasurement::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
+            ExtraMeasurement::Million | ExtraMeasurement::Idle => {}
         }
     }
     Ok(figures)
 }
 
 /// The server of one row, started as often as is needed.
-struct Bench<'a> {
-    place: &'a Place,
-    row: &'a Row,
-    subject: Subject,
+struct RowBench<'a> {
+    place: &'a BenchPaths,
+    row: &'a BenchRow,
+    subject: BenchSubject,
     folder: TempDir,
     key: Option<String>,
     /// `tools/call` answers so far, from all its processes.
@@ -151,22 +155,22 @@ struct Bench<'a> {
     accepted: u64,
 }
 
-struct Running {
-    process: Process,
-    door: Door,
+struct RunningServer {
+    process: MeasuredProcess,
+    door: BenchEndpoint,
 }
 
-impl Running {
-    fn server(&self) -> Server<'_> {
-        Server {
+impl RunningServer {
+    fn server(&self) -> LoadedServer<'_> {
+        LoadedServer {
             process: &self.process,
             door: &self.door,
         }
     }
 }
 
-impl<'a> Bench<'a> {
-    fn new(place: &'a Place, row: &'a Row, tools: usize) -> anyhow::Result<Self> {
+impl<'a> RowBench<'a> {
+    fn new(place: &'a BenchPaths, row: &'a BenchRow, tools: usize) -> anyhow::Result<Self> {
         let subject = row.subject(place, tools)?;
         let folder = tempfile::Builder::new()
             .prefix("weir-bench-")
@@ -189,14 +193,14 @@ impl<'a> Bench<'a> {
                 .subject
                 .house
                 .as_ref()
-                .map(|house| house.key("bench", Holder::Wide))
+                .map(|house| house.key("bench", KeyBreadth::Wide))
                 .transpose()?;
             running.process.stop()?;
         }
         Ok(bench)
     }
 
-    fn over_http(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
+    fn over_http(&mut self, effort: &BenchEffort) -> anyhow::Result<RowFigures> {
         let mut starts = Vec::new();
         for _ in 1..effort.starts {
             let (running, start_ms) = self.start(&self.place.server_core, None)?;
@@ -207,19 +211,19 @@ impl<'a> Bench<'a> {
         starts.push(start_ms);
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
-        let idle_cpu_percent = match self.row.also.contains(&Also::Idle) {
+        let idle_cpu_percent = match self.row.also.contains(&ExtraMeasurement::Idle) {
             true => Some(idle_cpu(&running.process, effort.idle_seconds)),
             false => None,
         };
         let question = self.subject.question.clone();
         let rounds = self.rounds(&running, &question, CONNECTIONS, effort)?;
-        let many = match self.row.also.contains(&Also::Million) {
+        let many = match self.row.also.contains(&ExtraMeasurement::Million) {
             true => Some(self.many(&running, &question, effort)?),
             false => None,
         };
         let beyond_accepted_us = match self.row.way {
-            Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls)?),
-            Way::Http(_) | Way::Stdio => None,
+            CallMode::Refused => Some(self.beyond_accepted(&running, rounds[0].calls)?),
+            CallMode::Http(_) | CallMode::Stdio => None,
         };
         // Still the answer that was asked for, after all that.
         self.ask(&running)?;
@@ -232,9 +236,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures refusals against accepted calls. `calls` are those of a whole round.
-    fn beyond_accepted(&mut self, running: &Running, calls: u64) -> anyhow::Result<Spread> {
+    fn beyond_accepted(
+        &mut self,
+        running: &RunningServer,
+        calls: u64,
+    ) -> anyhow::Result<FigureSpread> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
-        let pressure = Pressure {
+        let pressure = LoadPressure {
             connections: CONNECTIONS,
             calls: calls / 4,
             rate: None,
@@ -245,10 +253,10 @@ impl<'a> Bench<'a> {
             self.accepted += accepted.calls;
             beyond.push(self.load(running, &refused, pressure)?.cpu_us() - accepted.cpu_us());
         }
-        Ok(Spread::of(beyond))
+        Ok(FigureSpread::from_values(beyond))
     }
 
-    fn over_pipes(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
+    fn over_pipes(&mut self, effort: &BenchEffort) -> anyhow::Result<RowFigures> {
         let command = |bench: &Self| match (&bench.subject.house, &bench.key) {
             (Some(house), Some(key)) => house.stdio(key),
             _ => (bench.subject.start)(bench.place, 0),
@@ -256,15 +264,16 @@ impl<'a> Bench<'a> {
         let question = self.subject.question.clone();
         let mut starts = Vec::new();
         for _ in 1..effort.starts {
-            let mut process = Process::start_piped(&command(self), &self.place.server_core)?;
-            let pipes = Pipes::open(&mut process, &question)?;
+            let mut process =
+                MeasuredProcess::start_piped(&command(self), &self.place.server_core)?;
+            let pipes = PipeClient::open(&mut process, &question)?;
             starts.push(milliseconds(process.started));
             self.answered += 1;
             drop(pipes);
             process.stop()?;
         }
-        let mut process = Process::start_piped(&command(self), &self.place.server_core)?;
-        let mut pipes = Pipes::open(&mut process, &question)?;
+        let mut process = MeasuredProcess::start_piped(&command(self), &self.place.server_core)?;
+        let mut pipes = PipeClient::open(&mut process, &question)?;
         starts.push(milliseconds(process.started));
         self.answered += 1;
         sleep(Duration::from_secs(1));
@@ -290,7 +299,11 @@ impl<'a> Bench<'a> {
 
     /// Starts the server, and returns it once it has given its first good answer, with the time that took. `threads`
     /// are those of tokio's runtime, instead of one for each of `cores`.
-    fn start(&mut self, cores: &str, threads: Option<usize>) -> anyhow::Result<(Running, f64)> {
+    fn start(
+        &mut self,
+        cores: &str,
+        threads: Option<usize>,
+    ) -> anyhow::Result<(RunningServer, f64)> {
         let port = free_port()?;
         let mut command = match &self.subject.house {
             Some(house) => house.serve(port),
@@ -299,16 +312,17 @@ impl<'a> Bench<'a> {
         if let Some(threads) = threads {
             command.env("TOKIO_WORKER_THREADS", threads.to_string());
         }
-        let mut process = Process::start(&command, cores, &self.folder.path().join("server.log"))?;
+        let mut process =
+            MeasuredProcess::start(&command, cores, &self.folder.path().join("server.log"))?;
         let url = format!("http://127.0.0.1:{port}{}", self.subject.path);
-        let door = Door {
+        let door = BenchEndpoint {
             url,
             key: self.key.clone(),
         };
         loop {
             let session = match self.row.era() {
-                Era::Session => door.open_session().map(Some),
-                Era::Modern | Era::Stateless => Ok(None),
+                BenchEra::Session => door.open_session().map(Some),
+                BenchEra::Modern | BenchEra::Stateless => Ok(None),
             };
             let answer =
                 session.and_then(|session| self.subject.question.ask(&door, session.as_deref()));
@@ -316,7 +330,7 @@ impl<'a> Bench<'a> {
                 Ok(_) => {
                     let start_ms = milliseconds(process.started);
                     self.answered += 1;
-                    return Ok((Running { process, door }, start_ms));
+                    return Ok((RunningServer { process, door }, start_ms));
                 }
                 Err(error) => error,
             };
@@ -325,17 +339,17 @@ impl<'a> Bench<'a> {
                 let ended = ended.unwrap_or("still running".into());
                 bail!(
                     "it does not answer ({error:#}; {ended}): {}",
-                    process.said()
+                    process.log_tail()
                 );
             }
             sleep(Duration::from_millis(1));
         }
     }
 
-    fn ask(&mut self, running: &Running) -> anyhow::Result<()> {
+    fn ask(&mut self, running: &RunningServer) -> anyhow::Result<()> {
         let session = match self.row.era() {
-            Era::Session => Some(running.door.open_session()?),
-            Era::Modern | Era::Stateless => None,
+            BenchEra::Session => Some(running.door.open_session()?),
+            BenchEra::Modern | BenchEra::Stateless => None,
         };
         self.subject
             .question
@@ -347,16 +361,16 @@ impl<'a> Bench<'a> {
     /// Warms up, and then runs the rounds that count.
     fn rounds(
         &mut self,
-        running: &Running,
-        question: &Question,
+        running: &RunningServer,
+        question: &BenchQuestion,
         connections: usize,
-        effort: &Effort,
-    ) -> anyhow::Result<Vec<Loaded>> {
+        effort: &BenchEffort,
+    ) -> anyhow::Result<Vec<LoadOutcome>> {
         let mut calls = connections as u64;
         let mut tried = self.load(
             running,
             question,
-            Pressure {
+            LoadPressure {
                 connections,
                 calls,
                 rate: None,
@@ -367,7 +381,7 @@ impl<'a> Bench<'a> {
             tried = self.load(
                 running,
                 question,
-                Pressure {
+                LoadPressure {
                     connections,
                     calls,
                     rate: None,
@@ -375,7 +389,7 @@ impl<'a> Bench<'a> {
             )?;
         }
         let calls = (tried.rate() * effort.seconds).max(connections as f64) as u64;
-        let pressure = Pressure {
+        let pressure = LoadPressure {
             connections,
             calls,
             rate: None,
@@ -388,18 +402,18 @@ impl<'a> Bench<'a> {
     /// Measures memory before and after a great many calls.
     fn many(
         &mut self,
-        running: &Running,
-        question: &Question,
-        effort: &Effort,
-    ) -> anyhow::Result<Many> {
+        running: &RunningServer,
+        question: &BenchQuestion,
+        effort: &BenchEffort,
+    ) -> anyhow::Result<MemoryGrowth> {
         let before_bytes = running.process.memory();
-        let pressure = Pressure {
+        let pressure = LoadPressure {
             connections: CONNECTIONS,
             calls: effort.many_calls,
             rate: None,
         };
         let calls = self.load(running, question, pressure)?.calls;
-        Ok(Many {
+        Ok(MemoryGrowth {
             calls,
             before_bytes,
             after_bytes: running.process.memory(),
@@ -408,12 +422,12 @@ impl<'a> Bench<'a> {
 
     fn load(
         &mut self,
-        running: &Running,
-        question: &Question,
-        pressure: Pressure,
-    ) -> anyhow::Result<Loaded> {
+        running: &RunningServer,
+        question: &BenchQuestion,
+        pressure: LoadPressure,
+    ) -> anyhow::Result<LoadOutcome> {
         let generator = &self.place.binary("bench-load");
-        let target = Target {
+        let target = LoadTarget {
             servers: &[running.server()],
             generator,
             cores: &self.place.load_core,
@@ -428,7 +442,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Fails if the audit shows that the measurement does not count.
-    fn end(&self, running: Running) -> anyhow::Result<()> {
+    fn end(&self, running: RunningServer) -> anyhow::Result<()> {
         running.process.stop()?;
         match self.hold_against_audit() {
             (_, Some(void)) => bail!("{}: {void}", self.row.name),
@@ -438,7 +452,7 @@ impl<'a> Bench<'a> {
 
     /// Checks that there are as many records as answers, and that the trail is whole. Otherwise it returns why the row
     /// is void.
-    fn hold_against_audit(&self) -> (Option<Audit>, Option<String>) {
+    fn hold_against_audit(&self) -> (Option<AuditCounts>, Option<String>) {
         let Some(house) = &self.subject.house else {
             return (None, None);
         };
@@ -447,7 +461,7 @@ impl<'a> Bench<'a> {
             Err(error) => return (None, Some(format!("{error:#}"))),
         };
         let answered = self.answered;
-        let ok_expected = if self.row.way == Way::Refused {
+        let ok_expected = if self.row.way == CallMode::Refused {
             self.accepted
         } else {
             answered
@@ -456,7 +470,7 @@ impl<'a> Bench<'a> {
             format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok")
         });
         (
-            Some(Audit {
+            Some(AuditCounts {
                 answered,
                 recorded,
                 ok,
@@ -466,22 +480,23 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn figures(row: &str, rounds: &[Loaded], starts: &[f64], idle_bytes: u64) -> Figures {
-    let spread = |value: fn(&Loaded) -> f64| Spread::of(rounds.iter().map(value));
-    Figures {
+fn figures(row: &str, rounds: &[LoadOutcome], starts: &[f64], idle_bytes: u64) -> RowFigures {
+    let spread =
+        |value: fn(&LoadOutcome) -> f64| FigureSpread::from_values(rounds.iter().map(value));
+    RowFigures {
         row: row.to_owned(),
-        calls_per_second: spread(Loaded::rate),
+        calls_per_second: spread(LoadOutcome::rate),
         calls_per_core_second: spread(|load| 1e6 / load.cpu_us()),
-        cpu_us: spread(Loaded::cpu_us),
+        cpu_us: spread(LoadOutcome::cpu_us),
         own_cpu_us: rounds
             .iter()
-            .map(Loaded::own_cpu_us)
+            .map(LoadOutcome::own_cpu_us)
             .collect::<Option<Vec<_>>>()
-            .map(Spread::of),
+            .map(FigureSpread::from_values),
         p50_us: spread(|load| load.p50_us),
         p99_us: spread(|load| load.p99_us),
         answer_bytes: spread(|load| load.body_bytes as f64 / load.calls as f64).median,
-        start_ms: Spread::of(starts.iter().copied()),
+        start_ms: FigureSpread::from_values(starts.iter().copied()),
         idle_bytes,
         idle_cpu_percent: None,
         many: None,
@@ -495,7 +510,7 @@ fn figures(row: &str, rounds: &[Loaded], starts: &[f64], idle_bytes: u64) -> Fig
 }
 
 /// Returns the processor time of a server without callers, in percent of a core.
-fn idle_cpu(process: &Process, seconds: f64) -> f64 {
+fn idle_cpu(process: &MeasuredProcess, seconds: f64) -> f64 {
     let (before, since) = (process.cpu(), Instant::now());
     sleep(Duration::from_secs_f64(seconds));
     100.0 * (process.cpu() - before) / since.elapsed().as_secs_f64()

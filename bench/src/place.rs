@@ -13,9 +13,9 @@ use nix::{
 };
 use tempfile::TempDir;
 
-use crate::{mariadb::TicketDatabase, postgres::Postgres, rows::Database};
+use crate::{mariadb::TicketDatabase, postgres::PostgresServer, rows::BenchDatabase};
 
-pub(crate) struct Place {
+pub(crate) struct BenchPaths {
     pub(crate) repository: PathBuf,
     /// `WEIR_CACHE`, as `cargo xtask bench` hands it down.
     pub(crate) cache: PathBuf,
@@ -26,11 +26,11 @@ pub(crate) struct Place {
     /// The core of the generator, and of everything else that is not measured.
     pub(crate) load_core: String,
     peers: TempDir,
-    postgres: Option<Postgres>,
+    postgres: Option<PostgresServer>,
     mariadb: Option<TicketDatabase>,
 }
 
-impl Place {
+impl BenchPaths {
     pub(crate) fn find() -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
@@ -98,15 +98,15 @@ impl Place {
     }
 
     /// Starts a database server unless it runs.
-    pub(crate) fn start_database(&mut self, database: Database) -> anyhow::Result<()> {
+    pub(crate) fn start_database(&mut self, database: BenchDatabase) -> anyhow::Result<()> {
         match database {
-            Database::Postgres if self.postgres.is_none() => {
-                self.postgres = Some(Postgres::start(&self.load_core)?);
+            BenchDatabase::Postgres if self.postgres.is_none() => {
+                self.postgres = Some(PostgresServer::start(&self.load_core)?);
             }
-            Database::Mariadb if self.mariadb.is_none() => {
+            BenchDatabase::Mariadb if self.mariadb.is_none() => {
                 self.mariadb = Some(TicketDatabase::start()?);
             }
-            Database::Sqlite | Database::Postgres | Database::Mariadb => {}
+            BenchDatabase::Sqlite | BenchDatabase::Postgres | BenchDatabase::Mariadb => {}
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Place {
         self.mariadb.as_ref().context("MariaDB does not run")
     }
 
-    pub(crate) fn postgres(&self) -> anyhow::Result<&Postgres> {
+    pub(crate) fn postgres(&self) -> anyhow::Result<&PostgresServer> {
         self.postgres.as_ref().context("PostgreSQL does not run")
     }
 

@@ -19,7 +19,7 @@ use crate::{
     weir::{CREATE_TABLE, insert_rows},
 };
 
-pub(crate) struct Postgres {
+pub(crate) struct PostgresServer {
     folder: TempDir,
     pub(crate) port: u16,
     core: String,
@@ -27,7 +27,7 @@ pub(crate) struct Postgres {
     server: Option<Child>,
 }
 
-impl Postgres {
+impl PostgresServer {
     /// Starts it on one core.
     pub(crate) fn start(core: &str) -> anyhow::Result<Self> {
         let folder = make_folder()?;
@@ -182,7 +182,7 @@ impl Postgres {
     }
 }
 
-impl Drop for Postgres {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         // Fast shutdown; its folder goes with it.
         if let Some(mut server) = self.server.take() {

@@ -9,16 +9,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use weir_bench::load::{Connection, Plan, Report};
+use weir_bench::load::{GeneratorConnection, GeneratorPlan, GeneratorReport};
 
 use crate::{
-    process::Process,
-    wire::{Door, Era, Question},
+    process::MeasuredProcess,
+    wire::{BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 /// The strength of one load.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pressure {
+pub(crate) struct LoadPressure {
     pub(crate) connections: usize,
     pub(crate) calls: u64,
     /// Calls a second, over all connections; without it as fast as answers come.
@@ -27,7 +27,7 @@ pub(crate) struct Pressure {
 
 /// The outcome of one load.
 #[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadOutcome {
     pub(crate) calls: u64,
     pub(crate) seconds: f64,
     pub(crate) cpu_seconds: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Loaded {
     pub(crate) p99_us: f64,
 }
 
-impl Loaded {
+impl LoadOutcome {
     pub(crate) fn rate(&self) -> f64 {
         self.calls as f64 / self.seconds
     }
@@ -54,14 +54,14 @@ impl Loaded {
 
 /// A server, and the way in.
 #[derive(Clone, Copy)]
-pub(crate) struct Server<'a> {
-    pub(crate) process: &'a Process,
-    pub(crate) door: &'a Door,
+pub(crate) struct LoadedServer<'a> {
+    pub(crate) process: &'a MeasuredProcess,
+    pub(crate) door: &'a BenchEndpoint,
 }
 
-pub(crate) struct Target<'a> {
+pub(crate) struct LoadTarget<'a> {
     /// Each is asked over an equal part of the connections.
-    pub(crate) servers: &'a [Server<'a>],
+    pub(crate) servers: &'a [LoadedServer<'a>],
     pub(crate) generator: &'a Path,
     /// The cores that the generator runs on.
     pub(crate) cores: &'a str,
@@ -71,16 +71,16 @@ pub(crate) struct Target<'a> {
 
 /// Runs one load to its end. Every call must have been answered.
 pub(crate) fn run(
-    target: &Target<'_>,
-    question: &Question,
-    pressure: Pressure,
-) -> anyhow::Result<Loaded> {
-    let connection = |server: &Server<'_>| {
+    target: &LoadTarget<'_>,
+    question: &BenchQuestion,
+    pressure: LoadPressure,
+) -> anyhow::Result<LoadOutcome> {
+    let connection = |server: &LoadedServer<'_>| {
         let session = match question.era {
-            Era::Session => Some(server.door.open_session()?),
-            Era::Modern | Era::Stateless => None,
+            BenchEra::Session => Some(server.door.open_session()?),
+            BenchEra::Modern | BenchEra::Stateless => None,
         };
-        Ok(Connection {
+        Ok(GeneratorConnection {
             address: server.door.parts()?.0,
             headers: question.headers(server.door, session.as_deref()),
         })
@@ -91,7 +91,7 @@ pub(crate) fn run(
         .cycle()
         .take(pressure.connections)
         .map(connection);
-    let plan = Plan {
+    let plan = GeneratorPlan {
         path: target.servers[0].door.parts()?.1,
         connections: connections.collect::<anyhow::Result<_>>()?,
         body: question.body(),
@@ -133,16 +133,16 @@ pub(crate) fn run(
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
-    let report: Report =
+    let report: GeneratorReport =
         serde_json::from_slice(&output.stdout).context("the generator's report")?;
-    let Report {
+    let GeneratorReport {
         calls,
         seconds,
         body_bytes,
         p50_us,
         p99_us,
     } = report;
-    Ok(Loaded {
+    Ok(LoadOutcome {
         calls,
         seconds,
         cpu_seconds,

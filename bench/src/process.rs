@@ -15,14 +15,14 @@ use nix::{time::ClockId, unistd::Pid};
 /// The longest that a server may take to its first answer.
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
-pub(crate) struct Process {
+pub(crate) struct MeasuredProcess {
     child: Child,
     pub(crate) started: Instant,
     /// The file of its output, unless it speaks over pipes.
     log: Option<PathBuf>,
 }
 
-impl Process {
+impl MeasuredProcess {
     /// Starts a program on one core, so that a runtime makes one worker of it, or on the given `cores`. Its output goes
     /// into `log`.
     pub(crate) fn start(command: &Command, cores: &str, log: &Path) -> anyhow::Result<Self> {
@@ -74,7 +74,7 @@ impl Process {
                 bail!(
                     "it does not answer ({}): {}",
                     ended.unwrap_or("still running".into()),
-                    self.said()
+                    self.log_tail()
                 );
             }
             sleep(Duration::from_millis(5));
@@ -83,7 +83,7 @@ impl Process {
     }
 
     /// Returns the end of its output.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = self
             .log
             .as_ref()
@@ -160,7 +160,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for MeasuredProcess {
     /// Kills everything in the process group, including what the process started itself.
     fn drop(&mut self) {
         signal(self.child.id(), "KILL");

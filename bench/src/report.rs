@@ -11,25 +11,27 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    machine::Machine,
-    measure::{Cores, Effort, Figures, List, Spread, Threads, Turns},
+    machine::BenchMachine,
+    measure::{
+        BenchEffort, FigureSpread, ListFigures, RowFigures, ServerCores, ThreadFigures, TurnFigures,
+    },
 };
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Report {
-    machine: Machine,
-    effort: Effort,
+pub(crate) struct BenchReport {
+    machine: BenchMachine,
+    effort: BenchEffort,
     /// The differences between this run and the page's description of every run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
-    rows: Vec<Figures>,
-    turns: Vec<Vec<Turns>>,
-    skipped: Vec<Skipped>,
+    rows: Vec<RowFigures>,
+    turns: Vec<Vec<TurnFigures>>,
+    skipped: Vec<SkippedRow>,
 }
 
 /// A row that was not measured, and why.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Skipped {
+pub(crate) struct SkippedRow {
     pub(crate) row: String,
     pub(crate) why: String,
 }
@@ -37,8 +39,8 @@ pub(crate) struct Skipped {
 /// Cells, the head first.
 pub(crate) type Table = Vec<Vec<String>>;
 
-impl Report {
-    pub(crate) fn new(machine: Machine, effort: Effort) -> Self {
+impl BenchReport {
+    pub(crate) fn new(machine: BenchMachine, effort: BenchEffort) -> Self {
         println!("{}\n", machine.lines().join("\n"));
         Self {
             machine,
@@ -50,7 +52,7 @@ impl Report {
         }
     }
 
-    pub(crate) fn add(&mut self, figures: Figures) {
+    pub(crate) fn add(&mut self, figures: RowFigures) {
         let void = figures
             .void
             .as_ref()
@@ -76,7 +78,7 @@ impl Report {
             .chars()
             .take(200)
             .collect();
-        self.skipped.push(Skipped {
+        self.skipped.push(SkippedRow {
             row: row.to_owned(),
             why,
         });
@@ -89,7 +91,7 @@ impl Report {
             .any(|row| row.row == name && row.void.is_none())
     }
 
-    pub(crate) fn turns(&mut self, turns: Vec<Turns>) {
+    pub(crate) fn turns(&mut self, turns: Vec<TurnFigures>) {
         self.turns.push(turns);
     }
 
@@ -143,7 +145,7 @@ impl Report {
             .to_vec();
         let lines = self.turns.iter().flat_map(|group| {
             group.iter().map(|turns| {
-                let cpu = Spread::of(turns.cpu_us.iter().copied());
+                let cpu = FigureSpread::from_values(turns.cpu_us.iter().copied());
                 let others = group
                     .iter()
                     .map(|other| other.of)
@@ -152,7 +154,7 @@ impl Report {
                 let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
                 let p50 = match turns.p50_us[..] {
                     [] => dash(),
-                    _ => whole(Spread::of(turns.p50_us.iter().copied()).median),
+                    _ => whole(FigureSpread::from_values(turns.p50_us.iter().copied()).median),
                 };
                 vec![
                     turns.of.to_string(),
@@ -209,7 +211,7 @@ impl Report {
             "growth MB",
         ];
         table(&head, &self.rows, |f| {
-            let many = |value: fn(&crate::measure::Many) -> f64| {
+            let many = |value: fn(&crate::measure::MemoryGrowth) -> f64| {
                 f.many
                     .as_ref()
                     .map_or_else(dash, |many| format!("{:.1}", value(many) / 1e6))
@@ -236,18 +238,23 @@ impl Report {
             "two processes",
             "threads by one",
         ];
-        let all: Vec<(&str, &Threads)> = self
+        let all: Vec<(&str, &ThreadFigures)> = self
             .rows
             .iter()
             .flat_map(|row| row.threads.iter().map(|at| (row.row.as_str(), at)))
             .collect();
         table(&head, &all, |(row, at)| {
-            let cpu = |turns: &[f64]| format!("{:.1}", Spread::of(turns.iter().copied()).median);
+            let cpu = |turns: &[f64]| {
+                format!(
+                    "{:.1}",
+                    FigureSpread::from_values(turns.iter().copied()).median
+                )
+            };
             vec![
                 (*row).to_owned(),
                 match at.cores {
-                    Cores::Own => "its own".to_owned(),
-                    Cores::Both => "both, shared".to_owned(),
+                    ServerCores::Own => "its own".to_owned(),
+                    ServerCores::Both => "both, shared".to_owned(),
                 },
                 at.connections.to_string(),
                 cpu(&at.one_thread_cpu_us),
@@ -270,7 +277,7 @@ impl Report {
             "CPU µs a call",
             "start ms",
         ];
-        let all: Vec<(&str, &List)> = self
+        let all: Vec<(&str, &ListFigures)> = self
             .rows
             .iter()
             .flat_map(|row| row.lists.iter().map(|list| (row.row.as_str(), list)))
@@ -285,7 +292,10 @@ impl Report {
                 whole(list.list_p50_us),
                 match list.call_cpu_us[..] {
                     [] => dash(),
-                    _ => format!("{:.1}", Spread::of(list.call_cpu_us.iter().copied()).median),
+                    _ => format!(
+                        "{:.1}",
+                        FigureSpread::from_values(list.call_cpu_us.iter().copied()).median
+                    ),
                 },
                 whole(list.start_ms),
             ]
@@ -387,7 +397,7 @@ mod tests {
 
     pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
 
-    pub(super) fn published() -> Report {
+    pub(super) fn published() -> BenchReport {
         let figures =
             fs::read_to_string(format!("{FOLDER}/figures.json")).expect("a file of the repository");
         serde_json::from_str(&figures).expect("figures of a run")
@@ -395,7 +405,7 @@ mod tests {
 
     #[test]
     fn all_rows_hold_unless_one_is_left_out_or_void_or_there_is_none() {
-        let refused = |change: fn(&mut Report)| {
+        let refused = |change: fn(&mut BenchReport)| {
             let mut report = published();
             report.skipped.clear();
             for row in &mut report.rows {
@@ -425,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_target_without_a_figure_keeps_its_line() {
-        let targets = |change: fn(&mut Report)| {
+        let targets = |change: fn(&mut BenchReport)| {
             let mut report = published();
             change(&mut report);
             targets::table(&report.rows, &report.turns)

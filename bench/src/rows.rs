@@ -9,24 +9,24 @@ use weir_bench::ticket;
 
 use crate::{
     contextforge, mariadb,
-    place::Place,
-    process::Process,
-    weir::{self, Backend, Code, House, Transport},
-    wire::{Era, Question, REFUSED},
+    place::BenchPaths,
+    process::MeasuredProcess,
+    weir::{self, BenchTransport, FunctionReuse, WeirBackend, WeirInstance},
+    wire::{BenchEra, BenchQuestion, REFUSED},
 };
 
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     pub(crate) name: &'static str,
-    pub(crate) server: Server,
-    pub(crate) way: Way,
-    pub(crate) also: &'static [Also],
+    pub(crate) server: BenchServer,
+    pub(crate) way: CallMode,
+    pub(crate) also: &'static [ExtraMeasurement],
 }
 
 /// The way in which the server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    Http(Era),
+pub(crate) enum CallMode {
+    Http(BenchEra),
     /// The legacy protocol over pipes.
     Stdio,
     /// The same tool is called with arguments that are wrong in three ways.
@@ -35,7 +35,7 @@ pub(crate) enum Way {
 
 /// The further measurements beside the calls themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Also {
+pub(crate) enum ExtraMeasurement {
     /// Memory after a million calls.
     Million,
     /// Processor time without a caller.
@@ -47,11 +47,11 @@ pub(crate) enum Also {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
+pub(crate) enum BenchServer {
     Floor,
-    Weir(Backend),
+    Weir(WeirBackend),
     Rmcp,
-    Toolbox(Database),
+    Toolbox(BenchDatabase),
     TypeScript,
     Python,
     FastMcp,
@@ -65,18 +65,18 @@ pub(crate) enum Server {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Database {
+pub(crate) enum BenchDatabase {
     Sqlite,
     Postgres,
     Mariadb,
 }
 
-const MODERN: Way = Way::Http(Era::Modern);
-const STATELESS: Way = Way::Http(Era::Stateless);
-const SESSION: Way = Way::Http(Era::Session);
+const MODERN: CallMode = CallMode::Http(BenchEra::Modern);
+const STATELESS: CallMode = CallMode::Http(BenchEra::Stateless);
+const SESSION: CallMode = CallMode::Http(BenchEra::Session);
 
-const fn row(name: &'static str, server: Server, way: Way) -> Row {
-    Row {
+const fn row(name: &'static str, server: BenchServer, way: CallMode) -> BenchRow {
+    BenchRow {
         name,
         server,
         way,
@@ -84,8 +84,13 @@ const fn row(name: &'static str, server: Server, way: Way) -> Row {
     }
 }
 
-const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also]) -> Row {
-    Row {
+const fn more(
+    name: &'static str,
+    server: BenchServer,
+    way: CallMode,
+    also: &'static [ExtraMeasurement],
+) -> BenchRow {
+    BenchRow {
         name,
         server,
         way,
@@ -93,14 +98,16 @@ const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also
     }
 }
 
-use Also::{Idle, Lists, Million, TwoThreads};
-use Backend::{Function, Mariadb, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
-use Server::{
+use BenchServer::{
     ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy,
     Toolbox, TypeScript, Weir,
 };
+use ExtraMeasurement::{Idle, Lists, Million, TwoThreads};
+use WeirBackend::{
+    Function, Mariadb, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant,
+};
 
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[BenchRow] = &[
     row("floor", Floor, MODERN),
     more(
         "weir-noop",
@@ -110,59 +117,71 @@ pub(crate) const ROWS: &[Row] = &[
     ),
     row("weir-noop-stateless", Weir(Noop), STATELESS),
     row("weir-noop-session", Weir(Noop), SESSION),
-    row("weir-noop-refused", Weir(Noop), Way::Refused),
+    row("weir-noop-refused", Weir(Noop), CallMode::Refused),
     more("weir-wasm", Weir(WasmTenant), MODERN, &[Million]),
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
     row("weir-mariadb", Weir(Mariadb), MODERN),
     more("weir-sheet", Weir(Sheet), MODERN, &[Idle]),
-    row("weir-function", Weir(Function(Code::Kept)), MODERN),
+    row("weir-function", Weir(Function(FunctionReuse::Kept)), MODERN),
     row(
         "weir-function-stdio",
-        Weir(Function(Code::Kept)),
-        Way::Stdio,
+        Weir(Function(FunctionReuse::Kept)),
+        CallMode::Stdio,
     ),
-    row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
-    row("weir-upstream", Weir(Upstream(Transport::Http)), MODERN),
+    row(
+        "weir-function-fresh",
+        Weir(Function(FunctionReuse::Fresh)),
+        MODERN,
+    ),
+    row(
+        "weir-upstream",
+        Weir(Upstream(BenchTransport::Http)),
+        MODERN,
+    ),
     row(
         "weir-upstream-stdio",
-        Weir(Upstream(Transport::Stdio)),
+        Weir(Upstream(BenchTransport::Stdio)),
         MODERN,
     ),
     more("rmcp", Rmcp, MODERN, &[Lists(&[100])]),
     row("rmcp-proxy", RmcpProxy, MODERN),
-    row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
-    row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
-    row("toolbox-mariadb", Toolbox(Database::Mariadb), MODERN),
+    row("toolbox-sqlite", Toolbox(BenchDatabase::Sqlite), MODERN),
+    row(
+        "toolbox-postgresql",
+        Toolbox(BenchDatabase::Postgres),
+        MODERN,
+    ),
+    row("toolbox-mariadb", Toolbox(BenchDatabase::Mariadb), MODERN),
     row("typescript-sdk", TypeScript, MODERN),
     row("python-sdk", Python, MODERN),
     row("fastmcp", FastMcp, MODERN),
     row("fastmcp-proxy", FastMcpProxy, STATELESS),
     row("mcp-proxy", McpProxy, STATELESS),
     row("contextforge", ContextForge, STATELESS),
-    row("hyper-mcp-function-stdio", HyperMcp, Way::Stdio),
+    row("hyper-mcp-function-stdio", HyperMcp, CallMode::Stdio),
 ];
 
 /// A server that is ready to be started, and its question.
-pub(crate) struct Subject {
+pub(crate) struct BenchSubject {
     pub(crate) start: Start,
-    pub(crate) question: Question,
-    pub(crate) house: Option<House>,
+    pub(crate) question: BenchQuestion,
+    pub(crate) house: Option<WeirInstance>,
     pub(crate) path: &'static str,
     /// The key that the server asks its callers for; a Weir makes its own.
     pub(crate) key: Option<String>,
     /// The server behind it.
     #[expect(dead_code, reason = "it runs for as long as this is kept")]
-    pub(crate) upstream: Option<Process>,
+    pub(crate) upstream: Option<MeasuredProcess>,
 }
 
 /// The command, given a port.
-pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
+pub(crate) type Start = Box<dyn Fn(&BenchPaths, u16) -> Command>;
 
 /// A part of a target that is compared with others: it is measured in turns with them as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
+pub(crate) enum ComparedPart {
     /// The calls of a row.
     Calls(&'static str),
     /// The same, one after the other.
@@ -171,56 +190,56 @@ pub(crate) enum Compared {
     Lists(&'static str, usize),
 }
 
-pub(crate) const COMPARED: &[&[Compared]] = &[
+pub(crate) const COMPARED: &[&[ComparedPart]] = &[
     &[
-        Compared::Calls("floor"),
-        Compared::Calls("weir-noop"),
-        Compared::Calls("weir-noop-stateless"),
-        Compared::Calls("weir-wasm"),
-        Compared::Calls("weir-wasm-fresh"),
-        Compared::Calls("weir-function"),
-        Compared::Calls("weir-function-fresh"),
-        Compared::Calls("rmcp"),
+        ComparedPart::Calls("floor"),
+        ComparedPart::Calls("weir-noop"),
+        ComparedPart::Calls("weir-noop-stateless"),
+        ComparedPart::Calls("weir-wasm"),
+        ComparedPart::Calls("weir-wasm-fresh"),
+        ComparedPart::Calls("weir-function"),
+        ComparedPart::Calls("weir-function-fresh"),
+        ComparedPart::Calls("rmcp"),
     ],
     &[
-        Compared::Calls("weir-sqlite"),
-        Compared::Calls("toolbox-sqlite"),
+        ComparedPart::Calls("weir-sqlite"),
+        ComparedPart::Calls("toolbox-sqlite"),
     ],
     &[
-        Compared::Calls("weir-postgresql"),
-        Compared::Calls("toolbox-postgresql"),
+        ComparedPart::Calls("weir-postgresql"),
+        ComparedPart::Calls("toolbox-postgresql"),
     ],
     &[
-        Compared::Calls("weir-mariadb"),
-        Compared::Calls("toolbox-mariadb"),
+        ComparedPart::Calls("weir-mariadb"),
+        ComparedPart::Calls("toolbox-mariadb"),
     ],
     &[
-        Compared::Calls("weir-upstream"),
-        Compared::Calls("rmcp-proxy"),
-        Compared::Calls("fastmcp-proxy"),
-        Compared::Calls("mcp-proxy"),
+        ComparedPart::Calls("weir-upstream"),
+        ComparedPart::Calls("rmcp-proxy"),
+        ComparedPart::Calls("fastmcp-proxy"),
+        ComparedPart::Calls("mcp-proxy"),
     ],
     &[
-        Compared::OneConnection("floor"),
-        Compared::OneConnection("weir-wasm"),
+        ComparedPart::OneConnection("floor"),
+        ComparedPart::OneConnection("weir-wasm"),
     ],
     &[
-        Compared::OneConnection("weir-noop-stateless"),
-        Compared::OneConnection("weir-noop-session"),
+        ComparedPart::OneConnection("weir-noop-stateless"),
+        ComparedPart::OneConnection("weir-noop-session"),
     ],
     &[
-        Compared::OneConnection("rmcp"),
-        Compared::OneConnection("weir-upstream"),
+        ComparedPart::OneConnection("rmcp"),
+        ComparedPart::OneConnection("weir-upstream"),
     ],
     &[
-        Compared::Lists("weir-noop", 100),
-        Compared::Lists("weir-noop", 10_000),
-        Compared::Lists("rmcp", 100),
+        ComparedPart::Lists("weir-noop", 100),
+        ComparedPart::Lists("weir-noop", 10_000),
+        ComparedPart::Lists("rmcp", 100),
     ],
 ];
 
-impl Compared {
-    pub(crate) fn row(&self) -> &'static Row {
+impl ComparedPart {
+    pub(crate) fn row(&self) -> &'static BenchRow {
         let (Self::Calls(name) | Self::OneConnection(name) | Self::Lists(name, _)) = self;
         ROWS.iter()
             .find(|row| row.name == *name)
@@ -228,7 +247,7 @@ impl Compared {
     }
 }
 
-impl fmt::Display for Compared {
+impl fmt::Display for ComparedPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Calls(row) => formatter.write_str(row),
@@ -238,13 +257,13 @@ impl fmt::Display for Compared {
     }
 }
 
-impl Serialize for Compared {
+impl Serialize for ComparedPart {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Compared {
+impl<'de> Deserialize<'de> for ComparedPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let found = COMPARED
@@ -257,35 +276,35 @@ impl<'de> Deserialize<'de> for Compared {
     }
 }
 
-impl Row {
+impl BenchRow {
     /// Returns the database server that has to run.
-    pub(crate) fn database(&self) -> Option<Database> {
+    pub(crate) fn database(&self) -> Option<BenchDatabase> {
         match self.server {
-            Weir(Postgres) => Some(Database::Postgres),
-            Weir(Mariadb) => Some(Database::Mariadb),
+            Weir(Postgres) => Some(BenchDatabase::Postgres),
+            Weir(Mariadb) => Some(BenchDatabase::Mariadb),
             Toolbox(database) => Some(database),
             _ => None,
         }
     }
 
     /// Returns the era of its messages.
-    pub(crate) fn era(&self) -> Era {
+    pub(crate) fn era(&self) -> BenchEra {
         match self.way {
-            Way::Http(era) => era,
-            Way::Stdio => Era::Stateless,
-            Way::Refused => Era::Modern,
+            CallMode::Http(era) => era,
+            CallMode::Stdio => BenchEra::Stateless,
+            CallMode::Refused => BenchEra::Modern,
         }
     }
 
     /// Lays out what the server serves. An error says why the row is left out.
-    pub(crate) fn subject(&self, place: &Place, tools: usize) -> anyhow::Result<Subject> {
+    pub(crate) fn subject(&self, place: &BenchPaths, tools: usize) -> anyhow::Result<BenchSubject> {
         let mode = match self.way {
             SESSION => "session",
-            Way::Stdio => "stdio",
+            CallMode::Stdio => "stdio",
             _ => "json",
         };
         let house = match self.server {
-            Weir(backend) => Some(House::build(place, backend, tools)?),
+            Weir(backend) => Some(WeirInstance::build(place, backend, tools)?),
             _ => None,
         };
         let (mut key, mut upstream, mut tool) = (None, None, ticket::TOOL);
@@ -335,17 +354,17 @@ impl Row {
             McpProxy => mcp_proxy(place)?,
         };
         let arguments = match self.way {
-            Way::Refused => {
+            CallMode::Refused => {
                 json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE })
             }
             _ => right(),
         };
-        let mark = if self.way == Way::Refused {
+        let mark = if self.way == CallMode::Refused {
             REFUSED
         } else {
             ticket::ID
         };
-        let question = Question {
+        let question = BenchQuestion {
             tool: tool.to_owned(),
             ..self.question("tools/call", arguments, mark)
         };
@@ -354,7 +373,7 @@ impl Row {
         } else {
             "/mcp"
         };
-        Ok(Subject {
+        Ok(BenchSubject {
             start,
             question,
             house,
@@ -365,16 +384,21 @@ impl Row {
     }
 
     /// Returns the accepted question of a row that is refused: the same tool with correct arguments.
-    pub(crate) fn accepted(&self) -> Question {
+    pub(crate) fn accepted(&self) -> BenchQuestion {
         self.question("tools/call", right(), ticket::ID)
     }
 
-    pub(crate) fn listing(&self) -> Question {
+    pub(crate) fn listing(&self) -> BenchQuestion {
         self.question("tools/list", Value::Null, ticket::TOOL)
     }
 
-    fn question(&self, method: &'static str, arguments: Value, mark: &'static str) -> Question {
-        Question {
+    fn question(
+        &self,
+        method: &'static str,
+        arguments: Value,
+        mark: &'static str,
+    ) -> BenchQuestion {
+        BenchQuestion {
             era: self.era(),
             method,
             tool: ticket::TOOL.to_owned(),
@@ -388,7 +412,7 @@ fn right() -> Value {
     json!({ "ticket_id": ticket::ID })
 }
 
-fn python(place: &Place) -> std::path::PathBuf {
+fn python(place: &BenchPaths) -> std::path::PathBuf {
     place.peer("bench-python").join("bin/python")
 }
 
@@ -420,7 +444,7 @@ fn interpreted(
 }
 
 /// Starts mcp-proxy, which has the echo tool in a child of its own.
-fn mcp_proxy(place: &Place) -> anyhow::Result<Start> {
+fn mcp_proxy(place: &BenchPaths) -> anyhow::Result<Start> {
     let program = place.peer("bench-mcp-proxy").join("bin/mcp-proxy");
     present(&program)?;
     let echo = place.binary("bench-rmcp");
@@ -440,26 +464,26 @@ fn mcp_proxy(place: &Place) -> anyhow::Result<Start> {
 }
 
 /// Starts MCP Toolbox, with its table and its statement.
-fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
+fn toolbox(place: &BenchPaths, database: BenchDatabase) -> anyhow::Result<Start> {
     let program = place
         .peer("bench-node")
         .join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
     present(&program)?;
     let folder = place.peer_folder("toolbox")?;
     let (kind, source) = match database {
-        Database::Sqlite => {
+        BenchDatabase::Sqlite => {
             let file = folder.join("tickets.db");
             let _ = std::fs::remove_file(&file);
             weir::sqlite(&file)?;
             ("sqlite", json!({ "kind": "sqlite", "database": file }))
         }
-        Database::Postgres => {
+        BenchDatabase::Postgres => {
             let port = place.postgres()?.port.to_string();
             let source = json!({ "kind": "postgres", "host": "127.0.0.1", "port": port, "database": "postgres",
                                  "user": "weir", "password": "none" });
             ("postgres", source)
         }
-        Database::Mariadb => {
+        BenchDatabase::Mariadb => {
             let port = place.mariadb()?.port.to_string();
             let source = json!({ "kind": "mysql", "host": "127.0.0.1", "port": port, "database": mariadb::DATABASE,
                                  "user": mariadb::USER, "password": mariadb::PASSWORD });
@@ -467,8 +491,8 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
         }
     };
     let parameter = match database {
-        Database::Mariadb => "?",
-        Database::Sqlite | Database::Postgres => "$1",
+        BenchDatabase::Mariadb => "?",
+        BenchDatabase::Sqlite | BenchDatabase::Postgres => "$1",
     };
     let statement = format!(
         "SELECT ticket_id, title, status, priority, assignee, tags, description FROM tickets WHERE ticket_id = {parameter}"
@@ -498,7 +522,7 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
 }
 
 /// Starts hyper-mcp with the typed function.
-fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
+fn hyper_mcp(place: &BenchPaths) -> anyhow::Result<Start> {
     let program = place.peer("hyper-mcp").join("bin/hyper-mcp");
     present(&program)?;
     let folder = place.peer_folder("hyper-mcp")?;

@@ -13,22 +13,22 @@ use std::{
 use anyhow::Context;
 use futures::FutureExt as _;
 use weir::{
-    catalogue::{Catalogue, CatalogueViewer, Endpoint},
-    identity::{Access, AccessList, Caller, Identities},
-    limits::Buckets,
+    catalogue::{CatalogueEndpoint, CatalogueViewer, ToolCatalogue},
+    identity::{AccessList, CallerIdentity, CatalogueAccess, IdentityRegistry},
+    limits::RateBuckets,
 };
 use weir_bench::ticket;
-use weir_contracts::Contract;
-use weir_state::State;
+use weir_contracts::CompiledContract;
+use weir_state::GatewayState;
 
 use crate::{
-    machine::Machine,
-    measure::Spread,
-    place::Place,
+    machine::BenchMachine,
+    measure::FigureSpread,
+    place::BenchPaths,
     process::START_MAX,
     report::{Table, markdown},
-    weir::{Backend, Holder, House},
-    wire::{Door, Era, Question},
+    weir::{KeyBreadth, WeirBackend, WeirInstance},
+    wire::{BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 const TOOLS: usize = 100_000;
@@ -47,13 +47,13 @@ const SMALL_NS: f64 = 5_000.0;
 /// The number of operations that are timed at once.
 const AT_ONCE: usize = 10_000;
 
-pub(crate) struct Scale {
-    machine: Machine,
-    rows: Vec<Grown>,
+pub(crate) struct ScaleResults {
+    machine: BenchMachine,
+    rows: Vec<GrowthFigure>,
 }
 
 /// A figure among a few and among very many.
-struct Grown {
+struct GrowthFigure {
     what: &'static str,
     few: String,
     many: String,
@@ -61,21 +61,21 @@ struct Grown {
     rule: Option<(String, bool)>,
 }
 
-pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> {
+pub(crate) fn measure(place: &BenchPaths, machine: BenchMachine) -> anyhow::Result<ScaleResults> {
     let runtime = tokio::runtime::Runtime::new()?;
     let mut rows = vec![agents(&runtime)?, views()?];
     rows.extend(keys(&runtime)?);
     rows.extend(tools(place)?);
-    Ok(Scale { machine, rows })
+    Ok(ScaleResults { machine, rows })
 }
 
 /// Measures agents that ask for the first time, all in one rate window.
-fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
+fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<GrowthFigure> {
     let caller = make_caller(runtime)?;
-    let buckets = Buckets::new(Some((60, 3_600)));
+    let buckets = RateBuckets::new(Some((60, 3_600)));
     let ask = |agents: std::ops::Range<usize>| {
-        let callers: Vec<Caller> = agents
-            .map(|agent| Caller {
+        let callers: Vec<CallerIdentity> = agents
+            .map(|agent| CallerIdentity {
                 agent: format!("agent-{agent}").into(),
                 ..caller.clone()
             })
@@ -98,12 +98,12 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
 }
 
 /// Returns the holder of a key.
-pub(crate) fn make_caller(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Caller> {
+pub(crate) fn make_caller(runtime: &tokio::runtime::Runtime) -> anyhow::Result<CallerIdentity> {
     let folder = tempfile::tempdir()?;
     let identities = runtime.block_on(async {
-        let state = State::open(folder.path()).await?;
+        let state = GatewayState::open(folder.path()).await?;
         add_keys(folder.path(), 1)?;
-        let identities = Identities::open();
+        let identities = IdentityRegistry::open();
         identities.take_over(&state).await?;
         anyhow::Ok(identities)
     })?;
@@ -111,20 +111,22 @@ pub(crate) fn make_caller(runtime: &tokio::runtime::Runtime) -> anyhow::Result<C
 }
 
 /// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
-fn views() -> anyhow::Result<Grown> {
+fn views() -> anyhow::Result<GrowthFigure> {
     let contracts = contracts(100)?;
-    let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
+    let catalogue = ToolCatalogue::new(&contracts, &BTreeMap::new(), None);
     let ask = |accesses: std::ops::Range<usize>| {
         let list = |number: usize| AccessList {
             tools: BTreeSet::from([ticket::TOOL.to_owned(), format!("tool_{number}")]),
             ..AccessList::default()
         };
-        let accesses: Vec<Access> = accesses.map(|number| Access::to(list(number))).collect();
+        let accesses: Vec<CatalogueAccess> = accesses
+            .map(|number| CatalogueAccess::to(list(number)))
+            .collect();
         let began = Instant::now();
         for access in &accesses {
             assert!(
                 catalogue
-                    .listing(&Endpoint::All, CatalogueViewer::Operator(access))
+                    .listing(&CatalogueEndpoint::All, CatalogueViewer::Operator(access))
                     .is_some_and(|listing| listing.tools.len() == 1),
                 "one tool is seen"
             );
@@ -137,11 +139,11 @@ fn views() -> anyhow::Result<Grown> {
     Ok(times("a new access, 100 tools, ns", few, many, VIEWS))
 }
 
-fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
+fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<GrowthFigure>> {
     let folder = tempfile::tempdir()?;
     runtime.block_on(async {
-        let state = State::open(folder.path()).await?;
-        let identities = Identities::open();
+        let state = GatewayState::open(folder.path()).await?;
+        let identities = IdentityRegistry::open();
         add_keys(folder.path(), CHANGES)?;
         identities.take_over(&state).await?;
         let few = change(&state, &identities, 1).await?;
@@ -150,7 +152,7 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
         identities.take_over(&state).await?;
         let each = (resident()?.saturating_sub(before)) as f64 / KEYS as f64;
         let many = change(&state, &identities, KEYS / CHANGES - 1).await?;
-        let bytes = Grown {
+        let bytes = GrowthFigure {
             what: "a key, bytes resident",
             few: String::new(),
             many: format!("{each:.0} (of {KEYS})"),
@@ -164,7 +166,11 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
 }
 
 /// Revokes keys that lie so far apart, and takes each over: the median.
-async fn change(state: &State, identities: &Identities, apart: usize) -> anyhow::Result<f64> {
+async fn change(
+    state: &GatewayState,
+    identities: &IdentityRegistry,
+    apart: usize,
+) -> anyhow::Result<f64> {
     let mut times = Vec::new();
     for number in 0..CHANGES {
         state
@@ -174,7 +180,7 @@ async fn change(state: &State, identities: &Identities, apart: usize) -> anyhow:
         identities.take_over(state).await?;
         times.push(began.elapsed().as_nanos() as f64);
     }
-    Ok(Spread::of(times).median)
+    Ok(FigureSpread::from_values(times).median)
 }
 
 /// Writes keys directly into the database: adding them one at a time would take an hour.
@@ -195,18 +201,18 @@ fn add_keys(folder: &Path, count: usize) -> anyhow::Result<()> {
 
 /// Measures a gateway with ten tools and one with very many: what each holds after its first call and its first page of
 /// tools/list.
-fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
+fn tools(place: &BenchPaths) -> anyhow::Result<Vec<GrowthFigure>> {
     let (few, _) = serve(place, 10)?;
     let (many, took) = serve(place, TOOLS)?;
     let each = many.saturating_sub(few) as f64 / (TOOLS - 10) as f64;
     Ok(vec![
-        Grown {
+        GrowthFigure {
             what: "a tool, bytes resident",
             few: String::new(),
             many: format!("{each:.0} (of {TOOLS})"),
             rule: Some((format!("at most {TOOL_BYTES_MAX}"), each <= TOOL_BYTES_MAX)),
         },
-        Grown {
+        GrowthFigure {
             what: "a start from the state, seconds",
             few: String::new(),
             many: format!("{:.1} ({TOOLS} tools)", took.as_secs_f64()),
@@ -216,38 +222,38 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
 }
 
 /// Measures a gateway's second start, from what the first one published.
-fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
-    let house = House::build(place, Backend::Noop, tools)?;
+fn serve(place: &BenchPaths, tools: usize) -> anyhow::Result<(u64, Duration)> {
+    let house = WeirInstance::build(place, WeirBackend::Noop, tools)?;
     let start = || {
         house
             .start(&place.server_core, 10 * START_MAX)
             .with_context(|| format!("with {tools} tools"))
     };
     let (first, _) = start()?;
-    let key = house.key("bench", Holder::Wide)?;
+    let key = house.key("bench", KeyBreadth::Wide)?;
     first.stop()?;
     let (process, port) = start()?;
     let took = process.started.elapsed();
-    let door = Door {
+    let door = BenchEndpoint {
         url: format!("http://127.0.0.1:{port}/mcp"),
         key: Some(key),
     };
     let arguments = serde_json::json!({ "ticket_id": ticket::ID });
-    let call = Question {
-        era: Era::Modern,
+    let call = BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/call",
         tool: ticket::TOOL.to_owned(),
         arguments,
         mark: ticket::ID,
     };
     call.ask(&door, None)?;
-    let list = Question {
+    let list = BenchQuestion {
         method: "tools/list",
         tool: String::new(),
         arguments: serde_json::Value::Null,
         ..call
     };
-    Question {
+    BenchQuestion {
         mark: ticket::TOOL,
         ..list
     }
@@ -258,7 +264,7 @@ fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
     Ok((memory, took))
 }
 
-fn contracts(tools: usize) -> anyhow::Result<Vec<Arc<Contract>>> {
+fn contracts(tools: usize) -> anyhow::Result<Vec<Arc<CompiledContract>>> {
     let names: Vec<String> = std::iter::once(ticket::TOOL.to_owned())
         .chain((1..tools).map(|number| format!("{}_{number:05}", ticket::TOOL)))
         .collect();
@@ -274,8 +280,8 @@ pub(crate) fn resident() -> anyhow::Result<usize> {
     Ok(pages.context("the kernel counts memory")? * 4096)
 }
 
-fn times(what: &'static str, few: f64, many: f64, count: usize) -> Grown {
-    Grown {
+fn times(what: &'static str, few: f64, many: f64, count: usize) -> GrowthFigure {
+    GrowthFigure {
         what,
         few: format!("{few:.0}"),
         many: format!("{many:.0} (of {count})"),
@@ -286,7 +292,7 @@ fn times(what: &'static str, few: f64, many: f64, count: usize) -> Grown {
     }
 }
 
-impl Scale {
+impl ScaleResults {
     pub(crate) fn print(&self) {
         println!("\n{}", self.page());
     }
@@ -310,7 +316,7 @@ impl Scale {
         ]
         .map(str::to_owned)
         .to_vec();
-        let row = |grown: &Grown| {
+        let row = |grown: &GrowthFigure| {
             let (rule, holds) = match &grown.rule {
                 Some((rule, true)) => (rule.as_str(), "yes"),
                 Some((rule, false)) => (rule.as_str(), "no"),

@@ -17,25 +17,28 @@ use serde_json::{Value, json};
 use weir_bench::load::quantiles;
 
 use crate::{
-    pressure::Loaded,
-    process::Process,
-    wire::{Question, initialize, initialized},
+    pressure::LoadOutcome,
+    process::MeasuredProcess,
+    wire::{BenchQuestion, initialize, initialized},
 };
 
-pub(crate) struct Pipes {
+pub(crate) struct PipeClient {
     to: ChildStdin,
-    from: BufReader<Asked>,
+    from: BufReader<PolledPipe>,
     /// The question, with the server's name for the tool.
-    question: Question,
+    question: BenchQuestion,
     last_id: u64,
 }
 
-impl Pipes {
+impl PipeClient {
     /// Opens the conversation and asks until the first good answer.
-    pub(crate) fn open(process: &mut Process, question: &Question) -> anyhow::Result<Self> {
+    pub(crate) fn open(
+        process: &mut MeasuredProcess,
+        question: &BenchQuestion,
+    ) -> anyhow::Result<Self> {
         let child = process.child();
         let to = child.stdin.take().context("stdin is a pipe")?;
-        let from = Asked::new(child.stdout.take().context("stdout is a pipe")?)?;
+        let from = PolledPipe::new(child.stdout.take().context("stdout is a pipe")?)?;
         let from = BufReader::with_capacity(1 << 16, from);
         let mut pipes = Self {
             to,
@@ -68,10 +71,10 @@ impl Pipes {
     /// Makes `calls` calls, `window` of them at once.
     pub(crate) fn run(
         &mut self,
-        process: &Process,
+        process: &MeasuredProcess,
         window: u64,
         calls: u64,
-    ) -> anyhow::Result<Loaded> {
+    ) -> anyhow::Result<LoadOutcome> {
         let (cpu, own_cpu) = (process.cpu(), process.own_cpu());
         let message = self.question.message(0).to_string();
         let (before, after) = message
@@ -109,7 +112,7 @@ impl Pipes {
             .own_cpu()
             .zip(own_cpu)
             .map(|(after, before)| after - before);
-        Ok(Loaded {
+        Ok(LoadOutcome {
             calls,
             seconds,
             cpu_seconds,
@@ -152,14 +155,14 @@ impl Pipes {
 }
 
 /// A pipe that is asked again and again: a generator that sleeps is woken at each answer, at the server's expense.
-struct Asked(ChildStdout);
+struct PolledPipe(ChildStdout);
 
 /// The pauses between two looks at a pipe in which nothing came.
 const PAUSES: usize = 100;
 /// A server that says nothing for so long has lost calls.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-impl Asked {
+impl PolledPipe {
     fn new(pipe: ChildStdout) -> anyhow::Result<Self> {
         let flags = OFlag::from_bits_retain(fcntl(&pipe, F_GETFL)?);
         fcntl(&pipe, F_SETFL(flags | OFlag::O_NONBLOCK))?;
@@ -167,7 +170,7 @@ impl Asked {
     }
 }
 
-impl Read for Asked {
+impl Read for PolledPipe {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let asked = Instant::now();
         loop {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use weir_contracts::{Contract, compile, compiled_document, form};
+use weir_contracts::{CompiledContract, compile, compiled_document, form};
 
 /// The shape that an adapter gives to the collection of tickets.
 pub const SHAPE: &str = r#"{"name":"tickets","fields":[{"key":"ticket_id","type":"string"},{"key":"title","type":"string"},{"key":"status","type":"string"},{"key":"priority","type":"string"},{"key":"assignee","type":"string"},{"key":"tags","type":"list","items":{"key":"tag","type":"string"}},{"key":"description","type":"string"}],"key":["ticket_id"],"capabilities":{"read":true,"matches":{"*":["equals"]}}}"#;
@@ -69,7 +69,7 @@ pub fn listed() -> anyhow::Result<Value> {
 }
 
 /// Returns the contract over the adapter of the process itself.
-pub fn compiled(tools: &[String]) -> anyhow::Result<Contract> {
+pub fn compiled(tools: &[String]) -> anyhow::Result<CompiledContract> {
     let text = contract("support-0", "noop", &json!({}), tools).to_string();
     let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(SHAPE)?)]);
     let refused = |problems| anyhow!("{problems:?}");

@@ -16,13 +16,13 @@ use tempfile::TempDir;
 use weir_bench::ticket;
 
 use crate::{
-    place::{Place, free_port},
-    process::{Process, START_MAX},
+    place::{BenchPaths, free_port},
+    process::{MeasuredProcess, START_MAX},
 };
 
 /// The server behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Backend {
+pub(crate) enum WeirBackend {
     /// An adapter that is part of the process: the call path alone.
     Noop,
     /// A small guest whose instance is kept for the tenant's next call (the default).
@@ -34,14 +34,14 @@ pub(crate) enum Backend {
     Postgres,
     Mariadb,
     /// A typed function that answers at once.
-    Function(Code),
+    Function(FunctionReuse),
     /// Another MCP server: rmcp's own with the echo tool.
-    Upstream(Transport),
+    Upstream(BenchTransport),
 }
 
 /// The build and the run of a typed function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum FunctionReuse {
     /// A component in Rust, whose instance is kept for the tenant's next call (the default).
     Kept,
     /// The same component, whose instance is made anew for every call.
@@ -50,7 +50,7 @@ pub(crate) enum Code {
 
 /// The transport between the gateway and an upstream server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum BenchTransport {
     /// The upstream has the generator's core, and its processor time is not counted.
     Http,
     /// The upstream is a child of the gateway, and its processor time is part of the row's.
@@ -59,7 +59,7 @@ pub(crate) enum Transport {
 
 /// The access of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub(crate) enum KeyBreadth {
     /// The key may see everything.
     Wide,
     /// Single tools that are named.
@@ -69,21 +69,25 @@ pub(crate) enum Holder {
 /// Tools that a narrow key names.
 const NARROW_TOOLS: usize = 100;
 
-pub(crate) struct House {
+pub(crate) struct WeirInstance {
     folder: TempDir,
     program: PathBuf,
-    upstream: Option<Process>,
+    upstream: Option<MeasuredProcess>,
 }
 
 /// Tools of one contract; a large registry is many contracts.
 const CONTRACT_TOOLS: usize = 1_000;
-impl House {
+impl WeirInstance {
     /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
     /// tools, so that lists of any length are compared by the same page.
-    pub(crate) fn build(place: &Place, backend: Backend, tools: usize) -> anyhow::Result<Self> {
+    pub(crate) fn build(
+        place: &BenchPaths,
+        backend: WeirBackend,
+        tools: usize,
+    ) -> anyhow::Result<Self> {
         let mut house = Self::empty(
             place,
-            if backend == Backend::Noop {
+            if backend == WeirBackend::Noop {
                 "bench-weir"
             } else {
                 "weir"
@@ -93,12 +97,12 @@ impl House {
             house.plugin(&plugin, backend.name())?;
         }
         let toml = match backend {
-            Backend::Upstream(Transport::Http) => {
+            WeirBackend::Upstream(BenchTransport::Http) => {
                 let (server, url) = serve_upstream(place)?;
                 house.upstream = Some(server);
                 format!("[upstreams.desk]\nurl = \"{url}\"\n{UPSTREAM}")
             }
-            Backend::Upstream(Transport::Stdio) => {
+            WeirBackend::Upstream(BenchTransport::Stdio) => {
                 let program = place.binary("bench-rmcp");
                 format!(
                     "[upstreams.desk]\ncommand = [\"{}\", \"0\", \"stdio\", \"1\"]\n{UPSTREAM}",
@@ -115,7 +119,7 @@ impl House {
     }
 
     /// Makes a house for one of our programs, with nothing in it.
-    pub(crate) fn empty(place: &Place, program: &str) -> anyhow::Result<Self> {
+    pub(crate) fn empty(place: &BenchPaths, program: &str) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("weir-bench-")
             .tempdir_in(&place.scratch)?;
@@ -188,9 +192,13 @@ impl House {
     }
 
     /// Starts the gateway, and returns it once it answers, with its port.
-    pub(crate) fn start(&self, cores: &str, longest: Duration) -> anyhow::Result<(Process, u16)> {
+    pub(crate) fn start(
+        &self,
+        cores: &str,
+        longest: Duration,
+    ) -> anyhow::Result<(MeasuredProcess, u16)> {
         let port = free_port()?;
-        let mut process = Process::start(
+        let mut process = MeasuredProcess::start(
             &self.serve(port),
             cores,
             &self.folder.path().join("server.log"),
@@ -216,11 +224,11 @@ impl House {
     }
 
     /// Makes a key of this gateway, which must be running.
-    pub(crate) fn key(&self, agent: &str, holder: Holder) -> anyhow::Result<String> {
+    pub(crate) fn key(&self, agent: &str, holder: KeyBreadth) -> anyhow::Result<String> {
         let narrow: Vec<String> = match holder {
-            Holder::Wide => Vec::new(),
+            KeyBreadth::Wide => Vec::new(),
             // The tool that is called is among others, as in a list that an operator writes.
-            Holder::Narrow => (0..NARROW_TOOLS).map(tool_name).collect(),
+            KeyBreadth::Narrow => (0..NARROW_TOOLS).map(tool_name).collect(),
         };
         let mut words = vec![
             "keys",
@@ -297,7 +305,7 @@ impl House {
     }
 }
 
-impl Backend {
+impl WeirBackend {
     fn name(self) -> &'static str {
         match self {
             Self::Noop => "noop",
@@ -325,7 +333,7 @@ impl Backend {
     }
 
     /// Returns the component that goes into the plugins folder.
-    fn plugin(self, place: &Place) -> Option<PathBuf> {
+    fn plugin(self, place: &BenchPaths) -> Option<PathBuf> {
         let guest = |name| Some(place.guest(name));
         match self {
             Self::Noop | Self::Upstream(_) => None,
@@ -341,7 +349,7 @@ impl Backend {
     }
 
     /// Lays its data out in `data`, and says what the configuration has to name.
-    fn configure(self, place: &Place, data: &Path) -> anyhow::Result<String> {
+    fn configure(self, place: &BenchPaths, data: &Path) -> anyhow::Result<String> {
         let connection = match self {
             Self::Noop | Self::WasmTenant | Self::Upstream(_) => return Ok(String::new()),
             Self::Function(code) => return Ok(code.configure()),
@@ -364,7 +372,7 @@ impl Backend {
     }
 }
 
-impl Code {
+impl FunctionReuse {
     fn configure(self) -> String {
         let isolation = match self {
             Self::Kept => "",
@@ -381,12 +389,12 @@ impl Code {
 const UPSTREAM: &str = "prefix = \"\"\nfirst = \"publish\"\n";
 
 /// Serves the echo tool on the generator's core, and says where.
-pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)> {
+pub(crate) fn serve_upstream(place: &BenchPaths) -> anyhow::Result<(MeasuredProcess, String)> {
     let port = free_port()?;
     let mut server = Command::new(place.binary("bench-rmcp"));
     server.args([&port.to_string(), "json", "1"]);
     let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
-    let mut server = Process::start(&server, &place.load_core, &log)?;
+    let mut server = MeasuredProcess::start(&server, &place.load_core, &log)?;
     // A proxy that finds nothing there ends at once.
     server.wait(START_MAX, || {
         TcpStream::connect(("127.0.0.1", port)).is_ok()
@@ -395,7 +403,7 @@ pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)>
 }
 
 /// Returns contracts with the tool that is called, and as many more like it as are wanted.
-fn contracts(backend: Backend, tools: usize) -> Vec<Value> {
+fn contracts(backend: WeirBackend, tools: usize) -> Vec<Value> {
     if !backend.is_adapter() {
         return Vec::new();
     }

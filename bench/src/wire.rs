@@ -14,7 +14,7 @@ pub(crate) const REFUSED: &str = "invalid_arguments";
 const LEGACY: &str = "2025-06-18";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Era {
+pub(crate) enum BenchEra {
     Modern,
     /// The legacy protocol without a session.
     Stateless,
@@ -24,8 +24,8 @@ pub(crate) enum Era {
 
 /// The question that is asked again and again.
 #[derive(Clone, Debug)]
-pub(crate) struct Question {
-    pub(crate) era: Era,
+pub(crate) struct BenchQuestion {
+    pub(crate) era: BenchEra,
     pub(crate) method: &'static str,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
@@ -35,24 +35,28 @@ pub(crate) struct Question {
 
 /// The address of a question, and its caller.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct BenchEndpoint {
     pub(crate) url: String,
     pub(crate) key: Option<String>,
 }
 
-impl Question {
-    pub(crate) fn headers(&self, door: &Door, session: Option<&str>) -> Vec<(String, String)> {
+impl BenchQuestion {
+    pub(crate) fn headers(
+        &self,
+        door: &BenchEndpoint,
+        session: Option<&str>,
+    ) -> Vec<(String, String)> {
         let mut headers = door.headers();
         let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
         match self.era {
-            Era::Modern => {
+            BenchEra::Modern => {
                 add("mcp-protocol-version", MODERN);
                 add("mcp-method", self.method);
                 if self.method == "tools/call" {
                     add("mcp-name", &self.tool);
                 }
             }
-            Era::Stateless | Era::Session => add("mcp-protocol-version", LEGACY),
+            BenchEra::Stateless | BenchEra::Session => add("mcp-protocol-version", LEGACY),
         }
         if let Some(session) = session {
             add("mcp-session-id", session);
@@ -69,7 +73,7 @@ impl Question {
             "tools/call" => json!({ "name": self.tool, "arguments": self.arguments }),
             _ => json!({}),
         };
-        if self.era == Era::Modern {
+        if self.era == BenchEra::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": MODERN,
                 "io.modelcontextprotocol/clientInfo": { "name": "weir-bench", "version": "1" },
@@ -80,7 +84,7 @@ impl Question {
     }
 
     /// Asks once; the response, when it is a good one.
-    pub(crate) fn ask(&self, door: &Door, session: Option<&str>) -> anyhow::Result<Value> {
+    pub(crate) fn ask(&self, door: &BenchEndpoint, session: Option<&str>) -> anyhow::Result<Value> {
         let (_, answer) = post(
             &agent(),
             &door.url,
@@ -92,7 +96,7 @@ impl Question {
     }
 
     /// Asks once, over a connection that is kept for the next time.
-    pub(crate) fn ask_over(&self, agent: &ureq::Agent, door: &Door) -> anyhow::Result<()> {
+    pub(crate) fn ask_over(&self, agent: &ureq::Agent, door: &BenchEndpoint) -> anyhow::Result<()> {
         let (_, answer) = post(agent, &door.url, &self.headers(door, None), &self.body())?;
         self.judge(&answer)
     }
@@ -118,7 +122,7 @@ fn is_error(answer: &str) -> bool {
     })
 }
 
-impl Door {
+impl BenchEndpoint {
     /// Returns host and port, and the path.
     pub(crate) fn parts(&self) -> anyhow::Result<(String, String)> {
         let rest = self
@@ -230,8 +234,8 @@ mod tests {
     fn an_error_is_an_answer_only_where_a_refusal_is_asked_for() {
         let judge = |mark, answer: &str| {
             let (method, tool) = ("tools/call", "lookup_ticket".to_owned());
-            Question {
-                era: Era::Modern,
+            BenchQuestion {
+                era: BenchEra::Modern,
                 method,
                 tool,
                 arguments: Value::Null,

@@ -7,22 +7,22 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
 use weir::admin::{self, TOKEN_FILE};
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
-use super::{Failure, PLACE, Settings};
+use super::{AppError, CliSettings, PLACE};
 
 /// A command of several verbs, each for the gateway named on the same line.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Head<C: Subcommand> {
+pub(super) struct AdminArgs<C: Subcommand> {
     #[command(subcommand)]
     pub(super) command: C,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: AdminTarget,
 }
 
 #[derive(Args, Clone)]
-pub(super) struct Target {
+pub(super) struct AdminTarget {
     /// The admin API; by default that of the gateway with this state folder
     #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL", global = true, help_heading = PLACE)]
     admin: Option<String>,
@@ -30,10 +30,10 @@ pub(super) struct Target {
     #[arg(long, global = true)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) settings: Settings,
+    pub(super) settings: CliSettings,
 }
 
-impl Target {
+impl AdminTarget {
     /// Returns `true` where an address of an admin API is given.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.admin.is_some()
@@ -41,43 +41,43 @@ impl Target {
 }
 
 /// An admin API, and the key for it: `WEIR_ADMIN_KEY`, or the first key in the state folder.
-pub(super) struct Api {
+pub(super) struct AdminClient {
     client: reqwest::Client,
     url: String,
     key: String,
 }
 
-impl Target {
-    pub(super) fn settings(&self) -> &Settings {
+impl AdminTarget {
+    pub(super) fn settings(&self) -> &CliSettings {
         &self.settings
     }
 
-    pub(super) fn api(&self) -> Result<Api, Failure> {
-        Api::new(self.admin.as_deref(), &self.settings)
+    pub(super) fn api(&self) -> Result<AdminClient, AppError> {
+        AdminClient::new(self.admin.as_deref(), &self.settings)
     }
 
     /// Returns the same API at another address.
-    pub(super) fn api_at(&self, url: Option<&str>) -> Result<Api, Failure> {
-        Api::new(url.or(self.admin.as_deref()), &self.settings)
+    pub(super) fn api_at(&self, url: Option<&str>) -> Result<AdminClient, AppError> {
+        AdminClient::new(url.or(self.admin.as_deref()), &self.settings)
     }
 
     /// Returns the same for a command whose answer tells the faults of the configuration.
-    pub(super) fn api_without_faults(&self) -> Result<Api, Failure> {
+    pub(super) fn api_without_faults(&self) -> Result<AdminClient, AppError> {
         let state = || self.settings.find_state_folder().0;
-        Api::in_state(self.admin.as_deref(), &self.settings, state)
+        AdminClient::in_state(self.admin.as_deref(), &self.settings, state)
     }
 }
 
-impl Api {
-    pub(super) fn new(url: Option<&str>, settings: &Settings) -> Result<Self, Failure> {
+impl AdminClient {
+    pub(super) fn new(url: Option<&str>, settings: &CliSettings) -> Result<Self, AppError> {
         Self::in_state(url, settings, || settings.state_folder())
     }
 
     fn in_state(
         url: Option<&str>,
-        settings: &Settings,
+        settings: &CliSettings,
         state: impl FnOnce() -> PathBuf,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, AppError> {
         let key = std::env::var("WEIR_ADMIN_KEY")
             .ok()
             .filter(|key| !key.is_empty());
@@ -184,14 +184,14 @@ impl Api {
             message.push_str(" (it is WEIR_ADMIN_KEY, or else admin.token in the state folder)");
         }
         for problem in answer["problems"].as_array().into_iter().flatten() {
-            message.push_str(&format!("\n{}", told(problem)));
+            message.push_str(&format!("\n{}", format_problem(problem)));
         }
         bail!("the admin API refused: {message}")
     }
 }
 
 /// Returns what to do where no gateway is found: one may well run, and this be another folder.
-fn not_found(settings: &Settings) -> &'static str {
+fn not_found(settings: &CliSettings) -> &'static str {
     match settings.present() || settings.state.is_some() {
         true => "is `weir serve` running? Or name its admin API with --admin",
         false => {
@@ -211,9 +211,9 @@ pub(super) fn path(parts: &[&str]) -> String {
 }
 
 /// Writes one problem of a file, in the format of this command's own problems.
-pub(super) fn told(problem: &Value) -> String {
+pub(super) fn format_problem(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
-    let mut told = Problem::new(part("file"), part("place"), part("message"));
+    let mut told = FileProblem::new(part("file"), part("place"), part("message"));
     told.line = problem["line"]
         .as_u64()
         .and_then(|line| usize::try_from(line).ok());

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{Head, cell, path, table, time},
+    admin::{AdminArgs, cell, path, table, time},
     block_on,
 };
 
-pub(super) type Admins = Head<Command>;
+pub(super) type Admins = AdminArgs<AdminsCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum AdminsCommand {
     /// Make a key for an admin and print it, once
     #[command(visible_alias = "add")]
     Create {
@@ -71,7 +71,7 @@ impl Admins {
         let Self { command, target } = self;
         let api = target.api()?;
         match command {
-            Command::Create {
+            AdminsCommand::Create {
                 name,
                 role,
                 approves,
@@ -91,7 +91,7 @@ impl Admins {
                     );
                 }
             }
-            Command::List => {
+            AdminsCommand::List => {
                 let keys = block_on(api.ask(Method::GET, "/v1/admins", None))??;
                 if target.json {
                     println!("{keys}");
@@ -101,14 +101,14 @@ impl Admins {
                     print!("{}", table(&HEAD, &rows));
                 }
             }
-            Command::Link => {
+            AdminsCommand::Link => {
                 let made = block_on(api.ask(Method::POST, "/v1/session/link", None))??;
                 match target.json {
                     true => println!("{made}"),
                     false => println!("{}", api.address(&cell(&made["path"]))),
                 }
             }
-            Command::Revoke { id } => {
+            AdminsCommand::Revoke { id } => {
                 block_on(api.ask(Method::DELETE, &path(&["v1", "admins", &id]), None))??;
                 if !target.json {
                     println!("{id} is revoked: the next request with it is refused");

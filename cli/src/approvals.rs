@@ -7,15 +7,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Done, Failure,
-    admin::{Head, Target, cell, path, table, time},
+    AppError, Done,
+    admin::{AdminArgs, AdminTarget, cell, path, table, time},
     block_on,
 };
 
-pub(super) type Approvals = Head<Command>;
+pub(super) type Approvals = AdminArgs<ApprovalsCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum ApprovalsCommand {
     /// List the writes that wait, and those of the last day
     List,
     /// Show what a write would change, and the fingerprint to agree with
@@ -48,7 +48,7 @@ impl Approvals {
         let Self { command, target } = self;
         let plan = |id: &str| path(&["v1", "approvals", id]);
         match command {
-            Command::List => {
+            ApprovalsCommand::List => {
                 let plans = ask(&target, Method::GET, "/v1/approvals", None)?;
                 if target.json {
                     println!("{plans}");
@@ -58,10 +58,10 @@ impl Approvals {
                     print!("{}", table(&HEAD, &rows));
                 }
             }
-            Command::Show { id } => {
+            ApprovalsCommand::Show { id } => {
                 print(&target, &ask(&target, Method::GET, &plan(&id), None)?);
             }
-            Command::Approve { id, fingerprint } => {
+            ApprovalsCommand::Approve { id, fingerprint } => {
                 let body = json!({ "fingerprint": fingerprint });
                 let path = format!("{}/approve", plan(&id));
                 let approved = ask(&target, Method::POST, &path, Some(&body))?;
@@ -74,7 +74,7 @@ impl Approvals {
                     ),
                 }
             }
-            Command::Reject { id, reason } => {
+            ApprovalsCommand::Reject { id, reason } => {
                 let body = json!({ "reason": reason });
                 let path = format!("{}/reject", plan(&id));
                 let rejected = ask(&target, Method::POST, &path, Some(&body))?;
@@ -89,11 +89,11 @@ impl Approvals {
 }
 
 fn ask(
-    target: &Target,
+    target: &AdminTarget,
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Value, Failure> {
+) -> Result<Value, AppError> {
     let api = target.api()?;
     Ok(block_on(api.ask(method, path, body))??)
 }
@@ -116,7 +116,7 @@ fn row(plan: &Value) -> Vec<String> {
     ]
 }
 
-fn print(target: &Target, plan: &Value) {
+fn print(target: &AdminTarget, plan: &Value) {
     if target.json {
         println!("{plan}");
         return;

@@ -11,12 +11,12 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use rustix::fs::Access;
 use tempfile::TempDir;
-use weir::config::Config;
-use weir_audit::{ArgumentsKey, Filter, Format, RECORD_KINDS, command, parse_time};
-use weir_state::{FILE, SecretPurpose, State};
+use weir::config::GatewayConfig;
+use weir_audit::{ArgumentsKey, AuditFilter, ExportFormat, RECORD_KINDS, command, parse_time};
+use weir_state::{FILE, GatewayState, SecretPurpose};
 
-use self::{collect::Collect, verify::Verify};
-use super::{Done, Failure, Settings, block_on};
+use self::{collect::CollectArgs, verify::AuditVerifyArgs};
+use super::{AppError, CliSettings, Done, block_on};
 
 mod collect;
 mod verify;
@@ -26,31 +26,31 @@ const COPIES_MAX: usize = 5;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Audit {
+pub(super) struct AuditArgs {
     #[command(subcommand)]
-    command: Command,
+    command: AuditCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum AuditCommand {
     /// Check that no record was changed, deleted, moved or cut; with receipts also that those records are there
-    Verify(Verify),
+    Verify(AuditVerifyArgs),
     /// Print the digest by which the trail knows arguments, to look for their calls: `weir audit query --text DIGEST`
     Digest {
         /// The JSON of the arguments, byte for byte as they were sent; `-` for stdin
         arguments: String,
         #[command(flatten)]
-        settings: Settings,
+        settings: CliSettings,
     },
     /// Print the records that match
     Query {
         #[command(flatten)]
-        filter: Asked,
+        filter: FilterArgs,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: TrailArgs,
     },
     /// Print the latest records, and with --follow those that come
     Tail {
@@ -61,36 +61,36 @@ enum Command {
         #[arg(short, long)]
         follow: bool,
         #[command(flatten)]
-        filter: Asked,
+        filter: FilterArgs,
         /// One JSON object a line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: Place,
+        place: TrailArgs,
     },
-    Collect(Collect),
+    Collect(CollectArgs),
     /// Write the records that match to stdout, for a spreadsheet or another system
     Export {
         #[arg(long, value_enum, default_value_t = As::Jsonl)]
-        format: As,
+        format: AuditExportFormat,
         #[command(flatten)]
-        filter: Asked,
+        filter: FilterArgs,
         #[command(flatten)]
-        place: Place,
+        place: TrailArgs,
     },
 }
 
 #[derive(Args)]
-struct Place {
+struct TrailArgs {
     /// The folder of the trail; by default `audit` in the state folder
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 #[derive(Args)]
-struct Asked {
+struct FilterArgs {
     /// From then on: 2026-11-22, 2026-11-22T10:00:00Z, or 90s, 15m, 2h, 7d ago
     #[arg(long, value_parser = parse_time)]
     since: Option<jiff::Timestamp>,
@@ -127,31 +127,31 @@ struct Asked {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum As {
+enum AuditExportFormat {
     Jsonl,
     Csv,
 }
 
-impl Audit {
+impl AuditArgs {
     pub(super) fn run(self) -> Done {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let done = match self.command {
-            Command::Verify(verify) => match verify.run(&mut out)? {
+            AuditCommand::Verify(verify) => match verify.run(&mut out)? {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             },
-            Command::Collect(collect) => match collect.run()? {
+            AuditCommand::Collect(collect) => match collect.run()? {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             },
-            Command::Digest {
+            AuditCommand::Digest {
                 arguments,
                 settings,
             } => {
                 digest(&arguments, &settings, &mut out)?;
                 ExitCode::SUCCESS
             }
-            Command::Query {
+            AuditCommand::Query {
                 filter,
                 json,
                 place,
@@ -160,7 +160,7 @@ impl Audit {
                     .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
-            Command::Tail {
+            AuditCommand::Tail {
                 lines,
                 follow,
                 filter,
@@ -172,14 +172,14 @@ impl Audit {
                     .map_err(anyhow::Error::from)?;
                 ExitCode::SUCCESS
             }
-            Command::Export {
+            AuditCommand::Export {
                 format,
                 filter,
                 place,
             } => {
                 let format = match format {
-                    As::Jsonl => Format::JsonLines,
-                    As::Csv => Format::Csv,
+                    AuditExportFormat::Jsonl => ExportFormat::JsonLines,
+                    AuditExportFormat::Csv => ExportFormat::Csv,
                 };
                 command::export(&place.folder()?, filter.into(), format, &mut out)
                     .map_err(anyhow::Error::from)?;
@@ -193,7 +193,7 @@ impl Audit {
 
 /// Writes the digest of the arguments as they are given, and that of their shortest form if it differs: only the client knows
 /// which one it sent.
-fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(), Failure> {
+fn digest(arguments: &str, settings: &CliSettings, out: &mut dyn Write) -> Result<(), AppError> {
     let mut text = arguments.to_owned();
     if arguments == "-" {
         text = std::io::read_to_string(std::io::stdin())?;
@@ -203,7 +203,7 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
     let value = weir_contracts::json::read(&text)
         .map_err(|error| anyhow::anyhow!("the arguments are no JSON: {error}"))?;
     let config = settings.config().unwrap_or_else(|_| {
-        let mut bare = Config::bare(Path::new("."));
+        let mut bare = GatewayConfig::bare(Path::new("."));
         bare.folders.state = settings.state_folder();
         bare
     });
@@ -217,7 +217,7 @@ fn digest(arguments: &str, settings: &Settings, out: &mut dyn Write) -> Result<(
 }
 
 /// Reads the key of the digests. Nothing is made: a state that has none has digested nothing.
-async fn arguments_key(config: &Config) -> anyhow::Result<ArgumentsKey> {
+async fn arguments_key(config: &GatewayConfig) -> anyhow::Result<ArgumentsKey> {
     let folder = &config.folders.state;
     let read = match config.open_state_to_read().await {
         Ok(state) => state.known_secret(SecretPurpose::Arguments).await,
@@ -230,7 +230,7 @@ async fn arguments_key(config: &Config) -> anyhow::Result<ArgumentsKey> {
                 && rustix::fs::access(folder, Access::WRITE_OK).is_err() =>
         {
             let copy = copied_state(folder)?;
-            let state = State::open_to_read(copy.path()).await?;
+            let state = GatewayState::open_to_read(copy.path()).await?;
             state.known_secret(SecretPurpose::Arguments).await?
         }
         read => read?,
@@ -267,14 +267,14 @@ fn copied_state(folder: &Path) -> anyhow::Result<TempDir> {
     )
 }
 
-impl Place {
-    fn folder(&self) -> Result<PathBuf, Failure> {
+impl TrailArgs {
+    fn folder(&self) -> Result<PathBuf, AppError> {
         trail_folder(self.folder.as_deref(), &self.settings)
     }
 }
 
 /// Returns the folder of the trail, which is there.
-fn trail_folder(folder: Option<&Path>, settings: &Settings) -> Result<PathBuf, Failure> {
+fn trail_folder(folder: Option<&Path>, settings: &CliSettings) -> Result<PathBuf, AppError> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
         None => settings.state_folder().join("audit"),
@@ -284,8 +284,8 @@ fn trail_folder(folder: Option<&Path>, settings: &Settings) -> Result<PathBuf, F
     Ok(folder)
 }
 
-impl From<Asked> for Filter {
-    fn from(asked: Asked) -> Self {
+impl From<FilterArgs> for AuditFilter {
+    fn from(asked: FilterArgs) -> Self {
         Self {
             since: asked.since,
             until: asked.until,

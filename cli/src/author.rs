@@ -12,12 +12,12 @@ mod start_new;
 mod templates;
 
 pub(super) use self::{
-    build::Build,
-    cases::Test,
-    check::Check,
-    install::{Install, Verify},
-    schema::Schema,
-    start_new::New,
+    build::BuildArgs,
+    cases::TestArgs,
+    check::CheckArgs,
+    install::{InstallArgs, PluginVerifyArgs},
+    schema::SchemaArgs,
+    start_new::NewArgs,
 };
 
 /// The sources that come with the program: the path in its repository, and the file.

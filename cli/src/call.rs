@@ -15,20 +15,20 @@ use clap::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
-    Tool,
-    contract::{Maker, Target},
+    ContractTool,
+    contract::{CallTarget, ToolProvider},
     validate::ArgumentValidator,
 };
 
 use weir::{
-    app::App,
-    call::{CallRequest, Content, Endpoint, ToolResult, Unasked, call_tool},
+    app::GatewayApp,
+    call::{CallContent, CallRequest, CatalogueEndpoint, IncompleteCall, ToolResult, call_tool},
     catalogue::CatalogueViewer,
 };
 use weir_plugin_host::CallEvents;
 
 use super::{
-    Done, Failure, Settings,
+    AppError, CliSettings, Done,
     admin::table,
     block_on,
     draft::{self, ServedPart},
@@ -41,7 +41,7 @@ use super::{
     override_usage = "weir call [OPTIONS] TOOL [--argument value]…\n       weir call [OPTIONS]  lists the tools",
     subcommand_value_name = "TOOL"
 )]
-pub(super) struct Call {
+pub(super) struct CallArgs {
     /// The MCP endpoint to call, such as http://127.0.0.1:8484/mcp, instead of a configuration
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -56,21 +56,21 @@ pub(super) struct Call {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
     #[command(subcommand)]
-    tool: Option<Called>,
+    tool: Option<CallCommand>,
 }
 
 #[derive(Subcommand)]
-enum Called {
+enum CallCommand {
     /// The tool's name and its flags; `weir call TOOL --help` shows them
     #[command(external_subcommand)]
     Named(Vec<String>),
 }
 
-impl Call {
+impl CallArgs {
     pub(super) fn run(self) -> Done {
-        let Some(Called::Named(words)) = &self.tool else {
+        let Some(CallCommand::Named(words)) = &self.tool else {
             return self.list();
         };
         let Some((name, line)) = words.split_first() else {
@@ -123,7 +123,7 @@ impl Call {
     fn list(&self) -> Done {
         let mut tools = match (&self.from, &self.url) {
             (Some(from), _) => extracted::tools(from)?,
-            (None, Some(url)) => block_on(async { Remote::new(url)?.tools().await })??,
+            (None, Some(url)) => block_on(async { RemoteEndpoint::new(url)?.tools().await })??,
             (None, None) => block_on(self.tools_here())??,
         };
         tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
@@ -154,7 +154,7 @@ impl Call {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn tools_here(&self) -> Result<Vec<Value>, Failure> {
+    async fn tools_here(&self) -> Result<Vec<Value>, AppError> {
         let started = self.open().await?;
         let tools = listed(&started);
         started.gateway.upstreams().close().await;
@@ -162,7 +162,7 @@ impl Call {
     }
 
     /// Opens the gateway that is called, of a spreadsheet or of the configuration.
-    async fn open(&self) -> Result<App, Failure> {
+    async fn open(&self) -> Result<GatewayApp, AppError> {
         let config = match &self.file {
             Some(file) => draft::served_config(file, &ServedPart::of_call(file)?, &self.settings)?,
             None => self.settings.config_to_serve(
@@ -180,15 +180,15 @@ impl Call {
         Ok(started)
     }
 
-    async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
+    async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, AppError> {
         let started = self.open().await?;
         let caller = start::caller(&started)?;
         let snapshot = started.gateway.snapshot();
-        let Some(tool) =
-            snapshot
-                .catalogue
-                .tool(&Endpoint::All, name, CatalogueViewer::Caller(&caller))
-        else {
+        let Some(tool) = snapshot.catalogue.tool(
+            &CatalogueEndpoint::All,
+            name,
+            CatalogueViewer::Caller(&caller),
+        ) else {
             let tools = listed(&started)?;
             let mut names: Vec<&str> = tools
                 .iter()
@@ -214,7 +214,7 @@ impl Call {
         let request = CallRequest {
             arguments: Some(&arguments),
             events: events.map(|events| events as Arc<dyn CallEvents>),
-            ..CallRequest::new(&snapshot, &Endpoint::All, name, "cli", &cancel)
+            ..CallRequest::new(&snapshot, &CatalogueEndpoint::All, name, "cli", &cancel)
         };
         let outcome = call_tool(&started.gateway, &caller, &request).await;
         if let Some(progress) = &progress {
@@ -223,22 +223,26 @@ impl Call {
         started.gateway.upstreams().close().await;
         match outcome.unasked() {
             Ok(result) => Ok(Some(result)),
-            Err(Unasked::Asks) => Err(anyhow::anyhow!(
+            Err(IncompleteCall::Asks) => Err(anyhow::anyhow!(
                 "`{name}` asks its caller before it goes on, which `weir call` cannot answer"
             )
             .into()),
-            Err(Unasked::NotThere) => Err(extracted::unknown_tool(name, &[]).into()),
+            Err(IncompleteCall::NotThere) => Err(extracted::unknown_tool(name, &[]).into()),
         }
     }
 }
 
 /// Returns the tools that the agent of `WEIR_KEY` may use, with their names and descriptions.
-fn listed(started: &App) -> anyhow::Result<Vec<Value>> {
+fn listed(started: &GatewayApp) -> anyhow::Result<Vec<Value>> {
     let caller = start::caller(started)?;
     let snapshot = started.gateway.snapshot();
     let catalogue = &snapshot.catalogue;
     let tools = catalogue.tools().filter_map(|tool| {
-        catalogue.tool(&Endpoint::All, &tool.name, CatalogueViewer::Caller(&caller))
+        catalogue.tool(
+            &CatalogueEndpoint::All,
+            &tool.name,
+            CatalogueViewer::Caller(&caller),
+        )
     });
     Ok(tools
         .map(|tool| json!({ "name": tool.tool.name, "description": tool.tool.description }))
@@ -280,7 +284,7 @@ fn parse(
 
 /// Returns `true` for an option of `weir call` itself.
 fn is_of_call(flag: &str) -> bool {
-    let command = Call::augment_args(clap::Command::new("call"));
+    let command = CallArgs::augment_args(clap::Command::new("call"));
     command
         .get_arguments()
         .filter_map(clap::Arg::get_long)
@@ -296,11 +300,11 @@ fn titled(title: Option<&str>, description: &str) -> String {
 }
 
 /// Returns what the author of a plugin says about the tool on the command line. Nothing of it is published.
-fn cli(started: &App, tool: &Tool) -> Value {
-    let Target::Offer(offered) = &tool.target else {
+fn cli(started: &GatewayApp, tool: &ContractTool) -> Value {
+    let CallTarget::Offer(offered) = &tool.target else {
         return Value::Null;
     };
-    let Maker::Plugin(plugin) = &offered.maker else {
+    let ToolProvider::Plugin(plugin) = &offered.maker else {
         return Value::Null;
     };
     let defined = started.gateway.host().defined();
@@ -341,7 +345,7 @@ async fn of_document(
 
 /// Calls a tool at a URL, by two requests of the modern era, which need no session.
 async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option<ToolResult>> {
-    let remote = Remote::new(url)?;
+    let remote = RemoteEndpoint::new(url)?;
     let tools = remote.tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
         if tools.is_empty() {
@@ -379,8 +383,8 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     }
     let result = result?;
     let structured = result.get("structuredContent").map(Value::to_string);
-    let content = Content::Blocks(result["content"].to_string());
-    let mut told = ToolResult::of(content, structured, result["isError"] == true);
+    let content = CallContent::Blocks(result["content"].to_string());
+    let mut told = ToolResult::from_content(content, structured, result["isError"] == true);
     let meta = result["_meta"].as_object().into_iter().flatten();
     told.meta = meta
         .map(|(name, value)| (name.clone().into(), value.to_string()))
@@ -399,12 +403,12 @@ pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
 }
 
 /// An MCP endpoint somewhere, in the modern era.
-pub(super) struct Remote {
+pub(super) struct RemoteEndpoint {
     client: reqwest::Client,
     url: String,
 }
 
-impl Remote {
+impl RemoteEndpoint {
     pub(super) fn new(url: &str) -> anyhow::Result<Self> {
         check_url(url)?;
         Ok(Self {
@@ -569,7 +573,7 @@ mod tests {
     async fn a_call_that_is_cut_off_may_have_run() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let remote = Remote::new(&url).expect("a URL");
+        let remote = RemoteEndpoint::new(&url).expect("a URL");
         for begun in ["", "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"] {
             let cut_off = async {
                 let (mut caller, _) = listener.accept().await.expect("a call");

@@ -8,7 +8,7 @@ use weir_upstream::KeptFiles;
 use super::Done;
 
 #[derive(Args)]
-pub(super) struct Child {
+pub(super) struct ChildArgs {
     /// A file or folder that the command may not reach
     #[arg(long, value_name = "PATH")]
     hidden: Vec<PathBuf>,
@@ -19,7 +19,7 @@ pub(super) struct Child {
     command: Vec<OsString>,
 }
 
-impl Child {
+impl ChildArgs {
     pub(super) fn run(self) -> Done {
         let kept = KeptFiles {
             hidden: self.hidden,

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{Head, Target, cell, path, table},
+    admin::{AdminArgs, AdminTarget, cell, path, table},
     block_on,
 };
 
-pub(super) type Collections = Head<Command>;
+pub(super) type Collections = AdminArgs<CollectionsCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum CollectionsCommand {
     /// List the collections of all live contracts, and how their sources had changed at the last look
     List,
     /// Ask a source how it is now: what of the published contract it no longer serves, and what would mend that
@@ -35,12 +35,12 @@ impl Collections {
         let Self { command, target } = self;
         let api = target.api()?;
         match command {
-            Command::List => {
+            CollectionsCommand::List => {
                 let all = block_on(api.ask(Method::GET, "/v1/collections", None))??;
                 list(&target, &all);
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Describe {
+            CollectionsCommand::Describe {
                 contract,
                 collection,
             } => {
@@ -61,7 +61,7 @@ impl Collections {
     }
 }
 
-fn list(target: &Target, all: &Value) {
+fn list(target: &AdminTarget, all: &Value) {
     if target.json {
         println!("{all}");
         return;

@@ -12,14 +12,14 @@ use clap::Args;
 use serde_json::json;
 use weir::control;
 use weir_contracts::{
-    Contract, Problem, Shape, compile, compiled_document, form,
-    upstream::{self, Overlay, Resources, Upstream},
+    CollectionShape, CompiledContract, FileProblem, compile, compiled_document, form,
+    upstream::{self, ResourceMode, UpstreamOptions, UpstreamOverlay},
 };
 
-use super::{Done, Failure, Settings, block_on, start};
+use super::{AppError, CliSettings, Done, block_on, start};
 
 #[derive(Args)]
-pub(super) struct Compile {
+pub(super) struct CompileArgs {
     /// A contract, a form or a list of forms, JSON or YAML; `-` for stdin
     file: PathBuf,
     /// Problems as JSON on stdout
@@ -35,20 +35,20 @@ pub(super) struct Compile {
     #[arg(long, value_name = "NAME", requires = "offer")]
     upstream: Option<String>,
     #[command(flatten)]
-    shapes: Shapes,
+    shapes: ShapeArgs,
 }
 
 /// The sources of the shapes of collections.
 #[derive(Args)]
-pub(super) struct Shapes {
+pub(super) struct ShapeArgs {
     /// The shape of a collection, instead of asking its source: COLLECTION=SHAPE.json
     #[arg(long, value_name = "COLLECTION=FILE")]
     shape: Vec<String>,
     #[command(flatten)]
-    pub(super) settings: Settings,
+    pub(super) settings: CliSettings,
 }
 
-impl Compile {
+impl CompileArgs {
     pub(super) fn run(self) -> Done {
         match self.compile() {
             Ok(document) => {
@@ -58,7 +58,7 @@ impl Compile {
                 );
                 Ok(ExitCode::SUCCESS)
             }
-            Err(Failure::Problems(problems)) if self.json => {
+            Err(AppError::Problems(problems)) if self.json => {
                 println!(
                     "{}",
                     serde_json::to_string_pretty(&json!({ "problems": problems }))
@@ -70,7 +70,7 @@ impl Compile {
         }
     }
 
-    fn compile(&self) -> Result<serde_json::Value, Failure> {
+    fn compile(&self) -> Result<serde_json::Value, AppError> {
         let file = self.file.display().to_string();
         let text = text(&self.file)?;
         match self.offer {
@@ -80,9 +80,12 @@ impl Compile {
     }
 
     /// Returns an agent's view of another server, and prints what was left out and what is published otherwise.
-    fn offered(&self, document: &str) -> Result<serde_json::Value, Failure> {
+    fn offered(&self, document: &str) -> Result<serde_json::Value, AppError> {
         let overlay = match &self.overlay {
-            Some(file) => Some(Overlay::read(&file.display().to_string(), &text(file)?)?),
+            Some(file) => Some(UpstreamOverlay::read(
+                &file.display().to_string(),
+                &text(file)?,
+            )?),
             None => None,
         };
         let of_file = self
@@ -95,12 +98,12 @@ impl Compile {
             .as_deref()
             .or(overlay.as_ref().map(|overlay| overlay.upstream.as_str()));
         let name = named.unwrap_or(if of_file == "-" { "upstream" } else { of_file });
-        let upstream = Upstream {
+        let upstream = UpstreamOptions {
             name,
             contract: name,
             overlay: overlay.as_ref(),
-            resources: Resources::Pinned,
-            ..Upstream::default()
+            resources: ResourceMode::Pinned,
+            ..UpstreamOptions::default()
         };
         let compiled = upstream::compile(&upstream, document)?;
         let mut shown = compiled_document(&compiled.contract);
@@ -114,18 +117,19 @@ impl Compile {
     }
 }
 
-fn text(file: &Path) -> Result<String, Failure> {
-    let refused =
-        |error: anyhow::Error| Problem::new(&file.display().to_string(), "", format!("{error:#}"));
-    read(file).map_err(|error| Failure::Problems(vec![refused(error)]))
+fn text(file: &Path) -> Result<String, AppError> {
+    let refused = |error: anyhow::Error| {
+        FileProblem::new(&file.display().to_string(), "", format!("{error:#}"))
+    };
+    read(file).map_err(|error| AppError::Problems(vec![refused(error)]))
 }
 
-impl Shapes {
+impl ShapeArgs {
     /// Compiles the text of a contract, with the shapes given and those of a configuration that can be asked.
-    pub(super) fn contract(&self, file: &str, text: &str) -> Result<Contract, Failure> {
+    pub(super) fn contract(&self, file: &str, text: &str) -> Result<CompiledContract, AppError> {
         let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
-        let missing: Vec<&form::Collection> = source
+        let missing: Vec<&form::FormCollection> = source
             .collections
             .iter()
             .filter(|collection| !shapes.contains_key(&collection.name))
@@ -152,7 +156,7 @@ impl Shapes {
         &self,
         file: &str,
         text: &str,
-    ) -> Result<(Contract, Vec<String>), Failure> {
+    ) -> Result<(CompiledContract, Vec<String>), AppError> {
         let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
         if self.settings.present() {
@@ -167,7 +171,7 @@ impl Shapes {
             if compile::compile_known(&source, &known).is_ok() {
                 shapes = known.clone();
             }
-            let missing: Vec<&form::Collection> = source
+            let missing: Vec<&form::FormCollection> = source
                 .collections
                 .iter()
                 .filter(|collection| !shapes.contains_key(&collection.name))
@@ -185,23 +189,25 @@ impl Shapes {
         Ok(compile::compile_known(&source, &shapes)?)
     }
 
-    fn shapes(&self) -> Result<BTreeMap<String, Shape>, Failure> {
+    fn shapes(&self) -> Result<BTreeMap<String, CollectionShape>, AppError> {
         let mut shapes = BTreeMap::new();
         let mut problems = Vec::new();
         for argument in &self.shape {
             let Some((collection, file)) = argument.split_once('=') else {
-                problems.push(Problem::new(argument, "", "is not COLLECTION=FILE"));
+                problems.push(FileProblem::new(argument, "", "is not COLLECTION=FILE"));
                 continue;
             };
             let shape = read(Path::new(file))
-                .and_then(|text| Shape::read(&text).map_err(anyhow::Error::msg));
+                .and_then(|text| CollectionShape::read(&text).map_err(anyhow::Error::msg));
             match shape {
                 Ok(shape) => {
                     shapes.insert(collection.to_owned(), shape);
                 }
-                Err(error) => {
-                    problems.push(Problem::new(file, "", format!("is not a shape: {error:#}")))
-                }
+                Err(error) => problems.push(FileProblem::new(
+                    file,
+                    "",
+                    format!("is not a shape: {error:#}"),
+                )),
             }
         }
         if problems.is_empty() {
@@ -214,9 +220,9 @@ impl Shapes {
     /// Asks the sources. Returns the known shapes, and the problems of the others.
     async fn describe(
         &self,
-        source: &form::Source,
-        missing: &[&form::Collection],
-    ) -> Result<(BTreeMap<String, Shape>, Vec<Problem>), Failure> {
+        source: &form::ContractSource,
+        missing: &[&form::FormCollection],
+    ) -> Result<(BTreeMap<String, CollectionShape>, Vec<FileProblem>), AppError> {
         let started = start::briefly(self.settings.config()?, None).await?;
         let (shapes, away, mut problems) =
             control::describe_all(&started.gateway, source, missing).await;

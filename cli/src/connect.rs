@@ -9,11 +9,11 @@ use std::{
 use clap::Args;
 use reqwest::StatusCode;
 use weir::config;
-use weir_upstream::{Failure, Kind};
+use weir_upstream::{UpstreamFailure, UpstreamFailureKind};
 
 use super::{
     Done, block_on, call,
-    hosts::{self, ClientFile, Entry, Host},
+    hosts::{self, ClientFile, Entry, McpHost},
 };
 
 /// The suffix of the copy of a file from before Weir wrote to it.
@@ -23,9 +23,9 @@ const LAST_BACKUP: &str = ".weir-backup-last";
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Connect {
+pub(super) struct ConnectArgs {
     /// The client
-    client: Host,
+    client: McpHost,
     /// The endpoint of a running Weir; without it the client starts Weir itself
     #[arg(long, conflicts_with = "config")]
     url: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct Connect {
     undo: bool,
 }
 
-impl Connect {
+impl ConnectArgs {
     pub(super) fn run(self) -> Done {
         let file = self.file().map_err(anyhow::Error::new)?;
         if file.is_linked() {
@@ -94,8 +94,8 @@ impl Connect {
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
         if file.text().map_err(anyhow::Error::new)? != before {
             let expected = format!("{} to stay as it was read", file.display());
-            let failure = Failure::new(
-                Kind::Start,
+            let failure = UpstreamFailure::new(
+                UpstreamFailureKind::Start,
                 expected,
                 "another program wrote to it at the same time",
             );
@@ -211,14 +211,14 @@ impl Connect {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn file(&self) -> Result<ClientFile, Failure> {
+    fn file(&self) -> Result<ClientFile, UpstreamFailure> {
         if !self.project {
             return ClientFile::of_user(&self.client.user_file()?);
         }
         let file = self.client.project_file().ok_or_else(|| {
             let name = self.client.name();
-            Failure::new(
-                Kind::Start,
+            UpstreamFailure::new(
+                UpstreamFailureKind::Start,
                 "a client with configurations of projects",
                 format!("`{name}` has only the user's"),
             )
@@ -227,13 +227,13 @@ impl Connect {
         ClientFile::in_project(&file)
     }
 
-    fn entry(&self) -> Result<Entry, super::Failure> {
+    fn entry(&self) -> Result<Entry, super::AppError> {
         let key = self.key_env.clone();
         if let Some(url) = &self.url {
             let header = |text: &String| {
                 let (name, value) = text.split_once(':').ok_or_else(|| {
-                    Failure::new(
-                        Kind::Start,
+                    UpstreamFailure::new(
+                        UpstreamFailureKind::Start,
                         "a header as `NAME: VALUE`",
                         "there is no colon",
                     )
@@ -244,7 +244,7 @@ impl Connect {
                 .headers
                 .iter()
                 .map(header)
-                .collect::<Result<_, Failure>>()
+                .collect::<Result<_, UpstreamFailure>>()
                 .map_err(anyhow::Error::new)?;
             call::check_url(url)?;
             let url = match &self.view {
@@ -254,8 +254,8 @@ impl Connect {
             return Ok(Entry::Url { url, headers, key });
         }
         let absent = |cause: String| {
-            Failure::new(
-                Kind::Start,
+            UpstreamFailure::new(
+                UpstreamFailureKind::Start,
                 format!(
                     "{} for the client to start Weir with",
                     self.config.display()
@@ -372,9 +372,9 @@ async fn has_keys(config: &Path) -> anyhow::Result<bool> {
 }
 
 /// Returns the endpoint of a view beside that of everything.
-fn view_url(url: &str, view: &str) -> Result<String, Failure> {
+fn view_url(url: &str, view: &str) -> Result<String, UpstreamFailure> {
     let told = |cause: String| {
-        Failure::new(Kind::Start, "the endpoint of everything, beside which a view has its own", cause)
+        UpstreamFailure::new(UpstreamFailureKind::Start, "the endpoint of everything, beside which a view has its own", cause)
             .step("use --url http://127.0.0.1:8484/mcp --view NAME")
             .step("or leave out --view, and name the whole endpoint: --url http://127.0.0.1:8484/mcp/view/NAME")
     };
@@ -404,9 +404,9 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-fn unchanged(file: &ClientFile, cause: &str) -> Failure {
-    Failure::new(
-        Kind::Start,
+fn unchanged(file: &ClientFile, cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Start,
         format!(
             "{} to be a configuration that can be edited",
             file.display()

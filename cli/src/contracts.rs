@@ -17,15 +17,15 @@ use self::{
     list::list,
 };
 use super::{
-    Done, Failure,
-    admin::{Api, Head, Target, cell, path, table, time},
+    AppError, Done,
+    admin::{AdminArgs, AdminClient, AdminTarget, cell, path, table, time},
     block_on, offered,
 };
 
-pub(super) type Contracts = Head<Command>;
+pub(super) type Contracts = AdminArgs<ContractsCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum ContractsCommand {
     /// List all contracts, the live version of each and what waits; then what is refused
     List,
     /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id. The exit
@@ -41,7 +41,7 @@ pub(super) enum Command {
         #[arg(long)]
         hold: bool,
     },
-    Apply(apply::Apply),
+    Apply(apply::ApplyArgs),
     /// Publish a draft that waits, exactly as it was reported
     Publish {
         /// The draft's id
@@ -85,7 +85,7 @@ pub(super) enum Command {
         #[arg(long, conflicts_with = "at")]
         never: bool,
     },
-    Lock(lock::Lock),
+    Lock(lock::LockArgs),
 }
 
 /// The exit code if a draft waits.
@@ -95,17 +95,17 @@ impl Contracts {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::List => list(&target),
-            Command::Lock(command) => {
+            ContractsCommand::List => list(&target),
+            ContractsCommand::Lock(command) => {
                 if target.is_elsewhere() {
                     eprintln!("note: locks are of the state folder here; --admin is not asked");
                 }
                 command.run(target.settings())
             }
             // No contract's name has an underscore.
-            Command::Show { name } if name.starts_with("d_") => show_draft(&target, &name),
-            Command::Show { name } => show(&target, &name),
-            Command::Submit { file, hold } => {
+            ContractsCommand::Show { name } if name.starts_with("d_") => show_draft(&target, &name),
+            ContractsCommand::Show { name } => show(&target, &name),
+            ContractsCommand::Submit { file, hold } => {
                 let source = super::compile::read(&file)?;
                 let body = json!({ "source": source, "hold": hold });
                 submitted(
@@ -113,18 +113,18 @@ impl Contracts {
                     &ask(&target, Method::POST, "/v1/contracts", Some(&body))?,
                 )
             }
-            Command::Apply(command) => command.run(&target),
-            Command::Publish {
+            ContractsCommand::Apply(command) => command.run(&target),
+            ContractsCommand::Publish {
                 draft,
                 fingerprint: None,
                 ..
             } => show_draft(&target, &draft),
-            Command::Publish {
+            ContractsCommand::Publish {
                 draft,
                 fingerprint: Some(fingerprint),
                 keep,
             } => publish(&target, &draft, &fingerprint, Some(&keep)),
-            Command::Sunset {
+            ContractsCommand::Sunset {
                 version: (contract, major),
                 at,
                 ..
@@ -134,7 +134,7 @@ impl Contracts {
                 ask(&target, Method::PUT, &path, Some(&body))?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Discard { draft } => {
+            ContractsCommand::Discard { draft } => {
                 ask(
                     &target,
                     Method::POST,
@@ -143,7 +143,7 @@ impl Contracts {
                 )?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Rollback {
+            ContractsCommand::Rollback {
                 name,
                 to,
                 fingerprint: None,
@@ -155,7 +155,7 @@ impl Contracts {
                     &format!("weir contracts rollback {name} --to {to}"),
                 )
             }
-            Command::Rollback {
+            ContractsCommand::Rollback {
                 name,
                 to,
                 fingerprint: Some(fingerprint),
@@ -171,7 +171,7 @@ impl Contracts {
                     )?,
                 )
             }
-            Command::Retire { name, fingerprint } => {
+            ContractsCommand::Retire { name, fingerprint } => {
                 let held = ask(
                     &target,
                     Method::POST,
@@ -190,12 +190,12 @@ impl Contracts {
 }
 
 fn ask(
-    target: &Target,
+    target: &AdminTarget,
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Value, Failure> {
-    let api: Api = target.api()?;
+) -> Result<Value, AppError> {
+    let api: AdminClient = target.api()?;
     Ok(block_on(api.ask(method, path, body))??)
 }
 
@@ -210,7 +210,12 @@ fn difference(name: &str, to: &str) -> String {
     )
 }
 
-fn publish(target: &Target, draft: &str, fingerprint: &str, keep: Option<&KeepOptions>) -> Done {
+fn publish(
+    target: &AdminTarget,
+    draft: &str,
+    fingerprint: &str,
+    keep: Option<&KeepOptions>,
+) -> Done {
     let mut body = json!({ "fingerprint": fingerprint });
     if let Some(keep) = keep {
         keep.add_to(&mut body)?;
@@ -226,7 +231,7 @@ fn publish(target: &Target, draft: &str, fingerprint: &str, keep: Option<&KeepOp
     )
 }
 
-fn show(target: &Target, name: &str) -> Done {
+fn show(target: &AdminTarget, name: &str) -> Done {
     let contract = ask(target, Method::GET, &path(&["v1", "contracts", name]), None)?;
     if target.json {
         println!("{contract}");
@@ -302,7 +307,7 @@ fn show(target: &Target, name: &str) -> Done {
 }
 
 /// Shows what a draft would change and, if it waits, how to agree.
-fn show_draft(target: &Target, id: &str) -> Done {
+fn show_draft(target: &AdminTarget, id: &str) -> Done {
     let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
     let report = with_impact(&draft["report"], &draft);
     if draft["status"] == DraftStatus::Pending.as_str() {
@@ -327,7 +332,7 @@ fn show_draft(target: &Target, id: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn submitted(target: &Target, answer: &Value) -> Done {
+fn submitted(target: &AdminTarget, answer: &Value) -> Done {
     let held = answer["verdict"] == "held";
     if target.json {
         println!("{answer}");
@@ -394,7 +399,7 @@ fn what_comes(report: &Value) -> String {
 }
 
 /// Shows a difference and how to agree to it.
-fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
+fn looked_at(target: &AdminTarget, report: &Value, command: &str) -> Done {
     if target.json {
         println!("{report}");
     } else {
@@ -407,7 +412,7 @@ fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
     Ok(ExitCode::from(HELD))
 }
 
-fn live(target: &Target, answer: &Value) -> Done {
+fn live(target: &AdminTarget, answer: &Value) -> Done {
     match target.json {
         true => println!("{answer}"),
         false => println!(

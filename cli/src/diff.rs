@@ -11,24 +11,24 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 use weir::control::gate::ChangeClass;
 use weir_contracts::{
-    Contract, compiled_document,
-    diff::{Class, Diff, Side, diff, diff_documents, diff_schemas},
-    lock::Lock,
-    schema::Schema,
+    CompiledContract, compiled_document,
+    diff::{ChangeSeverity, ContractDiff, SchemaSide, diff, diff_documents, diff_schemas},
+    lock::ContractLock,
+    schema::RawSchema,
 };
 
 use super::{
-    Done, Failure,
-    admin::{Api, cell, path},
+    AppError, Done,
+    admin::{AdminClient, cell, path},
     block_on,
-    call::Remote,
-    compile::{Shapes, read},
+    call::RemoteEndpoint,
+    compile::{ShapeArgs, read},
     extracted, offered,
 };
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Compare {
+pub(super) struct DiffArgs {
     /// OLD and NEW: contract files, compiled documents, tools/list answers, what `weir extract` prints, or locks; with
     /// --against, NEW alone
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
@@ -40,12 +40,12 @@ pub(super) struct Compare {
     against: Option<String>,
     /// The files are bare JSON Schemas of this side
     #[arg(long, value_enum)]
-    side: Option<Sides>,
+    side: Option<DiffSide>,
     /// The difference as JSON: {class, breaking, fingerprint, items}
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    shapes: Shapes,
+    shapes: ShapeArgs,
     /// With --against: the admin API that is asked what is published and whose past calls would have failed; by default
     /// that of the gateway with this state folder, where it serves the same
     #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
@@ -53,14 +53,14 @@ pub(super) struct Compare {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Sides {
+enum DiffSide {
     Input,
     Output,
 }
 
 /// The kind of a file that was read.
-enum Version {
-    Contract(Box<Contract>),
+enum DiffFile {
+    Contract(Box<CompiledContract>),
     /// `{tools: […]}`.
     Document(Value),
 }
@@ -68,7 +68,7 @@ enum Version {
 const BREAKS: u8 = 2;
 const REVIEW: u8 = 3;
 
-impl Compare {
+impl DiffArgs {
     /// Compares, with exit code 0 if nothing breaks, 2 if something does, 3 if a person should review it, and 1 if the files
     /// could not be compared.
     pub(super) fn run(self) -> Done {
@@ -85,14 +85,16 @@ impl Compare {
             false => print!("{}", text(&value)),
         }
         Ok(match change.class {
-            Class::Identical | Class::Cosmetic | Class::Compatible => ExitCode::SUCCESS,
-            Class::Review => ExitCode::from(REVIEW),
-            Class::Undecided | Class::Breaking => ExitCode::from(BREAKS),
+            ChangeSeverity::Identical | ChangeSeverity::Cosmetic | ChangeSeverity::Compatible => {
+                ExitCode::SUCCESS
+            }
+            ChangeSeverity::Review => ExitCode::from(REVIEW),
+            ChangeSeverity::Undecided | ChangeSeverity::Breaking => ExitCode::from(BREAKS),
         })
     }
 
     /// Returns the difference and, if a gateway knows, the past calls that it would have broken.
-    fn diff(&self) -> Result<(Diff, Value), Failure> {
+    fn diff(&self) -> Result<(ContractDiff, Value), AppError> {
         let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {
             ([new], Some(url)) => {
@@ -100,7 +102,7 @@ impl Compare {
                 match self.published(url, &listed, &new)? {
                     Some((published, of_the_past)) => {
                         impact = of_the_past;
-                        (Version::Contract(Box::new(published)), new)
+                        (DiffFile::Contract(Box::new(published)), new)
                     }
                     None => {
                         eprintln!(
@@ -113,10 +115,10 @@ impl Compare {
             }
             ([old, new], None) => match self.side {
                 Some(side) => {
-                    let side = if matches!(side, Sides::Input) {
-                        Side::Input
+                    let side = if matches!(side, DiffSide::Input) {
+                        SchemaSide::Input
                     } else {
-                        Side::Output
+                        SchemaSide::Output
                     };
                     return Ok((diff_schemas(&json(old)?, &json(new)?, side), impact));
                 }
@@ -126,7 +128,7 @@ impl Compare {
             (_, None) => return Err(anyhow!("two files are compared: OLD and NEW").into()),
         };
         let change = match (old, new) {
-            (Version::Contract(old), Version::Contract(new)) => diff(&old, &new),
+            (DiffFile::Contract(old), DiffFile::Contract(new)) => diff(&old, &new),
             (old, new) => {
                 diff_documents(&old.document(), &new.document()).map_err(anyhow::Error::msg)?
             }
@@ -140,9 +142,9 @@ impl Compare {
     fn published(
         &self,
         url: &str,
-        listed: &Version,
-        new: &Version,
-    ) -> Result<Option<(Contract, Value)>, Failure> {
+        listed: &DiffFile,
+        new: &DiffFile,
+    ) -> Result<Option<(CompiledContract, Value)>, AppError> {
         let Some(contract) = contract_at(url, new) else {
             return Ok(None);
         };
@@ -156,17 +158,17 @@ impl Compare {
     fn ask_published(
         &self,
         contract: &str,
-        listed: &Version,
-        new: &Version,
-    ) -> Result<(Contract, Value), Failure> {
-        let api = Api::new(self.admin.as_deref(), &self.shapes.settings)?;
+        listed: &DiffFile,
+        new: &DiffFile,
+    ) -> Result<(CompiledContract, Value), AppError> {
+        let api = AdminClient::new(self.admin.as_deref(), &self.shapes.settings)?;
         let ask = |method: Method, parts: &[&str], body: Option<&Value>| {
-            Ok::<_, Failure>(block_on(api.ask(method, &path(parts), body))??)
+            Ok::<_, AppError>(block_on(api.ask(method, &path(parts), body))??)
         };
         let mut served = ask(Method::GET, &["v1", "contracts", contract], None)?;
         let (tools, listed) = (inputs(&served["document"]), inputs(&listed.document()));
         // An endpoint lists schemas as clients read them.
-        let read = |input: &Value| Schema::from(input.clone()).for_clients().value();
+        let read = |input: &Value| RawSchema::from(input.clone()).for_clients().value();
         let is_listed = |tool: &str, input: &Value| listed.get(tool).map(read) == Some(read(input));
         if tools.is_empty() || tools.iter().any(|(tool, input)| !is_listed(tool, input)) {
             return Err(anyhow!(
@@ -182,7 +184,7 @@ impl Compare {
             &["v1", "contracts", contract, "versions", &version],
             None,
         )?;
-        let published = Contract::from_artifact(&version["artifact"]).map_err(|error| {
+        let published = CompiledContract::from_artifact(&version["artifact"]).map_err(|error| {
             anyhow!("the admin API answers a version that cannot be read: {error}")
         })?;
         let planned = json!({ "tools": inputs(&new.document()) });
@@ -194,18 +196,18 @@ impl Compare {
         Ok((published, impact["impact"].take()))
     }
 
-    fn version(&self, path: &Path) -> Result<Version, Failure> {
+    fn version(&self, path: &Path) -> Result<DiffFile, AppError> {
         let text = read(path)?;
         let file = path.display().to_string();
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
         if value.get("lock").is_some() {
-            return Ok(Version::Contract(Box::new(
-                Lock::read(&file, &text)?.contract,
+            return Ok(DiffFile::Contract(Box::new(
+                ContractLock::read(&file, &text)?.contract,
             )));
         }
         match document(value) {
-            Some(document) => Ok(Version::Document(document)),
-            None => Ok(Version::Contract(Box::new(
+            Some(document) => Ok(DiffFile::Document(document)),
+            None => Ok(DiffFile::Contract(Box::new(
                 self.shapes.contract(&file, &text)?,
             ))),
         }
@@ -213,10 +215,10 @@ impl Compare {
 }
 
 /// Returns the contract that an endpoint of one contract serves, or the one that a file belongs to.
-fn contract_at(url: &str, new: &Version) -> Option<String> {
+fn contract_at(url: &str, new: &DiffFile) -> Option<String> {
     let of_file = match new {
-        Version::Contract(contract) => Some(contract.name.clone()),
-        Version::Document(document) => document["contract"].as_str().map(str::to_owned),
+        DiffFile::Contract(contract) => Some(contract.name.clone()),
+        DiffFile::Document(document) => document["contract"].as_str().map(str::to_owned),
     };
     let of_url = url
         .trim_end_matches('/')
@@ -255,7 +257,7 @@ pub(super) fn document(mut value: Value) -> Option<Value> {
     is_document(&value).then_some(value)
 }
 
-impl Version {
+impl DiffFile {
     fn document(&self) -> Value {
         match self {
             Self::Contract(contract) => compiled_document(contract),
@@ -264,14 +266,14 @@ impl Version {
     }
 }
 
-fn json(path: &Path) -> Result<Value, Failure> {
+fn json(path: &Path) -> Result<Value, AppError> {
     let value = serde_json::from_str(&read(path)?);
     Ok(value.with_context(|| format!("{} is not JSON", path.display()))?)
 }
 
-fn listed(url: &str) -> Result<Version, Failure> {
-    let tools = block_on(async { Remote::new(url)?.tools().await })??;
-    Ok(Version::Document(json!({ "tools": tools })))
+fn listed(url: &str) -> Result<DiffFile, AppError> {
+    let tools = block_on(async { RemoteEndpoint::new(url)?.tools().await })??;
+    Ok(DiffFile::Document(json!({ "tools": tools })))
 }
 
 /// Writes whose past calls it would have refused; nothing if none are kept.

@@ -17,27 +17,27 @@ use clap::Args;
 use reqwest::Url;
 use serde_json::{Value, json};
 use weir::{
-    config::Config,
+    config::GatewayConfig,
     control::operations::{
         databases::draft_all,
         sources::{DataSource, SourceFailure, look},
     },
-    serving::Serving,
+    serving::ServingGateway,
 };
 use weir_connections::ConnectionConfig;
-use weir_plugin_host::{AdapterFailure, Grant};
+use weir_plugin_host::{AdapterFailure, ConnectionGrant};
 
-use self::connection::Connection;
+use self::connection::DraftConnection;
 use self::served::database_failure;
 pub(super) use self::{
     served::{ServedPart, serve_source, served_config},
     served_report::ServedReport,
 };
-use super::{Done, Failure, Settings, block_on, start};
+use super::{AppError, CliSettings, Done, block_on, start};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Draft {
+pub(super) struct DraftArgs {
     /// A spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite database, or the URL of a database, also as env:NAME
     #[arg(conflicts_with_all = ["connection", "url"])]
     file: Option<PathBuf>,
@@ -71,14 +71,14 @@ pub(super) struct Draft {
     #[arg(long, value_name = "WORDS")]
     name: Option<String>,
     #[command(flatten)]
-    openapi: openapi::Openapi,
+    openapi: openapi::DraftOpenapiArgs,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 /// The connection of a file that is served without a configuration.
 const CONNECTION: &str = "source";
-impl Draft {
+impl DraftArgs {
     pub(super) fn run(self) -> Done {
         let name = self.name.as_ref().map(|name| {
             let is_name = weir_contracts::name::check_contract(name).is_ok();
@@ -111,7 +111,7 @@ impl Draft {
                     let title = request.title.clone();
                     let drafted = draft_all(gateway, request).await;
                     let drafted = drafted.map_err(|failure| database_failure(failure, &title))?;
-                    return Ok::<_, Failure>(database::print_database(&drafted));
+                    return Ok::<_, AppError>(database::print_database(&drafted));
                 }
                 Err(one) => *one,
             };
@@ -128,7 +128,7 @@ impl Draft {
     }
 
     /// Returns a configuration that reaches the source, and the connection that `weir.toml` may lack.
-    fn source(&self) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+    fn source(&self) -> Result<(GatewayConfig, DataSource, Option<DraftConnection>), AppError> {
         if let (Some(connection), Some(file)) = (&self.connection, &self.query) {
             return self.of_query(connection, file);
         }
@@ -148,14 +148,17 @@ impl Draft {
         }
     }
 
-    fn of_file(&self, file: &Path) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+    fn of_file(
+        &self,
+        file: &Path,
+    ) -> Result<(GatewayConfig, DataSource, Option<DraftConnection>), AppError> {
         let known = if self.settings.present() {
             Some(self.settings.config()?)
         } else {
             None
         };
         let connection =
-            Connection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
+            DraftConnection::to_folder(&folder_of(file)?, known.as_ref()).beside(&self.written());
         let (write, grant) = connection.may_write();
         let config = config_of(&connection.name, file, write, grant, &self.settings)?;
         let mut source = file_source(file, &connection.name)?;
@@ -165,10 +168,13 @@ impl Draft {
         Ok((config, source, Some(connection)))
     }
 
-    fn of_url(&self, url: &str) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+    fn of_url(
+        &self,
+        url: &str,
+    ) -> Result<(GatewayConfig, DataSource, Option<DraftConnection>), AppError> {
         let url = checked(url)?;
         let mut config = self.settings.config()?;
-        let (connection, path) = Connection::to_host(&url, &config, self.settings.present());
+        let (connection, path) = DraftConnection::to_host(&url, &config, self.settings.present());
         let connection = connection.beside(&self.written());
         if connection.is_new() {
             let settings =
@@ -178,7 +184,9 @@ impl Draft {
                 .insert(connection.name.clone(), connection_config(settings)?);
         }
         let grants = &mut config.plugins.entry("rest".to_owned()).or_default().grants;
-        grants.entry(connection.name.clone()).or_insert(Grant::Read);
+        grants
+            .entry(connection.name.clone())
+            .or_insert(ConnectionGrant::Read);
         let source = served::service_source(&url, &connection.name, &path, self.records.as_deref());
         Ok((config, source, Some(connection)))
     }
@@ -193,7 +201,7 @@ impl Draft {
         &self,
         connection: &str,
         file: &Path,
-    ) -> Result<(Config, DataSource, Option<Connection>), Failure> {
+    ) -> Result<(GatewayConfig, DataSource, Option<DraftConnection>), AppError> {
         let config = self.known_database(connection)?.config;
         let query = std::fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
@@ -210,7 +218,7 @@ impl Draft {
 }
 
 /// Says how to continue from a draft.
-fn say_next(connection: Option<&Connection>, writes: bool) {
+fn say_next(connection: Option<&DraftConnection>, writes: bool) {
     let missing = connection.map(|connection| connection.missing(writes));
     let missing = missing.unwrap_or_default();
     eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{missing}");
@@ -221,10 +229,10 @@ fn config_of(
     name: &str,
     file: &Path,
     write: bool,
-    grant: Grant,
-    settings: &Settings,
-) -> Result<Config, Failure> {
-    let mut config = Config::bare(Path::new("."));
+    grant: ConnectionGrant,
+    settings: &CliSettings,
+) -> Result<GatewayConfig, AppError> {
+    let mut config = GatewayConfig::bare(Path::new("."));
     config.folders.state = state_folder();
     settings.over(&mut config);
     let connection =
@@ -240,7 +248,7 @@ fn config_of(
 }
 
 /// Says what to do where a source cannot be looked at from here.
-fn explained(failure: SourceFailure, gateway: &Serving, source: &DataSource) -> Failure {
+fn explained(failure: SourceFailure, gateway: &ServingGateway, source: &DataSource) -> AppError {
     let why = match failure {
         SourceFailure::Adapter(AdapterFailure::Unavailable(adapter)) => anyhow::anyhow!(
             "no plugin provides the adapter `{adapter}`: this program carries none, and {} holds none; name a folder of plugins \
@@ -263,7 +271,7 @@ fn explained(failure: SourceFailure, gateway: &Serving, source: &DataSource) -> 
     why.into()
 }
 
-fn file_source(file: &Path, connection: &str) -> Result<DataSource, Failure> {
+fn file_source(file: &Path, connection: &str) -> Result<DataSource, AppError> {
     let name = file
         .file_stem()
         .and_then(|stem| stem.to_str())

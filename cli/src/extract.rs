@@ -11,11 +11,13 @@ use std::{
 use clap::{Args, ValueEnum};
 use weir::control::sources::upstreams::offer::server_lists;
 use weir_contracts::{
-    Problem,
-    offer::{self, Composed, Lists},
+    FileProblem,
+    offer::{self, ComposedOffer, ServerLists},
 };
 use weir_upstream::{
-    Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url,
+    ClientCapability, EraPreference, UpstreamBounds, UpstreamCommand, UpstreamFailure,
+    UpstreamFailureKind, UpstreamSession, UpstreamSettings, UpstreamTarget, UpstreamTransport,
+    UpstreamUrl,
 };
 
 use super::{Done, block_on, compile, hosts};
@@ -26,7 +28,7 @@ use super::{Done, block_on, compile, hosts};
     arg_required_else_help = true,
     override_usage = "weir extract [OPTIONS] -- COMMAND…\n       weir extract [OPTIONS] URL\n       weir extract [OPTIONS] NAME --from CLIENT|FILE\n       weir extract [OPTIONS] --lists LISTS"
 )]
-pub(super) struct Extract {
+pub(super) struct ExtractArgs {
     /// The server's URL, or, with --from, its name in a client's configuration
     #[arg(required_unless_present_any = ["command", "raw"], conflicts_with_all = ["command", "raw"])]
     server: Option<String>,
@@ -48,7 +50,7 @@ pub(super) struct Extract {
     environment: Vec<String>,
     /// A capability that the server may use; some servers then list more tools
     #[arg(long = "as", value_name = "CAPABILITY", value_delimiter = ',')]
-    ask: Vec<Capability>,
+    ask: Vec<ExtractCapability>,
     /// Speak this era, instead of the newest that the server knows
     #[arg(long, value_enum)]
     era: Option<EraChoice>,
@@ -67,7 +69,7 @@ pub(super) struct Extract {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Capability {
+enum ExtractCapability {
     Elicitation,
     Sampling,
     Roots,
@@ -87,7 +89,7 @@ enum TransportChoice {
     Sse,
 }
 
-impl Extract {
+impl ExtractArgs {
     pub(super) fn run(self) -> Done {
         if let Some(file) = &self.lists {
             return self.compose(file);
@@ -100,7 +102,7 @@ impl Extract {
             0..0,
             notes
                 .into_iter()
-                .map(|note| Problem::new("the server", "", note)),
+                .map(|note| FileProblem::new("the server", "", note)),
         );
         print_document(&composed, self.compact);
         Ok(ExitCode::SUCCESS)
@@ -110,29 +112,29 @@ impl Extract {
     fn compose(&self, file: &Path) -> Done {
         let name = file.display().to_string();
         let (lists, problems) =
-            Lists::read(&name, &compile::read(file)?).map_err(|problem| vec![problem])?;
+            ServerLists::read(&name, &compile::read(file)?).map_err(|problem| vec![problem])?;
         let mut composed = offer::compose(&name, &lists);
         composed.problems.splice(0..0, problems);
         print_document(&composed, self.compact);
         Ok(ExitCode::SUCCESS)
     }
 
-    fn target(&self) -> Result<Target, Failure> {
+    fn target(&self) -> Result<UpstreamTarget, UpstreamFailure> {
         let mut target = match (&self.server, &self.from) {
             (Some(name), Some(from)) => hosts::server(from, name)?,
             (Some(url), None) => url_target(url)?,
             (None, _) => {
                 let (program, arguments) =
                     self.command.split_first().expect("clap asks for a command");
-                Target::Command(Command {
+                UpstreamTarget::Command(UpstreamCommand {
                     program: program.clone(),
                     arguments: arguments.to_vec(),
-                    ..Command::default()
+                    ..UpstreamCommand::default()
                 })
             }
         };
         match &mut target {
-            Target::Command(command) => {
+            UpstreamTarget::Command(command) => {
                 refuse_if(
                     !self.headers.is_empty(),
                     "`--header` is for a URL; a command takes `--env`",
@@ -144,7 +146,7 @@ impl Extract {
                 command.environment.extend(self.environment()?);
                 command.guard = super::child::words();
             }
-            Target::Url(url) => {
+            UpstreamTarget::Url(url) => {
                 refuse_if(
                     !self.environment.is_empty(),
                     "`--env` is for a command; a URL takes `--header`",
@@ -152,15 +154,15 @@ impl Extract {
                 url.headers.extend(self.headers()?);
                 url.transport = match self.transport {
                     None => url.transport,
-                    Some(TransportChoice::Http) => Transport::Http,
-                    Some(TransportChoice::Sse) => Transport::Sse,
+                    Some(TransportChoice::Http) => UpstreamTransport::Http,
+                    Some(TransportChoice::Sse) => UpstreamTransport::Sse,
                 };
             }
         }
         Ok(target)
     }
 
-    fn headers(&self) -> Result<Vec<(String, String)>, Failure> {
+    fn headers(&self) -> Result<Vec<(String, String)>, UpstreamFailure> {
         let header = |text: &String| {
             let (name, value) = text.split_once(':').ok_or_else(|| {
                 wrong("a header as `NAME: VALUE`", "there is no colon")
@@ -171,7 +173,7 @@ impl Extract {
         self.headers.iter().map(header).collect()
     }
 
-    fn environment(&self) -> Result<BTreeMap<OsString, OsString>, Failure> {
+    fn environment(&self) -> Result<BTreeMap<OsString, OsString>, UpstreamFailure> {
         let variable = |text: &String| match text.split_once('=') {
             Some((name, value)) => Ok((name.into(), value.into())),
             None => match std::env::var_os(text) {
@@ -186,37 +188,40 @@ impl Extract {
         self.environment.iter().map(variable).collect()
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> UpstreamSettings {
         let seconds = Duration::from_secs(self.timeout);
-        let ask = |capability: &Capability| match capability {
-            Capability::Elicitation => Ask::Elicitation,
-            Capability::Sampling => Ask::Sampling,
-            Capability::Roots => Ask::Roots,
-            Capability::Ui => Ask::Ui,
+        let ask = |capability: &ExtractCapability| match capability {
+            ExtractCapability::Elicitation => ClientCapability::Elicitation,
+            ExtractCapability::Sampling => ClientCapability::Sampling,
+            ExtractCapability::Roots => ClientCapability::Roots,
+            ExtractCapability::Ui => ClientCapability::Ui,
         };
-        Settings {
+        UpstreamSettings {
             era: match self.era {
-                None => Era::Either,
-                Some(EraChoice::Legacy) => Era::Legacy,
-                Some(EraChoice::Modern) => Era::Modern,
+                None => EraPreference::Either,
+                Some(EraChoice::Legacy) => EraPreference::Legacy,
+                Some(EraChoice::Modern) => EraPreference::Modern,
             },
             ask: self.ask.iter().map(ask).collect(),
             start: seconds,
             request: seconds,
-            bounds: Bounds {
+            bounds: UpstreamBounds {
                 list_max_bytes: self.list_max_bytes,
                 message_max_bytes: self.list_max_bytes,
                 items_max: offer::ITEMS_MAX,
-                ..Bounds::default()
+                ..UpstreamBounds::default()
             },
-            ..Settings::default()
+            ..UpstreamSettings::default()
         }
     }
 }
 
 /// Returns what the server lists, and remarks about how it does.
-async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>), Failure> {
-    let session = Session::open(&target, settings).await?;
+async fn lists(
+    target: UpstreamTarget,
+    settings: UpstreamSettings,
+) -> Result<(ServerLists, Vec<String>), UpstreamFailure> {
+    let session = UpstreamSession::open(&target, settings).await?;
     let listed = session.lists().await;
     let (about, skipped) = (session.about(), session.skipped());
     session.close().await;
@@ -236,7 +241,7 @@ async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>
     Ok((lists, notes))
 }
 
-pub(super) fn url_target(url: &str) -> Result<Target, Failure> {
+pub(super) fn url_target(url: &str) -> Result<UpstreamTarget, UpstreamFailure> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wrong(
             "a URL, a name with --from, or a command after `--`",
@@ -248,15 +253,15 @@ pub(super) fn url_target(url: &str) -> Result<Target, Failure> {
         ))
         .step(format!("or start it: `weir extract -- {url}`")));
     }
-    Ok(Target::Url(Url {
+    Ok(UpstreamTarget::Url(UpstreamUrl {
         url: url.to_owned(),
         headers: Vec::new(),
-        transport: Transport::Either,
+        transport: UpstreamTransport::Either,
         auth: None,
     }))
 }
 
-fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), Failure> {
+fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), UpstreamFailure> {
     if is_wrong {
         Err(wrong("options that fit the server", cause))
     } else {
@@ -264,12 +269,12 @@ fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), Failure> {
     }
 }
 
-fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> Failure {
-    Failure::new(Kind::Start, expected, cause)
+fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> UpstreamFailure {
+    UpstreamFailure::new(UpstreamFailureKind::Start, expected, cause)
 }
 
 /// Prints the document to stdout, and the omissions to stderr.
-fn print_document(composed: &Composed, compact: bool) {
+fn print_document(composed: &ComposedOffer, compact: bool) {
     match compact {
         true => println!("{}", composed.document.compact()),
         false => print!("{}", composed.document.pretty()),
@@ -277,6 +282,6 @@ fn print_document(composed: &Composed, compact: bool) {
     composed
         .problems
         .iter()
-        .map(Problem::to_string)
+        .map(FileProblem::to_string)
         .for_each(|problem| eprintln!("{problem}"));
 }

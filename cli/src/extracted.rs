@@ -8,8 +8,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir::call::{Content, ToolResult};
-use weir_upstream::{Asked, Call, Command, Listener, RequestError, Session, Settings, Target};
+use weir::call::{CallContent, ToolResult};
+use weir_upstream::{
+    RequestError, UpstreamCall, UpstreamCommand, UpstreamListener, UpstreamOperation,
+    UpstreamSession, UpstreamSettings, UpstreamTarget,
+};
 
 use super::{compile, extract, terminal::TerminalProgress};
 
@@ -17,7 +20,7 @@ use super::{compile, extract, terminal::TerminalProgress};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The words of a document about one tool.
-pub(super) struct Tool {
+pub(super) struct ExtractedTool {
     pub(super) description: String,
     /// The schema of the arguments; null if the document has none that is usable.
     pub(super) schema: Value,
@@ -39,7 +42,7 @@ pub(super) fn tools(file: &Path) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Returns the tool of that name, or a sentence with those that exist.
-pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
+pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<ExtractedTool> {
     let tools = tools(file)?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
         return Err(unknown_tool(
@@ -57,7 +60,7 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
         );
     }
     let usable = input["error"].is_null().then(|| input["json"].clone());
-    Ok(Tool {
+    Ok(ExtractedTool {
         description: tool["description"].as_str().unwrap_or_default().to_owned(),
         schema: usable.unwrap_or_default(),
         as_task: tool["execution"]["taskSupport"] == "required",
@@ -111,14 +114,18 @@ pub(super) fn split(words: &[String]) -> (&[String], &[String]) {
 }
 
 /// Returns the address of the document's server, or the missing option.
-pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyhow::Result<Target> {
+pub(super) fn target(
+    file: &Path,
+    url: Option<&str>,
+    command: &[String],
+) -> anyhow::Result<UpstreamTarget> {
     match (url, command) {
         (Some(url), []) => Ok(extract::url_target(url)?),
-        (None, [program, arguments @ ..]) => Ok(Target::Command(Command {
+        (None, [program, arguments @ ..]) => Ok(UpstreamTarget::Command(UpstreamCommand {
             program: program.into(),
             arguments: arguments.iter().map(Into::into).collect(),
             guard: super::child::words(),
-            ..Command::default()
+            ..UpstreamCommand::default()
         })),
         (None, []) => anyhow::bail!(
             "{} does not say how its server is reached, since a document is handed around; add what it was extracted from: \
@@ -132,29 +139,29 @@ pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyh
 }
 
 pub(super) async fn call(
-    target: &Target,
-    tool: &Tool,
+    target: &UpstreamTarget,
+    tool: &ExtractedTool,
     name: &str,
     arguments: &str,
 ) -> anyhow::Result<ToolResult> {
     let arguments: Box<RawValue> = RawValue::from_string(arguments.to_owned())?;
-    let settings = Settings {
+    let settings = UpstreamSettings {
         start: PATIENCE,
         request: PATIENCE,
-        ..Settings::default()
+        ..UpstreamSettings::default()
     };
-    let session = Session::open(target, settings).await?;
-    let asked = Asked::Tool {
+    let session = UpstreamSession::open(target, settings).await?;
+    let asked = UpstreamOperation::Tool {
         name: name.into(),
         arguments: Some(arguments),
         as_task: tool.as_task,
     };
     let progress = TerminalProgress::open();
     let listener = progress.clone();
-    let call = Call {
+    let call = UpstreamCall {
         asked: &asked,
         resumed: None,
-        listener: listener.map(|listener| listener as Arc<dyn Listener>),
+        listener: listener.map(|listener| listener as Arc<dyn UpstreamListener>),
         headers: &[],
         cancel: &CancellationToken::new(),
         timeout: PATIENCE,
@@ -189,8 +196,8 @@ pub(super) async fn call(
         .remove("content")
         .unwrap_or_else(|| Value::Array(Vec::new()));
     let is_error = result.get("isError") == Some(&Value::Bool(true));
-    Ok(ToolResult::of(
-        Content::Blocks(content.to_string()),
+    Ok(ToolResult::from_content(
+        CallContent::Blocks(content.to_string()),
         structured,
         is_error,
     ))
@@ -198,7 +205,7 @@ pub(super) async fn call(
 
 #[cfg(test)]
 mod tests {
-    use weir_contracts::offer::{self, Lists};
+    use weir_contracts::offer::{self, ServerLists};
 
     use super::*;
     use crate::diff::document;
@@ -211,7 +218,7 @@ mod tests {
         let listed = document(extracted.clone()).expect("a list of tools");
         assert!(!listed["tools"].as_array().expect("tools").is_empty());
         assert_eq!(document(listed.clone()), Some(listed.clone()));
-        let (lists, problems) = Lists::read("-", &listed.to_string()).expect("lists");
+        let (lists, problems) = ServerLists::read("-", &listed.to_string()).expect("lists");
         assert!(problems.is_empty(), "{problems:?}");
         let again: Value =
             serde_json::from_str(&offer::compose("-", &lists).document.compact()).expect("JSON");

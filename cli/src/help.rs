@@ -331,7 +331,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::Cli;
+    use crate::CliArgs;
 
     #[test]
     fn each_command_is_in_one_group() {
@@ -340,7 +340,7 @@ mod tests {
             .flat_map(|group| group.commands)
             .map(|(name, _)| *name)
             .collect();
-        let command = Cli::command();
+        let command = CliArgs::command();
         let visible: BTreeSet<&str> = command
             .get_subcommands()
             .filter(|command| !command.is_hide_set())
@@ -353,7 +353,7 @@ mod tests {
     /// A line that stands above another command in the source would describe that one.
     #[test]
     fn each_line_describes_its_own_command() {
-        let command = Cli::command();
+        let command = CliArgs::command();
         let names = GROUPS.iter().flat_map(|group| group.commands);
         let lines: Vec<(&str, String)> = names
             .map(|(name, _)| {
@@ -386,7 +386,7 @@ mod tests {
             for (line, _) in *examples {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 assert_eq!(words[..2], ["weir", *name], "{line}");
-                if let Err(error) = with_groups(Cli::command()).try_get_matches_from(words) {
+                if let Err(error) = with_groups(CliArgs::command()).try_get_matches_from(words) {
                     panic!("{line}: {error}");
                 }
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::Value;
-use weir_upstream::{Failure, Kind, Target};
+use weir_upstream::{UpstreamFailure, UpstreamFailureKind, UpstreamTarget};
 
 pub(super) use weir::client_entry::ServerEntry as Entry;
 use weir::client_entry::{KEY, McpClient};
@@ -18,7 +18,7 @@ pub(super) use self::file::ClientFile;
 pub(super) use self::read::expanded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Host {
+pub(super) enum McpHost {
     ClaudeCode,
     ClaudeDesktop,
     Cursor,
@@ -31,7 +31,7 @@ pub(super) enum Host {
     Zed,
 }
 
-impl Host {
+impl McpHost {
     pub(super) fn name(self) -> String {
         self.to_possible_value()
             .expect("every host has a name")
@@ -53,7 +53,7 @@ impl Host {
     }
 
     /// Returns the file of the user.
-    pub(super) fn user_file(self) -> Result<PathBuf, Failure> {
+    pub(super) fn user_file(self) -> Result<PathBuf, UpstreamFailure> {
         let home = home()?;
         let applications = match cfg!(target_os = "macos") {
             true => home.join("Library/Application Support"),
@@ -89,7 +89,7 @@ impl Host {
     }
 
     /// Returns the server in this client's own words. The failure says what the client cannot take.
-    pub(super) fn entry(self, entry: &Entry) -> Result<Value, Failure> {
+    pub(super) fn entry(self, entry: &Entry) -> Result<Value, UpstreamFailure> {
         self.client().entry(entry)
     }
 
@@ -127,21 +127,21 @@ pub(super) fn has_key(entry: &Value) -> bool {
 }
 
 /// Returns the server `name` of a client's configuration, or of a configuration file, to be reached now.
-pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
+pub(super) fn server(from: &str, name: &str) -> Result<UpstreamTarget, UpstreamFailure> {
     server_as(from, name, read::target)
 }
 
 /// Returns the same server for `weir.toml`, with references in the place of variables.
-pub(super) fn server_to_write(from: &str, name: &str) -> Result<Target, Failure> {
+pub(super) fn server_to_write(from: &str, name: &str) -> Result<UpstreamTarget, UpstreamFailure> {
     server_as(from, name, read::target_to_write)
 }
 
 fn server_as(
     from: &str,
     name: &str,
-    target: fn(&Value, &Path) -> Result<Target, Failure>,
-) -> Result<Target, Failure> {
-    let files = match Host::from_str(from, true) {
+    target: fn(&Value, &Path) -> Result<UpstreamTarget, UpstreamFailure>,
+) -> Result<UpstreamTarget, UpstreamFailure> {
+    let files = match McpHost::from_str(from, true) {
         Ok(host) => host
             .project_file()
             .into_iter()
@@ -169,12 +169,12 @@ fn server_as(
             .iter()
             .map(|file| file.display().to_string())
             .collect();
-        let clients: Vec<String> = Host::value_variants()
+        let clients: Vec<String> = McpHost::value_variants()
             .iter()
             .map(|host| host.name())
             .collect();
-        return Err(Failure::new(
-            Kind::Start,
+        return Err(UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             expected,
             format!("there is no {}", looked.join(" and no ")),
         )
@@ -188,8 +188,8 @@ fn server_as(
         [] => "it names no server".to_owned(),
         known => format!("it names {}", known.join(", ")),
     };
-    Err(Failure::new(
-        Kind::Start,
+    Err(UpstreamFailure::new(
+        UpstreamFailureKind::Start,
         expected,
         format!("{there} (read: {})", read.join(", ")),
     )
@@ -200,10 +200,10 @@ fn server_as(
 const TEXT_MAX_BYTES: u64 = 16 << 20;
 
 /// Returns the text of a configuration; `None` if there is no such file.
-pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
+pub(super) fn text(file: &Path) -> Result<Option<String>, UpstreamFailure> {
     let unreadable = |cause: String| {
-        Failure::new(
-            Kind::Start,
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             format!("{} to be readable", file.display()),
             cause,
         )
@@ -228,9 +228,14 @@ pub(super) fn is_toml(file: &Path) -> bool {
         .is_some_and(|extension| extension == "toml")
 }
 
-fn home() -> Result<PathBuf, Failure> {
+fn home() -> Result<PathBuf, UpstreamFailure> {
     set("HOME").ok_or_else(|| {
-        Failure::new(Kind::Start, "a home folder", "HOME is not set").step("set HOME")
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
+            "a home folder",
+            "HOME is not set",
+        )
+        .step("set HOME")
     })
 }
 

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{Head, cell, table, time},
+    admin::{AdminArgs, cell, table, time},
     block_on,
 };
 
-pub(super) type Identity = Head<Command>;
+pub(super) type Identity = AdminArgs<IdentityCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum IdentityCommand {
     /// List the recent requests without a valid key or token, with the reason of each
     ///
     /// They are those of the process that answers, since its start; a holder in brackets is what a credential says that is
@@ -30,7 +30,7 @@ impl Identity {
         let Self { command, target } = self;
         let api = target.api()?;
         match command {
-            Command::Failures => {
+            IdentityCommand::Failures => {
                 let failures = block_on(api.ask(Method::GET, "/v1/identity/failures", None))??;
                 if target.json {
                     println!("{failures}");

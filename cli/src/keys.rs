@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{Head, Target, cell, path, table, time},
+    admin::{AdminArgs, AdminTarget, cell, path, table, time},
     block_on,
 };
 
-pub(super) type Keys = Head<Command>;
+pub(super) type Keys = AdminArgs<KeysCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum KeysCommand {
     /// Make a key for an agent and print it, once
     ///
     /// Contracts and tools that are not there yet may be named; a warning lists them.
@@ -90,7 +90,7 @@ impl Keys {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::Create {
+            KeysCommand::Create {
                 agent,
                 tenant,
                 contracts,
@@ -133,7 +133,7 @@ impl Keys {
                     );
                 }
             }
-            Command::List => {
+            KeysCommand::List => {
                 let keys = ask(&target, Method::GET, "/v1/keys", None)?;
                 if target.json {
                     println!("{keys}");
@@ -143,7 +143,7 @@ impl Keys {
                     print!("{}", table(&HEAD, &rows));
                 }
             }
-            Command::Pin {
+            KeysCommand::Pin {
                 agent,
                 version: (contract, major),
             } => {
@@ -153,14 +153,14 @@ impl Keys {
                     println!("{agent} goes on with version {major} of {contract}");
                 }
             }
-            Command::Unpin { agent, contract } => {
+            KeysCommand::Unpin { agent, contract } => {
                 let path = path(&["v1", "pins", &agent, &contract]);
                 ask(&target, Method::DELETE, &path, None)?;
                 if !target.json {
                     println!("{agent} has the live version of {contract} from now on");
                 }
             }
-            Command::Pins => {
+            KeysCommand::Pins => {
                 let all = ask(&target, Method::GET, "/v1/versions", None)?;
                 if target.json {
                     println!("{}", all["pins"]);
@@ -170,7 +170,7 @@ impl Keys {
                     print!("{}", table(&["AGENT", "VERSION", "SINCE", "BY"], &rows));
                 }
             }
-            Command::Revoke { id } => {
+            KeysCommand::Revoke { id } => {
                 ask(&target, Method::DELETE, &path(&["v1", "keys", &id]), None)?;
                 if !target.json {
                     println!("{id} is revoked: the next call with it is refused");
@@ -182,11 +182,11 @@ impl Keys {
 }
 
 fn ask(
-    target: &Target,
+    target: &AdminTarget,
     method: Method,
     path: &str,
     body: Option<Value>,
-) -> Result<Value, super::Failure> {
+) -> Result<Value, super::AppError> {
     let api = target.api()?;
     Ok(block_on(api.ask(method, path, body.as_ref()))??)
 }

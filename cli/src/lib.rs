@@ -63,9 +63,9 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use weir::{
-    app::Failure,
-    catalogue::Endpoint,
-    config::{Config, LogFormat},
+    app::AppError,
+    catalogue::CatalogueEndpoint,
+    config::{GatewayConfig, LogFormat},
     telemetry,
 };
 use weir_contracts::client::ClientProfile;
@@ -88,31 +88,31 @@ pub use self::author::Sources;
     verbatim_doc_comment,
     arg_required_else_help = true
 )]
-struct Cli {
+struct CliArgs {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serve contracts over HTTP; over stdio when there is no listen address and stdin is not a terminal
-    Serve(serve::Serve),
+    Serve(serve::ServeArgs),
     /// Serve contracts over stdio, as a desktop client starts it
-    Stdio(serve::Stdio),
+    Stdio(serve::StdioArgs),
     /// Run one tool from the terminal; its flags come from its schema (`weir call TOOL --help`)
-    Call(call::Call),
+    Call(call::CallArgs),
     /// Print the tools in words or as OpenAPI, their clients, and their cost for a model
-    Tools(tools::Tools),
+    Tools(tools::ToolsArgs),
     /// Write Weir into the configuration of an MCP client
-    Connect(connect::Connect),
+    Connect(connect::ConnectArgs),
     /// Look at a source, or the document of an HTTP API, and print a contract for it, ready to be edited and served
-    Draft(draft::Draft),
+    Draft(draft::DraftArgs),
     /// Compile a contract, a form or a list of forms, and print the tools an agent would see
-    Compile(compile::Compile),
+    Compile(compile::CompileArgs),
     /// Show what a change of a contract breaks, and for which callers
-    Diff(diff::Compare),
+    Diff(diff::DiffArgs),
     /// Say what a model may misread in the words of a contract or of any server's tools
-    Lint(lint::Lint),
+    Lint(lint::LintArgs),
     /// Write a plugin (new, build, check, schema, test); look after those of a running gateway (list, show, upload, …)
     #[command(name = "plugin", visible_alias = "plugins")]
     Plugins(plugins::Plugins),
@@ -131,21 +131,21 @@ enum Command {
     /// Approve or reject the writes of agents that wait for a person
     Approvals(approvals::Approvals),
     /// List calls and their callers, and prove that the record was not changed
-    Audit(audit::Audit),
+    Audit(audit::AuditArgs),
     /// Gateways that share a state: which there are, and which are behind
-    Nodes(nodes::Nodes),
+    Nodes(nodes::NodesArgs),
     /// Have a running gateway read its configuration again
-    Reload(reload::Reload),
+    Reload(reload::ReloadArgs),
     /// What a gateway keeps, in a folder or a database: back it up, move it to the other
     State(state::StateFolder),
     /// Other MCP servers behind this one: add, list, show, look at, remove; accounts at them
     #[command(visible_alias = "upstreams")]
     Upstream(upstream::Upstreams),
     /// Print what any MCP server offers: tools, resources and prompts in one document
-    Extract(extract::Extract),
+    Extract(extract::ExtractArgs),
     /// Run a server's command, and end it with the gateway
     #[command(hide = true)]
-    Child(child::Child),
+    Child(child::ChildArgs),
     /// Run a native plugin for the gateway that started this
     #[command(hide = true)]
     NativeHost(native_host::NativeHost),
@@ -156,7 +156,7 @@ const PLACE: &str = "Configuration";
 
 /// The source of the configuration; flags and environment override the file.
 #[derive(Args, Clone, Default)]
-struct Settings {
+struct CliSettings {
     /// The configuration file; `weir.toml` in the working folder when it exists
     #[arg(long, env = "WEIR_CONFIG", value_name = "FILE", global = true, help_heading = PLACE)]
     config: Option<PathBuf>,
@@ -200,38 +200,38 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         eprintln!("weir: {error}");
         return ExitCode::from(2);
     }
-    let matches = help::with_groups(Cli::command())
+    let matches = help::with_groups(CliArgs::command())
         .long_version(long_version(built_in))
         .get_matches();
-    let done = match Cli::from_arg_matches(&matches)
+    let done = match CliArgs::from_arg_matches(&matches)
         .unwrap_or_else(|error| error.exit())
         .command
     {
-        Command::Serve(command) => command.run(),
-        Command::Stdio(command) => command.run(),
-        Command::Call(command) => command.run(),
-        Command::Tools(command) => command.run(),
-        Command::Connect(command) => command.run(),
-        Command::Draft(command) => command.run(),
-        Command::Compile(command) => command.run(),
-        Command::Diff(command) => command.run(),
-        Command::Lint(command) => command.run(),
-        Command::Plugins(command) => command.run(),
-        Command::Contracts(command) => command.run(),
-        Command::Collections(command) => command.run(),
-        Command::Policy(command) => command.run(),
-        Command::Keys(command) => command.run(),
-        Command::Identity(command) => command.run(),
-        Command::Admins(command) => command.run(),
-        Command::Approvals(command) => command.run(),
-        Command::Audit(command) => command.run(),
-        Command::Nodes(command) => command.run(),
-        Command::Reload(command) => command.run(),
-        Command::State(command) => command.run(),
-        Command::Upstream(command) => command.run(),
-        Command::Extract(command) => command.run(),
-        Command::Child(command) => command.run(),
-        Command::NativeHost(command) => command.run(),
+        CliCommand::Serve(command) => command.run(),
+        CliCommand::Stdio(command) => command.run(),
+        CliCommand::Call(command) => command.run(),
+        CliCommand::Tools(command) => command.run(),
+        CliCommand::Connect(command) => command.run(),
+        CliCommand::Draft(command) => command.run(),
+        CliCommand::Compile(command) => command.run(),
+        CliCommand::Diff(command) => command.run(),
+        CliCommand::Lint(command) => command.run(),
+        CliCommand::Plugins(command) => command.run(),
+        CliCommand::Contracts(command) => command.run(),
+        CliCommand::Collections(command) => command.run(),
+        CliCommand::Policy(command) => command.run(),
+        CliCommand::Keys(command) => command.run(),
+        CliCommand::Identity(command) => command.run(),
+        CliCommand::Admins(command) => command.run(),
+        CliCommand::Approvals(command) => command.run(),
+        CliCommand::Audit(command) => command.run(),
+        CliCommand::Nodes(command) => command.run(),
+        CliCommand::Reload(command) => command.run(),
+        CliCommand::State(command) => command.run(),
+        CliCommand::Upstream(command) => command.run(),
+        CliCommand::Extract(command) => command.run(),
+        CliCommand::Child(command) => command.run(),
+        CliCommand::NativeHost(command) => command.run(),
     };
     telemetry::end();
     done.unwrap_or_else(|failure| {
@@ -278,7 +278,7 @@ fn long_version(built_in: BuiltIn) -> String {
     format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
 }
 
-type Done = Result<ExitCode, Failure>;
+type Done = Result<ExitCode, AppError>;
 
 /// Reads the format of log lines from its word.
 fn log_format() -> impl TypedValueParser<Value = LogFormat> {
@@ -295,13 +295,13 @@ fn client_profile(word: &str) -> Result<ClientProfile, String> {
 }
 
 /// Returns the endpoint of a view that the configuration has; without a name, that of everything.
-fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
+fn view(config: &GatewayConfig, name: Option<&str>) -> anyhow::Result<CatalogueEndpoint> {
     let Some(name) = name else {
-        return Ok(Endpoint::All);
+        return Ok(CatalogueEndpoint::All);
     };
     let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
     match views.contains(&name) {
-        true => Ok(Endpoint::View(name.into())),
+        true => Ok(CatalogueEndpoint::View(name.into())),
         false if views.is_empty() => {
             anyhow::bail!("there is no view `{name}`: define [views.{name}]")
         }
@@ -310,19 +310,19 @@ fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
 }
 
 /// Returns `true` if a write failed because its reader left.
-fn reader_left(failure: &Failure) -> bool {
+fn reader_left(failure: &AppError) -> bool {
     let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-    matches!(failure, Failure::Other(error) if error.downcast_ref().is_some_and(broken))
+    matches!(failure, AppError::Other(error) if error.downcast_ref().is_some_and(broken))
 }
 
-fn print_failure(failure: &Failure) {
+fn print_failure(failure: &AppError) {
     match failure {
-        Failure::Problems(problems) => {
+        AppError::Problems(problems) => {
             for problem in problems {
                 eprintln!("{problem}");
             }
         }
-        Failure::Other(error) => eprintln!("weir: {error:#}"),
+        AppError::Other(error) => eprintln!("weir: {error:#}"),
     }
 }
 

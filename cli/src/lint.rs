@@ -4,28 +4,28 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use serde_json::Value;
-use weir_contracts::lint::{Finding, Level, lint_contract, lint_document, to_json};
+use weir_contracts::lint::{LintFinding, LintLevel, lint_contract, lint_document, to_json};
 
 use super::{
-    Done, Failure,
-    compile::{Shapes, read},
+    AppError, Done,
+    compile::{ShapeArgs, read},
     diff::document,
 };
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Lint {
+pub(super) struct LintArgs {
     /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints; `-` for stdin
     file: PathBuf,
     /// The findings as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    shapes: Shapes,
+    shapes: ShapeArgs,
 }
 
 /// Exit code 0 where nothing is an error, 1 where something is.
-impl Lint {
+impl LintArgs {
     pub(super) fn run(self) -> Done {
         let findings = self.findings()?;
         if self.json {
@@ -41,7 +41,9 @@ impl Lint {
                 println!("nothing found");
             }
         }
-        let errors = findings.iter().any(|finding| finding.level == Level::Error);
+        let errors = findings
+            .iter()
+            .any(|finding| finding.level == LintLevel::Error);
         Ok(if errors {
             ExitCode::FAILURE
         } else {
@@ -49,7 +51,7 @@ impl Lint {
         })
     }
 
-    fn findings(&self) -> Result<Vec<Finding>, Failure> {
+    fn findings(&self) -> Result<Vec<LintFinding>, AppError> {
         let text = read(&self.file)?;
         match serde_json::from_str::<Value>(&text).ok().and_then(document) {
             Some(document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
@@ -69,7 +71,7 @@ impl Lint {
     }
 }
 
-pub(super) fn line(finding: &Finding) -> String {
+pub(super) fn line(finding: &LintFinding) -> String {
     let parts: Vec<&str> = [&finding.tool, &finding.field]
         .into_iter()
         .flatten()
@@ -80,7 +82,7 @@ pub(super) fn line(finding: &Finding) -> String {
     } else {
         parts.join(".")
     };
-    let Finding {
+    let LintFinding {
         rule,
         level,
         message,

@@ -95,7 +95,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
-    use crate::Cli;
+    use crate::CliArgs;
 
     fn error_of(line: &[&str]) -> Option<String> {
         error(line.iter().map(OsString::from))
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_new_names_are_there_and_the_old_ones_are_not() {
-        let program = Cli::command();
+        let program = CliArgs::command();
         for (old, new) in MOVED {
             assert!(program.find_subcommand(old[0]).is_none(), "{old:?}");
             let (first, second) = new.split_once(' ').expect("two words");

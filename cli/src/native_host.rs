@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
-use weir_plugin_host::library::{Bounds, serve, take_pipes};
+use weir_plugin_host::library::{LibraryBounds, serve, take_pipes};
 
 use super::Done;
 
@@ -23,7 +23,7 @@ impl NativeHost {
     pub(super) fn run(self) -> Done {
         let (input, output) = take_pipes().context("taking stdin and stdout")?;
         weir_upstream::end_with_reader(output.try_clone()?);
-        let bounds = Bounds {
+        let bounds = LibraryBounds {
             processor: Duration::from_millis(self.processor_ms.max(1)),
             memory: self.memory_bytes,
         };

@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{Target, cell, table, time},
+    admin::{AdminTarget, cell, table, time},
     block_on,
 };
 
 /// List the gateways that share the state, with the last change that each has taken over
 #[derive(Args)]
-pub(super) struct Nodes {
+pub(super) struct NodesArgs {
     #[command(flatten)]
-    target: Target,
+    target: AdminTarget,
 }
 
-impl Nodes {
+impl NodesArgs {
     pub(super) fn run(self) -> Done {
         let api = self.target.api()?;
         let list = block_on(api.ask(Method::GET, "/v1/nodes", None))??;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Deserialize as _;
 use serde_json::Value;
 use weir::catalogue::arguments_in_words;
-use weir_contracts::contract::Annotations;
+use weir_contracts::contract::ToolAnnotations;
 
 /// The lists of a compiled document, with a word for one of their entries and the member that names it.
 const LISTS: [(&str, &str, &str); 4] = [
@@ -60,7 +60,7 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
 
 /// Returns what a call of a tool may do, behind its name.
 fn effect(annotations: &Value) -> String {
-    let annotations = Annotations::deserialize(annotations).unwrap_or_default();
+    let annotations = ToolAnnotations::deserialize(annotations).unwrap_or_default();
     format!(" ({})", annotations.effect())
 }
 

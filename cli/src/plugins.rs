@@ -11,29 +11,29 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    Done, Failure,
-    admin::{Head, Target, cell, path, table},
+    AppError, Done,
+    admin::{AdminArgs, AdminTarget, cell, path, table},
     author, block_on,
 };
 
-pub(super) type Plugins = Head<Command>;
+pub(super) type Plugins = AdminArgs<PluginsCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum PluginsCommand {
     /// Make a folder for a new plugin, which builds as it is
-    New(author::New),
+    New(author::NewArgs),
     /// Make the component of the plugin in this folder; each command is shown before it runs
-    Build(author::Build),
+    Build(author::BuildArgs),
     /// Look at a built plugin as agents and operators will: exit code 1 where something fails
-    Check(author::Check),
+    Check(author::CheckArgs),
     /// Print the definitions of a component's tools, as its code declares them
-    Schema(author::Schema),
+    Schema(author::SchemaArgs),
     /// Run the cases in `tests/*.json`: arguments, and the result or the error that is expected
-    Test(author::Test),
+    Test(author::TestArgs),
     /// Put a component from a file, a URL or a registry into the plugins folder: checked first, and with where it came from
-    Install(author::Install),
+    Install(author::InstallArgs),
     /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
-    Verify(author::Verify),
+    Verify(author::PluginVerifyArgs),
     /// List the plugins that run, with their source and health, and the files that were refused or are held
     List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
@@ -77,17 +77,17 @@ impl Plugins {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::New(new) => new.run(),
-            Command::Build(build) => build.run(&target.settings),
-            Command::Check(check) => check.run(&target.settings, target.json),
-            Command::Schema(schema) => schema.run(&target.settings),
-            Command::Test(test) => test.run(&target.settings, target.json),
-            Command::Install(install) => install.run(&target.settings, target.json),
-            Command::Verify(verify) => verify.run(&target.settings, target.json),
-            Command::List => list(&target),
-            Command::Show { name } => show(&target, &name),
-            Command::Upload { file, name } => upload(&target, &file, name),
-            Command::Accept { name, sha256 } => {
+            PluginsCommand::New(new) => new.run(),
+            PluginsCommand::Build(build) => build.run(&target.settings),
+            PluginsCommand::Check(check) => check.run(&target.settings, target.json),
+            PluginsCommand::Schema(schema) => schema.run(&target.settings),
+            PluginsCommand::Test(test) => test.run(&target.settings, target.json),
+            PluginsCommand::Install(install) => install.run(&target.settings, target.json),
+            PluginsCommand::Verify(verify) => verify.run(&target.settings, target.json),
+            PluginsCommand::List => list(&target),
+            PluginsCommand::Show { name } => show(&target, &name),
+            PluginsCommand::Upload { file, name } => upload(&target, &file, name),
+            PluginsCommand::Accept { name, sha256 } => {
                 let api = target.api()?;
                 let accepted = json!({ "sha256": sha256 });
                 let plugin = block_on(api.ask(
@@ -95,10 +95,10 @@ impl Plugins {
                     &format!("/v1/plugins/{name}/accept"),
                     Some(&accepted),
                 ))??;
-                shown(&target, &plugin);
+                print_plugin(&target, &plugin);
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Reload => {
+            PluginsCommand::Reload => {
                 let api = target.api()?;
                 outcomes(
                     &target,
@@ -106,7 +106,7 @@ impl Plugins {
                 );
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Remove { name } => {
+            PluginsCommand::Remove { name } => {
                 let api = target.api()?;
                 outcomes(
                     &target,
@@ -119,7 +119,7 @@ impl Plugins {
 }
 
 /// Prints a line for each file, and for each built-in plugin.
-fn outcomes(target: &Target, outcomes: &Value) {
+fn outcomes(target: &AdminTarget, outcomes: &Value) {
     if target.json {
         println!("{outcomes}");
         return;
@@ -140,12 +140,12 @@ fn outcomes(target: &Target, outcomes: &Value) {
     }
 }
 
-fn all(target: &Target) -> Result<Value, Failure> {
+fn all(target: &AdminTarget) -> Result<Value, AppError> {
     let api = target.api()?;
     Ok(block_on(api.ask(Method::GET, "/v1/plugins", None))??)
 }
 
-fn list(target: &Target) -> Done {
+fn list(target: &AdminTarget) -> Done {
     let all = all(target)?;
     if target.json {
         println!("{all}");
@@ -216,7 +216,7 @@ fn list(target: &Target) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(target: &Target, name: &str) -> Done {
+fn show(target: &AdminTarget, name: &str) -> Done {
     let all = all(target)?;
     let plugins = all["plugins"]
         .as_array()
@@ -228,11 +228,11 @@ fn show(target: &Target, name: &str) -> Done {
             anyhow::anyhow!("no plugin `{name}` runs; there are [{}]", names.join(", ")).into(),
         );
     };
-    shown(target, plugin);
+    print_plugin(target, plugin);
     Ok(ExitCode::SUCCESS)
 }
 
-fn upload(target: &Target, file: &Path, name: Option<String>) -> Done {
+fn upload(target: &AdminTarget, file: &Path, name: Option<String>) -> Done {
     let name = match name {
         Some(name) => name,
         None => named(file)?,
@@ -245,19 +245,19 @@ fn upload(target: &Target, file: &Path, name: Option<String>) -> Done {
         "application/wasm",
         component,
     ))??;
-    shown(target, &plugin);
+    print_plugin(target, &plugin);
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown(target: &Target, plugin: &Value) {
+fn print_plugin(target: &AdminTarget, plugin: &Value) {
     if target.json {
         println!("{plugin}");
     } else {
-        said(plugin);
+        print_details(plugin);
     }
 }
 
-fn said(plugin: &Value) {
+fn print_details(plugin: &Value) {
     println!(
         "{} {} ({})",
         cell(&plugin["name"]),

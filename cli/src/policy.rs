@@ -6,18 +6,18 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
-use weir::{app::App, control::operations::policies};
+use weir::{app::GatewayApp, control::operations::policies};
 
 use super::{
-    Done, Failure,
-    admin::{Head, Target, cell, told},
+    AppError, Done,
+    admin::{AdminArgs, AdminTarget, cell, format_problem},
     block_on, start,
 };
 
-pub(super) type Policy = Head<Command>;
+pub(super) type Policy = AdminArgs<PolicyCommand>;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum PolicyCommand {
     /// Check the policies against the contracts: each problem with its file, line and policy
     ///
     /// Exit code 0 where all is sound, 1 where something is not: for CI. With --admin, those of a running gateway.
@@ -37,9 +37,9 @@ impl Policy {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::Check => check(&target),
-            Command::Test { file } => test(&target, &file),
-            Command::Schema => {
+            PolicyCommand::Check => check(&target),
+            PolicyCommand::Test { file } => test(&target, &file),
+            PolicyCommand::Schema => {
                 print!("{}", block_on(schema(&target))??);
                 Ok(ExitCode::SUCCESS)
             }
@@ -47,7 +47,7 @@ impl Policy {
     }
 }
 
-fn check(target: &Target) -> Done {
+fn check(target: &AdminTarget) -> Done {
     let status = block_on(status(target))??;
     let list = |name: &str| status[name].as_array().cloned().unwrap_or_default();
     let (problems, notes) = (list("problems"), list("notes"));
@@ -55,7 +55,7 @@ fn check(target: &Target) -> Done {
         println!("{status}");
     } else {
         for problem in &problems {
-            println!("{}", told(problem));
+            println!("{}", format_problem(problem));
         }
         for note in &notes {
             let [tool, argument, why] = ["tool", "argument", "why"].map(|name| cell(&note[name]));
@@ -71,7 +71,7 @@ fn check(target: &Target) -> Done {
     Ok(exit_code(problems.is_empty()))
 }
 
-fn test(target: &Target, file: &PathBuf) -> Done {
+fn test(target: &AdminTarget, file: &PathBuf) -> Done {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown} cannot be read"))?;
     let cases: Value = serde_saphyr::from_str(&text)
@@ -116,14 +116,14 @@ fn exit_code(is_sound: bool) -> ExitCode {
 }
 
 /// Opens the gateway of a configuration, with everything that it would serve.
-async fn opened(target: &Target) -> Result<App, Failure> {
+async fn opened(target: &AdminTarget) -> Result<GatewayApp, AppError> {
     let config = target.settings.config_to_serve(start::NAME_ONE)?;
     let started = start::briefly(config, Some("policy")).await?;
     started.load(false).await?;
     Ok(started)
 }
 
-async fn status(target: &Target) -> Result<Value, Failure> {
+async fn status(target: &AdminTarget) -> Result<Value, AppError> {
     if target.is_elsewhere() {
         return Ok(target.api()?.ask(Method::GET, "/v1/policy", None).await?);
     }
@@ -132,7 +132,7 @@ async fn status(target: &Target) -> Result<Value, Failure> {
     Ok(serde_json::to_value(status).expect("plain data"))
 }
 
-async fn schema(target: &Target) -> Result<String, Failure> {
+async fn schema(target: &AdminTarget) -> Result<String, AppError> {
     if target.is_elsewhere() {
         let api = target.api()?;
         let answer = api.ask(Method::GET, "/v1/policy/schema", None).await?;
@@ -142,7 +142,7 @@ async fn schema(target: &Target) -> Result<String, Failure> {
     Ok(policies::schema(&started.control))
 }
 
-async fn try_cases(target: &Target, cases: Value) -> Result<Value, Failure> {
+async fn try_cases(target: &AdminTarget, cases: Value) -> Result<Value, AppError> {
     if target.is_elsewhere() {
         let body = json!({ "cases": cases });
         let api = target.api()?;

@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use super::{
     Done,
-    admin::{Target, cell},
+    admin::{AdminTarget, cell},
     block_on,
 };
 
 /// Everything that may change while serving is taken over, or nothing if there is a problem. SIGHUP does the same, and logs
 /// the outcome.
 #[derive(Args)]
-pub(super) struct Reload {
+pub(super) struct ReloadArgs {
     #[command(flatten)]
-    target: Target,
+    target: AdminTarget,
 }
 
-impl Reload {
+impl ReloadArgs {
     pub(super) fn run(self) -> Done {
         let api = self.target.api_without_faults()?;
         let reloaded = block_on(api.ask(Method::POST, "/v1/config/reload", None))??;

@@ -12,22 +12,22 @@ use std::{
 use clap::Args;
 use tokio::net::TcpListener;
 use weir::{
-    app::App,
-    catalogue::Endpoint,
-    config::Config,
-    control::reload::{Read, Reload},
+    app::GatewayApp,
+    catalogue::CatalogueEndpoint,
+    config::GatewayConfig,
+    control::reload::{ConfigReloader, Read},
     transport,
 };
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
 use super::{
-    Done, Settings, block_on, clients,
+    CliSettings, Done, block_on, clients,
     draft::{ServedPart, ServedReport, serve_source, served_config},
     runtime, start,
 };
 
 #[derive(Args)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     /// A source to serve at once, instead of a folder of contracts: a spreadsheet (.csv, .tsv, .xlsx, .ods), a SQLite
     /// database, or a URL (postgresql://, mysql://, https://), also as env:NAME
     file: Option<PathBuf>,
@@ -41,11 +41,11 @@ pub(super) struct Serve {
     #[arg(long, conflicts_with = "file")]
     strict: bool,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 #[derive(Args)]
-pub(super) struct Stdio {
+pub(super) struct StdioArgs {
     /// A source to serve at once, instead of a folder of contracts: a spreadsheet, a SQLite database, or a URL, also as
     /// env:NAME
     file: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub(super) struct Stdio {
     #[arg(long, value_name = "NAME", conflicts_with = "file")]
     view: Option<String>,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 /// The address of a spreadsheet when none is given.
@@ -68,13 +68,13 @@ const DEFAULT_LISTEN: SocketAddr =
 /// The time that tasks beside the calls have to end after the last answer on stdio.
 const TASKS_END: Duration = Duration::from_millis(50);
 
-impl Serve {
+impl ServeArgs {
     pub(super) fn run(self) -> Done {
         // Where nothing would be served, no folder is left behind.
         let terminal = std::io::stdin().is_terminal();
         let of_server = match terminal || self.listen.is_some() {
-            true => Settings::config_of_server,
-            false => Settings::config,
+            true => CliSettings::config_of_server,
+            false => CliSettings::config,
         };
         let read = |listen| {
             let settings = self.settings.clone();
@@ -161,7 +161,7 @@ impl Serve {
                 stdio(
                     config,
                     self.served(),
-                    Endpoint::All,
+                    CatalogueEndpoint::All,
                     read(self.listen),
                     self.strict,
                 )
@@ -170,14 +170,14 @@ impl Serve {
     }
 }
 
-impl Serve {
+impl ServeArgs {
     /// Returns the source that is served at once.
     fn served(&self) -> Option<(&Path, &ServedPart)> {
         self.file.as_deref().map(|file| (file, &self.part))
     }
 }
 
-impl Stdio {
+impl StdioArgs {
     pub(super) fn run(self) -> Done {
         let config = match &self.file {
             Some(file) => served_config(file, &self.part, &self.settings)?,
@@ -187,7 +187,7 @@ impl Stdio {
         let read = reading(
             self.file.is_some(),
             self.settings.clone(),
-            Settings::config,
+            CliSettings::config,
             None,
         );
         let served = self.file.as_deref().map(|file| (file, &self.part));
@@ -202,12 +202,12 @@ const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio -
 /// Returns how the configuration is read at the start and at each reload.
 fn reading(
     file: bool,
-    settings: Settings,
-    config: fn(&Settings) -> Result<Config, Vec<Problem>>,
+    settings: CliSettings,
+    config: fn(&CliSettings) -> Result<GatewayConfig, Vec<FileProblem>>,
     listen: Option<SocketAddr>,
 ) -> Read {
     Box::new(move || match file {
-        true => Err(vec![Problem::new(
+        true => Err(vec![FileProblem::new(
             "(command line)",
             "",
             "one file is served: there is no configuration to read",
@@ -228,7 +228,10 @@ async fn bind(listen: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Puts the address of the command line over that of the configuration.
-fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, Vec<Problem>> {
+fn listening(
+    mut config: GatewayConfig,
+    listen: Option<SocketAddr>,
+) -> Result<GatewayConfig, Vec<FileProblem>> {
     if let Some(listen) = listen {
         config.http.listen = Some(listen);
         weir::config::check(&config)?;
@@ -237,9 +240,9 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
 }
 
 fn stdio(
-    config: Config,
+    config: GatewayConfig,
     served: Option<(&Path, &ServedPart)>,
-    endpoint: Endpoint,
+    endpoint: CatalogueEndpoint,
     read: Read,
     strict: bool,
 ) -> Done {
@@ -277,12 +280,12 @@ fn stdio(
 }
 
 async fn start(
-    config: Config,
+    config: GatewayConfig,
     served: Option<(&Path, &ServedPart)>,
     process: &str,
     read: Read,
     strict: bool,
-) -> Result<(App, Arc<Reload>, Option<ServedReport>), super::Failure> {
+) -> Result<(GatewayApp, Arc<ConfigReloader>, Option<ServedReport>), super::AppError> {
     // A reload that is asked for during the start is done at its end; unheard, the signal would end the process.
     let hangups = start::hangups();
     let started = start::open(config, Some(process)).await?;
@@ -305,7 +308,7 @@ async fn start(
         );
     }
     started.watch(served.is_none());
-    let reload = Arc::new(Reload::new(
+    let reload = Arc::new(ConfigReloader::new(
         started.control.clone(),
         started.connections.clone(),
         read,

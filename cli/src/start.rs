@@ -7,14 +7,14 @@ use std::{
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir::{
-    app::{App, Setup},
-    config::{self, Config},
-    control::reload::Reload,
-    identity::{Caller, Credential, Refused},
+    app::{AppOptions, GatewayApp},
+    config::{self, GatewayConfig},
+    control::reload::ConfigReloader,
+    identity::{AuthenticationError, CallerIdentity, RequestCredential},
 };
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
-use super::{Failure, Settings};
+use super::{AppError, CliSettings};
 
 /// The advice of a command that needs a configuration.
 pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
@@ -26,20 +26,20 @@ const QUIET_FILTER: &str = "warn,weir::compiling=info";
 const FILES: &str = "files";
 const FILES_FOLDER: &str = "weir-files";
 
-impl Settings {
+impl CliSettings {
     /// Reads the file, with flags and environment over it.
-    pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
+    pub(super) fn config(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
         let file = self
             .config
             .clone()
             .or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
         let mut config = match file {
             Some(file) => config::load(&file)?,
-            None => Config::bare(Path::new(".")),
+            None => GatewayConfig::bare(Path::new(".")),
         };
         self.over(&mut config);
         if config.state.url.is_some() && self.contracts.is_some() {
-            let problem = Problem::new(
+            let problem = FileProblem::new(
                 "--contracts",
                 "",
                 "a gateway that shares its state reads no contract files",
@@ -52,7 +52,7 @@ impl Settings {
 
     /// Reads the configuration of a gateway that people look at. Where there is none it has a connection to a folder
     /// beside the state, so that a file that is dropped into the console becomes a tool.
-    pub(super) fn config_of_server(&self) -> Result<Config, Vec<Problem>> {
+    pub(super) fn config_of_server(&self) -> Result<GatewayConfig, Vec<FileProblem>> {
         // Where nothing can be written there is no such folder, and the gateway serves all the same.
         let folder = Path::new(FILES_FOLDER);
         if self.present() || weir_files::create_folder(folder, 0o777).is_err() {
@@ -80,7 +80,7 @@ impl Settings {
     }
 
     /// Returns the state folder, and the first fault of the configuration.
-    pub(super) fn find_state_folder(&self) -> (PathBuf, Option<Problem>) {
+    pub(super) fn find_state_folder(&self) -> (PathBuf, Option<FileProblem>) {
         let problems = match self.config() {
             Ok(config) => return (config.folders.state, None),
             Err(problems) => problems,
@@ -95,7 +95,7 @@ impl Settings {
                 .map(|state| base.join(state))
         });
         let stated = self.state.clone().or(stated);
-        let folder = stated.unwrap_or_else(|| Config::bare(base).folders.state);
+        let folder = stated.unwrap_or_else(|| GatewayConfig::bare(base).folders.state);
         (folder, problems.into_iter().next())
     }
 
@@ -113,14 +113,18 @@ impl Settings {
 
     /// Reads the configuration of a place that has something to serve. A command in the wrong folder would otherwise leave a
     /// state folder there. `advice`: what to name instead.
-    pub(super) fn config_to_serve(&self, advice: &str) -> Result<Config, Failure> {
+    pub(super) fn config_to_serve(&self, advice: &str) -> Result<GatewayConfig, AppError> {
         let config = self.config()?;
         self.names_something(&config, advice)?;
         Ok(config)
     }
 
     /// Refuses to start if nothing says what to serve: a client on stdio would silently get a server without tools.
-    pub(super) fn names_something(&self, config: &Config, advice: &str) -> anyhow::Result<()> {
+    pub(super) fn names_something(
+        &self,
+        config: &GatewayConfig,
+        advice: &str,
+    ) -> anyhow::Result<()> {
         let folders = &config.folders;
         if self.present() || folders.contracts.exists() || folders.state.exists() {
             return Ok(());
@@ -135,7 +139,7 @@ impl Settings {
         )
     }
 
-    pub(super) fn over(&self, config: &mut Config) {
+    pub(super) fn over(&self, config: &mut GatewayConfig) {
         if let Some(folder) = &self.contracts {
             config.folders.contracts.clone_from(folder);
         }
@@ -153,7 +157,10 @@ impl Settings {
 
 /// Opens the gateway of this place with its contracts, for a command that answers and ends, and the caller that it answers
 /// to: the holder of `WEIR_KEY`.
-pub(super) async fn here(settings: &Settings, process: &str) -> Result<(App, Caller), Failure> {
+pub(super) async fn here(
+    settings: &CliSettings,
+    process: &str,
+) -> Result<(GatewayApp, CallerIdentity), AppError> {
     let config = settings.config_to_serve(NAME_ONE)?;
     let started = briefly(config, Some(process)).await?;
     started.load(false).await?;
@@ -162,17 +169,22 @@ pub(super) async fn here(settings: &Settings, process: &str) -> Result<(App, Cal
 }
 
 /// Returns the agent of `WEIR_KEY`.
-pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
+pub(super) fn caller(started: &GatewayApp) -> anyhow::Result<CallerIdentity> {
     let key = key();
-    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+    let credential = key
+        .as_deref()
+        .map_or(RequestCredential::None, RequestCredential::Key);
     identified(started, credential).map_err(|refused| match refused {
-        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+        AuthenticationError::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
         refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
     })
 }
 
 /// Identifies the caller of a command.
-pub(super) fn identified(started: &App, credential: Credential<'_>) -> Result<Caller, Refused> {
+pub(super) fn identified(
+    started: &GatewayApp,
+    credential: RequestCredential<'_>,
+) -> Result<CallerIdentity, AuthenticationError> {
     started.gateway.identities().resolve(credential)
 }
 
@@ -182,7 +194,10 @@ pub(super) fn key() -> Option<String> {
 }
 
 /// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
-pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result<App, Failure> {
+pub(super) async fn briefly(
+    mut config: GatewayConfig,
+    process: Option<&str>,
+) -> Result<GatewayApp, AppError> {
     config
         .log
         .filter
@@ -192,15 +207,22 @@ pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result
 
 /// Opens the gateway. `process` is what this process does, for the audit trail; without it nothing is called and
 /// nothing recorded.
-pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
+pub(super) async fn open(
+    config: GatewayConfig,
+    process: Option<&str>,
+) -> Result<GatewayApp, AppError> {
     opened(config, process, false).await
 }
 
-async fn opened(config: Config, process: Option<&str>, is_command: bool) -> Result<App, Failure> {
+async fn opened(
+    config: GatewayConfig,
+    process: Option<&str>,
+    is_command: bool,
+) -> Result<GatewayApp, AppError> {
     let (guard, runner) = (super::child::words(), super::native_host::words());
-    App::open(
+    GatewayApp::open(
         config,
-        Setup {
+        AppOptions {
             process,
             is_command,
             built_in: super::built_in(),
@@ -217,7 +239,7 @@ pub(super) fn hangups() -> std::io::Result<Signal> {
 }
 
 /// Takes the configuration over again on each SIGHUP.
-pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<Reload>) {
+pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<ConfigReloader>) {
     let mut hangups = match hangups {
         Ok(hangups) => hangups,
         Err(error) => return tracing::error!(%error, "SIGHUP cannot be heard"),

@@ -11,20 +11,20 @@ use super::Done;
 #[command(arg_required_else_help = true)]
 pub(super) struct StateFolder {
     #[command(subcommand)]
-    command: Command,
+    command: StateCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Backup(backup::Backup),
-    Migrate(migrate::Migrate),
+enum StateCommand {
+    Backup(backup::BackupArgs),
+    Migrate(migrate::MigrateArgs),
 }
 
 impl StateFolder {
     pub(super) fn run(self) -> Done {
         match self.command {
-            Command::Backup(command) => command.run(),
-            Command::Migrate(command) => command.run(),
+            StateCommand::Backup(command) => command.run(),
+            StateCommand::Migrate(command) => command.run(),
         }
     }
 }

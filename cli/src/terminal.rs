@@ -13,7 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::{Value, value::RawValue};
 use weir_plugin_host::CallEvents;
-use weir_upstream::{Answering, Listener, Question};
+use weir_upstream::{Answering, UpstreamListener, UpstreamQuestion};
 
 static OUT: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
 static ERR: LazyLock<bool> = LazyLock::new(|| std::io::stderr().is_terminal());
@@ -112,12 +112,12 @@ impl CallEvents for TerminalProgress {
     fn log(&self, _: &str, _: &str, _: Value) {}
 }
 
-impl Listener for TerminalProgress {
+impl UpstreamListener for TerminalProgress {
     fn wants_progress(&self) -> bool {
         true
     }
 
-    fn progress(&self, progress: weir_upstream::Progress) {
+    fn progress(&self, progress: weir_upstream::UpstreamProgress) {
         let message = progress.message.as_deref().unwrap_or_default();
         self.show(progress.progress, progress.total, message);
     }
@@ -128,7 +128,7 @@ impl Listener for TerminalProgress {
 
     fn log(&self, _: &str, _: &str, _: &RawValue) {}
 
-    fn ask(&self, _: Question) -> Answering {
+    fn ask(&self, _: UpstreamQuestion) -> Answering {
         Box::pin(async { None })
     }
 }

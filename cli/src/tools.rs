@@ -12,28 +12,28 @@ use super::Done;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Tools {
+pub(super) struct ToolsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ToolsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Llms(llms::Llms),
-    Openapi(openapi::Openapi),
-    Clients(clients::Clients),
-    Cost(cost::Cost),
-    Validate(validate::Validate),
+enum ToolsCommand {
+    Llms(llms::LlmsArgs),
+    Openapi(openapi::ToolsOpenapiArgs),
+    Clients(clients::ClientsArgs),
+    Cost(cost::CostArgs),
+    Validate(validate::ValidateArgs),
 }
 
-impl Tools {
+impl ToolsArgs {
     pub(super) fn run(self) -> Done {
         match self.command {
-            Command::Llms(command) => command.run(),
-            Command::Openapi(command) => command.run(),
-            Command::Clients(command) => command.run(),
-            Command::Cost(command) => command.run(),
-            Command::Validate(command) => command.run(),
+            ToolsCommand::Llms(command) => command.run(),
+            ToolsCommand::Openapi(command) => command.run(),
+            ToolsCommand::Clients(command) => command.run(),
+            ToolsCommand::Cost(command) => command.run(),
+            ToolsCommand::Validate(command) => command.run(),
         }
     }
 }

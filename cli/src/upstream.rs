@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 use weir::{
-    app::App,
+    app::GatewayApp,
     config,
     control::{
         gate::{Role, first_fingerprint},
@@ -28,21 +28,21 @@ use weir::{
             ActingAdmin, OperationError,
             upstreams::{self, AgreedOffer},
         },
-        sources::upstreams::offer::Offer,
+        sources::upstreams::offer::CompiledOffer,
     },
 };
-use weir_contracts::{Contract, compiled_document, lint};
-use weir_upstream::{Target as Server, Transport};
+use weir_contracts::{CompiledContract, compiled_document, lint};
+use weir_upstream::{UpstreamTarget as Server, UpstreamTransport};
 
 use super::{
-    Done, Failure,
-    admin::{Api, Head, Target, cell, path, table, time},
+    AppError, Done,
+    admin::{AdminArgs, AdminClient, AdminTarget, cell, path, table, time},
     block_on, hosts,
     lint::line,
     offered, start,
 };
 
-pub(super) type Upstreams = Head<Command>;
+pub(super) type Upstreams = AdminArgs<UpstreamsCommand>;
 
 /// The folder beside the configuration with the working folders of servers that were added.
 const FOLDERS: &str = "upstreams";
@@ -54,7 +54,7 @@ const LOOK_MAX: Duration = Duration::from_secs(10);
 const OF_ONE_RULE_MAX: usize = 3;
 
 #[derive(Subcommand)]
-pub(super) enum Command {
+pub(super) enum UpstreamsCommand {
     /// List the servers, the health of each, and what waits for consent
     List,
     /// Show one server: its state and why, what is left out of its lists, and what it wrote to stderr last
@@ -69,7 +69,7 @@ pub(super) enum Command {
     #[command(
         override_usage = "weir upstream add [OPTIONS] NAME -- COMMAND…\n       weir upstream add [OPTIONS] NAME URL\n       weir upstream add [OPTIONS] NAME --from CLIENT|FILE"
     )]
-    Add(Box<Add>),
+    Add(Box<UpstreamAddArgs>),
     /// Take a server out of the configuration; its tools stay listed until their removal is published
     Remove {
         /// Its name in the configuration
@@ -100,7 +100,7 @@ pub(super) enum Command {
 }
 
 #[derive(Args)]
-pub(super) struct Add {
+pub(super) struct UpstreamAddArgs {
     /// The name here: a lowercase letter, followed by up to 31 of a-z, 0-9 and `-`
     name: String,
     /// The server's URL
@@ -142,38 +142,40 @@ impl Upstreams {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::List => list(&target),
-            Command::Show { name } => {
+            UpstreamsCommand::List => list(&target),
+            UpstreamsCommand::Show { name } => {
                 let api = target.api()?;
                 let upstream =
                     block_on(api.ask(Method::GET, &path(&["v1", "upstreams", &name]), None))??;
-                shown(&target, &upstream);
+                print_upstream(&target, &upstream);
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Look { name } => {
+            UpstreamsCommand::Look { name } => {
                 let api = target.api()?;
                 let upstream = block_on(api.ask(
                     Method::POST,
                     &path(&["v1", "upstreams", &name, "look"]),
                     None,
                 ))??;
-                shown(&target, &upstream);
+                print_upstream(&target, &upstream);
                 Ok(if upstream["state"] == "up" {
                     ExitCode::SUCCESS
                 } else {
                     ExitCode::FAILURE
                 })
             }
-            Command::Add(add) => block_on(add.run(&target))?,
-            Command::Remove { name } => remove(&target, &name),
-            Command::Accounts { name } => accounts::list(&target, &name),
-            Command::Connect { name } => block_on(accounts::connect(&target, &name))?,
-            Command::Disconnect { name, number } => accounts::disconnect(&target, &name, number),
+            UpstreamsCommand::Add(add) => block_on(add.run(&target))?,
+            UpstreamsCommand::Remove { name } => remove(&target, &name),
+            UpstreamsCommand::Accounts { name } => accounts::list(&target, &name),
+            UpstreamsCommand::Connect { name } => block_on(accounts::connect(&target, &name))?,
+            UpstreamsCommand::Disconnect { name, number } => {
+                accounts::disconnect(&target, &name, number)
+            }
         }
     }
 }
 
-fn list(target: &Target) -> Done {
+fn list(target: &AdminTarget) -> Done {
     let api = target.api()?;
     let all = block_on(api.ask(Method::GET, "/v1/upstreams", None))??;
     if target.json {
@@ -220,7 +222,7 @@ fn list(target: &Target) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown(target: &Target, upstream: &Value) {
+fn print_upstream(target: &AdminTarget, upstream: &Value) {
     if target.json {
         println!("{upstream}");
         return;
@@ -289,8 +291,8 @@ fn shown(target: &Target, upstream: &Value) {
     }
 }
 
-impl Add {
-    async fn run(&self, target: &Target) -> Done {
+impl UpstreamAddArgs {
+    async fn run(&self, target: &AdminTarget) -> Done {
         let file = target.settings().file();
         let mut entry = self.entry()?;
         let base = file
@@ -462,7 +464,7 @@ impl Add {
             let named = self.named.as_deref().unwrap_or(&self.name);
             match hosts::server_to_write(from, named).map_err(anyhow::Error::new)? {
                 Server::Url(there) => {
-                    if there.transport == Transport::Sse {
+                    if there.transport == UpstreamTransport::Sse {
                         entry.insert("transport", toml_edit::value("sse"));
                     }
                     url = Some(there.url);
@@ -531,7 +533,7 @@ fn tell_of_value(key: &str, name: &str, value: &str) {
 }
 
 /// Prints what an operator agrees to.
-fn say(offer: &Offer) {
+fn say(offer: &CompiledOffer) {
     let contract = &offer.compiled.contract;
     println!("server      {}", offer.server);
     let count =
@@ -573,7 +575,7 @@ fn say(offer: &Offer) {
 }
 
 /// Returns a line for each finding. Of many of one kind the first ones are enough: the texts themselves are above them.
-fn lint_findings(contract: &Contract) -> Vec<String> {
+fn lint_findings(contract: &CompiledContract) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lines = Vec::new();
     for finding in &lint::lint_contract(contract) {
@@ -603,7 +605,7 @@ fn agreed(name: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure> {
+async fn publish(started: &GatewayApp, name: &str, offer: CompiledOffer) -> Result<(), AppError> {
     let admin = ActingAdmin {
         by: BY,
         role: Role::Operator,
@@ -622,15 +624,15 @@ async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure>
 }
 
 /// Returns what a refused operation prints: the problems of files each on a line, as elsewhere.
-fn failure(error: OperationError) -> Failure {
+fn failure(error: OperationError) -> AppError {
     match error.problems.is_empty() {
         true => anyhow!(error).into(),
-        false => Failure::Problems(error.problems),
+        false => AppError::Problems(error.problems),
     }
 }
 
 /// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if one runs.
-async fn reload(target: &Target, file: &Path) -> anyhow::Result<Option<Api>> {
+async fn reload(target: &AdminTarget, file: &Path) -> anyhow::Result<Option<AdminClient>> {
     let Ok(api) = target.api() else {
         println!(
             "a gateway takes it over when it starts, or on SIGHUP (no gateway with this state runs)"
@@ -648,7 +650,7 @@ async fn reload(target: &Target, file: &Path) -> anyhow::Result<Option<Api>> {
     Ok(Some(api))
 }
 
-fn remove(target: &Target, name: &str) -> Done {
+fn remove(target: &AdminTarget, name: &str) -> Done {
     let file = target.settings().file();
     let before = hosts::text(&file)
         .map_err(anyhow::Error::new)?
@@ -679,7 +681,10 @@ fn remove(target: &Target, name: &str) -> Done {
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let bits = fs::metadata(&real).map(|about| about.permissions().mode());
-    let readers = bits.map_or(weir_files::Readers::Owner, weir_files::Readers::Bits);
+    let readers = bits.map_or(
+        weir_files::FilePermission::Owner,
+        weir_files::FilePermission::Bits,
+    );
     weir_files::replace(&real, text.as_bytes(), readers)
         .with_context(|| format!("{} cannot be written", file.display()))
 }

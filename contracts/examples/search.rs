@@ -8,7 +8,7 @@ mod tools;
 
 use std::time::Instant;
 
-use weir_contracts::search::Index;
+use weir_contracts::search::ToolIndex;
 
 const TOOLS: usize = 10_000;
 const ROUNDS: usize = 5;
@@ -19,7 +19,7 @@ fn main() {
         .map(tools::Listed::text)
         .collect();
     let began = Instant::now();
-    let index = Index::new(&texts);
+    let index = ToolIndex::new(&texts);
     println!(
         "index of {} tools: {} ms",
         texts.len(),

@@ -9,17 +9,19 @@ use serde_path_to_error::Segment;
 use weir_text::shorten;
 
 use crate::{
-    contract::{Binding, Contract, Destination, NO_VERB, Target, Tool},
+    contract::{
+        CallTarget, CompiledContract, ContractTool, FieldDestination, NO_VERB, ToolBinding,
+    },
     json, name, validate,
 };
 
-impl Contract {
+impl CompiledContract {
     /// Returns the whole contract, bindings and recorded shapes included, with its keys in their order.
     pub fn to_artifact(&self) -> Value {
         serde_json::to_value(self).expect("a contract is plain data")
     }
 
-    /// Reads what [`Contract::to_artifact`] wrote. The error is the first fault: a key or type that is not ours with
+    /// Reads what [`CompiledContract::to_artifact`] wrote. The error is the first fault: a key or type that is not ours with
     /// its place, or a part that refers to one that is not there.
     pub fn from_artifact(artifact: &Value) -> Result<Self, String> {
         let contract: Self =
@@ -108,14 +110,14 @@ impl Contract {
         Ok(())
     }
 
-    fn check_tool(&self, tool: &Tool) -> Result<(), String> {
+    fn check_tool(&self, tool: &ContractTool) -> Result<(), String> {
         match &tool.target {
-            Target::Collection(target) => self.check_binding(tool, &target.binding),
-            Target::Form | Target::Offer(_) => Ok(()),
+            CallTarget::Collection(target) => self.check_binding(tool, &target.binding),
+            CallTarget::Form | CallTarget::Offer(_) => Ok(()),
         }
     }
 
-    fn check_binding(&self, tool: &Tool, binding: &Binding) -> Result<(), String> {
+    fn check_binding(&self, tool: &ContractTool, binding: &ToolBinding) -> Result<(), String> {
         let Some(collection) = self.collection(&binding.collection) else {
             return Err(format!(
                 "it is bound to the collection {}, which is not there",
@@ -128,7 +130,7 @@ impl Contract {
         let guards = binding
             .bound
             .iter()
-            .any(|field| matches!(field.to, Destination::Guard { .. }));
+            .any(|field| matches!(field.to, FieldDestination::Guard { .. }));
         if guards && !collection.shape.capabilities.guarded_write {
             return Err("it holds a write to conditions, which the source cannot".to_owned());
         }
@@ -145,7 +147,7 @@ impl Contract {
     }
 }
 
-fn check_schemas(tool: &Tool) -> Result<(), String> {
+fn check_schemas(tool: &ContractTool) -> Result<(), String> {
     let compile = if tool.is_foreign() {
         validate::foreign_validator
     } else {

@@ -14,16 +14,17 @@ use serde_json::{Map, Value, json};
 use weir_schema::keyword::{DYNAMIC_REF, REF};
 
 use crate::{
-    Contract, Problem, Schema, Tool, Version,
+    CompiledContract, ContractTool, ContractVersion, FileProblem, RawSchema,
     contract::{
-        Annotations, Format, Limits, Maker, OfferTarget, Prompt, Resource, ResourceTemplate, Target,
+        ArtifactFormat, CallLimits, CallTarget, ContractPrompt, ContractResource, OfferTarget,
+        ResourceTemplate, ToolAnnotations, ToolProvider,
     },
     json::{self, push_pointer},
     name,
-    offer::{self, Bounds, DESCRIPTION_MAX, Lists, TITLE_MAX, check_schema},
+    offer::{self, DESCRIPTION_MAX, SchemaLimits, ServerLists, TITLE_MAX, check_schema},
     output::ResultChecker,
     secret,
-    upstream::{self, Upstream},
+    upstream::{self, UpstreamOptions},
     uri,
     validate::ArgumentValidator,
 };
@@ -53,7 +54,7 @@ const HINTS: [&str; 4] = [
 
 /// The plugin that has the tools, and what an operator says about them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Plugin<'p> {
+pub struct PluginOptions<'p> {
     pub name: &'p str,
     /// The name of its contract.
     pub contract: &'p str,
@@ -69,8 +70,11 @@ pub struct Plugin<'p> {
 
 /// Compiles definitions. Problems name the plugin as their file and come all at once. The same input gives the same
 /// bytes.
-pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<Problem>> {
-    let mut reader = Reader {
+pub fn compile(
+    plugin: &PluginOptions<'_>,
+    definitions: &str,
+) -> Result<CompiledContract, Vec<FileProblem>> {
+    let mut reader = PluginCompiler {
         plugin,
         problems: Vec::new(),
     };
@@ -84,19 +88,19 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
     }
     let has_items = items.is_some();
     let (prompts, resources, templates) = items.unwrap_or_default();
-    Ok(Contract {
+    Ok(CompiledContract {
         format: if has_items {
-            Format::UPSTREAMS
+            ArtifactFormat::UPSTREAMS
         } else {
-            Format::OFFERS
+            ArtifactFormat::OFFERS
         },
         name: plugin.contract.to_owned(),
         title: None,
         description: None,
         instructions: None,
-        version: Version::FIRST,
+        version: ContractVersion::FIRST,
         definitions: Some(offer::digest(definitions)),
-        maker: has_items.then(|| Maker::Plugin(plugin.name.to_owned())),
+        maker: has_items.then(|| ToolProvider::Plugin(plugin.name.to_owned())),
         collections: Vec::new(),
         tools: tools.into_iter().map(Arc::new).collect(),
         prompts,
@@ -107,18 +111,18 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
 }
 
 type Items = (
-    Vec<Arc<Prompt>>,
-    Vec<Arc<Resource>>,
+    Vec<Arc<ContractPrompt>>,
+    Vec<Arc<ContractResource>>,
     Vec<Arc<ResourceTemplate>>,
 );
 
-struct Reader<'p> {
-    plugin: &'p Plugin<'p>,
-    problems: Vec<Problem>,
+struct PluginCompiler<'p> {
+    plugin: &'p PluginOptions<'p>,
+    problems: Vec<FileProblem>,
 }
 
-impl Reader<'_> {
-    fn definitions(&mut self, definitions: &str) -> Option<(Vec<Tool>, Option<Items>)> {
+impl PluginCompiler<'_> {
+    fn definitions(&mut self, definitions: &str) -> Option<(Vec<ContractTool>, Option<Items>)> {
         let (tools, items) = match json::read(definitions) {
             Ok(Value::Array(tools)) => (tools, None),
             Ok(Value::Object(mut parts)) => {
@@ -142,7 +146,7 @@ impl Reader<'_> {
     /// None where there are none. Each of them has to be one that can be published.
     fn items(&mut self, items: &Value) -> Option<Items> {
         let plugin = self.plugin;
-        let (lists, mut problems) = match Lists::read(plugin.name, &items.to_string()) {
+        let (lists, mut problems) = match ServerLists::read(plugin.name, &items.to_string()) {
             Ok(lists) => lists,
             Err(problem) => {
                 self.problems.push(problem);
@@ -151,11 +155,11 @@ impl Reader<'_> {
         };
         let composed = offer::compose(plugin.name, &lists);
         problems.extend(composed.problems);
-        let source = Upstream {
+        let source = UpstreamOptions {
             name: plugin.name,
             contract: plugin.contract,
             prefix: Some(""),
-            ..Upstream::default()
+            ..UpstreamOptions::default()
         };
         let mut compiled = match upstream::items(&source, &composed.document.pinned()) {
             Ok(compiled) => compiled,
@@ -184,7 +188,7 @@ impl Reader<'_> {
                 let message = format!(
                     "the URI {shown} looks like one that this gateway gives to other resources"
                 );
-                let problem = Problem::new(plugin.name, "/items", message);
+                let problem = FileProblem::new(plugin.name, "/items", message);
                 self.problems
                     .push(problem.hint("take a scheme without `+`, such as `notes://`"));
             }
@@ -195,7 +199,7 @@ impl Reader<'_> {
         any.then_some((compiled.prompts, compiled.resources, compiled.templates))
     }
 
-    fn list(&mut self, list: &[Value]) -> Option<Vec<Tool>> {
+    fn list(&mut self, list: &[Value]) -> Option<Vec<ContractTool>> {
         if list.is_empty() || list.len() > TOOLS_MAX {
             return self.refuse(
                 "",
@@ -237,7 +241,7 @@ impl Reader<'_> {
     }
 
     /// Reads one tool and returns it with the name that the plugin knows it by.
-    fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, Tool)> {
+    fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, ContractTool)> {
         let Value::Object(members) = tool else {
             return self.refuse(place, "a tool is an object");
         };
@@ -275,7 +279,7 @@ impl Reader<'_> {
         let (output_schema, wrapped) =
             output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
         let input_schema = input_schema?;
-        let maker = Maker::Plugin(self.plugin.name.to_owned());
+        let maker = ToolProvider::Plugin(self.plugin.name.to_owned());
         let listed = self.execution(&format!("{place}/execution"), members.get("execution"));
         let target = OfferTarget {
             wrapped,
@@ -287,17 +291,17 @@ impl Reader<'_> {
             .clear
             .iter()
             .filter(|field| input_schema["properties"].get(field.as_str()).is_some());
-        let tool = Tool {
+        let tool = ContractTool {
             name,
             title,
             description,
             audit_clear: clear.cloned().collect(),
             approval: None,
             input_schema: input_schema.into(),
-            output_schema: output_schema.map(Schema::from),
+            output_schema: output_schema.map(RawSchema::from),
             annotations,
-            target: Target::Offer(Arc::new(target)),
-            limits: Limits {
+            target: CallTarget::Offer(Arc::new(target)),
+            limits: CallLimits {
                 rate: self.plugin.rate,
                 timeout_ms: self.plugin.timeout_ms,
             },
@@ -334,7 +338,8 @@ impl Reader<'_> {
                 let message = format!(
                     "`{keyword}` stands at the root of an input schema, where many clients refuse it"
                 );
-                let problem = Problem::new(self.plugin.name, format!("{place}/{keyword}"), message);
+                let problem =
+                    FileProblem::new(self.plugin.name, format!("{place}/{keyword}"), message);
                 self.problems.push(problem.hint(
                     "put the alternatives into a property, or say in the tool's `_meta` that `dev.weir/composedRoot` is true",
                 ));
@@ -390,7 +395,7 @@ impl Reader<'_> {
 
     /// Checks that a schema is within the bounds and refers to nothing outside itself.
     fn schema(&mut self, place: &str, schema: &Value) -> Option<Value> {
-        match check_schema(&schema.to_string(), &Bounds::default()) {
+        match check_schema(&schema.to_string(), &SchemaLimits::default()) {
             Ok(()) => Some(schema.clone()),
             Err(message) => self.refuse(place, message),
         }
@@ -427,7 +432,7 @@ impl Reader<'_> {
         &mut self,
         place: &str,
         stated: Option<&Value>,
-    ) -> (Annotations, Option<String>) {
+    ) -> (ToolAnnotations, Option<String>) {
         let empty = Map::new();
         let stated = match stated {
             None => &empty,
@@ -454,7 +459,7 @@ impl Reader<'_> {
                 "a tool that only reads destroys nothing: `readOnlyHint` or `destructiveHint`",
             );
         }
-        let annotations = Annotations::of(
+        let annotations = ToolAnnotations::from_hints(
             read_only,
             !read_only && hint("destructiveHint").unwrap_or(true),
             read_only || hint("idempotentHint").unwrap_or(false),
@@ -487,7 +492,7 @@ impl Reader<'_> {
         {
             let mut at = place.to_owned();
             push_pointer(&mut at, member);
-            let problem = Problem::new(
+            let problem = FileProblem::new(
                 self.plugin.name,
                 at,
                 format!("there is no member {} here", name::quoted(member)),
@@ -501,8 +506,8 @@ impl Reader<'_> {
     }
 
     /// Checks that each argument to be recorded in clear exists in some tool and is not named like a secret.
-    fn clear(&mut self, tools: &[Tool]) {
-        let properties = |tool: &'_ Tool| {
+    fn clear(&mut self, tools: &[ContractTool]) {
+        let properties = |tool: &'_ ContractTool| {
             tool.input_schema.value()["properties"]
                 .as_object()
                 .cloned()
@@ -525,7 +530,7 @@ impl Reader<'_> {
                     "no tool has the argument {}, which is to be kept in clear",
                     name::quoted(field)
                 );
-                let problem = Problem::new(self.plugin.name, "", message);
+                let problem = FileProblem::new(self.plugin.name, "", message);
                 self.problems.push(
                     match name::nearest(field, known.iter().map(String::as_str)) {
                         Some(meant) => problem.hint(format!("one has `{meant}`")),
@@ -538,7 +543,7 @@ impl Reader<'_> {
 
     fn unknown_selection(&mut self, name: &str, offered: &[&str]) {
         let message = format!("the plugin defines no tool {}", name::quoted(name));
-        let problem = Problem::new(self.plugin.name, "", message);
+        let problem = FileProblem::new(self.plugin.name, "", message);
         self.problems
             .push(match name::nearest(name, offered.iter().copied()) {
                 Some(meant) => problem.hint(format!("it defines `{meant}`")),
@@ -549,7 +554,7 @@ impl Reader<'_> {
     /// Records the problem and returns `None`.
     fn refuse<T>(&mut self, place: &str, message: impl Into<String>) -> Option<T> {
         self.problems
-            .push(Problem::new(self.plugin.name, place, message));
+            .push(FileProblem::new(self.plugin.name, place, message));
         None
     }
 }

@@ -21,11 +21,13 @@ use std::{
 };
 
 use crate::{
-    contract::{Collection, Contract, Format, Tool, Version},
-    form::{Problems, Source},
+    contract::{
+        ArtifactFormat, CompiledContract, ContractCollection, ContractTool, ContractVersion,
+    },
+    form::{ContractSource, FileProblems},
     name,
-    problem::Problem,
-    shape::{Shape, Summaries},
+    problem::FileProblem,
+    shape::{CollectionShape, SummarySupport},
 };
 
 pub(crate) use binding::makes_sense;
@@ -38,18 +40,18 @@ pub use result::{count_field, error_arm, result_arm};
 /// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
 /// bytes, and all problems come at once.
 pub fn compile(
-    source: &Source,
-    shapes: &BTreeMap<String, Shape>,
-) -> Result<Contract, Vec<Problem>> {
+    source: &ContractSource,
+    shapes: &BTreeMap<String, CollectionShape>,
+) -> Result<CompiledContract, Vec<FileProblem>> {
     compile_what(source, shapes, &[])
 }
 
 /// Compiles what can be compiled where some shapes are not known, and says the names of the collections without one. Their
 /// tools have names, words and inputs, but no results and no bindings: this is for judging them, and is never served.
 pub fn compile_known(
-    source: &Source,
-    shapes: &BTreeMap<String, Shape>,
-) -> Result<(Contract, Vec<String>), Vec<Problem>> {
+    source: &ContractSource,
+    shapes: &BTreeMap<String, CollectionShape>,
+) -> Result<(CompiledContract, Vec<String>), Vec<FileProblem>> {
     let collections = source.collections.iter().map(|entry| entry.name.clone());
     let unknown: Vec<String> = collections
         .filter(|name| !shapes.contains_key(name))
@@ -58,11 +60,11 @@ pub fn compile_known(
 }
 
 fn compile_what(
-    source: &Source,
-    shapes: &BTreeMap<String, Shape>,
+    source: &ContractSource,
+    shapes: &BTreeMap<String, CollectionShape>,
     left_out: &[String],
-) -> Result<Contract, Vec<Problem>> {
-    let mut problems = Problems::continued(&source.file, source.problems.clone());
+) -> Result<CompiledContract, Vec<FileProblem>> {
+    let mut problems = FileProblems::continued(&source.file, source.problems.clone());
     check_names(source, &mut problems);
     let mut collections = BTreeMap::new();
     for entry in &source.collections {
@@ -89,7 +91,7 @@ fn compile_what(
         tools.push(Arc::new(tool));
     }
     // The collections stand in the author's order, which the map above has lost.
-    let mut collections: Vec<Collection> = source
+    let mut collections: Vec<ContractCollection> = source
         .collections
         .iter()
         .filter_map(|entry| collections.get(entry.name.as_str())?.clone())
@@ -97,13 +99,13 @@ fn compile_what(
     for collection in &mut collections {
         collection.shape.capabilities.summaries = needed_summaries(collection, &tools);
     }
-    let contract = Contract {
+    let contract = CompiledContract {
         format: format(&collections, &tools),
         name: source.contract.clone().unwrap_or_default(),
         title: source.title.clone(),
         description: source.description.clone(),
         instructions: source.instructions.clone(),
-        version: Version::FIRST,
+        version: ContractVersion::FIRST,
         definitions: None,
         maker: None,
         collections,
@@ -117,10 +119,10 @@ fn compile_what(
 }
 
 /// Returns the oldest format whose programs can read such a contract.
-fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
+fn format(collections: &[ContractCollection], tools: &[Arc<ContractTool>]) -> ArtifactFormat {
     let summarizes = tools.iter().any(|tool| {
         tool.collection()
-            .is_some_and(|target| target.needed_summaries() != Summaries::None)
+            .is_some_and(|target| target.needed_summaries() != SummarySupport::None)
     });
     let has_cell_rules = || {
         collections
@@ -133,7 +135,7 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
                 .is_some_and(|target| target.binding.list.is_some())
         })
     };
-    let has_statements = || collections.iter().any(Collection::has_statement);
+    let has_statements = || collections.iter().any(ContractCollection::has_statement);
     let includes = tools.iter().any(|tool| {
         tool.collection()
             .is_some_and(|target| !target.binding.include.is_empty())
@@ -144,19 +146,22 @@ fn format(collections: &[Collection], tools: &[Arc<Tool>]) -> Format {
             .any(|collection| collection.shape.has_units())
     };
     match summarizes {
-        _ if tools.iter().any(|tool| tool.approval.is_some()) => Format::APPROVALS,
-        _ if has_units() => Format::UNITS,
-        _ if includes => Format::RELATIONS,
-        _ if has_statements() => Format::STATEMENTS,
-        _ if has_list_choices() => Format::LIST_CHOICES,
-        true => Format::SUMMARIES,
-        false if has_cell_rules() => Format::CELLS,
-        false => Format::FIRST,
+        _ if tools.iter().any(|tool| tool.approval.is_some()) => ArtifactFormat::APPROVALS,
+        _ if has_units() => ArtifactFormat::UNITS,
+        _ if includes => ArtifactFormat::RELATIONS,
+        _ if has_statements() => ArtifactFormat::STATEMENTS,
+        _ if has_list_choices() => ArtifactFormat::LIST_CHOICES,
+        true => ArtifactFormat::SUMMARIES,
+        false if has_cell_rules() => ArtifactFormat::CELLS,
+        false => ArtifactFormat::FIRST,
     }
 }
 
 /// Returns the summaries that the tools of a collection need, which is all that is recorded of its source's abilities.
-fn needed_summaries(collection: &Collection, tools: &[Arc<Tool>]) -> Summaries {
+fn needed_summaries(
+    collection: &ContractCollection,
+    tools: &[Arc<ContractTool>],
+) -> SummarySupport {
     let targets = tools.iter().filter_map(|tool| tool.collection());
     targets
         .filter(|target| target.binding.collection == collection.name)
@@ -165,7 +170,7 @@ fn needed_summaries(collection: &Collection, tools: &[Arc<Tool>]) -> Summaries {
         .unwrap_or_default()
 }
 
-fn check_names(source: &Source, problems: &mut Problems) {
+fn check_names(source: &ContractSource, problems: &mut FileProblems) {
     // An empty name beside problems is one that could not be read.
     let name = source
         .contract

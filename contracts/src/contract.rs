@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     name,
-    schema::Schema,
-    shape::{Override, Shape, Summaries},
+    schema::RawSchema,
+    shape::{CollectionShape, ColumnOverride, SummarySupport},
     values,
 };
 
@@ -23,19 +23,19 @@ pub(crate) use choices::is_groupable;
 pub use choices::{
     GroupChoice, GroupStep, ListChoices, MeasureChoice, MeasureFunction, SummaryChoices,
 };
-pub use format::Format;
-pub use inclusion::Inclusion;
+pub use format::ArtifactFormat;
+pub use inclusion::RecordInclusion;
 pub(crate) use stored::NO_VERB;
 use stored::StoredTool;
-pub use verb::Verb;
+pub use verb::ToolVerb;
 
 /// A compiled contract. Its JSON is the artifact that a published version is stored as.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Contract {
+pub struct CompiledContract {
     /// Above the first one where programs before it could not read what the contract says.
     #[serde(default, skip_serializing_if = "Format::is_first")]
-    pub format: Format,
+    pub format: ArtifactFormat,
     /// Empty for bare forms.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,8 +44,8 @@ pub struct Contract {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// [`Version::FIRST`] from the compiler; the gate assigns the next one.
-    pub version: Version,
+    /// [`ContractVersion::FIRST`] from the compiler; the gate assigns the next one.
+    pub version: ContractVersion,
     /// sha256, hex, of what the maker of the tools said they are. A build of a plugin that says anything else does not answer
     /// for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,14 +53,14 @@ pub struct Contract {
     /// The upstream server that the contract was compiled from, or the plugin where it has prompts or resources. Any
     /// other plugin is named by its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maker: Option<Maker>,
-    pub collections: Vec<Collection>,
-    pub tools: Vec<Arc<Tool>>,
+    pub maker: Option<ToolProvider>,
+    pub collections: Vec<ContractCollection>,
+    pub tools: Vec<Arc<ContractTool>>,
     /// The prompts of an upstream server or a plugin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prompts: Vec<Arc<Prompt>>,
+    pub prompts: Vec<Arc<ContractPrompt>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resources: Vec<Arc<Resource>>,
+    pub resources: Vec<Arc<ContractResource>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<ResourceTemplate>>,
     /// Whether the server's resources change by themselves: they are listed at each request, and `resources` is empty.
@@ -71,33 +71,33 @@ pub struct Contract {
 /// A source as this contract version sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Collection {
+pub struct ContractCollection {
     pub name: String,
     pub adapter: String,
     pub settings: Value,
     /// The recorded shape with the contract's own key, types and time zone applied, all columns the adapter may need.
-    pub shape: Shape,
+    pub shape: CollectionShape,
     /// The columns that may ever leave the source, in order.
     pub published: Vec<String>,
     pub write: bool,
     /// The contract's own words about columns, which are applied to a live shape before it is compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<ColumnOverride>,
 }
 
 /// An entry of `tools/list`. `input_schema` and `output_schema` keep the order that a client sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTool", into = "StoredTool")]
-pub struct Tool {
+pub struct ContractTool {
     pub name: String,
     pub title: Option<String>,
     pub description: String,
-    pub input_schema: Schema,
-    pub output_schema: Option<Schema>,
-    pub annotations: Annotations,
+    pub input_schema: RawSchema,
+    pub output_schema: Option<RawSchema>,
+    pub annotations: ToolAnnotations,
     /// The target that a call of the tool reaches.
-    pub target: Target,
-    pub limits: Limits,
+    pub target: CallTarget,
+    pub limits: CallLimits,
     /// Fields whose arguments the audit may keep in clear; of all others it keeps a digest.
     pub audit_clear: Vec<String>,
     /// Whether a person approves each call before it runs.
@@ -114,7 +114,7 @@ pub enum ApprovalRule {
 
 /// The target that a call of a tool reaches.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target {
+pub enum CallTarget {
     /// A bare form. It compiles and validates arguments, but has no collection, and no contract publishes it.
     Form,
     /// A collection of the same contract.
@@ -126,8 +126,8 @@ pub enum Target {
 /// A verb on a collection, and the form of its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionTarget {
-    pub verb: Verb,
-    pub binding: Binding,
+    pub verb: ToolVerb,
+    pub binding: ToolBinding,
     /// Template of the sentence in the text block, over the record; by default from the verb.
     pub say: Option<String>,
     pub text: TextMode,
@@ -139,7 +139,7 @@ pub struct CollectionTarget {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OfferTarget {
-    pub maker: Maker,
+    pub maker: ToolProvider,
     /// The tool's name there.
     pub name: String,
     /// Arguments that every call carries and no agent sees or sets.
@@ -156,10 +156,10 @@ pub struct OfferTarget {
     pub keys: BTreeMap<String, String>,
     /// The schema that arguments are checked against, if clients cannot take all of it in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Schema>,
+    pub input: Option<RawSchema>,
     /// The schema that `structuredContent` is checked against, if it is not the published one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Schema>,
+    pub output: Option<RawSchema>,
     /// Members of the tool's entry in lists that are passed on as the maker wrote them: `icons`, `execution`, `_meta`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub listed: Map<String, Value>,
@@ -168,7 +168,7 @@ pub struct OfferTarget {
 /// An entry of `prompts/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prompt {
+pub struct ContractPrompt {
     pub name: String,
     /// The prompt's name at its maker.
     pub own_name: String,
@@ -198,7 +198,7 @@ pub struct PromptArgument {
 /// An entry of `resources/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Resource {
+pub struct ContractResource {
     /// Its maker's own; [`crate::uri::published_uri`] is what clients see.
     pub uri: String,
     pub name: String,
@@ -229,7 +229,7 @@ pub struct ResourceTemplate {
 /// The plugin or server that makes the tools of an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Maker {
+pub enum ToolProvider {
     /// The name of a plugin.
     Plugin(String),
     /// The name of an upstream server.
@@ -240,7 +240,7 @@ pub enum Maker {
 /// own are kept as they are, including hints that the protocol does not define.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Annotations {
+pub struct ToolAnnotations {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -257,10 +257,10 @@ pub struct Annotations {
 /// The destination of every argument, and the question to the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Binding {
+pub struct ToolBinding {
     /// Name of a collection of the same contract.
     pub collection: String,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<BindingInput>,
     /// The fields that go along with every call and that no agent can set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundField>,
@@ -282,15 +282,15 @@ pub struct Binding {
     pub summary: Option<SummaryChoices>,
     /// The related records that an agent can ask for; only for `lookup`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub include: Vec<Inclusion>,
+    pub include: Vec<RecordInclusion>,
 }
 
 /// One argument of a tool, and where it goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct BindingInput {
     pub field: String,
-    pub to: Destination,
+    pub to: FieldDestination,
     /// The value that is put in after validation if the argument is absent. Null can be a default too.
     #[serde(
         default,
@@ -299,7 +299,7 @@ pub struct Input {
     )]
     pub default: Option<Value>,
     #[serde(default)]
-    pub form: Form,
+    pub form: ValueForm,
 }
 
 /// A field of the form that is no argument: it is in no schema, and its value comes from the caller or the contract.
@@ -307,7 +307,7 @@ pub struct Input {
 #[serde(deny_unknown_fields)]
 pub struct BoundField {
     pub name: String,
-    pub to: Destination,
+    pub to: FieldDestination,
     pub source: BoundSource,
 }
 
@@ -326,7 +326,7 @@ pub enum BoundSource {
 /// The form a source is given a value in, where an agent has more freedom than the value table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Form {
+pub enum ValueForm {
     #[default]
     AsSent,
     /// Digits as text, also where the agent sends a number.
@@ -338,7 +338,7 @@ pub enum Form {
 /// The place in a request to the source that a value goes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Destination {
+pub enum FieldDestination {
     /// A condition that records must meet (lookup, list; key fields of update and delete).
     Condition { column: String, comparison: String },
     /// A condition beside the key that the record must meet to be changed (update, delete); only bound fields go there.
@@ -354,7 +354,7 @@ pub enum Destination {
 /// The bounds on the calls of one tool; `None` leaves those of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct CallLimits {
     /// Calls and the seconds they are counted over, per agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<(u32, u32)>,
@@ -375,13 +375,13 @@ pub enum TextMode {
 /// A version, as text `major.minor.patch`: breaking / compatible or reviewed / cosmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Version {
+pub struct ContractVersion {
     pub major: u32,
     pub minor: u32,
     pub patch: u32,
 }
 
-impl Version {
+impl ContractVersion {
     pub const FIRST: Self = Self {
         major: 1,
         minor: 0,
@@ -389,7 +389,7 @@ impl Version {
     };
 }
 
-impl std::str::FromStr for Version {
+impl std::str::FromStr for ContractVersion {
     type Err = String;
 
     /// Parses three numbers as [`Display`](std::fmt::Display) writes them; nothing else reads as a version.
@@ -413,7 +413,7 @@ impl std::str::FromStr for Version {
     }
 }
 
-impl TryFrom<String> for Version {
+impl TryFrom<String> for ContractVersion {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -421,29 +421,29 @@ impl TryFrom<String> for Version {
     }
 }
 
-impl From<Version> for String {
-    fn from(version: Version) -> Self {
+impl From<ContractVersion> for String {
+    fn from(version: ContractVersion) -> Self {
         version.to_string()
     }
 }
 
-impl std::fmt::Display for Version {
+impl std::fmt::Display for ContractVersion {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}.{}.{}", self.major, self.minor, self.patch)
     }
 }
 
-impl Contract {
+impl CompiledContract {
     /// Returns the plugin that makes the contract's tools, if one does.
     pub fn plugin(&self) -> Option<&str> {
         match self.made_by()? {
-            Maker::Plugin(plugin) => Some(plugin),
-            Maker::Upstream(_) => None,
+            ToolProvider::Plugin(plugin) => Some(plugin),
+            ToolProvider::Upstream(_) => None,
         }
     }
 
     /// Returns the plugin or server that makes the contract's tools. `None`: they are of a form.
-    pub fn made_by(&self) -> Option<&Maker> {
+    pub fn made_by(&self) -> Option<&ToolProvider> {
         let offered = || self.tools.iter().find_map(|tool| tool.offer());
         self.maker.as_ref().or_else(|| Some(&offered()?.maker))
     }
@@ -451,8 +451,8 @@ impl Contract {
     /// Returns the upstream server that the contract was compiled from.
     pub fn upstream(&self) -> Option<&str> {
         match &self.maker {
-            Some(Maker::Upstream(upstream)) => Some(upstream),
-            Some(Maker::Plugin(_)) | None => None,
+            Some(ToolProvider::Upstream(upstream)) => Some(upstream),
+            Some(ToolProvider::Plugin(_)) | None => None,
         }
     }
 
@@ -468,14 +468,14 @@ impl Contract {
     }
 
     /// Returns the collection of that name.
-    pub fn collection(&self, name: &str) -> Option<&Collection> {
+    pub fn collection(&self, name: &str) -> Option<&ContractCollection> {
         self.collections
             .iter()
             .find(|collection| collection.name == name)
     }
 }
 
-impl Tool {
+impl ContractTool {
     /// Returns `true` if a call may change the source.
     pub fn writes(&self) -> bool {
         self.annotations.read_only_hint != Some(true)
@@ -484,32 +484,32 @@ impl Tool {
     /// Returns the collection behind the tool, with the verb.
     pub fn collection(&self) -> Option<&Arc<CollectionTarget>> {
         match &self.target {
-            Target::Collection(target) => Some(target),
-            Target::Form | Target::Offer(_) => None,
+            CallTarget::Collection(target) => Some(target),
+            CallTarget::Form | CallTarget::Offer(_) => None,
         }
     }
 
     /// Returns the tool of a plugin or an upstream server that is behind this one.
     pub fn offer(&self) -> Option<&Arc<OfferTarget>> {
         match &self.target {
-            Target::Offer(offer) => Some(offer),
-            Target::Form | Target::Collection(_) => None,
+            CallTarget::Offer(offer) => Some(offer),
+            CallTarget::Form | CallTarget::Collection(_) => None,
         }
     }
 
     /// Returns `true` if an upstream server answers the tool's calls. That server then judges formats.
     pub fn is_foreign(&self) -> bool {
         match &self.target {
-            Target::Form | Target::Collection(_) => false,
-            Target::Offer(offer) => match offer.maker {
-                Maker::Plugin(_) => false,
-                Maker::Upstream(_) => true,
+            CallTarget::Form | CallTarget::Collection(_) => false,
+            CallTarget::Offer(offer) => match offer.maker {
+                ToolProvider::Plugin(_) => false,
+                ToolProvider::Upstream(_) => true,
             },
         }
     }
 
     /// Returns the schema that arguments are checked against: the published one, or one that says more.
-    pub fn checked_input(&self) -> &Schema {
+    pub fn checked_input(&self) -> &RawSchema {
         self.offer()
             .and_then(|offer| offer.input.as_ref())
             .unwrap_or(&self.input_schema)
@@ -517,7 +517,7 @@ impl Tool {
 
     /// Returns the schema that `structuredContent` of an upstream server's answer is checked against; `None` means that
     /// anything may come.
-    pub fn checked_output(&self) -> Option<&Schema> {
+    pub fn checked_output(&self) -> Option<&RawSchema> {
         self.offer()
             .and_then(|offer| offer.output.as_ref())
             .or(self.output_schema.as_ref())
@@ -526,10 +526,10 @@ impl Tool {
 
 impl CollectionTarget {
     /// Returns what calls need of the source beside reading records.
-    pub fn needed_summaries(&self) -> Summaries {
+    pub fn needed_summaries(&self) -> SummarySupport {
         let counts = self.binding.list.as_ref().is_some_and(|it| it.with_total);
         match counts {
-            true => Summaries::Count,
+            true => SummarySupport::Count,
             false => self.verb.needed_summaries(),
         }
     }
@@ -542,7 +542,7 @@ impl OfferTarget {
     }
 
     /// Returns a tool as it is offered, with nothing set or published differently.
-    pub fn new(maker: Maker, name: &str) -> Self {
+    pub fn new(maker: ToolProvider, name: &str) -> Self {
         Self {
             maker,
             name: name.to_owned(),
@@ -557,9 +557,14 @@ impl OfferTarget {
     }
 }
 
-impl Annotations {
+impl ToolAnnotations {
     /// Returns annotations with all four hints stated.
-    pub fn of(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Self {
+    pub fn from_hints(
+        read_only: bool,
+        destructive: bool,
+        idempotent: bool,
+        open_world: bool,
+    ) -> Self {
         Self {
             read_only_hint: Some(read_only),
             destructive_hint: Some(destructive),
@@ -581,7 +586,7 @@ impl Annotations {
     }
 }
 
-impl Collection {
+impl ContractCollection {
     /// Returns `true` for a query or statement of the operator's own that takes parameters.
     pub(crate) fn has_statement(&self) -> bool {
         self.adapter == "sql"
@@ -592,7 +597,7 @@ impl Collection {
 
     /// Checks whether a source that now describes itself as `live` still serves this version. The error has the
     /// reasons.
-    pub fn accepts(&self, live: &Shape) -> Result<(), Vec<String>> {
+    pub fn accepts(&self, live: &CollectionShape) -> Result<(), Vec<String>> {
         let mut live = live.clone();
         live.apply(&self.overrides);
         live.key.clone_from(&self.shape.key);
@@ -601,7 +606,7 @@ impl Collection {
     }
 }
 
-impl Binding {
+impl ToolBinding {
     /// Returns the values that the source is asked with and where each goes: every argument that is there, then every
     /// bound field.
     pub fn asked<'a>(
@@ -609,7 +614,7 @@ impl Binding {
         arguments: &'a serde_json::Map<String, Value>,
         agent: &'a str,
         tenant: &'a str,
-    ) -> impl Iterator<Item = (&'a Destination, Value)> {
+    ) -> impl Iterator<Item = (&'a FieldDestination, Value)> {
         let sent = self
             .inputs
             .iter()
@@ -625,7 +630,7 @@ impl Binding {
     pub fn clear(&self) -> Option<&str> {
         self.inputs
             .iter()
-            .find(|input| input.to == Destination::Clear)
+            .find(|input| input.to == FieldDestination::Clear)
             .map(|input| input.field.as_str())
     }
 
@@ -634,7 +639,7 @@ impl Binding {
     /// a decimal column becomes its digits, a time with an offset becomes UTC).
     pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {
         for input in &self.inputs {
-            if input.to == Destination::Clear {
+            if input.to == FieldDestination::Clear {
                 let Some(Value::Array(fields)) = arguments.shift_remove(&input.field) else {
                     continue;
                 };
@@ -670,7 +675,7 @@ impl BoundSource {
     }
 }
 
-impl Form {
+impl ValueForm {
     pub(crate) fn apply(self, value: &mut Value) {
         match (self, value) {
             (_, Value::Array(items)) => items.iter_mut().for_each(|item| self.apply(item)),

@@ -15,17 +15,17 @@ mod tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_schema::{
-    compare::{self, Finding, Prover, SchemaRule, digest, normal},
+    compare::{self, SchemaChange, SchemaRule, WitnessProver, digest, normal},
     schema::{DIALECT, without_default_dialect},
     validate,
 };
 
-use crate::contract::{Contract, Version};
+use crate::contract::{CompiledContract, ContractVersion};
 
-pub use consent::{ForeignChanges, Returned, returned};
+pub use consent::{ForeignChanges, ReturnedTool, returned};
 use rule::ToolRule;
 pub use rule::page;
-pub use weir_schema::compare::{Class, Side};
+pub use weir_schema::compare::{ChangeSeverity, SchemaSide};
 
 /// The most bytes of JSON that a report shows of a value.
 const VALUE_BYTES_MAX: usize = 4_096;
@@ -35,31 +35,31 @@ const WITNESSES_MAX: usize = 200;
 /// Every difference between two versions, as bad as the worst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Diff {
-    pub class: Class,
+pub struct ContractDiff {
+    pub class: ChangeSeverity,
     /// Whether the class is breaking or undecided.
     pub breaking: bool,
     /// SHA-256 in hexadecimal over both sides and the items: what an approval binds to. The wording of reasons and the
     /// witnesses are not part of it.
     pub fingerprint: String,
-    pub items: Vec<Item>,
+    pub items: Vec<ContractChange>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Item {
+pub struct ContractChange {
     /// Stable name of the rule.
     pub rule: String,
     /// JSON Pointer: into the schema of that side with its references inlined (of an output, its result arm); without a
     /// side into the tool; without a tool into the contract. Of what went it points into the old one.
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub side: Option<Side>,
+    pub side: Option<SchemaSide>,
     /// The tool's old name, or its only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    pub class: Class,
+    pub class: ChangeSeverity,
     /// The value before and after; null means no value.
     pub old: Value,
     pub new: Value,
@@ -72,8 +72,8 @@ pub struct Item {
 
 /// Compares two versions of a contract: schemas, texts, annotations, bindings, collections and limits. The versions'
 /// numbers are not compared.
-pub fn diff(old: &Contract, new: &Contract) -> Diff {
-    let mut report = Report::default();
+pub fn diff(old: &CompiledContract, new: &CompiledContract) -> ContractDiff {
+    let mut report = DiffReport::default();
     binding::contracts(old, new, &mut report);
     tool::compare(
         &tool::of_contract(old),
@@ -82,7 +82,7 @@ pub fn diff(old: &Contract, new: &Contract) -> Diff {
     );
     binding::tools(old, new, &mut report);
     items::compare(old, new, &mut report);
-    let unversioned = |contract: &Contract| {
+    let unversioned = |contract: &CompiledContract| {
         let mut artifact = contract.to_artifact();
         artifact["version"] = Value::Null;
         digest(&artifact)
@@ -92,8 +92,8 @@ pub fn diff(old: &Contract, new: &Contract) -> Diff {
 
 /// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …]}`, as
 /// `weir compile` prints it or any server's tools/list answers. Returns an error if one is no such document.
-pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
-    let mut report = Report::default();
+pub fn diff_documents(old: &Value, new: &Value) -> Result<ContractDiff, String> {
+    let mut report = DiffReport::default();
     let read = |which: &str, document| {
         tool::of_document(document).map_err(|message| format!("the {which} document: {message}"))
     };
@@ -118,49 +118,49 @@ pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
 }
 
 /// Compares two bare schemas, any JSON Schema 2020-12.
-pub fn diff_schemas(old: &Value, new: &Value, side: Side) -> Diff {
-    let mut report = Report::default();
+pub fn diff_schemas(old: &Value, new: &Value, side: SchemaSide) -> ContractDiff {
+    let mut report = DiffReport::default();
     report.schemas(old, new, side, None);
     report.finish(digest(old), digest(new))
 }
 
-impl Diff {
+impl ContractDiff {
     /// Returns the version that follows the live one: a major for a breaking or undecided change, a minor for a
     /// compatible or reviewed one, a patch for a cosmetic one, and the same version for an identical one.
-    pub fn next_version(&self, live: Version) -> Version {
-        let Version {
+    pub fn next_version(&self, live: ContractVersion) -> ContractVersion {
+        let ContractVersion {
             major,
             minor,
             patch,
         } = live;
         match self.class {
-            Class::Breaking | Class::Undecided => Version {
+            ChangeSeverity::Breaking | ChangeSeverity::Undecided => ContractVersion {
                 major: major.saturating_add(1),
                 minor: 0,
                 patch: 0,
             },
-            Class::Review | Class::Compatible => Version {
+            ChangeSeverity::Review | ChangeSeverity::Compatible => ContractVersion {
                 major,
                 minor: minor.saturating_add(1),
                 patch: 0,
             },
-            Class::Cosmetic => Version {
+            ChangeSeverity::Cosmetic => ContractVersion {
                 major,
                 minor,
                 patch: patch.saturating_add(1),
             },
-            Class::Identical => live,
+            ChangeSeverity::Identical => live,
         }
     }
 }
 
 /// The items as they are found.
-struct Report {
-    items: Vec<Item>,
+struct DiffReport {
+    items: Vec<ContractChange>,
     witnesses_left: usize,
 }
 
-impl Default for Report {
+impl Default for DiffReport {
     fn default() -> Self {
         Self {
             items: Vec::new(),
@@ -169,7 +169,7 @@ impl Default for Report {
     }
 }
 
-impl Report {
+impl DiffReport {
     fn note(
         &mut self,
         rule: ToolRule,
@@ -178,7 +178,7 @@ impl Report {
         (old, new): (Value, Value),
         reason: String,
     ) {
-        self.items.push(Item {
+        self.items.push(ContractChange {
             rule: rule.id().to_owned(),
             path: path.into(),
             side: None,
@@ -191,12 +191,12 @@ impl Report {
         });
     }
 
-    fn schemas(&mut self, old: &Value, new: &Value, side: Side, tool: Option<&str>) {
+    fn schemas(&mut self, old: &Value, new: &Value, side: SchemaSide, tool: Option<&str>) {
         // Clients read neither word, and it is the same dialect.
         let (old, new) = (without_default_dialect(old), without_default_dialect(new));
         let (old, new) = (&*old, &*new);
         let mut push = |rule: SchemaRule, reason: String| {
-            self.items.push(Item {
+            self.items.push(ContractChange {
                 rule: rule.id(side),
                 path: String::new(),
                 side: Some(side),
@@ -263,8 +263,8 @@ impl Report {
     fn findings(
         &mut self,
         roots: (&Value, &Value),
-        findings: Vec<Finding<'_>>,
-        side: Side,
+        findings: Vec<SchemaChange<'_>>,
+        side: SchemaSide,
         tool: Option<&str>,
     ) {
         let mut prover = None;
@@ -273,14 +273,15 @@ impl Report {
             let mut witness = None;
             if class.is_breaking() && self.witnesses_left > 0 {
                 self.witnesses_left -= 1;
-                let prover = prover.get_or_insert_with(|| Prover::new(roots.0, roots.1, side));
+                let prover =
+                    prover.get_or_insert_with(|| WitnessProver::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
             }
             // A change with a witness is no longer undecided.
             if witness.is_some() {
-                class = Class::Breaking;
+                class = ChangeSeverity::Breaking;
             }
-            self.items.push(Item {
+            self.items.push(ContractChange {
                 rule: finding.rule.id(side),
                 path: finding.path,
                 side: Some(side),
@@ -294,20 +295,20 @@ impl Report {
         }
     }
 
-    fn finish(self, old: String, new: String) -> Diff {
+    fn finish(self, old: String, new: String) -> ContractDiff {
         let class = self
             .items
             .iter()
             .map(|item| item.class)
             .max()
-            .unwrap_or(Class::Identical);
+            .unwrap_or(ChangeSeverity::Identical);
         let meant = self.items.iter().map(|item| {
             json!([
                 item.rule, item.path, item.side, item.tool, item.class, item.old, item.new
             ])
         });
         let fingerprint = digest(&json!([old, new, meant.collect::<Vec<Value>>()]));
-        Diff {
+        ContractDiff {
             class,
             breaking: class.is_breaking(),
             fingerprint,

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::{
     form, name, secret,
-    shape::{Field, Reading, Shape, Type},
+    shape::{CollectionShape, ColumnReading, ShapeField, ValueType},
 };
 pub use database::{DatabaseDraft, DatabaseInput, LeftOutTable, TableDraft, draft_database};
 pub(crate) use parameters::{block, declared};
@@ -31,14 +31,14 @@ pub use worth::{ColumnSample, ColumnSamples};
 use yaml::{flow, scalar};
 
 /// The knowledge about one source.
-pub struct Input<'a> {
+pub struct DraftInput<'a> {
     /// A contract name, as `contract_name` makes it.
     pub name: &'a str,
     /// The source's own name, as people wrote it: of a file, without its ending.
     pub title: &'a str,
     pub adapter: &'a str,
     pub settings: &'a Value,
-    pub shape: &'a Shape,
+    pub shape: &'a CollectionShape,
     /// Text columns with few values, and the values in order: they become dropdowns.
     pub choices: &'a BTreeMap<String, Vec<String>>,
     /// What the first records showed, as far as the source could be read.
@@ -46,7 +46,7 @@ pub struct Input<'a> {
 }
 
 /// A drafted contract.
-pub struct Draft {
+pub struct ContractDraft {
     /// The contract file, YAML; compiles unchanged with the shape.
     pub contract: String,
     /// Whether a tool of the contract writes.
@@ -58,16 +58,16 @@ pub struct Draft {
 const TITLE_LENGTH: usize = 150;
 
 /// Drafts a contract. The error is for a source of which no tool can be made: a sentence for each reason.
-pub fn draft(input: &Input<'_>) -> Result<Draft, Vec<String>> {
+pub fn draft(input: &DraftInput<'_>) -> Result<ContractDraft, Vec<String>> {
     let (read, notes) = as_read(input.shape);
-    let mut drafter = Drafter::new(input, &read);
+    let mut drafter = ContractDrafter::new(input, &read);
     drafter.notes.extend(notes);
     drafter.write()
 }
 
 /// Returns the shape in which each text column has the type that all of its texts can be read as, if there is only one.
 /// Columns with several get a note each.
-fn as_read(described: &Shape) -> (Shape, Vec<String>) {
+fn as_read(described: &CollectionShape) -> (CollectionShape, Vec<String>) {
     let mut shape = described.clone();
     let mut notes = std::mem::take(&mut shape.notes);
     let mut null_words = Vec::new();
@@ -112,7 +112,7 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
 }
 
 /// Writes a reading in the words of a contract.
-fn said_of(reading: &Reading) -> Value {
+fn said_of(reading: &ColumnReading) -> Value {
     let mut said = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
     said.extend(
         reading
@@ -134,14 +134,14 @@ pub fn contract_name(name: &str) -> String {
     made.trim_end_matches('-').to_owned()
 }
 
-struct Drafter<'a> {
-    input: &'a Input<'a>,
+struct ContractDrafter<'a> {
+    input: &'a DraftInput<'a>,
     /// The shape as the drafted contract reads it.
-    shape: &'a Shape,
+    shape: &'a CollectionShape,
     /// Columns that leave.
-    columns: Vec<&'a Field>,
-    hidden: Vec<&'a Field>,
-    noun: words::Noun,
+    columns: Vec<&'a ShapeField>,
+    hidden: Vec<&'a ShapeField>,
+    noun: words::RecordNoun,
     /// Column → name of its fields.
     names: BTreeMap<&'a str, String>,
     notes: Vec<String>,
@@ -151,9 +151,9 @@ struct Drafter<'a> {
     relations: Vec<relations::DraftedRelation>,
 }
 
-impl<'a> Drafter<'a> {
-    fn new(input: &'a Input<'a>, shape: &'a Shape) -> Self {
-        let (hidden, columns): (Vec<&Field>, Vec<&Field>) = shape
+impl<'a> ContractDrafter<'a> {
+    fn new(input: &'a DraftInput<'a>, shape: &'a CollectionShape) -> Self {
+        let (hidden, columns): (Vec<&ShapeField>, Vec<&ShapeField>) = shape
             .fields
             .iter()
             .partition(|field| secret::is_named_like_one(&field.key));
@@ -190,7 +190,10 @@ impl<'a> Drafter<'a> {
             })
         }));
         notes.extend(parameters::note_order(input));
-        let (noun, names) = (words::Noun::of(input.title), field_names(shape));
+        let (noun, names) = (
+            words::RecordNoun::from_name(input.title),
+            field_names(shape),
+        );
         Self {
             input,
             shape,
@@ -204,7 +207,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    fn write(mut self) -> Result<Draft, Vec<String>> {
+    fn write(mut self) -> Result<ContractDraft, Vec<String>> {
         let mut text = String::new();
         let described = match self.noun.many.ends_with("records") {
             true => format!("{}.", words::capital(&self.noun.many)),
@@ -224,7 +227,7 @@ impl<'a> Drafter<'a> {
         let _ = writeln!(text, "collections:");
         self.collection_text(&mut text);
         let _ = write!(text, "tools:\n{tools}");
-        Ok(Draft {
+        Ok(ContractDraft {
             contract: text,
             writes: self.writes(),
             notes: self.notes,
@@ -267,7 +270,7 @@ impl<'a> Drafter<'a> {
             let _ = writeln!(text, "    hide: [{}]", names.join(", "));
         }
         self.formats(text);
-        if Shape::takes_formats(self.input.adapter) {
+        if CollectionShape::takes_formats(self.input.adapter) {
             let _ = writeln!(
                 text,
                 "    # A cell that is no value of its column is null, and filters count it."
@@ -295,7 +298,7 @@ impl<'a> Drafter<'a> {
 
     /// Writes how the source formats numbers and dates.
     fn formats(&self, text: &mut String) {
-        let formatted: Vec<&&Field> = self
+        let formatted: Vec<&&ShapeField> = self
             .columns
             .iter()
             .filter(|field| field.format.is_some())
@@ -310,7 +313,7 @@ impl<'a> Drafter<'a> {
         let _ = writeln!(text, "    shape:");
         for field in formatted {
             let format = field.format.as_deref().cloned().unwrap_or_default();
-            let said = flow(&said_of(&Reading {
+            let said = flow(&said_of(&ColumnReading {
                 kind: field.kind,
                 format,
                 null_words: Vec::new(),
@@ -349,9 +352,9 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns of the key, if there is one by which the source can be asked for a record.
-    fn asked_key(&self) -> Option<Vec<&'a Field>> {
+    fn asked_key(&self) -> Option<Vec<&'a ShapeField>> {
         let shape = self.shape;
-        let key: Vec<&Field> = shape
+        let key: Vec<&ShapeField> = shape
             .key
             .iter()
             .filter_map(|key| shape.field(key))
@@ -376,10 +379,10 @@ impl<'a> Drafter<'a> {
     }
 
     /// Writes the help of a field for a key column: the record that it identifies, if the source does not say more.
-    fn help_of_key(&self, field: &Field) -> String {
+    fn help_of_key(&self, field: &ShapeField) -> String {
         let own = help(field);
         match own.is_empty() {
-            true => said(&format!(
+            true => render_help(&format!(
                 "The {}'s {}.",
                 self.noun.one,
                 words::visible(&field.key).trim_end_matches('.')
@@ -488,8 +491,9 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns that a create of the draft has a field for; a key that the source makes up is none.
-    fn written(&self) -> Vec<&'a Field> {
-        let is_made_up = |field: &Field| field.generated && self.shape.key.contains(&field.key);
+    fn written(&self) -> Vec<&'a ShapeField> {
+        let is_made_up =
+            |field: &ShapeField| field.generated && self.shape.key.contains(&field.key);
         self.columns
             .iter()
             .copied()
@@ -500,7 +504,7 @@ impl<'a> Drafter<'a> {
     /// Returns the columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
-        let has_field = |field: &Field| {
+        let has_field = |field: &ShapeField| {
             is_writable(field) && self.columns.iter().any(|column| column.key == field.key)
         };
         let lacking = shape
@@ -511,14 +515,14 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the name of a column's own field.
-    fn name<'b>(&'b self, field: &'b Field) -> &'b str {
+    fn name<'b>(&'b self, field: &'b ShapeField) -> &'b str {
         self.names
             .get(field.key.as_str())
             .map_or(&field.key, String::as_str)
     }
 
     /// Writes `, column: …, title: …` if the name does not say it.
-    fn column_of(&self, field: &Field) -> String {
+    fn column_of(&self, field: &ShapeField) -> String {
         match self.name(field) == field.key {
             true => String::new(),
             false => format!(", column: {}{}", scalar(&field.key), titled(field, "")),
@@ -531,7 +535,7 @@ impl<'a> Drafter<'a> {
 
     /// Returns the values of a column that has few. An empty one is no choice: some models' interfaces refuse the whole
     /// request for it.
-    fn choices(&self, field: &Field) -> Option<Vec<&'a str>> {
+    fn choices(&self, field: &ShapeField) -> Option<Vec<&'a str>> {
         let known = self.input.choices.get(&field.key)?;
         let choices: Vec<&str> = known
             .iter()
@@ -543,7 +547,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns `true` if a text of the column may be empty, as far as its few values say.
-    fn may_be_empty(&self, field: &Field) -> bool {
+    fn may_be_empty(&self, field: &ShapeField) -> bool {
         self.input
             .choices
             .get(&field.key)
@@ -551,15 +555,17 @@ impl<'a> Drafter<'a> {
     }
 
     /// Writes `type: …` with the keys that belong to it.
-    fn type_of(&self, field: &Field, written: bool) -> String {
+    fn type_of(&self, field: &ShapeField, written: bool) -> String {
         match field.kind {
             // It is answered as text, since a number of JSON may not hold its digits, and so it is asked for.
-            Type::Decimal if self.shape.key.contains(&field.key) => "type: text".to_owned(),
-            Type::Integer | Type::Number | Type::Decimal => "type: number".to_owned(),
-            Type::Boolean => "type: checkbox".to_owned(),
-            Type::Date => "type: date".to_owned(),
-            Type::Datetime => "type: datetime".to_owned(),
-            Type::Json => "type: json, schema: {}".to_owned(),
+            ValueType::Decimal if self.shape.key.contains(&field.key) => "type: text".to_owned(),
+            ValueType::Integer | ValueType::Number | ValueType::Decimal => {
+                "type: number".to_owned()
+            }
+            ValueType::Boolean => "type: checkbox".to_owned(),
+            ValueType::Date => "type: date".to_owned(),
+            ValueType::Datetime => "type: datetime".to_owned(),
+            ValueType::Json => "type: json, schema: {}".to_owned(),
             _ => match self
                 .choices(field)
                 .filter(|_| !written || !self.may_be_empty(field))
@@ -575,7 +581,7 @@ impl<'a> Drafter<'a> {
 }
 
 /// Returns the title for people, with the digits and dates of the file's name.
-fn title(given: &str, noun: &words::Noun) -> String {
+fn title(given: &str, noun: &words::RecordNoun) -> String {
     let title = words::visible(&given.replace(['_', '-'], " "));
     match title.is_empty() {
         true => words::capital(&noun.many),
@@ -585,7 +591,7 @@ fn title(given: &str, noun: &words::Noun) -> String {
 
 /// Returns the names of the columns' fields, no two alike: the column's own if it is plain snake_case, else one made
 /// from it (`Amount (EUR)` → `amount_eur`).
-fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
+fn field_names(shape: &CollectionShape) -> BTreeMap<&str, String> {
     let own = shape
         .fields
         .iter()
@@ -608,7 +614,7 @@ fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
 }
 
 /// Writes the column's own name as a title, since people know the column by it.
-fn titled(field: &Field, side: &str) -> String {
+fn titled(field: &ShapeField, side: &str) -> String {
     let title = words::limited(&words::visible(&field.key), TITLE_LENGTH);
     match title.is_empty() {
         true => String::new(),
@@ -628,11 +634,11 @@ fn alike_values(values: &[String]) -> Vec<String> {
 }
 
 /// Returns `true` if one field of a create can give the column its value.
-fn is_writable(field: &Field) -> bool {
-    !field.read_only && !matches!(field.kind, Type::Record | Type::List)
+fn is_writable(field: &ShapeField) -> bool {
+    !field.read_only && !matches!(field.kind, ValueType::Record | ValueType::List)
 }
 
-fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {
+fn can(shape: &CollectionShape, field: &ShapeField, comparison: &str) -> bool {
     shape
         .capabilities
         .compares(&field.key)
@@ -640,24 +646,24 @@ fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {
         .any(|known| known == comparison)
 }
 
-fn help(field: &Field) -> String {
+fn help(field: &ShapeField) -> String {
     field
         .description
         .as_deref()
         .filter(|text| !text.trim().is_empty())
-        .map(said)
+        .map(render_help)
         .unwrap_or_default()
 }
 
 /// Writes what a filter asks of a column, by the source's own words on it or by its name.
-fn help_and(field: &Field, asked: &str) -> String {
+fn help_and(field: &ShapeField, asked: &str) -> String {
     let own = field.description.as_deref().map(str::trim);
-    said(&match own.filter(|text| !text.is_empty()) {
+    render_help(&match own.filter(|text| !text.is_empty()) {
         Some(text) => format!("{}. {}.", text.trim_end_matches('.'), words::capital(asked)),
         None => format!("{} {asked}.", words::capital(&words::spoken(&field.key))),
     })
 }
 
-fn said(help: &str) -> String {
+fn render_help(help: &str) -> String {
     format!(", help: {}", scalar(&shorten(help, 500)))
 }

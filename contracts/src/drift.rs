@@ -4,19 +4,27 @@ use std::sync::Arc;
 
 use crate::{
     compile,
-    contract::{Collection, Contract},
-    diff::{Diff, diff},
+    contract::{CompiledContract, ContractCollection},
+    diff::{ContractDiff, diff},
     form,
-    shape::{Field, Shape},
+    shape::{CollectionShape, ShapeField},
 };
 
 /// Compares the results of one collection's tools with those that they would have from the source as it is now, by the rules
 /// for results of two versions.
-pub fn difference(contract: &Contract, collection: &str, live: &Shape) -> Diff {
+pub fn difference(
+    contract: &CompiledContract,
+    collection: &str,
+    live: &CollectionShape,
+) -> ContractDiff {
     diff(contract, &as_served(contract, collection, live))
 }
 
-fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
+fn as_served(
+    contract: &CompiledContract,
+    collection: &str,
+    live: &CollectionShape,
+) -> CompiledContract {
     let mut served = contract.clone();
     let Some(known) = contract.collection(collection) else {
         return served;
@@ -67,7 +75,7 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
 
 /// Returns the source's shape after the contract's overrides, with the descriptions that the contract was published
 /// with.
-fn as_read(known: &Collection, live: &Shape) -> Shape {
+fn as_read(known: &ContractCollection, live: &CollectionShape) -> CollectionShape {
     let mut live = live.clone();
     live.apply(&known.overrides);
     live.key.clone_from(&known.shape.key);
@@ -84,14 +92,14 @@ fn as_read(known: &Collection, live: &Shape) -> Shape {
 
 /// Returns a column that is gone and the one new column that is like it, which seems to be its new name. If there are
 /// two candidates, none is returned.
-pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
+pub fn renamed(known: &ContractCollection, live: &CollectionShape) -> Option<(String, String)> {
     let now = as_read(known, live).fields;
     let mut gone = known
         .shape
         .fields
         .iter()
         .filter(|field| !now.iter().any(|other| other.key == field.key));
-    let new: Vec<&Field> = now
+    let new: Vec<&ShapeField> = now
         .iter()
         .filter(|field| known.shape.field(&field.key).is_none())
         .collect();
@@ -105,7 +113,7 @@ pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
 }
 
 /// Returns what to change in the form when a column has a new name, one sentence for each place.
-pub fn edits(source: &form::Source, collection: &str, old: &str, new: &str) -> Vec<String> {
+pub fn edits(source: &form::ContractSource, collection: &str, old: &str, new: &str) -> Vec<String> {
     let mut edits = Vec::new();
     let mut write = |place: String| edits.push(format!("{place}: write `{new}` for `{old}`"));
     let is_old = |entry: &String| entry == old || entry.strip_prefix('-') == Some(old);
@@ -201,7 +209,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::diff::{Class, Side};
+    use crate::diff::{ChangeSeverity, SchemaSide};
 
     const FORM: &str = r#"
 contract: parts
@@ -233,14 +241,14 @@ tools:
     fields: []
 "#;
 
-    fn shape(fields: &str) -> Shape {
-        Shape::read(&format!(
+    fn shape(fields: &str) -> CollectionShape {
+        CollectionShape::read(&format!(
             r#"{{"name": "parts", "key": ["id"], "fields": [{fields}]}}"#
         ))
         .expect("a shape")
     }
 
-    fn published() -> (form::Source, Contract) {
+    fn published() -> (form::ContractSource, CompiledContract) {
         let source = form::read("parts.yaml", FORM).expect("a form");
         let shapes = BTreeMap::from([("parts".to_owned(), shape(ID_NAME_STOCK))]);
         let contract = compile::compile(&source, &shapes).expect("it compiles");
@@ -253,11 +261,11 @@ tools:
     fn what_the_source_became_is_a_difference_of_results() {
         let (_, contract) = published();
         let change = |to: &str| difference(&contract, "parts", &shape(to));
-        assert_eq!(change(ID_NAME_STOCK).class, Class::Identical);
+        assert_eq!(change(ID_NAME_STOCK).class, ChangeSeverity::Identical);
         let further = format!("{ID_NAME_STOCK}, {{\"key\": \"note\", \"type\": \"string\"}}");
         assert_eq!(
             change(&further).class,
-            Class::Identical,
+            ChangeSeverity::Identical,
             "a further column reaches nobody"
         );
         for other in [
@@ -267,7 +275,7 @@ tools:
             let change = change(&other);
             assert_eq!(
                 (change.class, change.items[0].side),
-                (Class::Breaking, Some(Side::Output)),
+                (ChangeSeverity::Breaking, Some(SchemaSide::Output)),
                 "{change:?}"
             );
             assert_eq!(change.fingerprint.len(), 64);
@@ -295,16 +303,16 @@ tools:
                 r#"{{"name": "statement", "fields": [], "capabilities": {{"operations": [{{"name": "run", "effect": "destructive",
                 "params": [{{"name": "id", "type": "integer", "required": true}}], "returns": [{returns}]}}]}}}}"#
             );
-            Shape::read(&text).expect("a shape")
+            CollectionShape::read(&text).expect("a shape")
         };
         let source = form::read("parts.yaml", STATEMENT).expect("a form");
         let shapes = BTreeMap::from([("sold".to_owned(), shape(ID_NAME_STOCK))]);
         let contract = compile::compile(&source, &shapes).expect("it compiles");
         let change = |to: &str| difference(&contract, "sold", &shape(to));
-        assert_eq!(change(ID_NAME_STOCK).class, Class::Identical);
+        assert_eq!(change(ID_NAME_STOCK).class, ChangeSeverity::Identical);
         let other = change(&ID_NAME_STOCK.replace("\"stock\"", "\"amount\""));
-        assert_eq!(other.class, Class::Breaking, "{other:?}");
-        assert_eq!(other.items[0].side, Some(Side::Output));
+        assert_eq!(other.class, ChangeSeverity::Breaking, "{other:?}");
+        assert_eq!(other.items[0].side, Some(SchemaSide::Output));
     }
 
     #[test]

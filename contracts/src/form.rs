@@ -14,17 +14,17 @@ mod tool;
 
 use serde_json::Value;
 
-use crate::problem::Problem;
+use crate::problem::FileProblem;
 
-pub use crate::shape::Override;
-pub use bound::Bound;
-pub use collection::Collection;
+pub use crate::shape::ColumnOverride;
+pub use bound::FormBound;
+pub use collection::FormCollection;
 pub(crate) use field::FIELDS_MAX;
-pub use field::{Choice, Field, Kind, TYPES};
-pub use relation::Relation;
-pub use tool::{Limits, Tool, VERBS, rate};
+pub use field::{FieldChoice, FieldType, FormField, TYPES};
+pub use relation::FormRelation;
+pub use tool::{FormLimits, FormTool, VERBS, rate};
 
-pub(crate) use table::{Problems, Table};
+pub(crate) use table::{FileProblems, FormTable};
 pub(crate) use tool::{audit_clear, limits};
 
 /// Largest file, in bytes.
@@ -34,7 +34,7 @@ const COLLECTIONS_MAX: usize = 500;
 
 /// A file that was read and whose structure is right; names, types and bindings are checked by `compile`.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ContractSource {
     pub file: String,
     /// Absent for a bare form or a list of forms.
     pub contract: Option<String>,
@@ -42,30 +42,30 @@ pub struct Source {
     pub description: Option<String>,
     pub instructions: Option<String>,
     pub prefix: Option<String>,
-    pub collections: Vec<Collection>,
-    pub tools: Vec<Tool>,
+    pub collections: Vec<FormCollection>,
+    pub tools: Vec<FormTool>,
     /// The faults of the structure; `compile` reports them together with everything else.
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<FileProblem>,
 }
 
 /// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML.
 /// Refused here is only what has no contract, form or list of forms in it; all other problems come from `compile`,
 /// so that they come at once.
-pub fn read(file: &str, text: &str) -> Result<Source, Vec<Problem>> {
+pub fn read(file: &str, text: &str) -> Result<ContractSource, Vec<FileProblem>> {
     let value = text::read(file, text).map_err(|problem| vec![problem])?;
-    let mut problems = Problems::new(file);
+    let mut problems = FileProblems::new(file);
     let source = source(file, &value, &mut problems);
     if source.tools.is_empty() && source.collections.is_empty() {
         return problems.finish(source);
     }
-    Ok(Source {
+    Ok(ContractSource {
         problems: problems.into_vec(),
         ..source
     })
 }
 
-fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
-    let bare = |tools| Source {
+fn source(file: &str, value: &Value, problems: &mut FileProblems) -> ContractSource {
+    let bare = |tools| ContractSource {
         file: file.to_owned(),
         contract: None,
         title: None,
@@ -113,8 +113,8 @@ fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
     }
 }
 
-fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
-    let table = Table::new(value, String::new(), problems).expect("the caller saw an object");
+fn contract(file: &str, value: &Value, problems: &mut FileProblems) -> ContractSource {
+    let table = FormTable::new(value, String::new(), problems).expect("the caller saw an object");
     table.check_known(keys::CONTRACT, problems);
     let mut collections = Vec::new();
     if let Some(entries) = table.object("collections", problems) {
@@ -152,7 +152,7 @@ fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
         }
         None => {}
     }
-    Source {
+    ContractSource {
         file: file.to_owned(),
         contract: Some(table.text("contract", 200, problems).unwrap_or_default()),
         title: table.text("title", table::TITLE_MAX, problems),

@@ -1,6 +1,6 @@
 //! Finds out which past calls a new schema would have refused, from what may be kept of them.
 //!
-//! A [`Profile`] holds no text and no number that an agent chose freely. It holds only their length, whether the number
+//! A [`ValueProfile`] holds no text and no number that an agent chose freely. It holds only their length, whether the number
 //! was whole, and which patterns and formats they met. What cannot be judged from that is reported as such.
 
 mod judge;
@@ -21,7 +21,7 @@ const ITEMS_MAX: usize = 32;
 /// The part of one value that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Profile {
+pub enum ValueProfile {
     /// Null, a flag, one of listed values or a number between two bounds, as it was.
     Value(Value),
     Number {
@@ -38,10 +38,10 @@ pub enum Profile {
     List {
         length: u64,
         unique: bool,
-        items: Vec<Profile>,
+        items: Vec<ValueProfile>,
     },
     Object {
-        members: BTreeMap<String, Profile>,
+        members: BTreeMap<String, ValueProfile>,
         /// Members that the schema did not name.
         further: u64,
     },
@@ -52,18 +52,18 @@ pub enum Profile {
 /// The effect of a new schema on a past call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ImpactVerdict {
     Passes,
     Fails { why: String },
     CannotTell { why: String },
 }
 
 /// Profiles of arguments of one schema. Built once per snapshot.
-pub struct Profiler {
+pub struct ArgumentProfiler {
     schema: Value,
 }
 
-impl Profiler {
+impl ArgumentProfiler {
     /// Creates the profiler of an input schema. A schema that cannot be read leaves only types and lengths in profiles.
     pub fn new(schema: &Value) -> Self {
         // Without its schema a profile holds types and lengths alone.
@@ -73,26 +73,26 @@ impl Profiler {
     }
 
     /// Returns the profile of arguments that the schema has accepted; it does not check them again.
-    pub fn profile(&self, arguments: &Map<String, Value>) -> Profile {
+    pub fn profile(&self, arguments: &Map<String, Value>) -> ValueProfile {
         object(&self.schema, arguments, 0)
     }
 }
 
-/// Returns the profile of one call, as [`Profiler::profile`] does.
-pub fn profile(schema: &Value, arguments: &Map<String, Value>) -> Profile {
-    Profiler::new(schema).profile(arguments)
+/// Returns the profile of one call, as [`ArgumentProfiler::profile`] does.
+pub fn profile(schema: &Value, arguments: &Map<String, Value>) -> ValueProfile {
+    ArgumentProfiler::new(schema).profile(arguments)
 }
 
-fn value(schema: &Value, value: &Value, depth: usize) -> Profile {
+fn value(schema: &Value, value: &Value, depth: usize) -> ValueProfile {
     let is_listed = schema.get("enum").is_some() || schema.get("const").is_some();
     match value {
-        Value::Null | Value::Bool(_) => Profile::Value(value.clone()),
-        _ if depth > DEPTH_MAX => Profile::Unknown,
-        _ if is_listed => Profile::Value(value.clone()),
-        Value::Number(_) if is_between(schema) => Profile::Value(value.clone()),
+        Value::Null | Value::Bool(_) => ValueProfile::Value(value.clone()),
+        _ if depth > DEPTH_MAX => ValueProfile::Unknown,
+        _ if is_listed => ValueProfile::Value(value.clone()),
+        Value::Number(_) if is_between(schema) => ValueProfile::Value(value.clone()),
         Value::Number(number) => {
             let double = number.as_f64().unwrap_or(0.5);
-            Profile::Number {
+            ValueProfile::Number {
                 whole: !number.is_f64() || double.fract() == 0.0,
             }
         }
@@ -105,7 +105,7 @@ fn value(schema: &Value, value: &Value, depth: usize) -> Profile {
                     .into_iter()
                     .collect()
             };
-            Profile::Text {
+            ValueProfile::Text {
                 length: text.chars().count() as u64,
                 patterns: of("pattern"),
                 formats: of("format"),
@@ -121,7 +121,7 @@ fn is_between(schema: &Value) -> bool {
     has(["minimum", "exclusiveMinimum"]) && has(["maximum", "exclusiveMaximum"])
 }
 
-fn list(schema: &Value, items: &[Value], depth: usize) -> Profile {
+fn list(schema: &Value, items: &[Value], depth: usize) -> ValueProfile {
     let of_item = |index: usize| {
         schema
             .get("prefixItems")
@@ -133,7 +133,7 @@ fn list(schema: &Value, items: &[Value], depth: usize) -> Profile {
     let unique = schema.get("uniqueItems") == Some(&Value::Bool(true))
         || (items.len() <= ITEMS_MAX
             && (1..items.len()).all(|index| !items[..index].contains(&items[index])));
-    Profile::List {
+    ValueProfile::List {
         length: items.len() as u64,
         unique,
         items: kept
@@ -142,7 +142,7 @@ fn list(schema: &Value, items: &[Value], depth: usize) -> Profile {
     }
 }
 
-fn object(schema: &Value, members: &Map<String, Value>, depth: usize) -> Profile {
+fn object(schema: &Value, members: &Map<String, Value>, depth: usize) -> ValueProfile {
     let named = |name: &str| {
         schema
             .get("properties")
@@ -151,9 +151,9 @@ fn object(schema: &Value, members: &Map<String, Value>, depth: usize) -> Profile
     let kept = members
         .iter()
         .filter_map(|(name, member)| Some((name.clone(), value(named(name)?, member, depth + 1))));
-    let kept: BTreeMap<String, Profile> = kept.collect();
+    let kept: BTreeMap<String, ValueProfile> = kept.collect();
     let further = (members.len() - kept.len()) as u64;
-    Profile::Object {
+    ValueProfile::Object {
         members: kept,
         further,
     }

@@ -21,16 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     compile, form,
-    lint::{self, Level},
+    lint::{self, LintLevel},
     name,
-    problem::Problem,
-    shape::{Capabilities, Misfits, Shape},
+    problem::FileProblem,
+    shape::{CollectionShape, MisfitPolicy, ShapeCapabilities},
 };
 
 pub use toolbox::toolbox;
 
-use document::Document;
-use operation::Operation;
+use document::ImportDocument;
+use operation::ImportedOperation;
 
 /// Operations of one document that are looked at.
 const OPERATIONS_MAX: usize = 5_000;
@@ -39,7 +39,7 @@ const ROUNDS_MAX: usize = 20;
 
 /// The parts that are wanted of a document.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct ImportOptions<'a> {
     /// The contract's name; made of the document's title without it.
     pub name: Option<&'a str>,
     /// Patterns of which an operation meets one: its tool, its id, its path, `METHOD /path`, or a tag.
@@ -50,18 +50,18 @@ pub struct Wanted<'a> {
 
 /// The result of an import.
 #[derive(Clone, Debug)]
-pub struct Imported {
+pub struct ImportedContract {
     /// YAML.
     pub contract: String,
     /// `[connections.NAME]` for weir.toml, with references in place of secrets.
     pub connection: String,
     pub tools: usize,
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ImportRemark>,
 }
 
 /// Something that was not taken as the document has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
+pub struct ImportRemark {
     /// The whole operation has no tool; else a part of it was changed or dropped.
     pub left_out: bool,
     /// JSON Pointer in the document.
@@ -74,19 +74,24 @@ pub struct Remark {
 }
 
 /// Reads an OpenAPI 3.0 or 3.1 document, JSON or YAML. `file` is the name shown in problems.
-pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, Vec<Problem>> {
-    let document = Document::read(file, text).map_err(|problem| vec![problem])?;
+pub fn openapi(
+    file: &str,
+    text: &str,
+    wanted: &ImportOptions<'_>,
+) -> Result<ImportedContract, Vec<FileProblem>> {
+    let document = ImportDocument::read(file, text).map_err(|problem| vec![problem])?;
     let mut remarks = document.remarks();
     let contract = match wanted.name {
         Some(name) => name.to_owned(),
         None => text::contract_name(document.title()),
     };
-    name::check_contract(&contract)
-        .map_err(|why| vec![Problem::new(file, "/info/title", why).hint("name it with --name")])?;
+    name::check_contract(&contract).map_err(|why| {
+        vec![FileProblem::new(file, "/info/title", why).hint("name it with --name")]
+    })?;
     let base = security::base(&document, wanted.url, &mut remarks);
     let access = security::choose(&document, &mut remarks);
     let mut operations = operation::all(&document, wanted, &contract, &access, &mut remarks);
-    let head = write::Head {
+    let head = write::ImportHead {
         name: &contract,
         document: &document,
     };
@@ -96,7 +101,7 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
             return Err(remarks
                 .iter()
                 .map(|remark| remark.problem(file))
-                .chain([Problem::new(file, "/paths", why)])
+                .chain([FileProblem::new(file, "/paths", why)])
                 .collect());
         }
         let text = write::contract(&head, &operations);
@@ -106,9 +111,9 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
                     &contract,
                     &base,
                     &access,
-                    operations.iter().any(Operation::writes),
+                    operations.iter().any(ImportedOperation::writes),
                 );
-                return Ok(Imported {
+                return Ok(ImportedContract {
                     contract: text,
                     connection,
                     tools: operations.len(),
@@ -124,16 +129,16 @@ pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, 
             Err(problems) => return Err(problems),
         }
     }
-    Err(vec![Problem::new(
+    Err(vec![FileProblem::new(
         file,
         "",
         "the contract does not compile, however much is left out",
     )])
 }
 
-impl Remark {
-    fn problem(&self, file: &str) -> Problem {
-        Problem::new(
+impl ImportRemark {
+    fn problem(&self, file: &str) -> FileProblem {
+        FileProblem::new(
             file,
             self.place.clone(),
             format!("{}: {} ({})", self.operation, self.message, self.reason),
@@ -144,7 +149,7 @@ impl Remark {
 type Refused = BTreeMap<usize, (&'static str, String)>;
 
 /// Returns the tools that the compiler or lint refuses, by their index. The error concerns the contract as a whole.
-fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>> {
+fn refused(text: &str, operations: &[ImportedOperation]) -> Result<Refused, Vec<FileProblem>> {
     let mut found = Refused::new();
     let source = form::read("the imported contract", text)?;
     match compile(&source, &shapes(operations)) {
@@ -165,13 +170,13 @@ fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>
         Ok(contract) => {
             for finding in lint::lint_contract(&contract)
                 .into_iter()
-                .filter(|finding| finding.level == Level::Error)
+                .filter(|finding| finding.level == LintLevel::Error)
             {
                 let Some(index) = operations
                     .iter()
                     .position(|operation| Some(&operation.tool) == finding.tool.as_ref())
                 else {
-                    return Err(vec![Problem::new(
+                    return Err(vec![FileProblem::new(
                         "the imported contract",
                         "",
                         finding.message,
@@ -186,7 +191,7 @@ fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>
 }
 
 /// Returns the shapes that the adapter will describe.
-fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
+fn shapes(operations: &[ImportedOperation]) -> BTreeMap<String, CollectionShape> {
     let names: BTreeSet<&String> = operations
         .iter()
         .map(|operation| &operation.collection)
@@ -195,18 +200,18 @@ fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
         let own = operations
             .iter()
             .filter(|operation| operation.collection == *name);
-        let capabilities = Capabilities {
+        let capabilities = ShapeCapabilities {
             open_world: true,
-            operations: own.map(Operation::shape).collect(),
-            ..Capabilities::default()
+            operations: own.map(ImportedOperation::shape).collect(),
+            ..ShapeCapabilities::default()
         };
-        Shape {
+        CollectionShape {
             name: "record".to_owned(),
             fields: Vec::new(),
             key: Vec::new(),
             capabilities,
             timezone: None,
-            misfits: Misfits::Refuse,
+            misfits: MisfitPolicy::Refuse,
             null_words: Vec::new(),
             left_out: Vec::new(),
             parts: Vec::new(),

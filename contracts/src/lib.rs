@@ -1,7 +1,7 @@
 //! Forms become tool contracts.
 //!
 //! Pure functions: no I/O, no async, no clock. A form file is read ([`form`]), joined with the recorded shapes of
-//! its collections ([`shape`]) and compiled ([`compile`]) into a [`Contract`]: the tools an agent sees, and the
+//! its collections ([`shape`]) and compiled ([`compile`]) into a [`CompiledContract`]: the tools an agent sees, and the
 //! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
@@ -39,8 +39,8 @@ pub mod values;
 pub mod vocabulary;
 
 pub use compile::compile;
-pub use contract::{Contract, Tool, Verb, Version};
+pub use contract::{CompiledContract, ContractTool, ContractVersion, ToolVerb};
 pub use listed::document as compiled_document;
-pub use problem::Problem;
-pub use shape::Shape;
-pub use weir_schema::{Schema, client, json, schema, text, validate};
+pub use problem::FileProblem;
+pub use shape::CollectionShape;
+pub use weir_schema::{RawSchema, client, json, schema, text, validate};

@@ -12,11 +12,11 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{compiled_document, contract::Contract, name};
+use crate::{compiled_document, contract::CompiledContract, name};
 
 /// A fault that one rule found at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct LintFinding {
     /// The tool. `None` means the contract or the list as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -25,7 +25,7 @@ pub struct Finding {
     pub field: Option<String>,
     /// The id of one of [`RULES`].
     pub rule: &'static str,
-    pub level: Level,
+    pub level: LintLevel,
     pub message: String,
     pub hint: &'static str,
 }
@@ -33,13 +33,13 @@ pub struct Finding {
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum LintLevel {
     Info,
     Warning,
     Error,
 }
 
-impl Level {
+impl LintLevel {
     /// Returns the word in reports.
     pub fn word(self) -> &'static str {
         match self {
@@ -51,9 +51,9 @@ impl Level {
 }
 
 /// The id is stable: people silence and count by it.
-pub struct Rule {
+pub struct LintRule {
     pub id: &'static str,
-    pub level: Level,
+    pub level: LintLevel,
     /// The fault that the rule finds.
     pub finds: &'static str,
     pub hint: &'static str,
@@ -175,10 +175,10 @@ rules! {
 /// Checks tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. A
 /// member that is missing or of another type is taken as missing. At most 5,000 findings come in the order of the
 /// tools.
-pub fn lint(tools: &[Value]) -> Vec<Finding> {
-    let mut findings = Findings(Vec::new());
+pub fn lint(tools: &[Value]) -> Vec<LintFinding> {
+    let mut findings = LintFindings(Vec::new());
     for tool in tools {
-        let shown = Shown::of(tool);
+        let shown = LintedTool::from_tool(tool);
         text::check(&shown, tool, &mut findings);
         wording::check(&shown, &mut findings);
         schema::check(&shown, &mut findings);
@@ -192,8 +192,8 @@ pub fn lint(tools: &[Value]) -> Vec<Finding> {
 }
 
 /// Checks a compiled contract, including its own texts.
-pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
-    let mut findings = Findings(Vec::new());
+pub fn lint_contract(contract: &CompiledContract) -> Vec<LintFinding> {
+    let mut findings = LintFindings(Vec::new());
     for text in [
         &contract.title,
         &contract.description,
@@ -236,26 +236,26 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
 }
 
 /// Checks a text that models read beside the tools, such as a server's instructions.
-pub(crate) fn lint_words(text: &str) -> Vec<Finding> {
-    let mut findings = Findings(Vec::new());
+pub(crate) fn lint_words(text: &str) -> Vec<LintFinding> {
+    let mut findings = LintFindings(Vec::new());
     text::check_words(None, text, &mut findings);
     findings.0
 }
 
 /// Returns the arguments of a published contract whose names cost some models the whole request, as `tool.argument`.
 /// New contracts cannot have them.
-pub fn unusable_names(contract: &Contract) -> Vec<String> {
+pub fn unusable_names(contract: &CompiledContract) -> Vec<String> {
     let mut names = Vec::new();
     for tool in &contract.tools {
         schema::unusable_names(&tool.input_schema.value(), &mut |field| {
-            names.push(format!("{}.{}", tool.name, shown(field)));
+            names.push(format!("{}.{}", tool.name, render_name(field)));
         });
     }
     names
 }
 
 /// Checks any document with `{tools: […]}`: a compiled document, or the result of `tools/list`.
-pub fn lint_document(document: &Value) -> Result<Vec<Finding>, String> {
+pub fn lint_document(document: &Value) -> Result<Vec<LintFinding>, String> {
     match &document["tools"] {
         Value::Array(tools) => Ok(lint(tools)),
         _ => Err("there is no list of tools in it".to_owned()),
@@ -263,7 +263,7 @@ pub fn lint_document(document: &Value) -> Result<Vec<Finding>, String> {
 }
 
 /// Returns `{findings: […]}`.
-pub fn to_json(findings: &[Finding]) -> Value {
+pub fn to_json(findings: &[LintFinding]) -> Value {
     json!({ "findings": findings })
 }
 
@@ -288,7 +288,7 @@ pub fn page() -> String {
 }
 
 /// The parts of a tool that have the right type.
-struct Shown<'t> {
+struct LintedTool<'t> {
     name: &'t str,
     title: Option<&'t str>,
     description: &'t str,
@@ -297,8 +297,8 @@ struct Shown<'t> {
     is_reading: bool,
 }
 
-impl<'t> Shown<'t> {
-    fn of(tool: &'t Value) -> Self {
+impl<'t> LintedTool<'t> {
+    fn from_tool(tool: &'t Value) -> Self {
         Self {
             name: tool["name"].as_str().unwrap_or_default(),
             title: tool["title"].as_str(),
@@ -310,15 +310,15 @@ impl<'t> Shown<'t> {
     }
 }
 
-struct Findings(Vec<Finding>);
+struct LintFindings(Vec<LintFinding>);
 
-impl Findings {
-    fn add(&mut self, tool: Option<&str>, field: &str, rule: &'static Rule, message: String) {
+impl LintFindings {
+    fn add(&mut self, tool: Option<&str>, field: &str, rule: &'static LintRule, message: String) {
         if self.0.len() < FINDINGS_MAX {
-            self.0.push(Finding {
+            self.0.push(LintFinding {
                 // A name from elsewhere may itself hide something.
-                tool: tool.map(shown),
-                field: (!field.is_empty()).then(|| shown(field)),
+                tool: tool.map(render_name),
+                field: (!field.is_empty()).then(|| render_name(field)),
                 rule: rule.id,
                 level: rule.level,
                 message,
@@ -329,7 +329,7 @@ impl Findings {
 }
 
 /// Returns the name as it is if all of it can be seen, else escaped and cut.
-fn shown(name: &str) -> String {
+fn render_name(name: &str) -> String {
     match name.len() <= 200 && !name.chars().any(name::is_invisible) {
         true => name.to_owned(),
         false => name::quoted(name),
@@ -337,7 +337,7 @@ fn shown(name: &str) -> String {
 }
 
 /// Finds what makes two tools hard to tell apart.
-fn check_together(tools: &[Value], findings: &mut Findings) {
+fn check_together(tools: &[Value], findings: &mut LintFindings) {
     if tools.len() > TOOLS_GOOD {
         findings.add(
             None,
@@ -349,7 +349,7 @@ fn check_together(tools: &[Value], findings: &mut Findings) {
     let mut names = HashMap::new();
     let mut descriptions = HashMap::new();
     for tool in tools {
-        let tool = Shown::of(tool);
+        let tool = LintedTool::from_tool(tool);
         let folded = name::words(tool.name).concat();
         if let Some(other) = names.insert(folded, tool.name) {
             let message = format!(

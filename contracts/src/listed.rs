@@ -3,15 +3,15 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    Contract, Tool,
-    contract::{Prompt, Resource, ResourceTemplate},
+    CompiledContract, ContractTool,
+    contract::{ContractPrompt, ContractResource, ResourceTemplate},
     uri,
 };
 
 /// Returns the output of `weir compile`: everything that a client will see, and no binding: `{contract, version, tools:
 /// [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has neither a contract (null) nor an
 /// output schema. A contract of a plugin or an upstream server may also have `prompts`, `resources` and `resourceTemplates`.
-pub fn document(contract: &Contract) -> Value {
+pub fn document(contract: &CompiledContract) -> Value {
     let tools = contract.tools.iter().map(|tool| self::tool(tool));
     let mut document = Map::new();
     document.insert(
@@ -58,7 +58,7 @@ pub fn document(contract: &Contract) -> Value {
 }
 
 /// Returns an entry of `tools/list`.
-pub fn tool(tool: &Tool) -> Value {
+pub fn tool(tool: &ContractTool) -> Value {
     let mut entry = Map::new();
     entry.insert("name".into(), tool.name.clone().into());
     if let Some(title) = &tool.title {
@@ -82,7 +82,7 @@ pub fn tool(tool: &Tool) -> Value {
 }
 
 /// Returns an entry of `prompts/list`.
-pub fn prompt(prompt: &Prompt) -> Value {
+pub fn prompt(prompt: &ContractPrompt) -> Value {
     let mut entry = texts(
         &prompt.name,
         prompt.title.as_ref(),
@@ -106,8 +106,8 @@ pub fn prompt(prompt: &Prompt) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `resources/list`. `scope`: [`Contract::uri_scope`].
-pub fn resource(scope: Option<&str>, resource: &Resource) -> Value {
+/// An entry of `resources/list`. `scope`: [`CompiledContract::uri_scope`].
+pub fn resource(scope: Option<&str>, resource: &ContractResource) -> Value {
     let mut entry = Map::from_iter([(
         "uri".to_owned(),
         Value::from(uri::published_uri(scope, &resource.uri)),
@@ -121,7 +121,7 @@ pub fn resource(scope: Option<&str>, resource: &Resource) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `resources/templates/list`. `scope`: [`Contract::uri_scope`].
+/// An entry of `resources/templates/list`. `scope`: [`CompiledContract::uri_scope`].
 pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
     let published = uri::published_template(scope, &template.uri_template);
     let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
@@ -135,7 +135,7 @@ pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
 }
 
 /// Returns the template for the resources that are a lookup's records, and the name of the argument for its key.
-pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
+pub fn record_template<'t>(contract: &str, tool: &'t ContractTool) -> Option<(&'t str, Value)> {
     let target = tool.collection().filter(|target| target.resource)?;
     let [key] = &target.binding.inputs[..] else {
         return None;

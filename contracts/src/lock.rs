@@ -9,10 +9,10 @@ use weir_text::shorten;
 
 use crate::{
     artifact::typed,
-    contract::{Contract, Version},
+    contract::{CompiledContract, ContractVersion},
     json, name,
-    problem::Problem,
-    shape::Type,
+    problem::FileProblem,
+    shape::ValueType,
     values,
 };
 
@@ -25,44 +25,44 @@ const BY_LENGTH_MAX: usize = 200;
 
 /// A published version and the approvals of the changes before it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lock {
-    pub contract: Contract,
+pub struct ContractLock {
+    pub contract: CompiledContract,
     /// Oldest first.
-    pub approvals: Vec<Approval>,
+    pub approvals: Vec<LockApproval>,
 }
 
 /// An approved change, with its approver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Approval {
+pub struct LockApproval {
     /// The fingerprint of the diff, 64 hexadecimal digits.
     pub fingerprint: String,
-    pub from: Version,
-    pub to: Version,
+    pub from: ContractVersion,
+    pub to: ContractVersion,
     /// The approver, by the name that the gateway knows.
     pub by: String,
     /// The time in RFC 3339, in UTC.
     pub at: String,
 }
 
-impl Lock {
+impl ContractLock {
     /// Reads a lock file; `file` is the name shown in problems.
-    pub fn read(file: &str, text: &str) -> Result<Self, Vec<Problem>> {
-        let refused = |problem: Problem| vec![problem];
+    pub fn read(file: &str, text: &str) -> Result<Self, Vec<FileProblem>> {
+        let refused = |problem: FileProblem| vec![problem];
         if text.len() > FILE_BYTES_MAX {
             let message = format!("the lock file is larger than {} MiB", FILE_BYTES_MAX >> 20);
-            return Err(refused(Problem::new(file, "", message)));
+            return Err(refused(FileProblem::new(file, "", message)));
         }
         let value = json::read_kept(text)
-            .map_err(|error| refused(Problem::new(file, error.path, error.message)))?;
+            .map_err(|error| refused(FileProblem::new(file, error.path, error.message)))?;
         check_format(file, &value).map_err(refused)?;
-        let parts: Parts = typed(&value)
-            .map_err(|(place, message)| refused(Problem::new(file, place, message)))?;
+        let parts: LockFile = typed(&value)
+            .map_err(|(place, message)| refused(FileProblem::new(file, place, message)))?;
         let mut problems = Vec::new();
         if let Err(message) =
             name::check_contract(&parts.contract.name).and_then(|()| parts.contract.check())
         {
-            problems.push(Problem::new(file, "/contract", message));
+            problems.push(FileProblem::new(file, "/contract", message));
         }
         check_approvals(file, &parts.approvals, &mut problems);
         match problems.is_empty() {
@@ -86,15 +86,15 @@ impl Lock {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parts {
+struct LockFile {
     #[serde(rename = "lock")]
     _format: u64,
-    contract: Contract,
-    approvals: Vec<Approval>,
+    contract: CompiledContract,
+    approvals: Vec<LockApproval>,
 }
 
 /// Checks the format before all else, since another format may have other keys.
-fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
+fn check_format(file: &str, value: &Value) -> Result<(), FileProblem> {
     match value.get("lock") {
         Some(format) if *format == json!(FORMAT) => Ok(()),
         Some(format) => {
@@ -102,19 +102,19 @@ fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
             let shown = shorten(&format, 40);
             let message =
                 format!("the lock file is of format {shown}, and only {FORMAT} can be read");
-            Err(Problem::new(file, "/lock", message)
+            Err(FileProblem::new(file, "/lock", message)
                 .hint("read it with the version of Weir that wrote it"))
         }
         None => Err(
-            Problem::new(file, "", "not a lock file: it has no `lock:` number")
+            FileProblem::new(file, "", "not a lock file: it has no `lock:` number")
                 .hint("write one with `weir contracts lock`"),
         ),
     }
 }
 
-fn check_approvals(file: &str, approvals: &[Approval], problems: &mut Vec<Problem>) {
+fn check_approvals(file: &str, approvals: &[LockApproval], problems: &mut Vec<FileProblem>) {
     if approvals.len() > APPROVALS_MAX {
-        problems.push(Problem::new(
+        problems.push(FileProblem::new(
             file,
             "/approvals",
             format!("more than {APPROVALS_MAX} approvals"),
@@ -122,7 +122,7 @@ fn check_approvals(file: &str, approvals: &[Approval], problems: &mut Vec<Proble
     }
     for (index, approval) in approvals.iter().take(APPROVALS_MAX).enumerate() {
         let mut fault = |key: &str, message: &str| {
-            problems.push(Problem::new(
+            problems.push(FileProblem::new(
                 file,
                 format!("/approvals/{index}/{key}"),
                 message,
@@ -144,7 +144,7 @@ fn check_approvals(file: &str, approvals: &[Approval], problems: &mut Vec<Proble
                 "is empty, longer than 200 bytes or has invisible characters",
             );
         }
-        if !values::is_text_of(Type::Datetime, &approval.at) {
+        if !values::is_text_of(ValueType::Datetime, &approval.at) {
             fault("at", "is not a time in UTC such as 2026-01-31T12:00:00Z");
         }
     }

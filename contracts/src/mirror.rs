@@ -3,20 +3,20 @@
 
 use serde_json::Value;
 
-use crate::Schema;
+use crate::RawSchema;
 
 /// Deeper properties are looked at no further.
 const DEPTH_MAX: usize = 8;
 
 /// One argument, and the header that repeats it: `Mcp-Param-` and the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirroredArgument {
     /// The names of the properties on the way to it.
     pub path: Vec<String>,
     pub header: String,
 }
 
-impl Mirrored {
+impl MirroredArgument {
     /// Returns the value as a header has it, or `None` if the argument is absent or null and the header must be absent.
     pub fn value(&self, arguments: &Value) -> Option<String> {
         let value = self
@@ -32,7 +32,7 @@ impl Mirrored {
 }
 
 /// The arguments of a tool that are repeated.
-pub fn mirrored(input: &Schema) -> Vec<Mirrored> {
+pub fn mirrored(input: &RawSchema) -> Vec<MirroredArgument> {
     // Nearly no tool has any, and its schema need not be read for that.
     if !input.as_json().contains("x-mcp-header") {
         return Vec::new();
@@ -42,7 +42,7 @@ pub fn mirrored(input: &Schema) -> Vec<Mirrored> {
     found
 }
 
-fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
+fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<MirroredArgument>) {
     let properties = schema
         .get("properties")
         .and_then(Value::as_object)
@@ -54,7 +54,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
             .and_then(Value::as_str)
             .filter(|it| is_token(it))
         {
-            found.push(Mirrored {
+            found.push(MirroredArgument {
                 path: path.clone(),
                 header: header.to_owned(),
             });

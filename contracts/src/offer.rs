@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use weir_schema::json;
 
-pub use self::item::{Annotated, Detail, Item, Kind, Schema, Ui};
-use self::members::Members;
-use crate::Problem;
+pub use self::item::{EntryDetail, EntryMetadata, OfferEntry, OfferKind, OfferSchema, UiMetadata};
+use self::members::RawMembers;
+use crate::FileProblem;
 pub(crate) use weir_schema::foreign::check_pattern;
-pub use weir_schema::foreign::{Bounds, check as check_schema};
+pub use weir_schema::foreign::{SchemaLimits, check as check_schema};
 
 /// Characters of a title and of a description that a tool is published with.
 pub(crate) const TITLE_MAX: usize = 200;
@@ -29,7 +29,7 @@ const DEPTH_MAX: usize = 48;
 
 /// The raw items of a server's lists, in the server's order, with its own description of itself.
 #[derive(Default)]
-pub struct Lists {
+pub struct ServerLists {
     pub info: Option<Box<RawValue>>,
     /// The capabilities object, as the server stated it. `None` if it is unknown; the lists then show the capabilities.
     pub capabilities: Option<Box<RawValue>>,
@@ -42,9 +42,9 @@ pub struct Lists {
 
 /// One server in one document.
 #[derive(Debug, Serialize)]
-pub struct Document {
-    pub server: Server,
-    pub items: Vec<Item>,
+pub struct OfferDocument {
+    pub server: OfferServer,
+    pub items: Vec<OfferEntry>,
     /// The capabilities that the lists which are there stand for.
     #[serde(skip)]
     listed: Box<RawValue>,
@@ -52,7 +52,7 @@ pub struct Document {
 
 /// A server's description of itself, as it was written.
 #[derive(Clone, Debug, Serialize)]
-pub struct Server {
+pub struct OfferServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub info: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,14 +63,14 @@ pub struct Server {
 
 #[derive(Serialize)]
 struct PinnedDocument<'d> {
-    server: Server,
-    items: Vec<Pinned<'d>>,
+    server: OfferServer,
+    items: Vec<PinnedEntry<'d>>,
 }
 
 #[derive(Serialize)]
-struct Pinned<'d> {
+struct PinnedEntry<'d> {
     #[serde(flatten)]
-    item: &'d Item,
+    item: &'d OfferEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     execution: Option<&'d RawValue>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -80,27 +80,27 @@ struct Pinned<'d> {
 /// The document, and the parts that were left out of it. A refused schema is not among the problems: its item carries the
 /// error.
 #[derive(Debug)]
-pub struct Composed {
-    pub document: Document,
-    pub problems: Vec<Problem>,
+pub struct ComposedOffer {
+    pub document: OfferDocument,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Lists {
+impl ServerLists {
     /// Reads `{tools?, resources?, resourceTemplates?, prompts?, server?}`. A member of the wrong type counts as absent
     /// and is a problem; the error is for a text that cannot be read at all.
-    pub fn read(file: &str, text: &str) -> Result<(Self, Vec<Problem>), Problem> {
-        let members = Members::read(text).map_err(|message| {
-            Problem::new(file, "", message)
+    pub fn read(file: &str, text: &str) -> Result<(Self, Vec<FileProblem>), FileProblem> {
+        let members = RawMembers::read(text).map_err(|message| {
+            FileProblem::new(file, "", message)
                 .hint("give an object such as {\"tools\": […], \"server\": {\"info\": {…}}}")
         })?;
         let mut problems = Vec::new();
         let mut lists = Self::default();
         let mut list = |name: &str| {
             let list = members.raw(name)?;
-            let read =
-                array(list).or_else(|| Members::read(list.get()).ok()?.raw(name).and_then(array));
+            let read = array(list)
+                .or_else(|| RawMembers::read(list.get()).ok()?.raw(name).and_then(array));
             if read.is_none() {
-                problems.push(Problem::new(
+                problems.push(FileProblem::new(
                     file,
                     format!("/{name}"),
                     format!("`{name}` is not a list"),
@@ -113,19 +113,19 @@ impl Lists {
         lists.templates = list("resourceTemplates").or_else(|| list("templates"));
         lists.prompts = list("prompts");
         if let Some(server) = members.raw("server") {
-            match Members::read(server.get()) {
+            match RawMembers::read(server.get()) {
                 Ok(server) => lists.server(&server),
-                Err(message) => problems.push(Problem::new(file, "/server", message)),
+                Err(message) => problems.push(FileProblem::new(file, "/server", message)),
             }
         }
         Ok((lists, problems))
     }
 
     /// Reads `{info, capabilities, instructions}`, or the unchanged result of `initialize` or `server/discover`.
-    fn server(&mut self, server: &Members<'_>) {
+    fn server(&mut self, server: &RawMembers<'_>) {
         let told = server
             .object("_meta")
-            .and_then(|meta| Members::read(meta.get()).ok());
+            .and_then(|meta| RawMembers::read(meta.get()).ok());
         let told = told
             .as_ref()
             .and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
@@ -140,7 +140,7 @@ impl Lists {
 
     /// Reads the result of `initialize` or `server/discover`; false where it is no object.
     pub fn server_result(&mut self, result: &RawValue) -> bool {
-        Members::read(result.get())
+        RawMembers::read(result.get())
             .map(|members| self.server(&members))
             .is_ok()
     }
@@ -150,7 +150,7 @@ impl Lists {
         let Some(stated) = &self.capabilities else {
             return true;
         };
-        let Ok(members) = Members::read(stated.get()) else {
+        let Ok(members) = RawMembers::read(stated.get()) else {
             return false;
         };
         members
@@ -161,26 +161,31 @@ impl Lists {
 
 /// Makes one document of a server's lists: tools, resources, resource templates, prompts. Pure: equal lists give equal
 /// documents. `file` names the lists in problems.
-pub fn compose(file: &str, lists: &Lists) -> Composed {
+pub fn compose(file: &str, lists: &ServerLists) -> ComposedOffer {
     let mut problems = Vec::new();
     let mut items = Vec::new();
     let kinds = [
-        (Kind::Tool, "tools", "tools", &lists.tools),
-        (Kind::Resource, "resources", "resources", &lists.resources),
+        (OfferKind::Tool, "tools", "tools", &lists.tools),
         (
-            Kind::ResourceTemplate,
+            OfferKind::Resource,
+            "resources",
+            "resources",
+            &lists.resources,
+        ),
+        (
+            OfferKind::ResourceTemplate,
             "resources",
             "resourceTemplates",
             &lists.templates,
         ),
-        (Kind::Prompt, "prompts", "prompts", &lists.prompts),
+        (OfferKind::Prompt, "prompts", "prompts", &lists.prompts),
     ];
     for (kind, capability, list, raws) in kinds {
         let raws = raws.as_deref().unwrap_or_default();
         if !raws.is_empty() && !lists.advertises(capability) {
             let message =
                 format!("`{list}` is left out, since the server does not advertise `{capability}`");
-            problems.push(Problem::new(file, format!("/{list}"), message));
+            problems.push(FileProblem::new(file, format!("/{list}"), message));
             continue;
         }
         for (index, raw) in raws.iter().enumerate() {
@@ -189,24 +194,24 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
                 let message = format!(
                     "the items from here on are left out: a document holds at most {ITEMS_MAX}"
                 );
-                problems.push(Problem::new(file, place, message));
+                problems.push(FileProblem::new(file, place, message));
                 break;
             }
-            match Members::read(raw.get()) {
+            match RawMembers::read(raw.get()) {
                 Ok(members) => {
                     let repeated = members
                         .repeated()
                         .map(|name| format!("`{name}` is given twice; the last one counts"));
                     problems.extend(
-                        repeated.map(|message| Problem::new(file, place.as_str(), message)),
+                        repeated.map(|message| FileProblem::new(file, place.as_str(), message)),
                     );
                     let mut note = |message: String| {
-                        problems.push(Problem::new(file, place.as_str(), message))
+                        problems.push(FileProblem::new(file, place.as_str(), message))
                     };
                     items.push(item::item(kind, &members, &mut note));
                 }
                 Err(message) => {
-                    problems.push(Problem::new(
+                    problems.push(FileProblem::new(
                         file,
                         place,
                         format!("the item is left out: {message}"),
@@ -215,15 +220,15 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
             }
         }
     }
-    let server = Server {
+    let server = OfferServer {
         info: kept(lists.info.as_deref(), "info", &mut |message| {
-            problems.push(Problem::new(file, "/server", message))
+            problems.push(FileProblem::new(file, "/server", message))
         }),
         capabilities: lists.capabilities.clone(),
         instructions: lists.instructions.clone(),
     };
-    Composed {
-        document: Document {
+    ComposedOffer {
+        document: OfferDocument {
             server,
             items,
             listed: given(lists),
@@ -232,7 +237,7 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
     }
 }
 
-impl Document {
+impl OfferDocument {
     /// Returns the document indented by two spaces, with a newline at its end.
     pub fn pretty(&self) -> String {
         lay_out(&self.text(), true) + "\n"
@@ -243,18 +248,18 @@ impl Document {
         lay_out(&self.text(), false)
     }
 
-    /// Returns the stored form of an upstream server: the same as [`Document::compact`], with `execution` of each tool beside
+    /// Returns the stored form of an upstream server: the same as [`OfferDocument::compact`], with `execution` of each tool beside
     /// its `meta`, a mark at items without a name, and the capabilities that the lists imply if none are stated. Clients see
     /// these, but a generator has no use for them.
     pub fn pinned(&self) -> String {
-        let items = self.items.iter().map(|item| Pinned {
+        let items = self.items.iter().map(|item| PinnedEntry {
             item,
             execution: item.execution.as_deref(),
             unnamed: item.is_unnamed,
         });
         let stated = self.server.capabilities.as_ref();
         let pinned = PinnedDocument {
-            server: Server {
+            server: OfferServer {
                 capabilities: Some(stated.unwrap_or(&self.listed).clone()),
                 ..self.server.clone()
             },
@@ -280,7 +285,7 @@ pub(crate) fn digest(definitions: &str) -> String {
 }
 
 /// Derives the capabilities from the lists that are there.
-fn given(lists: &Lists) -> Box<RawValue> {
+fn given(lists: &ServerLists) -> Box<RawValue> {
     let capabilities = [
         ("tools", lists.tools.is_some()),
         (
@@ -317,7 +322,7 @@ fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Opt
 fn lay_out(json: &str, indented: bool) -> String {
     let mut laid = String::with_capacity(json.len() * 2);
     let mut depth = 0;
-    let mut tokens = Tokens(json).peekable();
+    let mut tokens = JsonTokens(json).peekable();
     let line = |laid: &mut String, depth: usize| {
         if indented {
             laid.push('\n');
@@ -352,9 +357,9 @@ fn lay_out(json: &str, indented: bool) -> String {
 }
 
 /// The tokens of a valid JSON text.
-struct Tokens<'t>(&'t str);
+struct JsonTokens<'t>(&'t str);
 
-impl<'t> Iterator for Tokens<'t> {
+impl<'t> Iterator for JsonTokens<'t> {
     type Item = &'t str;
 
     fn next(&mut self) -> Option<&'t str> {

@@ -9,18 +9,18 @@ use weir_schema::{
     keyword::{REF, SCHEMA},
     reference::schema_for,
     schema::without_null,
-    walk::{Inside, inside},
+    walk::{SubschemaKind, inside},
 };
 
 use crate::{
-    Schema, Tool,
+    ContractTool, RawSchema,
     compile::{error_members, result_arm},
     validate,
 };
 
 /// The document's texts about the service, and where and how it is called.
 #[derive(Clone, Copy, Debug)]
-pub struct Api<'a> {
+pub struct ApiDescription<'a> {
     pub title: &'a str,
     pub version: &'a str,
     pub description: Option<&'a str>,
@@ -44,7 +44,10 @@ const FLAT: [&str; 8] = [
 const PROBLEM: &str = "#/components/schemas/Problem";
 
 /// Writes the document; tools stand in the order in which they are given.
-pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> Value {
+pub fn document<'t>(
+    api: &ApiDescription<'_>,
+    tools: impl IntoIterator<Item = &'t ContractTool>,
+) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
     for tool in tools {
@@ -102,7 +105,7 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
 
 /// Returns `true` if a tool may be called with `GET`: it only reads, and each argument is one value or a list of such
 /// values. `schema` is the tree of its input schema.
-pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
+pub fn takes_query(tool: &ContractTool, schema: &Value) -> bool {
     let is_flat = schema
         .as_object()
         .is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
@@ -120,8 +123,8 @@ pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
 }
 
 /// Returns the schema of a result that is no error.
-pub fn success_schema(tool: &Tool) -> Value {
-    match tool.output_schema.as_ref().map(Schema::value) {
+pub fn success_schema(tool: &ContractTool) -> Value {
+    match tool.output_schema.as_ref().map(RawSchema::value) {
         Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(&schema),
         Some(schema) => schema,
         None => json!({
@@ -151,7 +154,7 @@ fn example(schema: &Value) -> Option<Value> {
     validator.is_valid(&example).then_some(example)
 }
 
-fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
+fn operation(tool: &ContractTool, id: &str, answer: &Value) -> Map<String, Value> {
     let mut operation = Map::from_iter([("operationId".to_owned(), Value::from(id))]);
     if let Some(title) = &tool.title {
         operation.insert("summary".into(), title.clone().into());
@@ -216,7 +219,7 @@ fn move_references(value: &mut Value, name: &str) {
                 match (key.as_str(), &*value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
                     // The members here are names, whatever they are called.
-                    (key, Value::Object(_)) if inside(key) == Inside::Named => {
+                    (key, Value::Object(_)) if inside(key) == SubschemaKind::Named => {
                         let named = value.as_object_mut().into_iter().flatten();
                         named.for_each(|(_, schema)| move_references(schema, name));
                     }

@@ -18,14 +18,14 @@ use serde_json::value::RawValue;
 
 use crate::{
     json::{self, push_pointer},
-    shape::{Field, Shape},
+    shape::{CollectionShape, ShapeField},
 };
 pub use result::ResultChecker;
-use value::{Type, ValueSeed};
+use value::{OutputSeed, OutputType};
 
 /// Checks and projects the records of one tool. Built once per snapshot.
 pub struct RecordChecker {
-    columns: Vec<Column>,
+    columns: Vec<OutputColumn>,
     positions: HashMap<String, usize>,
     /// The records are results of an operation, which may have changed something: a value that does not fit a column which
     /// may be null is null, and the rest passes.
@@ -65,11 +65,11 @@ struct ReportedPage<'a> {
     skipped: SkippedRecords,
 }
 
-struct Column {
+struct OutputColumn {
     /// `"name":`, as it is written into every record.
     prefix: Vec<u8>,
     name: String,
-    kind: Type,
+    kind: OutputType,
 }
 
 /// A record that passed, and what of it did not.
@@ -99,24 +99,24 @@ pub struct OutputMismatch {
 
 impl RecordChecker {
     /// Prepares the check for records of `shape`. Only `columns` may leave, in that order.
-    pub fn new(shape: &Shape, columns: &[String]) -> Self {
+    pub fn new(shape: &CollectionShape, columns: &[String]) -> Self {
         Self::prepared(&shape.fields, columns, false)
     }
 
     /// Prepares the check for records of these fields, as an operation returns them. A column that is no field may hold
     /// anything.
-    pub fn for_fields(fields: &[Field], columns: &[String]) -> Self {
+    pub fn for_fields(fields: &[ShapeField], columns: &[String]) -> Self {
         Self::prepared(fields, columns, true)
     }
 
-    fn prepared(fields: &[Field], columns: &[String], is_lenient: bool) -> Self {
-        let column = |name: &String| Column {
+    fn prepared(fields: &[ShapeField], columns: &[String], is_lenient: bool) -> Self {
+        let column = |name: &String| OutputColumn {
             prefix: [&value::quoted(name)[..], b":"].concat(),
             name: name.clone(),
             kind: fields
                 .iter()
                 .find(|field| field.key == *name)
-                .map_or_else(Type::anything, Type::of),
+                .map_or_else(OutputType::anything, OutputType::from_field),
         };
         Self {
             is_lenient,
@@ -131,7 +131,7 @@ impl RecordChecker {
 
     /// Reads a JSON array of objects as the guest wrote it; returns each record's canonical JSON text.
     pub fn records(&self, json: &str) -> Result<Vec<String>, OutputMismatch> {
-        let walk = Walk::default();
+        let walk = OutputWalk::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordsSeed {
             checker: self,
@@ -150,7 +150,7 @@ impl RecordChecker {
             return self.records(json).map(CheckedPage::from);
         }
         let page: ReportedPage<'_> = serde_json::from_str(json)
-            .map_err(|error| self.mismatch(Walk::default(), &error, true))?;
+            .map_err(|error| self.mismatch(OutputWalk::default(), &error, true))?;
         Ok(CheckedPage {
             records: self.records(page.records.get())?,
             skipped: Some(page.skipped),
@@ -185,15 +185,15 @@ impl RecordChecker {
     }
 
     fn read_record(&self, json: &str) -> Result<CheckedRecord, OutputMismatch> {
-        let walk = Walk {
+        let walk = OutputWalk {
             is_lenient: self.is_lenient,
-            ..Walk::default()
+            ..OutputWalk::default()
         };
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordSeed {
             checker: self,
             walk: &walk,
-            scratch: &mut Scratch::default(),
+            scratch: &mut RecordBuffers::default(),
         }
         .deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
@@ -207,7 +207,12 @@ impl RecordChecker {
     }
 
     #[cold]
-    fn mismatch(&self, walk: Walk, error: &serde_json::Error, are_several: bool) -> OutputMismatch {
+    fn mismatch(
+        &self,
+        walk: OutputWalk,
+        error: &serde_json::Error,
+        are_several: bool,
+    ) -> OutputMismatch {
         let (tokens, mut path) = (walk.place.into_inner(), String::new());
         tokens
             .iter()
@@ -224,8 +229,8 @@ impl RecordChecker {
             .filter(|column| self.positions.contains_key(*column))
             .cloned();
         let (reason, source_changed) = match walk.fault.into_inner() {
-            Some(Fault::Missing(reason)) => (reason, true),
-            Some(Fault::Other(reason)) => (reason, false),
+            Some(OutputFault::Missing(reason)) => (reason, true),
+            Some(OutputFault::Other(reason)) => (reason, false),
             // The reader's own messages name positions and expectations, never content.
             None => (format!("not the JSON asked for: {error}"), false),
         };
@@ -241,8 +246,8 @@ impl RecordChecker {
 
 /// The fault and its place, kept beside the reader's own error, which has no room for them.
 #[derive(Default)]
-struct Walk {
-    fault: RefCell<Option<Fault>>,
+struct OutputWalk {
+    fault: RefCell<Option<OutputFault>>,
     /// The place, filled from the inside outwards while an error leaves.
     place: RefCell<Vec<String>>,
     is_lenient: bool,
@@ -250,13 +255,13 @@ struct Walk {
     odd: RefCell<Vec<(String, String)>>,
 }
 
-enum Fault {
+enum OutputFault {
     Missing(String),
     Other(String),
 }
 
-impl Walk {
-    fn fail<E: serde::de::Error>(&self, fault: Fault) -> E {
+impl OutputWalk {
+    fn fail<E: serde::de::Error>(&self, fault: OutputFault) -> E {
         self.fault.borrow_mut().get_or_insert(fault);
         E::custom("refused")
     }
@@ -293,7 +298,7 @@ const FIRST_MAX: usize = 4 << 10;
 
 /// Buffers that one record leaves to the next.
 #[derive(Default)]
-struct Scratch {
+struct RecordBuffers {
     values: Vec<u8>,
     ranges: Vec<Option<(usize, usize)>>,
     others: HashSet<String>,
@@ -301,7 +306,7 @@ struct Scratch {
 
 struct RecordsSeed<'c> {
     checker: &'c RecordChecker,
-    walk: &'c Walk,
+    walk: &'c OutputWalk,
     /// The size of the whole text in bytes.
     size: usize,
 }
@@ -323,9 +328,9 @@ impl<'de> Visitor<'de> for RecordsSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Vec<String>, A::Error> {
         let mut records = Vec::new();
-        let mut scratch = Scratch {
+        let mut scratch = RecordBuffers {
             values: Vec::with_capacity(self.size.min(FIRST_MAX)),
-            ..Scratch::default()
+            ..RecordBuffers::default()
         };
         loop {
             let seed = RecordSeed {
@@ -346,8 +351,8 @@ impl<'de> Visitor<'de> for RecordsSeed<'_> {
 
 struct RecordSeed<'c, 's> {
     checker: &'c RecordChecker,
-    walk: &'c Walk,
-    scratch: &'s mut Scratch,
+    walk: &'c OutputWalk,
+    scratch: &'s mut RecordBuffers,
 }
 
 impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
@@ -378,11 +383,11 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
         scratch.ranges.resize(checker.columns.len(), None);
         while let Some(key) = access.next_key_seed(KeySeed { checker, next })? {
             let twice = match key {
-                Key::Column(position) => {
+                OutputKey::Column(position) => {
                     next = position + 1;
                     let start = scratch.values.len();
                     let column = &checker.columns[position];
-                    let seed = ValueSeed {
+                    let seed = OutputSeed {
                         kind: &column.kind,
                         walk,
                         out: &mut scratch.values,
@@ -398,7 +403,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                     twice.then(|| column.name.clone())
                 }
                 // A column added to the source is not published until a new version is.
-                Key::Other(name) => {
+                OutputKey::Other(name) => {
                     walk.at(access.next_value::<IgnoredAny>(), || name.clone())?;
                     match scratch.others.contains(&name) {
                         true => Some(name),
@@ -410,7 +415,7 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
                 }
             };
             if let Some(name) = twice {
-                let fault = walk.fail(Fault::Other("the member is there twice".to_owned()));
+                let fault = walk.fail(OutputFault::Other("the member is there twice".to_owned()));
                 return walk.at(Err(fault), || name);
             }
         }
@@ -425,45 +430,49 @@ struct KeySeed<'c> {
     next: usize,
 }
 
-enum Key {
+enum OutputKey {
     Column(usize),
     Other(String),
 }
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
-    type Value = Key;
+    type Value = OutputKey;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OutputKey, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl<'de> Visitor<'de> for KeySeed<'_> {
-    type Value = Key;
+    type Value = OutputKey;
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("a member's name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+    fn visit_str<E>(self, name: &str) -> Result<OutputKey, E> {
         if self
             .checker
             .columns
             .get(self.next)
             .is_some_and(|column| column.name == name)
         {
-            return Ok(Key::Column(self.next));
+            return Ok(OutputKey::Column(self.next));
         }
         Ok(match self.checker.positions.get(name) {
-            Some(&position) => Key::Column(position),
-            None => Key::Other(name.to_owned()),
+            Some(&position) => OutputKey::Column(position),
+            None => OutputKey::Other(name.to_owned()),
         })
     }
 }
 
 impl RecordChecker {
     /// Returns the record's text: the published columns only, in their order.
-    fn write<E: serde::de::Error>(&self, walk: &Walk, scratch: &Scratch) -> Result<String, E> {
+    fn write<E: serde::de::Error>(
+        &self,
+        walk: &OutputWalk,
+        scratch: &RecordBuffers,
+    ) -> Result<String, E> {
         let names: usize = self
             .columns
             .iter()
@@ -473,7 +482,9 @@ impl RecordChecker {
         text.push(b'{');
         for (column, range) in self.columns.iter().zip(&scratch.ranges) {
             let Some((start, end)) = range else {
-                let fault = walk.fail(Fault::Missing("a published column is missing".to_owned()));
+                let fault = walk.fail(OutputFault::Missing(
+                    "a published column is missing".to_owned(),
+                ));
                 return walk.at(Err(fault), || column.name.clone());
             };
             if text.len() > 1 {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// One problem of one file. Files are refused with all their problems at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Problem {
+pub struct FileProblem {
     /// The file as the user named it; `-` for stdin.
     pub file: String,
     /// The place in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
@@ -19,7 +19,7 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-impl Problem {
+impl FileProblem {
     /// Creates a problem. `place` is a JSON Pointer into the file, and `message` a sentence without a final stop.
     pub fn new(file: &str, place: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Problem {
     }
 }
 
-impl std::fmt::Display for Problem {
+impl std::fmt::Display for FileProblem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // What came over the admin API has no file.
         write!(

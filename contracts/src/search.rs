@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use bm25::{Embedder, EmbedderBuilder, Embedding, Scorer, TokenEmbedding};
 use serde_json::Value;
 
-use self::words::Words;
+use self::words::WordStemmer;
 
 /// The weight of each part of a tool.
 const NAME_WEIGHT: usize = 3;
@@ -34,7 +34,7 @@ const STRONG_SHARE: f32 = 0.4;
 
 /// One tool as the index reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'t> {
+pub struct IndexedTool<'t> {
     pub name: &'t str,
     pub title: Option<&'t str>,
     pub description: &'t str,
@@ -45,8 +45,8 @@ pub struct Entry<'t> {
 }
 
 /// An index over a list of tools. It is made once, and a question only reads it.
-pub struct Index {
-    embedder: Embedder<u32, Words>,
+pub struct ToolIndex {
+    embedder: Embedder<u32, WordStemmer>,
     scorer: Scorer<u32>,
     /// The number of tools that have a word.
     counts: HashMap<u32, usize>,
@@ -55,19 +55,19 @@ pub struct Index {
 
 /// A tool that shares words with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundTool {
+pub struct ToolMatch {
     /// The place of the tool in the list that was indexed.
     pub number: usize,
     /// Set where it shares few of the words that tell the question from others.
     pub is_weak: bool,
 }
 
-impl Index {
-    /// Makes an index of the texts of all entries, as [`Entry::text`] writes them.
+impl ToolIndex {
+    /// Makes an index of the texts of all entries, as [`IndexedTool::text`] writes them.
     pub fn new(texts: &[String]) -> Self {
         let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let embedder = EmbedderBuilder::<u32, Words>::with_tokenizer_and_fit_to_corpus(
-            Words::default(),
+        let embedder = EmbedderBuilder::<u32, WordStemmer>::with_tokenizer_and_fit_to_corpus(
+            WordStemmer::default(),
             &corpus,
         )
         .build();
@@ -88,7 +88,7 @@ impl Index {
     }
 
     /// Returns at most `most` entries that share a word with the question, the best first.
-    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool> {
+    pub fn find(&self, question: &str, most: usize) -> Vec<ToolMatch> {
         let mut words = once_each(self.embedder.embed(question));
         words
             .0
@@ -101,7 +101,7 @@ impl Index {
             .collect();
         found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let weight: f32 = words.iter().map(|word| self.rarity(word)).sum();
-        let found = found.into_iter().take(most).map(|(number, _)| FoundTool {
+        let found = found.into_iter().take(most).map(|(number, _)| ToolMatch {
             number: number.try_into().expect("an index of a list"),
             is_weak: self.shared_weight(number, &words) < STRONG_SHARE * weight,
         });
@@ -160,7 +160,7 @@ fn once_each(words: Embedding) -> Embedding {
     )
 }
 
-impl Entry<'_> {
+impl IndexedTool<'_> {
     /// Returns the text that is searched.
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::name;
 
-pub use format::{Reading, TextFormat};
+pub use format::{ColumnFormat, ColumnReading};
 pub use read::COMPARISONS;
 
 /// The shape an adapter describes for one collection. Recorded with the contract version; start touches no source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct CollectionShape {
     pub name: String,
-    pub fields: Vec<Field>,
+    pub fields: Vec<ShapeField>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
     /// A shape written by hand that says nothing about them is taken as able to do everything.
     #[serde(default = "Capabilities::unstated")]
-    pub capabilities: Capabilities,
+    pub capabilities: ShapeCapabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// The treatment of cells that are no values of their column, set by the contract.
     #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
-    pub misfits: Misfits,
+    pub misfits: MisfitPolicy,
     /// The texts that stand for an empty cell. Set by the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
@@ -44,13 +44,13 @@ pub struct Shape {
     /// The tables of a source that has several and of which the settings name none. Only a description has them: no
     /// contract records them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<SourcePart>,
+    pub parts: Vec<ShapePart>,
 }
 
 /// A table of a source that has several, such as a sheet of a workbook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SourcePart {
+pub struct ShapePart {
     /// Its name in the source.
     pub name: String,
     /// Why it is no table, if it is none.
@@ -61,7 +61,7 @@ pub struct SourcePart {
 /// The treatment of a cell that is no value of its column, in a source that stores text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Misfits {
+pub enum MisfitPolicy {
     /// The answer with the cell is refused.
     #[default]
     Refuse,
@@ -71,7 +71,7 @@ pub enum Misfits {
     Text,
 }
 
-impl Misfits {
+impl MisfitPolicy {
     fn is_refuse(&self) -> bool {
         *self == Self::Refuse
     }
@@ -90,10 +90,10 @@ impl Misfits {
 /// A column of a collection, or a member of a record in one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Field {
+pub struct ShapeField {
     pub key: String,
     #[serde(rename = "type")]
-    pub kind: Type,
+    pub kind: ValueType,
     #[serde(default)]
     pub nullable: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,23 +109,23 @@ pub struct Field {
     pub read_only: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<Box<TextFormat>>,
+    pub format: Option<Box<ColumnFormat>>,
     /// The ways to read all texts of a `string` column that are not written as the value table writes them. A draft
     /// takes a single one, and asks a person if there are several. Only a description has readings: no contract records
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub readings: Vec<Reading>,
+    pub readings: Vec<ColumnReading>,
     /// The fields of a `record`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<Field>,
+    pub fields: Vec<ShapeField>,
     /// The element of a `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items: Option<Box<Field>>,
+    pub items: Option<Box<ShapeField>>,
 }
 
-impl Field {
+impl ShapeField {
     /// Creates a field that is never null, with nothing but its name and type.
-    pub(crate) fn new(key: &str, kind: Type) -> Self {
+    pub(crate) fn new(key: &str, kind: ValueType) -> Self {
         Self {
             key: key.to_owned(),
             kind,
@@ -149,31 +149,31 @@ const NESTING_MAX: usize = 16;
 /// A contract's own words about a column, where it knows better than the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Override {
+pub struct ColumnOverride {
     pub column: String,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Type>,
+    pub kind: Option<ValueType>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nullable: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The format of the column's values, for sources that hold text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub format: Option<TextFormat>,
+    pub format: Option<ColumnFormat>,
 }
 
-impl Shape {
+impl CollectionShape {
     /// Returns the column of that key.
-    pub fn field(&self, key: &str) -> Option<&Field> {
+    pub fn field(&self, key: &str) -> Option<&ShapeField> {
         self.fields.iter().find(|field| field.key == key)
     }
 
     /// Returns `true` if a create without this column is certain to fail. Only a strict source's own word counts: an
     /// outside world describes its answers, a shape by hand may leave out what the source fills in, and a sheet takes
     /// an empty text.
-    pub(crate) fn needs(&self, field: &Field, adapter: &str) -> bool {
+    pub(crate) fn needs(&self, field: &ShapeField, adapter: &str) -> bool {
         let is_certain = match adapter {
-            "sheet" => field.kind != Type::String || self.key.contains(&field.key),
+            "sheet" => field.kind != ValueType::String || self.key.contains(&field.key),
             _ => field.native.is_some(),
         };
         // A key is never null, even if the source allows it for the column.
@@ -192,7 +192,7 @@ impl Shape {
     }
 
     /// Puts in what a contract knows better than the source.
-    pub fn apply(&mut self, overrides: &[Override]) {
+    pub fn apply(&mut self, overrides: &[ColumnOverride]) {
         for change in overrides {
             let Some(field) = self
                 .fields
@@ -202,9 +202,11 @@ impl Shape {
                 continue;
             };
             let format = change.format.as_ref();
-            let kind = change
-                .kind
-                .or_else(|| format.filter(|_| field.kind == Type::String)?.implied());
+            let kind = change.kind.or_else(|| {
+                format
+                    .filter(|_| field.kind == ValueType::String)?
+                    .implied()
+            });
             if let Some(kind) = kind.filter(|kind| *kind != field.kind) {
                 field.kind = kind;
                 field.fields = Vec::new();
@@ -225,7 +227,7 @@ impl Shape {
 
     /// Puts in what a contract says about cells that are no values of their column. The key keeps its types, since a record
     /// is known by it.
-    pub(crate) fn apply_misfits(&mut self, misfits: Misfits, null_words: &[String]) {
+    pub(crate) fn apply_misfits(&mut self, misfits: MisfitPolicy, null_words: &[String]) {
         self.misfits = misfits;
         self.null_words = null_words.to_vec();
         for field in &mut self.fields {
@@ -233,10 +235,10 @@ impl Shape {
                 continue;
             }
             match misfits {
-                Misfits::Refuse => {}
-                Misfits::Empty => field.nullable |= field.kind != Type::String,
-                Misfits::Text => {
-                    field.kind = Type::String;
+                MisfitPolicy::Refuse => {}
+                MisfitPolicy::Empty => field.nullable |= field.kind != ValueType::String,
+                MisfitPolicy::Text => {
+                    field.kind = ValueType::String;
                     field.format = None;
                 }
             }
@@ -246,17 +248,17 @@ impl Shape {
 
     /// Returns the shape under which cells are counted that are no values of their column, as these words of a contract
     /// read them. Without a key every column is judged.
-    pub fn for_trial(&self, overrides: &[Override], null_words: &[String]) -> Self {
+    pub fn for_trial(&self, overrides: &[ColumnOverride], null_words: &[String]) -> Self {
         let mut shape = self.clone();
         shape.key.clear();
         shape.apply(overrides);
-        shape.apply_misfits(Misfits::Empty, null_words);
+        shape.apply_misfits(MisfitPolicy::Empty, null_words);
         shape
     }
 
     /// Returns `true` if the contract says anything about such cells.
     pub(crate) fn has_cell_rules(&self) -> bool {
-        self.misfits != Misfits::Refuse || !self.null_words.is_empty()
+        self.misfits != MisfitPolicy::Refuse || !self.null_words.is_empty()
     }
 
     /// Returns `true` if a column has numbers with their unit.
@@ -286,7 +288,7 @@ impl Shape {
     }
 }
 
-fn check_fields(fields: &[Field], depth: usize, left: &mut usize) -> Result<(), String> {
+fn check_fields(fields: &[ShapeField], depth: usize, left: &mut usize) -> Result<(), String> {
     if depth > NESTING_MAX {
         return Err(format!(
             "its records are nested deeper than {NESTING_MAX} levels"
@@ -317,7 +319,7 @@ fn check_fields(fields: &[Field], depth: usize, left: &mut usize) -> Result<(), 
 /// The value table of all sources: see `docs/values.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Type {
+pub enum ValueType {
     String,
     /// Within ±(2^53−1).
     Integer,
@@ -336,7 +338,7 @@ pub enum Type {
     List,
 }
 
-impl Type {
+impl ValueType {
     /// Reads a type from its word in a file.
     pub(crate) fn deserialize_value(value: &serde_json::Value) -> Option<Self> {
         Self::deserialize(value).ok()
@@ -362,7 +364,7 @@ impl Type {
 /// The abilities that the source has exactly. Anything else is refused at compile time, never emulated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capabilities {
+pub struct ShapeCapabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
@@ -388,13 +390,13 @@ pub struct Capabilities {
     pub order: Vec<String>,
     /// The summaries that the source supports. A contract records as much of it as its tools need.
     #[serde(default, skip_serializing_if = "Summaries::is_none")]
-    pub summaries: Summaries,
+    pub summaries: SummarySupport,
     /// Extra inputs a field may be sent to with `param:`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub params: Vec<Param>,
+    pub params: Vec<OperationParam>,
     /// Operations for the verb `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ShapeOperation>,
     /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
@@ -403,7 +405,7 @@ pub struct Capabilities {
 /// The summaries that a source supports; each word includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Summaries {
+pub enum SummarySupport {
     #[default]
     None,
     /// The number of records that meet conditions.
@@ -412,7 +414,7 @@ pub enum Summaries {
     All,
 }
 
-impl Summaries {
+impl SummarySupport {
     fn is_none(&self) -> bool {
         *self == Self::None
     }
@@ -421,38 +423,38 @@ impl Summaries {
 /// A parameter that an adapter declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Param {
+pub struct OperationParam {
     pub name: String,
     #[serde(rename = "type")]
-    pub kind: Type,
+    pub kind: ValueType,
     #[serde(default)]
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The element of a `list`, if the source states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub items: Option<Box<Field>>,
+    pub items: Option<Box<ShapeField>>,
 }
 
 /// An operation that an adapter names and declares, for the verb `call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Operation {
+pub struct ShapeOperation {
     pub name: String,
-    pub effect: Effect,
+    pub effect: OperationEffect,
     /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to that of its own
     /// name.
     #[serde(default)]
-    pub params: Vec<Param>,
+    pub params: Vec<OperationParam>,
     /// The record it answers.
     #[serde(default)]
-    pub returns: Vec<Field>,
+    pub returns: Vec<ShapeField>,
 }
 
 /// The effect of an operation on the world; it decides the derived annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Effect {
+pub enum OperationEffect {
     Read,
     Create,
     Update,

@@ -13,13 +13,13 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use weir_schema::{Schema, compare::normal};
+use weir_schema::{RawSchema, compare::normal};
 
-pub use self::steps::Conversion;
+pub use self::steps::ShimConversion;
 use crate::{
     compile::result_arm,
-    contract::{Binding, Contract, OfferTarget, Target, Tool},
-    diff::{Class, Diff, Side, diff},
+    contract::{CallTarget, CompiledContract, ContractTool, OfferTarget, ToolBinding},
+    diff::{ChangeSeverity, ContractDiff, SchemaSide, diff},
     name,
 };
 
@@ -69,13 +69,17 @@ pub enum ShimStep {
 
 /// Returns the shim that the differences of two versions suggest: new names of tools, of members and of values, and defaults.
 /// Whether it is enough, [`judge`] says. The error says that there are too many that suggest nothing.
-pub fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
+pub fn derive(old: &CompiledContract, new: &CompiledContract) -> Result<VersionShim, String> {
     derive::derive(old, new)
 }
 
 /// Compares the old version with the new one as callers of the old version would see it through the shim. The error names a
 /// step that cannot be made.
-pub fn judge(old: &Contract, new: &Contract, shim: &VersionShim) -> Result<Diff, String> {
+pub fn judge(
+    old: &CompiledContract,
+    new: &CompiledContract,
+    shim: &VersionShim,
+) -> Result<ContractDiff, String> {
     let (was, is) = through(old, new, shim)?;
     Ok(diff(&was, &is))
 }
@@ -95,12 +99,15 @@ impl VersionShim {
     }
 
     /// Checks that callers of the old version can continue as before through the shim. The error says why they cannot.
-    pub fn fits(&self, old: &Contract, new: &Contract) -> Result<(), String> {
+    pub fn fits(&self, old: &CompiledContract, new: &CompiledContract) -> Result<(), String> {
         let found = judge(old, new, self)?;
         let passes = match found.class {
-            Class::Breaking => false,
-            Class::Undecided => self.undecided,
-            Class::Identical | Class::Cosmetic | Class::Compatible | Class::Review => true,
+            ChangeSeverity::Breaking => false,
+            ChangeSeverity::Undecided => self.undecided,
+            ChangeSeverity::Identical
+            | ChangeSeverity::Cosmetic
+            | ChangeSeverity::Compatible
+            | ChangeSeverity::Review => true,
         };
         if passes {
             return Ok(());
@@ -122,16 +129,16 @@ impl VersionShim {
 
 impl ToolShim {
     /// Returns what converts arguments, and what converts results.
-    pub fn conversions(&self) -> Result<(Conversion, Conversion), String> {
-        let read = |steps: &[ShimStep], side: Side| {
+    pub fn conversions(&self) -> Result<(ShimConversion, ShimConversion), String> {
+        let read = |steps: &[ShimStep], side: SchemaSide| {
             if steps.len() > STEPS_MAX {
                 return Err(format!("it has more than {STEPS_MAX} steps"));
             }
-            Conversion::new(steps, side)
+            ShimConversion::new(steps, side)
         };
         Ok((
-            read(&self.input, Side::Input)?,
-            read(&self.output, Side::Output)?,
+            read(&self.input, SchemaSide::Input)?,
+            read(&self.output, SchemaSide::Output)?,
         ))
     }
 }
@@ -139,10 +146,10 @@ impl ToolShim {
 /// Returns both versions as they are compared: results without their errors, and the new version with the names and values
 /// of the old one. Tools that only the new version has stay as they are.
 fn through(
-    old: &Contract,
-    new: &Contract,
+    old: &CompiledContract,
+    new: &CompiledContract,
     shim: &VersionShim,
-) -> Result<(Contract, Contract), String> {
+) -> Result<(CompiledContract, CompiledContract), String> {
     let known: BTreeSet<&str> = old.tools.iter().map(|tool| tool.name.as_str()).collect();
     let known = |tool: &str| known.contains(tool);
     if let Some(tool) = shim.tools.keys().find(|tool| !known(tool)) {
@@ -151,7 +158,7 @@ fn through(
             "the shim names the tool {tool}, which is not there"
         ));
     }
-    let by_name: BTreeMap<&str, &Arc<Tool>> = new
+    let by_name: BTreeMap<&str, &Arc<ContractTool>> = new
         .tools
         .iter()
         .map(|tool| (tool.name.as_str(), tool))
@@ -186,7 +193,7 @@ fn through(
         .iter()
         .filter(|tool| !used.contains_key(tool.name.as_str()) && !known(&tool.name));
     is.extend(others.cloned());
-    let with = |contract: &Contract, tools| Contract {
+    let with = |contract: &CompiledContract, tools| CompiledContract {
         tools,
         ..contract.clone()
     };
@@ -194,26 +201,26 @@ fn through(
 }
 
 /// Returns a tool with the schemas that its calls meet, and no others.
-fn bare(tool: &Tool, schemas: Option<(Value, Option<Value>)>) -> Tool {
+fn bare(tool: &ContractTool, schemas: Option<(Value, Option<Value>)>) -> ContractTool {
     let (input, output) = schemas.unwrap_or_else(|| met(tool));
     let target = match &tool.target {
-        Target::Offer(offer) => Target::Offer(Arc::new(OfferTarget {
+        CallTarget::Offer(offer) => CallTarget::Offer(Arc::new(OfferTarget {
             input: None,
             output: None,
             ..(**offer).clone()
         })),
         other => other.clone(),
     };
-    Tool {
-        input_schema: Schema::from(input),
-        output_schema: output.map(Schema::from),
+    ContractTool {
+        input_schema: RawSchema::from(input),
+        output_schema: output.map(RawSchema::from),
         target,
         ..tool.clone()
     }
 }
 
 /// Returns the schemas that arguments and results of a tool meet.
-fn met(tool: &Tool) -> (Value, Option<Value>) {
+fn met(tool: &ContractTool) -> (Value, Option<Value>) {
     let output = tool.checked_output().map(|schema| {
         let schema = schema.value();
         match tool.offer().is_some() {
@@ -225,10 +232,10 @@ fn met(tool: &Tool) -> (Value, Option<Value>) {
 }
 
 /// Returns the new tool as callers of the old one see it.
-fn seen(now: &Tool, old_name: &str, shim: &ToolShim) -> Result<Tool, String> {
+fn seen(now: &ContractTool, old_name: &str, shim: &ToolShim) -> Result<ContractTool, String> {
     let (up, down) = shim.conversions()?;
     let (input, output) = met(now);
-    let convert = |schema: Value, conversion: &Conversion| {
+    let convert = |schema: Value, conversion: &ShimConversion| {
         if conversion.is_empty() {
             return Ok(schema);
         }
@@ -247,14 +254,14 @@ fn seen(now: &Tool, old_name: &str, shim: &ToolShim) -> Result<Tool, String> {
     }
     let mut tool = bare(now, Some((input, output)));
     tool.name = old_name.to_owned();
-    if let Target::Collection(target) = &mut tool.target {
+    if let CallTarget::Collection(target) = &mut tool.target {
         old_names(&mut Arc::make_mut(target).binding, &up);
     }
     Ok(tool)
 }
 
 /// Calls the arguments of a binding as the old version does, so that each is compared with itself.
-fn old_names(binding: &mut Binding, up: &Conversion) {
+fn old_names(binding: &mut ToolBinding, up: &ShimConversion) {
     for input in &mut binding.inputs {
         if let Some(old) = up.old_name(&input.field) {
             input.field = old.to_owned();
@@ -263,7 +270,7 @@ fn old_names(binding: &mut Binding, up: &Conversion) {
 }
 
 /// Converts checked arguments of the old version.
-pub fn convert_arguments(up: &Conversion, arguments: Map<String, Value>) -> Map<String, Value> {
+pub fn convert_arguments(up: &ShimConversion, arguments: Map<String, Value>) -> Map<String, Value> {
     let mut value = Value::Object(arguments);
     up.up(&mut value);
     match value {

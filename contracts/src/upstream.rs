@@ -18,23 +18,25 @@ use std::{
 use serde_json::{Map, Value, json};
 use weir_schema::{
     renaming,
-    rewrite::{self, Lowered},
+    rewrite::{self, RewriteReport},
 };
 use weir_text::shorten;
 
 pub(crate) use self::items::items;
-use self::offered::{Offer, Offered};
+use self::offered::{ParsedEntry, ParsedOffer};
 pub use self::{
-    items::{LiveResources, Resources, resources},
-    overlay::{Overlay, ToolOverlay},
+    items::{LiveResourceList, ResourceMode, resources},
+    overlay::{ToolOverlay, UpstreamOverlay},
 };
 use crate::{
-    Contract, Problem, Schema, Tool, Version,
-    contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
+    CompiledContract, ContractTool, ContractVersion, FileProblem, RawSchema,
+    contract::{
+        ArtifactFormat, CallLimits, CallTarget, OfferTarget, ToolAnnotations, ToolProvider,
+    },
     form::table::TEXT_MAX,
-    lint::{self, Level},
+    lint::{self, LintLevel},
     listed, name,
-    offer::{self, DESCRIPTION_MAX, Kind, TITLE_MAX},
+    offer::{self, DESCRIPTION_MAX, OfferKind, TITLE_MAX},
     output::ResultChecker,
     secret, uri,
 };
@@ -50,14 +52,14 @@ const SENTENCE_MAX: usize = 120;
 
 /// The upstream whose offer it is, and what an operator says about all of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Upstream<'u> {
+pub struct UpstreamOptions<'u> {
     pub name: &'u str,
     /// The name of its contract, unless the overlay says another.
     pub contract: &'u str,
     /// The text in front of every published name, see [`name::prefixed`]. `None` means the upstream's name, and an empty text
     /// no prefix. The overlay's prefix wins.
     pub prefix: Option<&'u str>,
-    pub overlay: Option<&'u Overlay>,
+    pub overlay: Option<&'u UpstreamOverlay>,
     /// Limits of every tool that the overlay says nothing else about.
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
@@ -65,36 +67,39 @@ pub struct Upstream<'u> {
     pub clear: &'u [String],
     /// Names that other contracts' tools have, and which: such an item is left out.
     pub taken: Option<&'u BTreeMap<String, String>>,
-    pub resources: Resources,
+    pub resources: ResourceMode,
 }
 
 /// A contract, and what became of the offer.
 #[derive(Debug)]
-pub struct Compiled {
-    pub contract: Contract,
+pub struct CompiledUpstream {
+    pub contract: CompiledContract,
     /// Items that cannot be published, and the server's instructions if they cannot. Items that the overlay leaves out are
     /// not listed.
-    pub left_out: Vec<Problem>,
+    pub left_out: Vec<FileProblem>,
     /// The items that are published otherwise than the server wrote them, and what the overlay says in vain.
-    pub notes: Vec<Problem>,
+    pub notes: Vec<FileProblem>,
 }
 
 /// Compiles the text of a document ([`offer::Document`]). An error is one of the document as a whole or of the overlay; an
 /// offer of which nothing is left makes a contract without tools.
-pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<Problem>> {
+pub fn compile(
+    upstream: &UpstreamOptions<'_>,
+    document: &str,
+) -> Result<CompiledUpstream, Vec<FileProblem>> {
     let contract = upstream
         .overlay
         .map_or(upstream.contract, |overlay| overlay.contract.as_str());
     let mut problems = Vec::new();
     if let Err(message) = name::check_contract(contract) {
-        problems.push(Problem::new(upstream.name, "", message));
+        problems.push(FileProblem::new(upstream.name, "", message));
     }
     if let Some(overlay) = upstream
         .overlay
         .filter(|overlay| overlay.upstream != upstream.name)
     {
         let (named, meant) = (name::quoted(&overlay.upstream), name::quoted(upstream.name));
-        let problem = Problem::new(
+        let problem = FileProblem::new(
             &overlay.file,
             "/upstream",
             format!("the overlay is for {named}, not for {meant}"),
@@ -109,53 +114,53 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
             return Err(problems);
         }
     };
-    let mut compiler = Compiler::new(upstream);
+    let mut compiler = UpstreamCompiler::new(upstream);
     let tools = compiler.tools(&offer);
     let prompts = compiler.prompts(&offer);
     let resources = match upstream.resources {
-        Resources::Pinned => compiler.resources(&offer),
-        Resources::Live => Vec::new(),
+        ResourceMode::Pinned => compiler.resources(&offer),
+        ResourceMode::Live => Vec::new(),
     };
     let templates = compiler.templates(&offer);
     let instructions = compiler.instructions(&offer);
     compiler.unused_overlay(&offer);
     let overlay = upstream.overlay;
-    Ok(Compiled {
-        contract: Contract {
-            format: Format::UPSTREAMS,
+    Ok(CompiledUpstream {
+        contract: CompiledContract {
+            format: ArtifactFormat::UPSTREAMS,
             name: contract.to_owned(),
             title: overlay.and_then(|overlay| overlay.title.clone()),
             description: overlay.and_then(|overlay| overlay.description.clone()),
             instructions,
-            version: Version::FIRST,
+            version: ContractVersion::FIRST,
             definitions: Some(offer::digest(document)),
-            maker: Some(Maker::Upstream(upstream.name.to_owned())),
+            maker: Some(ToolProvider::Upstream(upstream.name.to_owned())),
             collections: Vec::new(),
             tools,
             prompts,
             resources,
             templates,
-            live_resources: upstream.resources == Resources::Live && offer.has_resources,
+            live_resources: upstream.resources == ResourceMode::Live && offer.has_resources,
         },
         left_out: compiler.left_out,
         notes: compiler.notes,
     })
 }
 
-struct Compiler<'c> {
-    upstream: &'c Upstream<'c>,
+struct UpstreamCompiler<'c> {
+    upstream: &'c UpstreamOptions<'c>,
     contract: &'c str,
     prefix: String,
     /// The server's own names of tools that were met.
     offered: BTreeSet<String>,
     /// The published names, each with the server's own.
     published: BTreeMap<String, String>,
-    left_out: Vec<Problem>,
-    notes: Vec<Problem>,
+    left_out: Vec<FileProblem>,
+    notes: Vec<FileProblem>,
 }
 
 /// The reason why an item is left out: its place in the document, and the remedy.
-struct Refused {
+struct RefusedEntry {
     /// Whether the place is in the overlay; else it is within the item.
     in_overlay: bool,
     place: String,
@@ -163,7 +168,7 @@ struct Refused {
     hint: Option<String>,
 }
 
-impl Refused {
+impl RefusedEntry {
     fn new(place: &str, why: impl Into<String>) -> Self {
         Self {
             in_overlay: false,
@@ -181,8 +186,8 @@ impl Refused {
     }
 }
 
-impl<'c> Compiler<'c> {
-    fn new(upstream: &'c Upstream<'c>) -> Self {
+impl<'c> UpstreamCompiler<'c> {
+    fn new(upstream: &'c UpstreamOptions<'c>) -> Self {
         let overlay = upstream.overlay;
         let prefix = overlay
             .and_then(|overlay| overlay.prefix.as_deref())
@@ -200,10 +205,14 @@ impl<'c> Compiler<'c> {
     }
 }
 
-impl Compiler<'_> {
-    fn tools(&mut self, offer: &Offer) -> Vec<Arc<Tool>> {
+impl UpstreamCompiler<'_> {
+    fn tools(&mut self, offer: &ParsedOffer) -> Vec<Arc<ContractTool>> {
         let mut tools = Vec::new();
-        for item in offer.items.iter().filter(|item| item.kind == Kind::Tool) {
+        for item in offer
+            .items
+            .iter()
+            .filter(|item| item.kind == OfferKind::Tool)
+        {
             let is_taken = self
                 .upstream
                 .overlay
@@ -225,15 +234,21 @@ impl Compiler<'_> {
         tools
     }
 
-    fn tool(&mut self, item: &Offered, has_resources: bool) -> Result<Tool, Refused> {
+    fn tool(
+        &mut self,
+        item: &ParsedEntry,
+        has_resources: bool,
+    ) -> Result<ContractTool, RefusedEntry> {
         let overlay = self
             .upstream
             .overlay
             .and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
         let name = self.name(item, overlay)?;
-        let mut told = Lowered::default();
-        let mut target =
-            OfferTarget::new(Maker::Upstream(self.upstream.name.to_owned()), &item.name);
+        let mut told = RewriteReport::default();
+        let mut target = OfferTarget::new(
+            ToolProvider::Upstream(self.upstream.name.to_owned()),
+            &item.name,
+        );
         let set = overlay.map(|overlay| &overlay.set);
         let input_schema = schemas::input(item, set, overlay, &mut target, &mut told)?;
         let output_schema = match overlay.is_some_and(|overlay| overlay.drops_output) {
@@ -247,7 +262,7 @@ impl Compiler<'_> {
         if description.chars().count() > DESCRIPTION_MAX {
             let why = format!("its description has more than {DESCRIPTION_MAX} characters");
             return Err(
-                Refused::new("/description", why).hint(self.say(&item.name, "description: …"))
+                RefusedEntry::new("/description", why).hint(self.say(&item.name, "description: …"))
             );
         }
         let stated = overlay
@@ -282,17 +297,17 @@ impl Compiler<'_> {
             .map(published)
             .filter(is_argument)
             .collect();
-        let tool = Tool {
+        let tool = ContractTool {
             name,
             title: Some(title),
             description,
             audit_clear: audit_clear.into_iter().collect(),
             approval: None,
             input_schema: input_schema.into(),
-            output_schema: output_schema.map(Schema::from),
+            output_schema: output_schema.map(RawSchema::from),
             annotations,
-            target: Target::Offer(Arc::new(target)),
-            limits: Limits {
+            target: CallTarget::Offer(Arc::new(target)),
+            limits: CallLimits {
                 rate: limits.and_then(|limits| limits.rate).or(self.upstream.rate),
                 timeout_ms: limits
                     .and_then(|limits| limits.timeout_ms)
@@ -305,10 +320,14 @@ impl Compiler<'_> {
     }
 
     /// Returns the name that the tool is published under.
-    fn name(&self, item: &Offered, overlay: Option<&ToolOverlay>) -> Result<String, Refused> {
+    fn name(
+        &self,
+        item: &ParsedEntry,
+        overlay: Option<&ToolOverlay>,
+    ) -> Result<String, RefusedEntry> {
         item.check_name()?;
         if self.offered.contains(&item.name) {
-            return Err(Refused::new(
+            return Err(RefusedEntry::new(
                 "/name",
                 "the server lists the name twice; the first one counts",
             ));
@@ -319,7 +338,7 @@ impl Compiler<'_> {
         let name = name::prefixed(&self.prefix, &plain_name(own));
         let hint = self.say(&item.name, "tool: another_name");
         if let Err(message) = name::check_tool(&name) {
-            return Err(Refused::new("/name", message).hint(hint));
+            return Err(RefusedEntry::new("/name", message).hint(hint));
         }
         let shown = name::quoted(&name);
         if let Some(other) = self.published.get(&name) {
@@ -327,14 +346,14 @@ impl Compiler<'_> {
                 "the name {shown} is that of the server's tool {}",
                 name::quoted(other)
             );
-            return Err(Refused::new("/name", why).hint(hint));
+            return Err(RefusedEntry::new("/name", why).hint(hint));
         }
         if let Some(contract) = self.upstream.taken.and_then(|taken| taken.get(&name)) {
             let why = format!(
                 "the name {shown} is taken by the contract {}",
                 name::quoted(contract)
             );
-            return Err(Refused::new("/name", why)
+            return Err(RefusedEntry::new("/name", why)
                 .hint(format!("{hint}, or give the upstream another prefix")));
         }
         Ok(name)
@@ -343,9 +362,9 @@ impl Compiler<'_> {
     /// Returns the further members of the tool's entry, with its page named as clients see it.
     fn listed(
         &self,
-        item: &Offered,
+        item: &ParsedEntry,
         has_resources: bool,
-        told: &mut Lowered,
+        told: &mut RewriteReport,
     ) -> Map<String, Value> {
         let mut listed = item.listed.clone();
         if let Some(Value::Object(meta)) = listed.get_mut("_meta") {
@@ -364,7 +383,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the annotations as the server states them; a hint that is no flag is left out.
-    fn annotations(&mut self, item: &Offered) -> Annotations {
+    fn annotations(&mut self, item: &ParsedEntry) -> ToolAnnotations {
         let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
         let others = item
             .annotations
@@ -385,7 +404,7 @@ impl Compiler<'_> {
                 );
             }
         }
-        Annotations {
+        ToolAnnotations {
             read_only_hint: hint("readOnlyHint"),
             destructive_hint: hint("destructiveHint"),
             idempotent_hint: hint("idempotentHint"),
@@ -397,18 +416,18 @@ impl Compiler<'_> {
     }
 
     /// Checks that the tool works, and that nothing in it is meant for the model alone.
-    fn check(&self, item: &Offered, tool: &Tool) -> Result<(), Refused> {
+    fn check(&self, item: &ParsedEntry, tool: &ContractTool) -> Result<(), RefusedEntry> {
         tool.argument_validator()
-            .map_err(|why| Refused::new("/detail/input", why))?;
+            .map_err(|why| RefusedEntry::new("/detail/input", why))?;
         for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
             let drop = self.say(&item.name, "output: drop");
             ResultChecker::foreign(&schema.value())
-                .map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
+                .map_err(|why| RefusedEntry::new("/detail/output", why).hint(drop))?;
         }
         let findings = lint::lint(&[listed::tool(tool)]);
         match findings
             .into_iter()
-            .find(|finding| finding.level == Level::Error)
+            .find(|finding| finding.level == LintLevel::Error)
         {
             None => Ok(()),
             Some(finding) => {
@@ -418,14 +437,14 @@ impl Compiler<'_> {
                     .unwrap_or_default();
                 let why = format!("{}: {}{at}", finding.rule, finding.message);
                 let hint = self.say(&item.name, "description: …");
-                Err(Refused::new("", why).hint(format!(
+                Err(RefusedEntry::new("", why).hint(format!(
                     "{hint}, where its description is meant; else ask its maker"
                 )))
             }
         }
     }
 
-    fn tell(&mut self, item: &Offered, tool: &Tool, lowered: &Lowered) {
+    fn tell(&mut self, item: &ParsedEntry, tool: &ContractTool, lowered: &RewriteReport) {
         let Some(offer) = tool.offer() else { return };
         let mut told: Vec<String> = lowered.told.iter().map(|what| (*what).to_owned()).collect();
         for (published, own) in &offer.keys {
@@ -441,7 +460,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn instructions(&mut self, offer: &Offer) -> Option<String> {
+    fn instructions(&mut self, offer: &ParsedOffer) -> Option<String> {
         if let Some(own) = self
             .upstream
             .overlay
@@ -457,7 +476,7 @@ impl Compiler<'_> {
             true => Some(format!("they have more than {TEXT_MAX} characters")),
             false => lint::lint_words(&said)
                 .into_iter()
-                .find(|finding| finding.level == Level::Error)
+                .find(|finding| finding.level == LintLevel::Error)
                 .map(|finding| format!("{}: {}", finding.rule, finding.message)),
         };
         let Some(why) = why else { return Some(said) };
@@ -471,20 +490,21 @@ impl Compiler<'_> {
     }
 
     /// Notes what the overlay says about tools that do not exist.
-    fn unused_overlay(&mut self, offer: &Offer) {
+    fn unused_overlay(&mut self, offer: &ParsedOffer) {
         let Some(overlay) = self.upstream.overlay else {
             return;
         };
         let names: Vec<&str> = offer
             .items
             .iter()
-            .filter(|item| item.kind == Kind::Tool)
+            .filter(|item| item.kind == OfferKind::Tool)
             .map(|item| item.name.as_str())
             .collect();
         for tool in &overlay.tools {
             let place = format!("{}/from", tool.place);
             let shown = name::quoted(&tool.from);
-            let problem = |message: String| Problem::new(&overlay.file, place.as_str(), message);
+            let problem =
+                |message: String| FileProblem::new(&overlay.file, place.as_str(), message);
             if !names.contains(&tool.from.as_str()) {
                 let problem = problem(format!("the server has no tool {shown}"));
                 self.notes
@@ -502,10 +522,10 @@ impl Compiler<'_> {
         }
     }
 
-    fn leave_out(&mut self, item: &Offered, refused: Refused) {
+    fn leave_out(&mut self, item: &ParsedEntry, refused: RefusedEntry) {
         let message = format!("{} is left out: {}", quoted(item), refused.why);
         let problem = match self.upstream.overlay.filter(|_| refused.in_overlay) {
-            Some(overlay) => Problem::new(&overlay.file, refused.place, message),
+            Some(overlay) => FileProblem::new(&overlay.file, refused.place, message),
             None => self.problem(&format!("{}{}", item.place, refused.place), message),
         };
         self.left_out.push(match refused.hint {
@@ -514,8 +534,8 @@ impl Compiler<'_> {
         });
     }
 
-    fn problem(&self, place: &str, message: String) -> Problem {
-        Problem::new(self.upstream.name, place, message)
+    fn problem(&self, place: &str, message: String) -> FileProblem {
+        FileProblem::new(self.upstream.name, place, message)
     }
 
     /// Returns the hint what to write in the overlay.
@@ -527,23 +547,23 @@ impl Compiler<'_> {
     }
 }
 
-impl Offered {
+impl ParsedEntry {
     /// Checks that there is a name to ask the server for.
-    fn check_name(&self) -> Result<(), Refused> {
+    fn check_name(&self) -> Result<(), RefusedEntry> {
         if self.is_unnamed || self.name.is_empty() {
             let why = "it has no name, or one that is no text, so that it cannot be asked for";
-            return Err(Refused::new("/name", why).hint("ask its maker for a name"));
+            return Err(RefusedEntry::new("/name", why).hint("ask its maker for a name"));
         }
         Ok(())
     }
 }
 
-fn quoted(item: &Offered) -> String {
+fn quoted(item: &ParsedEntry) -> String {
     let kind = match item.kind {
-        Kind::Tool => "tool",
-        Kind::Resource => "resource",
-        Kind::ResourceTemplate => "resource template",
-        Kind::Prompt => "prompt",
+        OfferKind::Tool => "tool",
+        OfferKind::Resource => "resource",
+        OfferKind::ResourceTemplate => "resource template",
+        OfferKind::Prompt => "prompt",
     };
     format!("the {kind} {}", name::quoted(&item.name))
 }
@@ -568,7 +588,7 @@ fn title(contract: &str, description: &str, name: &str) -> String {
     format!("{contract}: {}", shorten(sentence, SENTENCE_MAX))
 }
 
-impl Tool {
+impl ContractTool {
     /// Returns the arguments that an upstream is sent: checked, under the names that the server knows, with those that
     /// are set. Arguments of a tool that is no upstream's stay as they are. `checked_input`, the tree of
     /// [`checked_input`](Self::checked_input), is asked for only if names were changed.
@@ -597,5 +617,5 @@ impl Tool {
 
 /// Lists of types as alternatives, which every client reads.
 pub(crate) fn plain_types(schema: &mut serde_json::Value) {
-    rewrite::inside(schema, &mut rewrite::Lowered::default());
+    rewrite::inside(schema, &mut rewrite::RewriteReport::default());
 }

@@ -1,17 +1,17 @@
 //! The value table: which JSON texts are values of which type, one rule for all sources.
 
-use crate::shape::Type;
+use crate::shape::ValueType;
 
 /// Money, NUMERIC, identifiers of 15 digits and more: digits that no double may touch.
 pub const DECIMAL_PATTERN: &str = r"^-?\d+(\.\d+)?$";
 
 /// Returns `true` if a JSON string is a value of that type.
-pub(crate) fn is_text_of(kind: Type, text: &str) -> bool {
+pub(crate) fn is_text_of(kind: ValueType, text: &str) -> bool {
     match kind {
-        Type::String | Type::Json => true,
-        Type::Decimal => is_decimal(text),
-        Type::Date => is_date(text),
-        Type::Datetime => is_datetime(text),
+        ValueType::String | ValueType::Json => true,
+        ValueType::Decimal => is_decimal(text),
+        ValueType::Date => is_date(text),
+        ValueType::Datetime => is_datetime(text),
         _ => false,
     }
 }

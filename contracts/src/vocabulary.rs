@@ -6,25 +6,25 @@ use weir_schema::reference::{definition, schema_for};
 
 use crate::{
     compile::{agrees, makes_sense},
-    contract::Verb,
+    contract::ToolVerb,
     form::{
-        Kind, TYPES, VERBS,
+        FieldType, TYPES, VERBS,
         keys::{self, FormKey, FormPart, KeyValue},
     },
-    shape::{COMPARISONS, Type},
+    shape::{COMPARISONS, ValueType},
 };
 
-const COLUMN_TYPES: [Type; 10] = [
-    Type::String,
-    Type::Integer,
-    Type::Decimal,
-    Type::Number,
-    Type::Boolean,
-    Type::Date,
-    Type::Datetime,
-    Type::Json,
-    Type::Record,
-    Type::List,
+const COLUMN_TYPES: [ValueType; 10] = [
+    ValueType::String,
+    ValueType::Integer,
+    ValueType::Decimal,
+    ValueType::Number,
+    ValueType::Boolean,
+    ValueType::Date,
+    ValueType::Datetime,
+    ValueType::Json,
+    ValueType::Record,
+    ValueType::List,
 ];
 
 /// A type of fields, such as `text`.
@@ -69,7 +69,7 @@ pub fn field_types() -> Vec<FieldTypeWord> {
         name,
         help: type_help(name),
         keys: keys::own_keys(name),
-        columns: column_words(|column| agrees(&Kind::plain(name), column, None)),
+        columns: column_words(|column| agrees(&FieldType::plain(name), column, None)),
     };
     TYPES.iter().map(word).collect()
 }
@@ -92,7 +92,7 @@ pub fn matches() -> Vec<MatchWord> {
 /// Returns the verbs.
 pub fn verbs() -> Vec<VerbWord> {
     let word = |name: &&'static str| {
-        let verb = Verb::from_word(name).expect("the readers know it");
+        let verb = ToolVerb::from_word(name).expect("the readers know it");
         VerbWord {
             name,
             help: verb_help(verb),
@@ -103,9 +103,9 @@ pub fn verbs() -> Vec<VerbWord> {
     VERBS.iter().map(word).collect()
 }
 
-fn column_words(fits: impl Fn(Type) -> bool) -> Vec<&'static str> {
+fn column_words(fits: impl Fn(ValueType) -> bool) -> Vec<&'static str> {
     let fitting = COLUMN_TYPES.into_iter().filter(|column| fits(*column));
-    fitting.map(Type::word).collect()
+    fitting.map(ValueType::word).collect()
 }
 
 fn type_help(name: &str) -> &'static str {
@@ -141,18 +141,18 @@ fn match_help(name: &str) -> &'static str {
     }
 }
 
-fn verb_help(verb: Verb) -> &'static str {
+fn verb_help(verb: ToolVerb) -> &'static str {
     match verb {
-        Verb::Lookup => "Finds the one record that meets the conditions.",
-        Verb::List => "Finds the records that meet the conditions, a page at a time.",
-        Verb::Count => "Counts the records that meet the conditions.",
-        Verb::Summarize => {
+        ToolVerb::Lookup => "Finds the one record that meets the conditions.",
+        ToolVerb::List => "Finds the records that meet the conditions, a page at a time.",
+        ToolVerb::Count => "Counts the records that meet the conditions.",
+        ToolVerb::Summarize => {
             "Groups the records that meet the conditions, and computes of each group."
         }
-        Verb::Create => "Makes a record of the fields.",
-        Verb::Update => "Changes one record, which the fields of the key name.",
-        Verb::Delete => "Deletes one record, which the fields of the key name.",
-        Verb::Call => "Runs an operation of the adapter.",
+        ToolVerb::Create => "Makes a record of the fields.",
+        ToolVerb::Update => "Changes one record, which the fields of the key name.",
+        ToolVerb::Delete => "Deletes one record, which the fields of the key name.",
+        ToolVerb::Call => "Runs an operation of the adapter.",
     }
 }
 

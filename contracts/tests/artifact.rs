@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_contracts::{Contract, Shape, Version, compile, form};
+use weir_contracts::{CollectionShape, CompiledContract, ContractVersion, compile, form};
 
 #[test]
 fn every_case_comes_back_as_it_was() {
@@ -41,7 +41,7 @@ fn nothing_is_lost() {
 #[test]
 fn the_version_is_kept() {
     let mut contract = desk(json!({ "name": "note", "type": "text" }));
-    contract.version = Version {
+    contract.version = ContractVersion {
         major: 4,
         minor: 0,
         patch: 17,
@@ -59,7 +59,7 @@ fn the_version_is_kept() {
         "1.0.99999999999",
         "v1.0.0",
     ] {
-        assert!(text.parse::<Version>().is_err(), "{text:?}");
+        assert!(text.parse::<ContractVersion>().is_err(), "{text:?}");
     }
 }
 
@@ -119,7 +119,7 @@ fn what_is_not_ours_is_refused_with_its_place() {
         let mut changed = artifact.clone();
         let (parent, key) = place.rsplit_once('/').expect("a pointer");
         changed.pointer_mut(parent).expect("a place")[key.to_owned()] = value.clone();
-        let error = Contract::from_artifact(&changed).expect_err(place);
+        let error = CompiledContract::from_artifact(&changed).expect_err(place);
         assert!(error.contains(expected), "{place}: {error}");
     }
     for name in ["tools", "collections"] {
@@ -127,18 +127,18 @@ fn what_is_not_ours_is_refused_with_its_place() {
         let first = twice[name][0].clone();
         twice[name].as_array_mut().expect("a list").push(first);
         assert!(
-            Contract::from_artifact(&twice)
+            CompiledContract::from_artifact(&twice)
                 .expect_err(name)
                 .ends_with("it is there twice")
         );
     }
-    assert!(Contract::from_artifact(&json!([])).is_err());
+    assert!(CompiledContract::from_artifact(&json!([])).is_err());
 }
 
-fn check(contract: &Contract) {
+fn check(contract: &CompiledContract) {
     let text = contract.to_artifact().to_string();
     let kept: Value = serde_json::from_str(&text).expect("JSON");
-    let back = Contract::from_artifact(&kept).expect("an artifact");
+    let back = CompiledContract::from_artifact(&kept).expect("an artifact");
     assert_eq!(&back, contract);
     assert_eq!(back.to_artifact().to_string(), text);
     assert_eq!(
@@ -148,7 +148,7 @@ fn check(contract: &Contract) {
     );
 }
 
-fn desk(field: Value) -> Contract {
+fn desk(field: Value) -> CompiledContract {
     let shape = json!({ "name": "notes", "key": ["id"], "fields": [
         { "key": "id", "type": "integer", "generated": true },
         { "key": "note", "type": "string", "nullable": true },
@@ -162,12 +162,12 @@ fn desk(field: Value) -> Contract {
     let source = form::read("-", &file.to_string()).expect("a contract");
     let shapes = BTreeMap::from([(
         "notes".to_owned(),
-        Shape::read(&shape.to_string()).expect("a shape"),
+        CollectionShape::read(&shape.to_string()).expect("a shape"),
     )]);
     compile(&source, &shapes).expect("compiles")
 }
 
-fn compiled(case: &Path) -> Option<Contract> {
+fn compiled(case: &Path) -> Option<CompiledContract> {
     let mut shapes = BTreeMap::new();
     let mut source = None;
     for entry in fs::read_dir(case).expect("a folder") {
@@ -184,7 +184,7 @@ fn compiled(case: &Path) -> Option<Contract> {
         {
             shapes.insert(
                 collection.to_owned(),
-                Shape::read(&text).expect("a good shape"),
+                CollectionShape::read(&text).expect("a good shape"),
             );
         } else if name.starts_with("form.") {
             source = Some((name, text));
@@ -212,7 +212,8 @@ fn an_artifact_of_a_later_format_is_refused_by_its_number() {
         )
     };
     for refused in [0, 11, 99] {
-        let error = Contract::from_own_artifact(&with(refused)).expect_err("a later format");
+        let error =
+            CompiledContract::from_own_artifact(&with(refused)).expect_err("a later format");
         assert!(
             error.contains(&format!(
                 "it is of format {refused}, and this program reads formats up to 10"
@@ -222,7 +223,7 @@ fn an_artifact_of_a_later_format_is_refused_by_its_number() {
     }
     let first = with(1).replace("\"news\":1,", "");
     assert_eq!(
-        Contract::from_own_artifact(&first)
+        CompiledContract::from_own_artifact(&first)
             .expect("the first")
             .to_artifact(),
         artifact

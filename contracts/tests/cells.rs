@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use weir_contracts::{Contract, Problem, Shape, compile, diff, form};
+use weir_contracts::{CollectionShape, CompiledContract, FileProblem, compile, diff, form};
 
-fn shape() -> Shape {
-    Shape::read(
+fn shape() -> CollectionShape {
+    CollectionShape::read(
         &json!({
             "name": "orders", "key": ["id"],
             "fields": [
@@ -20,7 +20,7 @@ fn shape() -> Shape {
     .expect("a shape")
 }
 
-fn compiled(adapter: &str, rules: &str) -> Result<Contract, Vec<Problem>> {
+fn compiled(adapter: &str, rules: &str) -> Result<CompiledContract, Vec<FileProblem>> {
     let form = format!(
         "contract: orders\ncollections:\n  orders: {{ adapter: {adapter}, settings: {{}}{rules} }}\ntools:\n\
          - tool: list_orders\n    description: Lists orders.\n    verb: list\n    collection: orders\n    fields:\n      \
@@ -31,7 +31,7 @@ fn compiled(adapter: &str, rules: &str) -> Result<Contract, Vec<Problem>> {
     compile(&source, &BTreeMap::from([("orders".to_owned(), shape())]))
 }
 
-fn output(contract: &Contract) -> Value {
+fn output(contract: &CompiledContract) -> Value {
     contract.tools[0]
         .output_schema
         .as_ref()
@@ -39,7 +39,7 @@ fn output(contract: &Contract) -> Value {
         .value()
 }
 
-fn types(contract: &Contract) -> Vec<Value> {
+fn types(contract: &CompiledContract) -> Vec<Value> {
     let properties = &output(contract)["properties"]["records"]["items"]["properties"];
     ["id", "amount", "city"]
         .map(|column| properties[column]["type"].clone())
@@ -84,7 +84,7 @@ fn what_is_published_follows_the_rules() {
             has_rules.then(|| json!(4)).as_ref(),
             "{rules}"
         );
-        let again = Contract::from_artifact(&artifact).expect("an artifact");
+        let again = CompiledContract::from_artifact(&artifact).expect("an artifact");
         assert_eq!(again, contract);
         // The source as it was described still serves it.
         assert_eq!(contract.collections[0].accepts(&shape()), Ok(()), "{rules}");

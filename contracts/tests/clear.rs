@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Shape, compile,
-    diff::{Class, diff},
+    CollectionShape, CompiledContract, FileProblem, compile,
+    diff::{ChangeSeverity, diff},
     form,
 };
 
 /// Returns a desk with one update of these fields, beside the key `id`.
-fn desk(fields: &[Value]) -> Result<Contract, Vec<Problem>> {
+fn desk(fields: &[Value]) -> Result<CompiledContract, Vec<FileProblem>> {
     let key = json!({ "name": "id", "type": "number", "required": true });
     let fields: Vec<&Value> = std::iter::once(&key).chain(fields).collect();
     let source = json!({
@@ -25,7 +25,7 @@ fn desk(fields: &[Value]) -> Result<Contract, Vec<Problem>> {
         { "key": "due", "type": "date", "nullable": true },
         { "key": "clear", "type": "boolean", "nullable": true },
     ] });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     compile(
         &form::read("-", &source.to_string()).expect("a form"),
         &BTreeMap::from([("tickets".to_owned(), shape)]),
@@ -45,7 +45,7 @@ fn due() -> Value {
 }
 
 /// Returns what the source is asked to write, or the refusal.
-fn written(contract: &Contract, arguments: Value) -> Result<Value, Value> {
+fn written(contract: &CompiledContract, arguments: Value) -> Result<Value, Value> {
     let tool = &contract.tools[0];
     let validator = tool.argument_validator().expect("a schema");
     let told = |content: String| serde_json::from_str::<Value>(&content).expect("JSON");
@@ -87,7 +87,7 @@ fn the_fields_that_may_be_null_are_named_to_be_emptied() {
     );
     // The contract is read back from what a state keeps.
     assert_eq!(
-        Contract::from_artifact(&contract.to_artifact()).as_ref(),
+        CompiledContract::from_artifact(&contract.to_artifact()).as_ref(),
         Ok(&contract)
     );
 }
@@ -230,7 +230,7 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
         .as_array_mut()
         .expect("inputs")
         .pop();
-    let old = Contract::from_artifact(&old).expect("an artifact of before");
+    let old = CompiledContract::from_artifact(&old).expect("an artifact of before");
     assert_eq!(
         written(&old, json!({ "id": 1, "note": null })),
         Ok(json!({ "id": 1, "note": null }))
@@ -244,8 +244,8 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
     assert_eq!(
         found,
         [
-            ("input-type-narrowed", Class::Breaking),
-            ("input-property-added", Class::Compatible)
+            ("input-type-narrowed", ChangeSeverity::Breaking),
+            ("input-property-added", ChangeSeverity::Compatible)
         ]
     );
     assert_eq!(
@@ -256,5 +256,5 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
         Some(&Value::Null)
     );
     let without = desk(&[subject(), json!({ "name": "note", "type": "text" })]).expect("compiles");
-    assert_eq!(diff(&without, &new).class, Class::Compatible);
+    assert_eq!(diff(&without, &new).class, ChangeSeverity::Compatible);
 }

@@ -7,12 +7,12 @@ use std::{fs, path::Path};
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{
-    code::{Plugin, compile},
+    code::{PluginOptions, compile},
     compile::result_arm,
-    contract::Target,
+    contract::CallTarget,
 };
 
-const PLUGIN: Plugin<'_> = Plugin {
+const PLUGIN: PluginOptions<'_> = PluginOptions {
     name: "plugin",
     contract: "plugin",
     prefix: "",
@@ -50,7 +50,7 @@ fn every_case() {
             Value::String(text) => text.clone(),
             value => value.to_string(),
         };
-        let plugin = Plugin {
+        let plugin = PluginOptions {
             prefix: &prefix,
             only: only.as_deref(),
             clear: &clear,
@@ -135,7 +135,8 @@ fn what_is_published_takes_what_the_tool_answers_and_every_error() {
             .as_ref()
             .expect("a schema")
             .value();
-        let wrapped = matches!(&contract.tools[0].target, Target::Offer(offer) if offer.wrapped);
+        let wrapped =
+            matches!(&contract.tools[0].target, CallTarget::Offer(offer) if offer.wrapped);
         let takes = |schema: &Value, value: &Value| {
             jsonschema::validator_for(schema)
                 .expect("a schema")

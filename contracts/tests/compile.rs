@@ -5,7 +5,9 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_contracts::{Contract, Problem, Shape, compile, compiled_document, form};
+use weir_contracts::{
+    CollectionShape, CompiledContract, FileProblem, compile, compiled_document, form,
+};
 
 #[test]
 fn every_case() {
@@ -63,7 +65,7 @@ fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
         "{listed}"
     );
     assert_eq!(
-        Contract::from_artifact(&contract.to_artifact()).as_ref(),
+        CompiledContract::from_artifact(&contract.to_artifact()).as_ref(),
         Ok(&contract)
     );
     for (tools, place) in [
@@ -80,7 +82,7 @@ fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
             "/tools/1/resource",
         ),
     ] {
-        let problems: Vec<Problem> = compiled(tools).expect_err("refused");
+        let problems: Vec<FileProblem> = compiled(tools).expect_err("refused");
         assert!(
             problems.iter().any(|problem| problem.place == place),
             "{problems:?}"
@@ -146,7 +148,7 @@ fn the_samples() {
             let source = form::read("-", &fs::read_to_string(&path).expect("a contract"))
                 .expect("a contract");
             let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
-            let others: Vec<&Problem> = problems
+            let others: Vec<&FileProblem> = problems
                 .iter()
                 .filter(|problem| !problem.message.starts_with("shape of "))
                 .collect();
@@ -156,7 +158,7 @@ fn the_samples() {
     assert!(seen > 0);
 }
 
-fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
+fn compile_case(case: &Path) -> Result<CompiledContract, Vec<FileProblem>> {
     let mut shapes = BTreeMap::new();
     let mut source = None;
     for entry in fs::read_dir(case).expect("a folder") {
@@ -173,7 +175,7 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
             let text = fs::read_to_string(&path).expect("a shape");
             shapes.insert(
                 collection.to_owned(),
-                Shape::read(&text).expect("a good shape"),
+                CollectionShape::read(&text).expect("a good shape"),
             );
         } else if name.starts_with("form.") {
             source = Some((name, fs::read_to_string(&path).expect("a form")));
@@ -191,7 +193,7 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
 }
 
 /// Returns the document a client sees, and the bindings it does not.
-fn golden(contract: &Contract) -> Value {
+fn golden(contract: &CompiledContract) -> Value {
     let bindings: Vec<Value> = contract
         .tools
         .iter()

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use weir_contracts::{
     compile, form,
-    offer::{Lists, compose},
+    offer::{ServerLists, compose},
     output::ResultChecker,
-    shape::Shape,
-    upstream::{Compiled, Upstream, compile as compile_upstream},
+    shape::CollectionShape,
+    upstream::{CompiledUpstream, UpstreamOptions, compile as compile_upstream},
     validate::{ArgumentValidator, InvalidArguments},
 };
 
@@ -49,14 +49,14 @@ fn exploding() -> [Value; 2] {
     [chain(), alternatives(20, plain)]
 }
 
-fn offered(tool: Value) -> Compiled {
+fn offered(tool: Value) -> CompiledUpstream {
     let lists = json!({ "tools": [tool, { "name": "other", "inputSchema": {} }] });
-    let (lists, _) = Lists::read("lists.json", &lists.to_string()).expect("lists");
+    let (lists, _) = ServerLists::read("lists.json", &lists.to_string()).expect("lists");
     let document = compose("lists.json", &lists).document.pinned();
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     compile_upstream(&upstream, &document).expect("a contract")
 }
@@ -99,7 +99,8 @@ fn a_schema_that_explodes_is_refused_wherever_it_comes_in() {
             { "name": "a", "type": "json", "required": true, "schema": schema },
         ] });
         let form = form::read("form.json", &form.to_string()).expect("a form");
-        let problems = compile(&form, &BTreeMap::<String, Shape>::new()).expect_err("a json field");
+        let problems =
+            compile(&form, &BTreeMap::<String, CollectionShape>::new()).expect_err("a json field");
         says_why(&problems[0].to_string());
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    diff::{Class, Diff, Item, Side, diff_documents, diff_schemas},
+    diff::{
+        ChangeSeverity, ContractChange, ContractDiff, SchemaSide, diff_documents, diff_schemas,
+    },
     validate::ArgumentValidator,
 };
 
@@ -54,7 +56,7 @@ fn known_failures_of_others() {
     for (old, new, rule) in cases {
         let diff = diff_documents(&old, &new).expect("documents");
         assert!(
-            diff.breaking && diff.class == Class::Breaking,
+            diff.breaking && diff.class == ChangeSeverity::Breaking,
             "{rule}: {diff:?}"
         );
         assert_eq!(rules(&diff), [rule]);
@@ -78,11 +80,16 @@ fn a_tool_that_comes_back_is_compared_with_what_it_was() {
 struct Row {
     old: Value,
     new: Value,
-    input: (Class, &'static str),
-    output: (Class, &'static str),
+    input: (ChangeSeverity, &'static str),
+    output: (ChangeSeverity, &'static str),
 }
 
-fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'static str)) -> Row {
+fn row(
+    old: Value,
+    new: Value,
+    input: (ChangeSeverity, &'static str),
+    output: (ChangeSeverity, &'static str),
+) -> Row {
     Row {
         old,
         new,
@@ -93,7 +100,7 @@ fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'s
 
 /// Returns rows that say the same in both directions: what is narrowed there is widened back.
 fn rows_of_values() -> Vec<Row> {
-    use Class::{Breaking, Compatible, Cosmetic, Identical, Review, Undecided};
+    use ChangeSeverity::{Breaking, Compatible, Cosmetic, Identical, Review, Undecided};
     let mut rows = vec![
         row(
             json!({ "type": "string", "description": "One." }),
@@ -462,7 +469,7 @@ fn every_row_of_values() {
         output,
     } in rows_of_values()
     {
-        for (side, (class, rule)) in [(Side::Input, input), (Side::Output, output)] {
+        for (side, (class, rule)) in [(SchemaSide::Input, input), (SchemaSide::Output, output)] {
             let (old, new) = (object(old.clone()), object(new.clone()));
             check(&mut wrong, side, &old, &new, class, rule);
         }
@@ -473,7 +480,7 @@ fn every_row_of_values() {
 /// Rows about members, where it matters whether the object is open.
 #[test]
 fn every_row_of_members() {
-    use Class::{Breaking, Compatible, Identical, Review};
+    use ChangeSeverity::{Breaking, Compatible, Identical, Review};
     let text = || json!({ "type": "string" });
     let of = |names: &[&str], required: &[&str], open: bool| {
         let properties: serde_json::Map<String, Value> = names
@@ -559,7 +566,7 @@ fn every_row_of_members() {
     ];
     let mut wrong = Vec::new();
     for (old, new, input, output) in rows {
-        for (side, (class, rule)) in [(Side::Input, input), (Side::Output, output)] {
+        for (side, (class, rule)) in [(SchemaSide::Input, input), (SchemaSide::Output, output)] {
             check(&mut wrong, side, &old, &new, class, rule);
         }
     }
@@ -572,10 +579,10 @@ fn a_default_does_not_make_up_for_required() {
     let old = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let new = json!({ "type": "object", "properties": { "b": { "type": "string", "default": "x" } }, "required": ["b"],
         "additionalProperties": false });
-    let diff = diff_schemas(&old, &new, Side::Input);
+    let diff = diff_schemas(&old, &new, SchemaSide::Input);
     assert_eq!(
         (diff.class, rules(&diff)),
-        (Class::Breaking, vec!["input-required-added"])
+        (ChangeSeverity::Breaking, vec!["input-required-added"])
     );
     assert_eq!(diff.items[0].witness, Some(json!({})));
 }
@@ -585,18 +592,18 @@ fn a_default_does_not_make_up_for_required() {
 fn a_name_that_was_required_without_being_described() {
     let demanded = json!({ "type": "object", "required": ["a"] });
     let described = json!({ "type": "object", "properties": { "a": {} } });
-    let diff = diff_schemas(&demanded, &described, Side::Output);
+    let diff = diff_schemas(&demanded, &described, SchemaSide::Output);
     assert_eq!(
         (diff.class, rules(&diff)),
         (
-            Class::Breaking,
+            ChangeSeverity::Breaking,
             vec!["output-property-named", "output-became-optional"]
         )
     );
     let still = json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] });
     assert_eq!(
-        diff_schemas(&demanded, &still, Side::Input).class,
-        Class::Compatible
+        diff_schemas(&demanded, &still, SchemaSide::Input).class,
+        ChangeSeverity::Compatible
     );
 }
 
@@ -604,7 +611,7 @@ fn a_name_that_was_required_without_being_described() {
 fn the_likely_new_name_is_told() {
     let with =
         |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });
-    let diff = diff_schemas(&with("subject"), &with("subject_line"), Side::Input);
+    let diff = diff_schemas(&with("subject"), &with("subject_line"), SchemaSide::Input);
     assert_eq!(diff.items[0].path, "/properties/subject");
     assert_eq!(
         (&diff.items[0].old, &diff.items[0].new),
@@ -618,14 +625,14 @@ fn references_are_inlined() {
         json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } });
     let referring = json!({ "$defs": { "n": { "type": "integer", "minimum": 1 } }, "type": "object",
         "properties": { "a": { "$ref": "#/$defs/n" } } });
-    let diff = diff_schemas(&plain, &referring, Side::Input);
+    let diff = diff_schemas(&plain, &referring, SchemaSide::Input);
     assert_eq!(
         (diff.class, rules(&diff)),
-        (Class::Identical, vec!["input-order-changed"])
+        (ChangeSeverity::Identical, vec!["input-order-changed"])
     );
     let tighter = json!({ "$defs": { "n": { "type": "integer", "minimum": 2 } }, "type": "object",
         "properties": { "a": { "$ref": "#/$defs/n" } } });
-    let diff = diff_schemas(&referring, &tighter, Side::Input);
+    let diff = diff_schemas(&referring, &tighter, SchemaSide::Input);
     assert_eq!(rules(&diff), ["input-tightened"]);
     assert_eq!(diff.items[0].path, "/properties/a/minimum");
     assert_eq!(diff.items[0].witness, Some(json!({ "a": 1 })));
@@ -642,23 +649,23 @@ fn recursion_and_other_documents_are_undecided() {
         node(json!({ "type": ["integer", "null"] })),
     );
     assert_eq!(
-        diff_schemas(&old, &old, Side::Input).class,
-        Class::Identical
+        diff_schemas(&old, &old, SchemaSide::Input).class,
+        ChangeSeverity::Identical
     );
-    assert!(diff_schemas(&old, &new, Side::Input).breaking);
+    assert!(diff_schemas(&old, &new, SchemaSide::Input).breaking);
     let mut described = old.clone();
     described["description"] = "e".into();
     assert_eq!(
-        diff_schemas(&old, &described, Side::Input).class,
-        Class::Cosmetic
+        diff_schemas(&old, &described, SchemaSide::Input).class,
+        ChangeSeverity::Cosmetic
     );
     let remote = |url: &str| object(json!({ "$ref": url }));
     let diff = diff_schemas(
         &remote("https://example.com/a"),
         &remote("https://example.com/b"),
-        Side::Output,
+        SchemaSide::Output,
     );
-    assert_eq!(diff.class, Class::Undecided);
+    assert_eq!(diff.class, ChangeSeverity::Undecided);
     assert!(diff.breaking);
 }
 
@@ -670,21 +677,33 @@ fn a_change_behind_a_reference_is_not_missed() {
         json!({ "type": "object", "$defs": { "Page<Item>": definition }, "properties": { "a": { "$ref": reference } } })
     };
     for (reference, class) in [
-        ("#/$defs/Page%3CItem%3E", Class::Breaking),
-        ("#/$defs/Page<Item>", Class::Breaking),
-        ("#page", Class::Undecided),
-        ("https://example.com/none#page", Class::Undecided),
+        ("#/$defs/Page%3CItem%3E", ChangeSeverity::Breaking),
+        ("#/$defs/Page<Item>", ChangeSeverity::Breaking),
+        ("#page", ChangeSeverity::Undecided),
+        ("https://example.com/none#page", ChangeSeverity::Undecided),
     ] {
-        let diff = diff_schemas(&with(reference, 100), &with(reference, 5), Side::Input);
+        let diff = diff_schemas(
+            &with(reference, 100),
+            &with(reference, 5),
+            SchemaSide::Input,
+        );
         assert!(diff.class >= class, "{reference}: {diff:?}");
-        let same = diff_schemas(&with(reference, 100), &with(reference, 100), Side::Input);
-        assert_eq!(same.class, Class::Identical, "{reference}: {same:?}");
+        let same = diff_schemas(
+            &with(reference, 100),
+            &with(reference, 100),
+            SchemaSide::Input,
+        );
+        assert_eq!(
+            same.class,
+            ChangeSeverity::Identical,
+            "{reference}: {same:?}"
+        );
     }
     let [spelled, otherwise] =
         ["#/$defs/Page%3CItem%3E", "#/$defs/P%61ge%3cItem%3e"].map(|reference| with(reference, 5));
     assert_eq!(
-        diff_schemas(&spelled, &otherwise, Side::Input).class,
-        Class::Identical
+        diff_schemas(&spelled, &otherwise, SchemaSide::Input).class,
+        ChangeSeverity::Identical
     );
 }
 
@@ -698,23 +717,23 @@ fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
     };
     let (long, short) = (json!({ "maxLength": 100 }), json!({ "maxLength": 5 }));
     type Rule = fn(&Value) -> Value;
-    let inside: [(&str, Rule, Class, &str); 3] = [
+    let inside: [(&str, Rule, ChangeSeverity, &str); 3] = [
         (
             "contentSchema",
             |page| page.clone(),
-            Class::Review,
+            ChangeSeverity::Review,
             "annotation-changed",
         ),
         (
             "contentSchema",
             |page| json!({ "properties": { "b": page } }),
-            Class::Review,
+            ChangeSeverity::Review,
             "annotation-changed",
         ),
         (
             "dependencies",
             |page| json!({ "b": page, "c": ["d"] }),
-            Class::Undecided,
+            ChangeSeverity::Undecided,
             "keyword-undecided",
         ),
     ];
@@ -724,7 +743,7 @@ fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
             with(keyword, &referring, &long),
             with(keyword, &referring, &short),
         );
-        for side in [Side::Input, Side::Output] {
+        for side in [SchemaSide::Input, SchemaSide::Output] {
             let diff = diff_schemas(&old, &new, side);
             assert_eq!(
                 (diff.class, rules(&diff)),
@@ -733,8 +752,8 @@ fn a_change_that_only_a_rare_keyword_reaches_is_not_missed() {
             );
             assert_eq!(diff.items[0].path, format!("/properties/a/{keyword}"));
         }
-        let same = diff_schemas(&old, &with(keyword, &rule(&long), &long), Side::Input);
-        assert_eq!(same.class, Class::Identical, "{keyword}: {same:?}");
+        let same = diff_schemas(&old, &with(keyword, &rule(&long), &long), SchemaSide::Input);
+        assert_eq!(same.class, ChangeSeverity::Identical, "{keyword}: {same:?}");
     }
 }
 
@@ -752,10 +771,10 @@ fn what_is_no_schema_is_undecided_where_the_validator_does_not_look() {
             let shared = json!({ "a": { "contentMediaType": "application/json", "contentSchema": { keyword: rule } } });
             json!({ "type": "object", "properties": { "a": { "$ref": "#/x-shared/a" } }, "x-shared": shared })
         };
-        let diff = diff_schemas(&with(was), &with(is), Side::Input);
+        let diff = diff_schemas(&with(was), &with(is), SchemaSide::Input);
         assert_eq!(
             (diff.class, rules(&diff)),
-            (Class::Undecided, vec!["input-schema-undecided"]),
+            (ChangeSeverity::Undecided, vec!["input-schema-undecided"]),
             "{keyword}"
         );
         assert_eq!(
@@ -775,16 +794,16 @@ fn unevaluated_members_are_those_of_their_own_schema() {
         json!({ "type": "object", "properties": { "a": {} }, "allOf": [rest] }),
         json!({ "type": "object", "properties": { "a": {} }, "$ref": "#/$defs/rest", "$defs": { "rest": rest } }),
     ] {
-        let diff = diff_schemas(&old, &new, Side::Input);
+        let diff = diff_schemas(&old, &new, SchemaSide::Input);
         assert!(
-            diff.class >= Class::Undecided,
+            diff.class >= ChangeSeverity::Undecided,
             "`a` is refused now: {diff:?}"
         );
     }
     let referred = json!({ "$ref": "#/$defs/all", "$defs": { "all": old } });
     assert_eq!(
-        diff_schemas(&old, &referred, Side::Input).class,
-        Class::Identical
+        diff_schemas(&old, &referred, SchemaSide::Input).class,
+        ChangeSeverity::Identical
     );
 }
 
@@ -808,10 +827,13 @@ fn what_is_no_schema_is_undecided_and_never_a_panic() {
         json!({ "minimum": "x" }),
         json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object" }),
     ] {
-        for side in [Side::Input, Side::Output] {
+        for side in [SchemaSide::Input, SchemaSide::Output] {
             assert!(diff_schemas(&good, &bad, side).breaking, "{bad}");
             assert!(diff_schemas(&bad, &good, side).breaking, "{bad}");
-            assert_eq!(diff_schemas(&bad, &bad, side).class, Class::Identical);
+            assert_eq!(
+                diff_schemas(&bad, &bad, side).class,
+                ChangeSeverity::Identical
+            );
         }
     }
     // References that double and double end.
@@ -822,8 +844,8 @@ fn what_is_no_schema_is_undecided_and_never_a_panic() {
     }
     doubling["$defs"]["d40"] = json!({ "type": "string" });
     assert_eq!(
-        diff_schemas(&good, &doubling, Side::Input).class,
-        Class::Undecided
+        diff_schemas(&good, &doubling, SchemaSide::Input).class,
+        ChangeSeverity::Undecided
     );
 }
 
@@ -837,10 +859,10 @@ fn naming_the_dialect_or_not_is_identical() {
     ] {
         let mut named = plain.clone();
         named["$schema"] = dialect.into();
-        for side in [Side::Input, Side::Output] {
+        for side in [SchemaSide::Input, SchemaSide::Output] {
             for (old, new) in [(&plain, &named), (&named, &plain)] {
                 let found = diff_schemas(old, new, side);
-                assert_eq!(found.class, Class::Identical, "{:?}", found.items);
+                assert_eq!(found.class, ChangeSeverity::Identical, "{:?}", found.items);
             }
         }
     }
@@ -853,12 +875,12 @@ fn draft_7_is_compared_too() {
         "properties": { "a": { "type": "integer", "minimum": least } } })
     };
     assert_eq!(
-        rules(&diff_schemas(&schema(1), &schema(2), Side::Input)),
+        rules(&diff_schemas(&schema(1), &schema(2), SchemaSide::Input)),
         ["input-tightened"]
     );
     assert_eq!(
-        diff_schemas(&schema(2), &schema(1), Side::Input).class,
-        Class::Compatible
+        diff_schemas(&schema(2), &schema(1), SchemaSide::Input).class,
+        ChangeSeverity::Compatible
     );
 }
 
@@ -870,12 +892,12 @@ fn nullable_in_either_spelling() {
         json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "null" }], "title": "A" }),
     );
     assert_eq!(
-        rules(&diff_schemas(&old, &new, Side::Input)),
+        rules(&diff_schemas(&old, &new, SchemaSide::Input)),
         ["input-type-widened"]
     );
     assert_eq!(
-        diff_schemas(&new, &old, Side::Output).class,
-        Class::Compatible
+        diff_schemas(&new, &old, SchemaSide::Output).class,
+        ChangeSeverity::Compatible
     );
 }
 
@@ -892,30 +914,30 @@ fn a_nullable_dropdown_in_the_older_spelling_is_the_same() {
     let same = diff_schemas(
         &older(json!(["a", "b", null])),
         &newer(json!(["a", "b"])),
-        Side::Input,
+        SchemaSide::Input,
     );
     assert_eq!(
         (same.class, rules(&same)),
-        (Class::Identical, vec!["input-order-changed"])
+        (ChangeSeverity::Identical, vec!["input-order-changed"])
     );
     let fewer = diff_schemas(
         &older(json!(["a", "b", null])),
         &newer(json!(["a"])),
-        Side::Input,
+        SchemaSide::Input,
     );
     assert_eq!(
         (fewer.class, rules(&fewer)),
-        (Class::Breaking, vec!["input-enum-value-removed"])
+        (ChangeSeverity::Breaking, vec!["input-enum-value-removed"])
     );
     // Without null among its values the older schema never took it.
     let wider = diff_schemas(
         &older(json!(["a", "b"])),
         &newer(json!(["a", "b"])),
-        Side::Input,
+        SchemaSide::Input,
     );
     assert_eq!(
         (wider.class, rules(&wider)),
-        (Class::Compatible, vec!["input-enum-value-added"])
+        (ChangeSeverity::Compatible, vec!["input-enum-value-added"])
     );
 }
 
@@ -925,7 +947,7 @@ fn the_report_has_its_form() {
         object(json!({ "type": "string" })),
         object(json!({ "type": "integer" })),
     );
-    let diff = diff_schemas(&old, &new, Side::Input);
+    let diff = diff_schemas(&old, &new, SchemaSide::Input);
     let value = serde_json::to_value(&diff).expect("plain data");
     let keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["class", "breaking", "fingerprint", "items"]);
@@ -943,7 +965,7 @@ fn the_report_has_its_form() {
         })
     );
     assert_eq!(
-        serde_json::from_value::<Diff>(value).expect("reads back"),
+        serde_json::from_value::<ContractDiff>(value).expect("reads back"),
         diff
     );
 }
@@ -952,20 +974,27 @@ fn the_report_has_its_form() {
 fn a_fingerprint_is_of_one_change() {
     let schema = |least: u64| object(json!({ "type": "integer", "minimum": least }));
     let print = |old: &Value, new: &Value, side| diff_schemas(old, new, side).fingerprint;
-    let first = print(&schema(1), &schema(2), Side::Input);
+    let first = print(&schema(1), &schema(2), SchemaSide::Input);
     assert_eq!(first.len(), 64);
-    assert_eq!(first, print(&schema(1), &schema(2), Side::Input));
-    assert_ne!(first, print(&schema(1), &schema(3), Side::Input));
-    assert_ne!(first, print(&schema(2), &schema(1), Side::Input));
-    assert_ne!(first, print(&schema(1), &schema(2), Side::Output));
+    assert_eq!(first, print(&schema(1), &schema(2), SchemaSide::Input));
+    assert_ne!(first, print(&schema(1), &schema(3), SchemaSide::Input));
+    assert_ne!(first, print(&schema(2), &schema(1), SchemaSide::Input));
+    assert_ne!(first, print(&schema(1), &schema(2), SchemaSide::Output));
     // The order of keys is none of its business.
     let reordered = json!({ "additionalProperties": false, "required": ["a"], "properties": { "a": { "minimum": 2, "type": "integer" } }, "type": "object" });
     assert_eq!(schema(2), reordered);
-    assert_eq!(first, print(&schema(1), &reordered, Side::Input));
+    assert_eq!(first, print(&schema(1), &reordered, SchemaSide::Input));
 }
 
 /// Checks that every witness is true, and that every breaking row above has one.
-fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: Class, rule: &str) {
+fn check(
+    wrong: &mut Vec<String>,
+    side: SchemaSide,
+    old: &Value,
+    new: &Value,
+    class: ChangeSeverity,
+    rule: &str,
+) {
     let diff = diff_schemas(old, new, side);
     let told = format!("{side:?} {old} → {new}: {diff:#?}");
     let wanted = format!("{}-{rule}", side.word());
@@ -980,7 +1009,7 @@ fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: C
             Some(witness) if !is_true(side, old, new, witness) => {
                 wrong.push(format!("a false witness: {told}"))
             }
-            None if item.class == Class::Breaking && !is_unshown(item) => {
+            None if item.class == ChangeSeverity::Breaking && !is_unshown(item) => {
                 wrong.push(format!("no witness: {told}"))
             }
             _ => {}
@@ -989,14 +1018,14 @@ fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: C
 }
 
 /// Returns `true` for what breaks by the rules and not by any value: a name that went from an open object.
-fn is_unshown(item: &Item) -> bool {
+fn is_unshown(item: &ContractChange) -> bool {
     item.rule == "input-property-renamed" || item.rule == "output-property-renamed"
 }
 
-fn is_true(side: Side, old: &Value, new: &Value, witness: &Value) -> bool {
+fn is_true(side: SchemaSide, old: &Value, new: &Value, witness: &Value) -> bool {
     let (source, target) = match side {
-        Side::Input => (old, new),
-        Side::Output => (new, old),
+        SchemaSide::Input => (old, new),
+        SchemaSide::Output => (new, old),
     };
     // A value that is refused, or taken as absent, is not taken as it is.
     let taken = |schema: &Value| {
@@ -1012,6 +1041,6 @@ fn object(property: Value) -> Value {
     json!({ "type": "object", "properties": { "a": property }, "required": ["a"], "additionalProperties": false })
 }
 
-fn rules(diff: &Diff) -> Vec<&str> {
+fn rules(diff: &ContractDiff) -> Vec<&str> {
     diff.items.iter().map(|item| item.rule.as_str()).collect()
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Shape, Version, compile, compiled_document,
-    diff::{Class, Diff, Side, diff, diff_documents},
+    CollectionShape, CompiledContract, ContractVersion, compile, compiled_document,
+    diff::{ChangeSeverity, ContractDiff, SchemaSide, diff, diff_documents},
     form,
 };
 
 struct Case {
     what: &'static str,
     change: fn(&mut Value, &mut Value),
-    class: Class,
+    class: ChangeSeverity,
     rules: &'static [&'static str],
 }
 
@@ -20,7 +20,7 @@ const CASES: &[Case] = &[
     Case {
         what: "nothing",
         change: |_, _| {},
-        class: Class::Identical,
+        class: ChangeSeverity::Identical,
         rules: &[],
     },
     Case {
@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
             file["tools"][0]["say"] = "Made {id}.".into();
             file["tools"][0]["fields"][0]["help"] = "One line.".into();
         },
-        class: Class::Cosmetic,
+        class: ChangeSeverity::Cosmetic,
         rules: &[
             "contract-text-changed",
             "input-text-changed",
@@ -42,25 +42,25 @@ const CASES: &[Case] = &[
     Case {
         what: "another name",
         change: |file, _| file["contract"] = "desk".into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["contract-renamed"],
     },
     Case {
         what: "another table",
         change: |file, _| file["collections"]["tickets"]["settings"]["table"] = "archive".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["settings-changed"],
     },
     Case {
         what: "another adapter",
         change: |file, _| file["collections"]["tickets"]["adapter"] = "rest".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["adapter-changed"],
     },
     Case {
         what: "another zone",
         change: |file, _| file["collections"]["tickets"]["timezone"] = "Europe/Berlin".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["timezone-changed"],
     },
     Case {
@@ -73,7 +73,7 @@ const CASES: &[Case] = &[
                 file["tools"][tool]["collection"] = "cases".into();
             }
         },
-        class: Class::Identical,
+        class: ChangeSeverity::Identical,
         rules: &[],
     },
     Case {
@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
             file["collections"]["archive"]["settings"]["table"] = "archive".into();
             file["tools"][1]["collection"] = "archive".into();
         },
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["binding-collection-changed", "settings-changed"],
     },
     Case {
@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
             file["collections"]["tickets"]["columns"] =
                 json!(["id", "subject", "priority", "owner"])
         },
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &[
             "output-required-removed-from-open",
             "output-required-removed-from-open",
@@ -107,7 +107,7 @@ const CASES: &[Case] = &[
             file["collections"]["tickets"]["columns"] =
                 json!(["id", "subject", "priority", "owner", "status", "secret"]);
         },
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &[
             "output-required-added-to-open",
             "output-required-added-to-open",
@@ -122,7 +122,7 @@ const CASES: &[Case] = &[
             let field = file["tools"][1]["fields"][0]["name"].clone();
             file["tools"][1]["audit"] = json!({ "clear": [field] });
         },
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["audit-loosened"],
     },
     Case {
@@ -137,13 +137,13 @@ const CASES: &[Case] = &[
             tools.iter_mut().find(writes).expect("a tool that writes")["approval"] =
                 "required".into();
         },
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["approval-added", "tool-text-changed"],
     },
     Case {
         what: "a column may be null now",
         change: |_, shape| shape["fields"][1]["nullable"] = true.into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &[
             "output-type-widened",
             "output-type-widened",
@@ -158,67 +158,67 @@ const CASES: &[Case] = &[
             let column = json!({ "key": "internal", "type": "json", "nullable": true });
             shape["fields"].as_array_mut().expect("a list").push(column);
         },
-        class: Class::Identical,
+        class: ChangeSeverity::Identical,
         rules: &["shape-recorded"],
     },
     Case {
         what: "an argument compares otherwise",
         change: |file, _| file["tools"][1]["fields"][0]["match"] = "at-most".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["binding-match-changed"],
     },
     Case {
         what: "an argument goes to another column",
         change: |file, _| file["tools"][1]["fields"][1]["column"] = "owner".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["binding-column-changed"],
     },
     Case {
         what: "another order",
         change: |file, _| file["tools"][1]["order"] = json!(["priority"]),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["order-by-changed"],
     },
     Case {
         what: "fewer rows: a larger limit is refused now",
         change: |file, _| file["tools"][1]["limits"]["rows_max"] = 60.into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["input-tightened", "row-cap-lowered"],
     },
     Case {
         what: "more rows",
         change: |file, _| file["tools"][1]["limits"]["rows_max"] = 200.into(),
-        class: Class::Compatible,
+        class: ChangeSeverity::Compatible,
         rules: &["input-relaxed", "row-cap-raised"],
     },
     Case {
         what: "a lower rate",
         change: |file, _| file["tools"][0]["limits"]["rate"] = "50/min".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["rate-lowered"],
     },
     Case {
         what: "the same calls in a longer time",
         change: |file, _| file["tools"][0]["limits"]["rate"] = "60/hour".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["rate-lowered"],
     },
     Case {
         what: "no limit",
         change: |file, _| file["tools"][0]["limits"] = json!({}),
-        class: Class::Compatible,
+        class: ChangeSeverity::Compatible,
         rules: &["rate-raised"],
     },
     Case {
         what: "a timeout",
         change: |file, _| file["tools"][0]["limits"]["timeout_ms"] = 900.into(),
-        class: Class::Identical,
+        class: ChangeSeverity::Identical,
         rules: &["timeout-changed"],
     },
     Case {
         what: "a default",
         change: |file, _| file["tools"][1]["fields"][0]["default"] = 2.into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["input-default-changed"],
     },
     Case {
@@ -226,7 +226,7 @@ const CASES: &[Case] = &[
         change: |file, _| {
             file["tools"][2]["verb"] = "delete".into();
         },
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &[
             "annotation-riskier",
             "annotation-riskier",
@@ -243,19 +243,19 @@ const CASES: &[Case] = &[
     Case {
         what: "text alone",
         change: |file, _| file["tools"][2]["text"] = "sentence".into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["text-mode-changed"],
     },
     Case {
         what: "a tool less",
         change: |file, _| drop(file["tools"].as_array_mut().expect("a list").remove(2)),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["tool-removed"],
     },
     Case {
         what: "another name for a tool",
         change: |file, _| file["tools"][2]["tool"] = "fetch".into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["tool-renamed"],
     },
     Case {
@@ -265,19 +265,19 @@ const CASES: &[Case] = &[
             tool["tool"] = "look_again".into();
             file["tools"].as_array_mut().expect("a list").push(tool);
         },
-        class: Class::Compatible,
+        class: ChangeSeverity::Compatible,
         rules: &["tool-added"],
     },
     Case {
         what: "writing allowed",
         change: |file, _| file["collections"]["people"]["write"] = true.into(),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["write-allowed"],
     },
     Case {
         what: "another key",
         change: |file, _| file["collections"]["people"]["key"] = json!(["subject"]),
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["key-changed", "order-by-changed"],
     },
     Case {
@@ -290,19 +290,19 @@ const CASES: &[Case] = &[
                     .remove(1),
             )
         },
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["bound-field-removed"],
     },
     Case {
         what: "the tenant's instead of the agent's",
         change: |file, _| file["tools"][3]["fields"][1]["from"] = "tenant".into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["bound-field-changed"],
     },
     Case {
         what: "bound to another column",
         change: |file, _| file["tools"][3]["fields"][1]["column"] = "status".into(),
-        class: Class::Breaking,
+        class: ChangeSeverity::Breaking,
         rules: &["bound-field-changed"],
     },
     Case {
@@ -311,7 +311,7 @@ const CASES: &[Case] = &[
             file["tools"][3]["fields"][1]["name"] = "whose".into();
             file["tools"][3]["fields"][1]["column"] = "owner".into();
         },
-        class: Class::Identical,
+        class: ChangeSeverity::Identical,
         rules: &[],
     },
     Case {
@@ -324,7 +324,7 @@ const CASES: &[Case] = &[
                 .expect("a list")
                 .push(field);
         },
-        class: Class::Review,
+        class: ChangeSeverity::Review,
         rules: &["bound-field-added"],
     },
 ];
@@ -356,7 +356,7 @@ fn documents_compare_without_bindings() {
         let whole = diff(&live, &new);
         let seen =
             diff_documents(&compiled_document(&live), &compiled_document(&new)).expect("documents");
-        let of_schemas = |diff: &Diff| {
+        let of_schemas = |diff: &ContractDiff| {
             diff.items
                 .iter()
                 .filter(|item| item.side.is_some())
@@ -443,7 +443,7 @@ fn result_arms_are_compared() {
     let item = found
         .items
         .iter()
-        .find(|item| item.tool.as_deref() == Some("list") && item.side == Some(Side::Output));
+        .find(|item| item.tool.as_deref() == Some("list") && item.side == Some(SchemaSide::Output));
     let item = item.expect("the list answers it");
     assert_eq!(
         (item.rule.as_str(), item.path.as_str()),
@@ -454,7 +454,7 @@ fn result_arms_are_compared() {
     );
     assert_eq!(
         found.class,
-        Class::Compatible,
+        ChangeSeverity::Compatible,
         "dates are texts, and the recorded shape is not the caller's: {found:#?}"
     );
 
@@ -466,7 +466,7 @@ fn result_arms_are_compared() {
 
 #[test]
 fn versions_follow_the_worst_item() {
-    let live = Version {
+    let live = ContractVersion {
         major: 2,
         minor: 3,
         patch: 4,
@@ -490,8 +490,8 @@ fn versions_follow_the_worst_item() {
 fn the_version_is_not_compared() {
     let live = contract(|_, _| {});
     let new = contract(|file, _| file["tools"][1]["order"] = json!(["priority"]));
-    let numbered = Contract {
-        version: Version {
+    let numbered = CompiledContract {
+        version: ContractVersion {
             major: 1,
             minor: 1,
             patch: 0,
@@ -501,7 +501,7 @@ fn the_version_is_not_compared() {
     assert_eq!(diff(&live, &new), diff(&live, &numbered));
 }
 
-fn contract(change: fn(&mut Value, &mut Value)) -> Contract {
+fn contract(change: fn(&mut Value, &mut Value)) -> CompiledContract {
     let key = json!({ "name": "id", "type": "number", "required": true });
     let mut file = json!({
         "contract": "support",
@@ -542,8 +542,8 @@ fn contract(change: fn(&mut Value, &mut Value)) -> Contract {
     change(&mut file, &mut shape);
     let people = json!({ "name": "people", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" }, { "key": "subject", "type": "string" } ] });
-    let read = |shape: &Value| Shape::read(&shape.to_string()).expect("a shape");
-    let mut shapes: BTreeMap<String, Shape> = ["tickets", "cases", "archive"]
+    let read = |shape: &Value| CollectionShape::read(&shape.to_string()).expect("a shape");
+    let mut shapes: BTreeMap<String, CollectionShape> = ["tickets", "cases", "archive"]
         .into_iter()
         .map(|name| (name.to_owned(), read(&shape)))
         .collect();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_contracts::{Shape, compile, form};
+use weir_contracts::{CollectionShape, compile, form};
 
 fn page() -> String {
     read("contract-format.md")
@@ -37,7 +37,7 @@ fn the_contract_on_the_page_compiles() {
             .map(|(key, kind)| serde_json::json!({ "key": key, "type": kind }));
         let fields: Vec<_> = fields.collect();
         let shape = serde_json::json!({ "name": "table", "key": ["id"], "fields": fields });
-        Shape::read(&shape.to_string()).expect("a shape")
+        CollectionShape::read(&shape.to_string()).expect("a shape")
     };
     let shapes = BTreeMap::from([
         (
@@ -62,7 +62,7 @@ fn each_tool_on_the_page_compiles() {
         .into_iter()
         .find(|block| block.contains("\"capabilities\""))
         .expect("a shape");
-    let shape = Shape::read(shape).unwrap_or_else(|problem| panic!("{problem:?}"));
+    let shape = CollectionShape::read(shape).unwrap_or_else(|problem| panic!("{problem:?}"));
     let shapes = BTreeMap::from([("tickets".to_owned(), shape)]);
     let mut verbs = Vec::new();
     let tools = blocks(&page, "yaml")
@@ -122,7 +122,7 @@ fn each_contract_with_parameters_compiles() {
                     },
                 }),
             };
-            let shape = Shape::read(&shape.to_string()).expect("a shape");
+            let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
             (collection.name.clone(), shape)
         });
         let contract = compile(&source, &shapes.collect());

@@ -5,23 +5,27 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use weir_contracts::{
-    Shape, compile,
-    contract::Tool,
-    draft::{Draft, Input, contract_name, draft},
+    CollectionShape, compile,
+    contract::ContractTool,
+    draft::{ContractDraft, DraftInput, contract_name, draft},
     form,
 };
 
-fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Draft {
+fn drafted(
+    name: &str,
+    shape: &CollectionShape,
+    choices: &BTreeMap<String, Vec<String>>,
+) -> ContractDraft {
     tried(name, shape, choices).expect("a draft")
 }
 
 fn tried(
     name: &str,
-    shape: &Shape,
+    shape: &CollectionShape,
     choices: &BTreeMap<String, Vec<String>>,
-) -> Result<Draft, Vec<String>> {
+) -> Result<ContractDraft, Vec<String>> {
     let settings = json!({ "connection": "data", "path": "a \"b\": #c.csv" });
-    draft(&Input {
+    draft(&DraftInput {
         name: &contract_name(name),
         title: name,
         adapter: "sheet",
@@ -33,7 +37,10 @@ fn tried(
 }
 
 #[track_caller]
-fn check_compiles(draft: &Draft, shape: &Shape) -> weir_contracts::Contract {
+fn check_compiles(
+    draft: &ContractDraft,
+    shape: &CollectionShape,
+) -> weir_contracts::CompiledContract {
     let source = form::read("draft", &draft.contract)
         .unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract));
     let shapes = source
@@ -47,7 +54,7 @@ fn check_compiles(draft: &Draft, shape: &Shape) -> weir_contracts::Contract {
 /// Words for an empty cell and notes of the description are in the draft.
 #[test]
 fn words_for_an_empty_cell_are_drafted() {
-    let shape = Shape::read(
+    let shape = CollectionShape::read(
         &json!({
             "name": "orders", "key": ["id"],
             "fields": [
@@ -79,7 +86,7 @@ fn words_for_an_empty_cell_are_drafted() {
 
 #[test]
 fn a_good_draft() {
-    let shape = Shape::read(
+    let shape = CollectionShape::read(
         &json!({
             "name": "order items",
             "fields": [
@@ -154,7 +161,7 @@ fn a_draft_asks_about_many_records() {
             "name": "orders", "key": [fields[0]["key"]], "fields": fields,
             "capabilities": { "read": true, "matches": { "*": ["equals", "at-least", "at-most", "contains"] }, "order": ["*"], "summaries": summaries },
         });
-        let shape = Shape::read(&shape.to_string()).expect("a shape");
+        let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
         let choices = BTreeMap::from([(
             "city".to_owned(),
             vec!["Oslo".to_owned(), "Rome".to_owned()],
@@ -231,7 +238,7 @@ fn a_draft_asks_about_many_records() {
 fn choices_that_differ_in_case_or_blanks_alone_are_noted() {
     let shape = json!({ "name": "orders", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" }, { "key": "status", "type": "string" } ] });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let notes = |values: &[&str]| {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         let choices = BTreeMap::from([("status".to_owned(), values)]);
@@ -249,7 +256,7 @@ fn choices_that_differ_in_case_or_blanks_alone_are_noted() {
 /// Headers as people write them: every column gets its fields, and no two are called alike.
 #[test]
 fn headers_with_spaces() {
-    let shape = Shape::read(
+    let shape = CollectionShape::read(
         &json!({
             "name": "parts",
             "fields": [
@@ -317,7 +324,7 @@ fn headers_with_spaces() {
 }
 
 /// Checks names, since some models' interfaces refuse a whole request for one property of another name.
-fn check_names(contract: &weir_contracts::Contract) {
+fn check_names(contract: &weir_contracts::CompiledContract) {
     for tool in &contract.tools {
         for name in tool.input_schema.value()["properties"]
             .as_object()
@@ -336,7 +343,7 @@ fn check_names(contract: &weir_contracts::Contract) {
 /// Columns of text that can be read in one way are read so, and a note asks where there are several.
 #[test]
 fn a_draft_says_how_numbers_and_dates_are_written() {
-    let shape = Shape::read(
+    let shape = CollectionShape::read(
         &json!({
             "name": "invoices",
             "fields": [
@@ -415,7 +422,7 @@ fn a_key_is_asked_for_as_it_is_answered() {
     let fields = json!([{ "key": "id", "type": "decimal" }, { "key": "paid", "type": "decimal" }]);
     let shape = json!({ "name": "orders", "fields": fields, "key": ["id"], "capabilities": {
         "read": true, "write": ["create"], "matches": { "*": ["equals", "at-least", "at-most"] }, "order": ["*"] } });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let contract = check_compiles(&drafted("orders", &shape, &BTreeMap::new()), &shape);
     let [lookup, list, create] = contract.tools.as_slice() else {
         panic!("{:?}", contract.tools)
@@ -427,8 +434,9 @@ fn a_key_is_asked_for_as_it_is_answered() {
         .value()
         .to_string();
     assert!(answered.contains(r#""id":{"type":"string""#), "{answered}");
-    let asked =
-        |tool: &Tool, field: &str| tool.input_schema.value()["properties"][field]["type"].clone();
+    let asked = |tool: &ContractTool, field: &str| {
+        tool.input_schema.value()["properties"][field]["type"].clone()
+    };
     let taken = lookup
         .argument_validator()
         .expect("a validator")
@@ -445,7 +453,7 @@ fn a_key_is_asked_for_as_it_is_answered() {
 fn an_empty_text_is_no_choice() {
     let shape = json!({ "name": "orders", "fields": [{ "key": "state", "type": "string" }, { "key": "none", "type": "string" }], "key": [],
         "capabilities": { "read": true, "write": ["create"], "matches": { "*": ["equals"] }, "order": ["*"] } });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let known = |values: &[&str]| {
         values
             .iter()
@@ -477,7 +485,7 @@ fn an_empty_text_is_no_choice() {
 /// A column that a create needs is hidden: a create without it would fail every time.
 #[test]
 fn no_create_that_cannot_work() {
-    let shape = Shape::read(
+    let shape = CollectionShape::read(
         &json!({
             "name": "users",
             "fields": [
@@ -508,7 +516,7 @@ fn a_computed_column_is_read_and_not_created() {
         { "key": "id", "type": "integer", "native": "INTEGER", "generated": true },
         { "key": "qty", "type": "integer", "native": "INT" },
         { "key": "sum", "type": "integer", "native": "INT", "generated": true, "read_only": true } ] });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let draft = drafted("lines", &shape, &BTreeMap::new());
     let contract = check_compiles(&draft, &shape);
     let inputs = |tool: usize| {
@@ -538,7 +546,8 @@ fn a_wide_sheet_is_read() {
         let fields: Vec<Value> = (0..columns)
             .map(|at| json!({ "key": format!("c{at}"), "type": "integer" }))
             .collect();
-        Shape::read(&json!({ "name": "big", "fields": fields }).to_string()).expect("a shape")
+        CollectionShape::read(&json!({ "name": "big", "fields": fields }).to_string())
+            .expect("a shape")
     };
     for (columns, writes) in [(300, true), (301, false), (1501, false)] {
         let shape = shape(columns);
@@ -563,8 +572,10 @@ fn a_wide_sheet_is_read() {
 #[test]
 fn columns_of_bytes_are_noted() {
     let shape = |fields: Value| {
-        Shape::read(&json!({ "name": "scans", "fields": fields, "left_out": ["pdf"] }).to_string())
-            .expect("a shape")
+        CollectionShape::read(
+            &json!({ "name": "scans", "fields": fields, "left_out": ["pdf"] }).to_string(),
+        )
+        .expect("a shape")
     };
     let with_name = shape(json!([{ "key": "name", "type": "string" }]));
     let draft = drafted("scans", &with_name, &BTreeMap::new());
@@ -608,7 +619,7 @@ fn names_become_contract_names() {
     }
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = CollectionShape> {
     let kinds = prop_oneof![
         Just("string"),
         Just("integer"),
@@ -640,7 +651,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
             "name": "x", "fields": fields, "key": key,
             "capabilities": { "read": true, "write": write, "matches": { "*": comparisons }, "order": ["*"] }
         });
-        Shape::read(&shape.to_string()).expect("a shape")
+        CollectionShape::read(&shape.to_string()).expect("a shape")
     })
 }
 

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Shape, compile,
+    CollectionShape, CompiledContract, compile,
     draft::{
-        ColumnSample, ColumnSamples, DatabaseDraft, DatabaseInput, Draft, Input, TableReference,
-        draft, draft_database,
+        ColumnSample, ColumnSamples, ContractDraft, DatabaseDraft, DatabaseInput, DraftInput,
+        TableReference, draft, draft_database,
     },
     form,
 };
 
-fn shape(key: &[&str], columns: &[(&str, &str)]) -> Shape {
+fn shape(key: &[&str], columns: &[(&str, &str)]) -> CollectionShape {
     let fields: Vec<Value> = columns
         .iter()
         .map(|(key, kind)| json!({ "key": key, "type": kind }))
         .collect();
     let shape = json!({ "name": "table", "key": key, "fields": fields });
-    Shape::read(&shape.to_string()).expect("a shape")
+    CollectionShape::read(&shape.to_string()).expect("a shape")
 }
 
 fn reference(
@@ -38,20 +38,20 @@ fn reference(
 
 /// Drafts the tables, and compiles the contract unchanged.
 fn drafted(
-    tables: &[(&str, Shape)],
+    tables: &[(&str, CollectionShape)],
     references: &[TableReference],
     changes: bool,
     tools_max: usize,
-) -> (DatabaseDraft, Contract) {
+) -> (DatabaseDraft, CompiledContract) {
     let settings: Vec<Value> = tables
         .iter()
         .map(|(title, _)| json!({ "connection": "shop", "table": title }))
         .collect();
     let (choices, samples) = (BTreeMap::new(), ColumnSamples::new());
-    let inputs: Vec<Input<'_>> = tables
+    let inputs: Vec<DraftInput<'_>> = tables
         .iter()
         .zip(&settings)
-        .map(|((title, shape), settings)| Input {
+        .map(|((title, shape), settings)| DraftInput {
             name: "table",
             title,
             adapter: "sql",
@@ -181,7 +181,7 @@ fn tables_of_like_names_have_tools_of_their_own() {
         "Счета",
         "счета",
     ];
-    let tables: Vec<(&str, Shape)> = names
+    let tables: Vec<(&str, CollectionShape)> = names
         .iter()
         .map(|name| (*name, shape(&["id"], &columns)))
         .collect();
@@ -208,7 +208,7 @@ fn tables_of_like_names_have_tools_of_their_own() {
 fn a_table_without_room_is_left_out_by_name() {
     let columns = [("id", "integer"), ("name", "string")];
     let names = ["apples", "pears", "plums"];
-    let tables: Vec<(&str, Shape)> = names
+    let tables: Vec<(&str, CollectionShape)> = names
         .iter()
         .map(|name| (*name, shape(&["id"], &columns)))
         .collect();
@@ -225,7 +225,7 @@ fn a_table_without_room_is_left_out_by_name() {
 }
 
 /// Drafts a dump of a CRM: each column takes as many tokens as it says.
-fn wide(tokens: usize) -> (Draft, Contract) {
+fn wide(tokens: usize) -> (ContractDraft, CompiledContract) {
     let mut columns: Vec<(String, &str)> = Vec::new();
     for name in [
         "fax",
@@ -261,7 +261,7 @@ fn wide(tokens: usize) -> (Draft, Contract) {
         };
         (key.clone(), sample)
     };
-    let drafted = draft(&Input {
+    let drafted = draft(&DraftInput {
         name: "contacts",
         title: "contacts",
         adapter: "sheet",

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use serde_json::json;
-use weir_contracts::{Problem, compile, form};
+use weir_contracts::{FileProblem, compile, form};
 
 /// Returns all problems of a file, as `weir compile` shows them.
-fn problems(text: &str) -> Vec<Problem> {
+fn problems(text: &str) -> Vec<FileProblem> {
     match form::read("f", text).and_then(|source| compile(&source, &BTreeMap::new())) {
         Ok(_) => panic!("taken: {text}"),
         Err(problems) => problems,
@@ -282,7 +282,7 @@ fn the_default_of_a_page_is_within_its_bound() {
              verb: list\n    collection: tickets\n    limits: {limits}\n    fields: []\n"
         );
         let shape = r#"{ "name": "tickets", "key": ["id"], "fields": [{ "key": "id", "type": "integer" }] }"#;
-        let shape = weir_contracts::Shape::read(shape).expect("a shape");
+        let shape = weir_contracts::CollectionShape::read(shape).expect("a shape");
         let source = weir_contracts::form::read("desk.yaml", &text).expect("a form");
         weir_contracts::compile(&source, &[("tickets".to_owned(), shape)].into())
     };

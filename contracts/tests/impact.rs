@@ -1,13 +1,13 @@
 //! Calls of the past under a new schema, from what was kept of them.
 
 use serde_json::{Value, json};
-use weir_contracts::impact::{Profile, Verdict, judge, profile};
+use weir_contracts::impact::{ImpactVerdict, ValueProfile, judge, profile};
 
 fn object(properties: Value, required: Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-fn kept(schema: &Value, arguments: Value) -> Profile {
+fn kept(schema: &Value, arguments: Value) -> ValueProfile {
     profile(schema, arguments.as_object().expect("arguments"))
 }
 
@@ -46,11 +46,11 @@ fn nothing_an_agent_chose_freely_is_kept() {
 
 #[test]
 fn calls_are_judged_or_said_not_to_be() {
-    let passes = || Verdict::Passes;
-    let fails = |why: &str| Verdict::Fails {
+    let passes = || ImpactVerdict::Passes;
+    let fails = |why: &str| ImpactVerdict::Fails {
         why: why.to_owned(),
     };
-    let open = |what: &str| Verdict::CannotTell {
+    let open = |what: &str| ImpactVerdict::CannotTell {
         why: format!("{what} is not told by what was kept"),
     };
     let call = json!({ "subject": "Abc", "status": "open", "priority": 4, "amount": 2, "tags": ["a", "a"] });
@@ -149,11 +149,11 @@ fn calls_are_judged_or_said_not_to_be() {
     }
     assert!(matches!(
         judge(&json!(7), &profile),
-        Verdict::CannotTell { .. }
+        ImpactVerdict::CannotTell { .. }
     ));
     let elsewhere = json!({ "properties": { "subject": { "$ref": "https://example.com/a" } } });
     assert!(matches!(
         judge(&elsewhere, &profile),
-        Verdict::CannotTell { .. }
+        ImpactVerdict::CannotTell { .. }
     ));
 }

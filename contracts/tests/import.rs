@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use weir_contracts::{
     compile, form,
-    import::{Imported, Wanted, openapi},
+    import::{ImportOptions, ImportedContract, openapi},
 };
 
-fn import(text: &str, wanted: &Wanted<'_>) -> Result<Imported, String> {
+fn import(text: &str, wanted: &ImportOptions<'_>) -> Result<ImportedContract, String> {
     openapi("document", text, wanted).map_err(|problems| {
         problems
             .iter()
@@ -17,7 +17,7 @@ fn import(text: &str, wanted: &Wanted<'_>) -> Result<Imported, String> {
     })
 }
 
-fn shown(imported: &Imported) -> String {
+fn shown(imported: &ImportedContract) -> String {
     let remarks = imported.remarks.iter().map(|remark| {
         let what = if remark.left_out { "left out" } else { "note" };
         format!(
@@ -38,7 +38,7 @@ fn shown(imported: &Imported) -> String {
 fn a_document_with_everything() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
     let text = fs::read_to_string(folder.join("shop.yaml")).expect("a document");
-    let imported = import(&text, &Wanted::default()).expect("a contract");
+    let imported = import(&text, &ImportOptions::default()).expect("a contract");
     let golden = folder.join("shop.expected");
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         fs::write(&golden, shown(&imported)).expect("written");
@@ -47,7 +47,7 @@ fn a_document_with_everything() {
         shown(&imported),
         fs::read_to_string(&golden).unwrap_or_default()
     );
-    let again = import(&text, &Wanted::default()).expect("a contract");
+    let again = import(&text, &ImportOptions::default()).expect("a contract");
     assert_eq!(shown(&again), shown(&imported), "same input, same bytes");
 }
 
@@ -68,9 +68,9 @@ fn only_what_is_wanted_is_read() {
             .collect();
         let imported = import(
             &text,
-            &Wanted {
+            &ImportOptions {
                 only: &only,
-                ..Wanted::default()
+                ..ImportOptions::default()
             },
         )
         .expect("a contract");
@@ -79,9 +79,9 @@ fn only_what_is_wanted_is_read() {
     let none = ["nothing".to_owned()];
     let why = import(
         &text,
-        &Wanted {
+        &ImportOptions {
             only: &none,
-            ..Wanted::default()
+            ..ImportOptions::default()
         },
     )
     .expect_err("nothing is wanted");
@@ -110,7 +110,7 @@ fn what_is_no_document_is_refused() {
             "leads nowhere",
         ),
     ] {
-        let found = import(text, &Wanted::default()).expect_err(text);
+        let found = import(text, &ImportOptions::default()).expect_err(text);
         assert!(found.contains(why), "{text}: {found}");
     }
 }
@@ -130,7 +130,7 @@ fn a_document_that_explodes_is_bounded() {
         {{"application/json":{{"schema":{{"oneOf":[{{"$ref":"#/components/schemas/S0"}}]}}}}}}}},"responses":{{"204":{{}}}}}}}}}},
         "components":{{"schemas":{{{schemas}"S40":{{"type":"string"}}}}}}}}"##
     );
-    let imported = import(&document, &Wanted::default()).expect("each is one definition");
+    let imported = import(&document, &ImportOptions::default()).expect("each is one definition");
     assert!(
         imported.contract.len() < 20_000,
         "{}",
@@ -138,7 +138,7 @@ fn a_document_that_explodes_is_bounded() {
     );
     let deep = format!("{}{}", "{\"not\":".repeat(70), "}".repeat(70));
     let document = document.replace("{\"type\":\"string\"}", &deep);
-    assert!(import(&document, &Wanted::default()).is_err());
+    assert!(import(&document, &ImportOptions::default()).is_err());
     // 20 parts of 20 parts, and so on, eight levels down.
     let schemas: String = (0..8)
         .map(|level| {
@@ -155,7 +155,8 @@ fn a_document_that_explodes_is_bounded() {
         r##"{{"openapi":"3.1.0","info":{{"title":"t"}},"paths":{{"/a":{{"put":{{"requestBody":{whole},"responses":{{"200":{whole}}}}}}}}},
         "components":{{"schemas":{{{schemas}"S8":{{"type":"object"}}}}}}}}"##
     );
-    let told = import(&document, &Wanted::default()).expect_err("the last part applies 20^8 times");
+    let told =
+        import(&document, &ImportOptions::default()).expect_err("the last part applies 20^8 times");
     assert!(told.contains("PUT /a: checking one value at"), "{told}");
     assert!(told.contains("at most 200000 are accepted"), "{told}");
 }
@@ -180,9 +181,9 @@ fn relative_servers_lie_beside_the_document() {
             "https://service.example",
         ),
     ] {
-        let wanted = Wanted {
+        let wanted = ImportOptions {
             url: Some("https://api.example/docs/openapi.yaml?x=1"),
-            ..Wanted::default()
+            ..ImportOptions::default()
         };
         let imported = import(&document(url), &wanted).expect("a contract");
         assert!(
@@ -199,7 +200,7 @@ fn relative_servers_lie_beside_the_document() {
 fn a_contract_is_a_form_like_any_other() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import");
     let text = fs::read_to_string(folder.join("shop.yaml")).expect("a document");
-    let imported = import(&text, &Wanted::default()).expect("a contract");
+    let imported = import(&text, &ImportOptions::default()).expect("a contract");
     let source = form::read("imported", &imported.contract).expect("a contract");
     let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
     assert!(
@@ -222,7 +223,7 @@ fn nobody_is_asked_for_what_only_answers_have() {
               "user": {"allOf": [{"$ref": "#/components/schemas/Person"}, {"required": ["id"]}], "required": ["id", "name"]}}}}}}}}},
       "components": {"schemas": {"Key": {"type": "string"}, "Person": {"type": "object", "properties": {
         "id": {"type": "string", "readOnly": true}, "name": {"type": "string"}}}}}}"##;
-    let imported = import(document, &Wanted::default()).expect("a contract");
+    let imported = import(document, &ImportOptions::default()).expect("a contract");
     let line = imported
         .contract
         .lines()
@@ -252,7 +253,7 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
             {"type": "object", "properties": {"urls": {"type": "string"}}}}}}}}},
       "components": {"schemas": {"Hook": {"type": "object", "properties": {
         "url": {"type": "string"}, "note": {"type": "string"}, "seen": {"type": "string", "readOnly": true}}}}}}"##;
-    let imported = import(document, &Wanted::default()).expect("a contract");
+    let imported = import(document, &ImportOptions::default()).expect("a contract");
     let remarks: Vec<String> = imported
         .remarks
         .iter()
@@ -290,7 +291,7 @@ fn the_name_of_a_security_scheme_writes_no_line() {
             "components": {{"securitySchemes": {{"{hostile}": {{"type": "http", "scheme": "bearer"}},
                 "other {hostile}": {{"type": "http", "scheme": "digest"}}}}}}}}"#
     );
-    let imported = import(&document, &Wanted::default()).expect("a contract");
+    let imported = import(&document, &ImportOptions::default()).expect("a contract");
     let (comments, block) = imported
         .connection
         .split_once("[connections.t]")
@@ -316,7 +317,7 @@ fn schemes_that_go_together_are_sent_together() {
                     "login": {{"type": "http", "scheme": "basic"}},
                     "token": {{"type": "http", "scheme": "bearer"}}}}}}}}"#
         );
-        import(&document, &Wanted::default())
+        import(&document, &ImportOptions::default())
             .expect("a contract")
             .connection
     };
@@ -347,7 +348,7 @@ fn document_of(path: &str, method: &str, operation: &str) -> String {
     )
 }
 
-fn remarks(imported: &Imported) -> Vec<String> {
+fn remarks(imported: &ImportedContract) -> Vec<String> {
     imported
         .remarks
         .iter()
@@ -360,8 +361,11 @@ fn remarks(imported: &Imported) -> Vec<String> {
 fn a_boolean_is_a_schema() {
     let parameters = r#"{"parameters": [{"name": "any", "in": "query", "schema": true}, {"name": "none", "in": "query", "schema": false}],
         "responses": {"204": {}}}"#;
-    let imported =
-        import(&document_of("/a", "get", parameters), &Wanted::default()).expect("a contract");
+    let imported = import(
+        &document_of("/a", "get", parameters),
+        &ImportOptions::default(),
+    )
+    .expect("a contract");
     assert!(
         imported
             .contract
@@ -375,8 +379,11 @@ fn a_boolean_is_a_schema() {
         ["schema the parameter is dropped: no value is taken"]
     );
     let required = parameters.replace("\"schema\": false", "\"required\": true, \"schema\": false");
-    let imported =
-        import(&document_of("/a", "get", &required), &Wanted::default()).expect("the other tool");
+    let imported = import(
+        &document_of("/a", "get", &required),
+        &ImportOptions::default(),
+    )
+    .expect("the other tool");
     assert_eq!(
         (imported.tools, remarks(&imported)),
         (1, vec!["schema no value is taken".to_owned()])
@@ -399,7 +406,8 @@ fn a_large_number_costs_what_says_it() {
     .replace("SUMMARY", &"s".repeat(300));
     let yaml = document.replace("{\"openapi\"", "---\n{\"openapi\"");
     for text in [&document, &yaml] {
-        let imported = import(text, &Wanted::default()).unwrap_or_else(|why| panic!("{why}"));
+        let imported =
+            import(text, &ImportOptions::default()).unwrap_or_else(|why| panic!("{why}"));
         for line in [
             "- { name: p, type: text }\n",
             "- { name: q, type: number }\n",
@@ -421,7 +429,7 @@ fn a_large_number_costs_what_says_it() {
     }
     let refused = document.replace("\"name\": \"s\",", "\"name\": \"s\", \"required\": true,");
     assert_eq!(
-        import(&refused, &Wanted::default())
+        import(&refused, &ImportOptions::default())
             .expect("the other tool")
             .tools,
         1
@@ -430,7 +438,7 @@ fn a_large_number_costs_what_says_it() {
         "\"title\": \"t\"",
         &format!("\"title\": \"{}\"", "t".repeat(300)),
     );
-    import(&titled, &Wanted::default()).expect("a long title is cut");
+    import(&titled, &ImportOptions::default()).expect("a long title is cut");
 }
 
 /// A GET has no body: one that holds nothing is none, and one that may be absent is not sent.
@@ -471,7 +479,7 @@ fn a_get_whose_body_need_not_be_sent_has_a_tool() {
             ],
         ),
     ] {
-        let imported = import(&document, &Wanted::default()).expect("a contract");
+        let imported = import(&document, &ImportOptions::default()).expect("a contract");
         assert_eq!(
             (imported.tools, remarks(&imported)),
             (tools, notes.into_iter().map(str::to_owned).collect()),
@@ -496,8 +504,11 @@ fn a_form_is_written_as_its_encoding_says() {
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
             "tags": {"type": "array", "items": {"type": "string"}}, "name": {"type": "string"},
             "odd": {"type": "array", "items": {"type": "string"}}, "picture": {"type": "string"}, "plain": {"type": "object"}}}}}}}"#;
-    let imported =
-        import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
+    let imported = import(
+        &document_of("/a", "post", operation),
+        &ImportOptions::default(),
+    )
+    .expect("a contract");
     let line = "params: { metadata: { type: json, style: deepObject, explode: true }, tags: { type: json, style: form, explode: false }, \
                 name: { type: string }, odd: { type: json }, picture: { type: string }, plain: { type: json } }, content_type";
     assert!(imported.contract.contains(line), "{}", imported.contract);
@@ -514,7 +525,8 @@ fn a_form_is_written_as_its_encoding_says() {
 #[test]
 fn a_pattern_of_another_dialect_is_dropped() {
     let map = r#"{"responses": {"204": {}}, "requestBody": {"required": true, "content": {"application/json": {"schema": {"type": "object", "required": ["labels"], "properties": {"labels": {"type": "object", "patternProperties": {"(?i)^x-": {"type": "string"}, "^y-": {"type": "string"}}, "additionalProperties": false}}}}}}}"#;
-    let imported = import(&document_of("/a", "post", map), &Wanted::default()).expect("a contract");
+    let imported =
+        import(&document_of("/a", "post", map), &ImportOptions::default()).expect("a contract");
     assert!(
         imported.contract.contains("^y-") && !imported.contract.contains("additionalProperties"),
         "{}",
@@ -522,8 +534,11 @@ fn a_pattern_of_another_dialect_is_dropped() {
     );
     assert_eq!(remarks(&imported).len(), 1, "{:?}", remarks(&imported));
     let operation = r#"{"responses": {"204": {}}, "parameters": [{"name": "p", "in": "query", "schema": {"type": "string", "pattern": "(?i)^ab"}}]}"#;
-    let imported =
-        import(&document_of("/a", "get", operation), &Wanted::default()).expect("a contract");
+    let imported = import(
+        &document_of("/a", "get", operation),
+        &ImportOptions::default(),
+    )
+    .expect("a contract");
     assert!(
         imported.contract.contains("- { name: p, type: text }\n"),
         "{}",
@@ -537,7 +552,8 @@ fn a_pattern_of_another_dialect_is_dropped() {
 
 fn fields_of(path: &str, method: &str, operation: &str) -> Vec<serde_json::Value> {
     let document = document_of(path, method, operation);
-    let imported = import(&document, &Wanted::default()).unwrap_or_else(|why| panic!("{why}"));
+    let imported =
+        import(&document, &ImportOptions::default()).unwrap_or_else(|why| panic!("{why}"));
     let contract: serde_json::Value =
         serde_saphyr::from_str(&imported.contract).expect("a contract is YAML");
     contract["tools"][1]["fields"]
@@ -555,7 +571,7 @@ fn a_header_in_two_spellings_is_one_argument() {
                 {"name": "X-Trace", "in": "query", "schema": {"type": "string"}}],
             "post": {"responses": {"204": {}},
                 "parameters": [{"name": "x-trace", "in": "header", "required": true, "schema": {"type": "string"}}]}}}}"#;
-    let contract = import(document, &Wanted::default())
+    let contract = import(document, &ImportOptions::default())
         .expect("a contract")
         .contract;
     assert!(
@@ -614,8 +630,11 @@ fn an_integer_of_64_bits_has_two_forms() {
 fn every_column_of_an_answer_may_be_null() {
     let operation = r#"{"responses": {"200": {"content": {"application/json": {"schema": {"type": "object", "required": ["id", "name"],
         "properties": {"id": {"type": "integer", "format": "int64"}, "name": {"type": "string"}}}}}}}}"#;
-    let imported =
-        import(&document_of("/a", "post", operation), &Wanted::default()).expect("a contract");
+    let imported = import(
+        &document_of("/a", "post", operation),
+        &ImportOptions::default(),
+    )
+    .expect("a contract");
     assert!(
         imported
             .contract
@@ -636,7 +655,7 @@ fn body_check(
          requestBody: {{ required: true, content: {{ application/json: {{ schema: {body} }} }} }}\n      responses: {{ '204': {{}} }}\n\
          components:\n  schemas:\n{schemas}"
     );
-    let imported = import(&document, &Wanted::default()).expect("a contract");
+    let imported = import(&document, &ImportOptions::default()).expect("a contract");
     let source = weir_contracts::form::read("pets.yaml", &imported.contract).expect("a contract");
     let (contract, _) = weir_contracts::compile::compile_known(&source, &Default::default())
         .map_err(|problems| problems.iter().map(ToString::to_string).collect::<String>())

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Shape, compile, form,
+    CollectionShape, CompiledContract, compile, form,
     lint::{
-        Finding, Level, RULES, lint, lint_contract, lint_document, page, to_json, unusable_names,
+        LintFinding, LintLevel, RULES, lint, lint_contract, lint_document, page, to_json,
+        unusable_names,
     },
 };
 
@@ -248,7 +249,7 @@ fn a_summary_by_the_key_is_found() {
              description: Returns how many orders there are., verb: summarize, collection: orders, group_by: [{groups}], fields: [] }}\n"
         );
         let source = form::read("-", &text).expect("a contract");
-        let shape = Shape::read(&shape.to_string()).expect("a shape");
+        let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
         let shapes = BTreeMap::from([("orders".to_owned(), shape)]);
         let contract = compile(&source, &shapes).expect("compiles");
         lint_contract(&contract)
@@ -290,9 +291,9 @@ fn the_samples_are_free_of_warnings() {
             .map(|entry| (entry.name.clone(), fitting_shape(entry, &source.tools)));
         let contract =
             compile(&source, &shapes.collect()).expect("compiles over a shape that fits");
-        let found: Vec<Finding> = lint_contract(&contract)
+        let found: Vec<LintFinding> = lint_contract(&contract)
             .into_iter()
-            .filter(|finding| finding.level > Level::Info)
+            .filter(|finding| finding.level > LintLevel::Info)
             .collect();
         assert!(found.is_empty(), "{}: {found:#?}", path.display());
     }
@@ -300,14 +301,14 @@ fn the_samples_are_free_of_warnings() {
 }
 
 /// Returns columns of the types that the fields ask for: what a lint reads does not depend on the source.
-fn fitting_shape(collection: &form::Collection, tools: &[form::Tool]) -> Shape {
+fn fitting_shape(collection: &form::FormCollection, tools: &[form::FormTool]) -> CollectionShape {
     let kind = |column: &String| {
         let mut fields = tools.iter().flat_map(|tool| &tool.fields);
         let field = fields.find(|field| field.column.as_ref().unwrap_or(&field.name) == column);
         match field.map(|field| &field.kind) {
-            Some(form::Kind::Number { .. }) => "number",
-            Some(form::Kind::Checkbox) => "boolean",
-            Some(form::Kind::Date) => "date",
+            Some(form::FieldType::Number { .. }) => "number",
+            Some(form::FieldType::Checkbox) => "boolean",
+            Some(form::FieldType::Date) => "date",
             _ => "string",
         }
     };
@@ -315,7 +316,8 @@ fn fitting_shape(collection: &form::Collection, tools: &[form::Tool]) -> Shape {
     let fields: Vec<Value> = columns
         .map(|column| json!({ "key": column, "type": kind(column), "generated": true }))
         .collect();
-    Shape::read(&json!({ "name": collection.name, "fields": fields }).to_string()).expect("a shape")
+    CollectionShape::read(&json!({ "name": collection.name, "fields": fields }).to_string())
+        .expect("a shape")
 }
 
 #[test]
@@ -346,13 +348,13 @@ fn a_published_contract_with_such_names_is_read_and_its_names_are_told() {
         .to_string()
         .replace("\"id\"", "\"Nr.?\"")
         .replace("\"street\"", "\"Straße\"");
-    let published = Contract::from_own_artifact(&published).expect("is read as before");
+    let published = CompiledContract::from_own_artifact(&published).expect("is read as before");
     assert_eq!(unusable_names(&published), ["t.Nr.?", "t.at.Straße"]);
     let errors = lint_contract(&published)
         .into_iter()
         .filter(|finding| finding.rule == "parameter-name");
     assert_eq!(
         errors.map(|finding| finding.level).collect::<Vec<_>>(),
-        [Level::Error; 2]
+        [LintLevel::Error; 2]
     );
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Shape, compile,
-    contract::Format,
-    diff::{self, Class, Diff},
+    CollectionShape, CompiledContract, FileProblem, compile,
+    contract::ArtifactFormat,
+    diff::{self, ChangeSeverity, ContractDiff},
     form,
 };
 
-fn shape(order: &[&str], summaries: &str) -> Shape {
-    Shape::read(
+fn shape(order: &[&str], summaries: &str) -> CollectionShape {
+    CollectionShape::read(
         &json!({
             "name": "orders", "key": ["id"],
             "fields": [
@@ -36,7 +36,11 @@ fn with(keys: &str) -> String {
     format!("  - {{ {keys}{PLAIN} }}\n")
 }
 
-fn compiled(collection: &str, tools: &str, shape: Shape) -> Result<Contract, Vec<Problem>> {
+fn compiled(
+    collection: &str,
+    tools: &str,
+    shape: CollectionShape,
+) -> Result<CompiledContract, Vec<FileProblem>> {
     let form = format!(
         "contract: orders\ncollections:\n  orders: {{ adapter: sheet, settings: {{}}{collection} }}\ntools:\n{tools}"
     );
@@ -44,12 +48,12 @@ fn compiled(collection: &str, tools: &str, shape: Shape) -> Result<Contract, Vec
     compile(&source, &BTreeMap::from([("orders".to_owned(), shape)]))
 }
 
-fn able(keys: &str) -> Contract {
+fn able(keys: &str) -> CompiledContract {
     compiled("", &with(keys), shape(&["*"], "all"))
         .unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn problem(collection: &str, tools: &str, shape: Shape) -> (String, Option<String>) {
+fn problem(collection: &str, tools: &str, shape: CollectionShape) -> (String, Option<String>) {
     let problems = compiled(collection, tools, shape).expect_err("refused");
     let [problem] = &problems[..] else {
         panic!("{problems:?}");
@@ -58,7 +62,7 @@ fn problem(collection: &str, tools: &str, shape: Shape) -> (String, Option<Strin
     (told, problem.hint.clone())
 }
 
-fn schemas(contract: &Contract) -> (Value, Value) {
+fn schemas(contract: &CompiledContract) -> (Value, Value) {
     let tool = &contract.tools[0];
     let output = tool.output_schema.as_ref().expect("an output").value();
     (tool.input_schema.value(), output)
@@ -67,7 +71,7 @@ fn schemas(contract: &Contract) -> (Value, Value) {
 #[test]
 fn files_without_choices_compile_to_the_bytes_of_before() {
     let contract = able("");
-    assert_eq!(contract.format, Format::FIRST);
+    assert_eq!(contract.format, ArtifactFormat::FIRST);
     let artifact = contract.to_artifact().to_string();
     for word in ["order_by", "with_total", "\"list\":"] {
         assert!(!artifact.contains(word), "{word}: {artifact}");
@@ -133,7 +137,7 @@ fn an_agent_chooses_among_what_the_form_offers() {
     let recorded = &artifact["collections"][0]["shape"]["capabilities"]["summaries"];
     assert_eq!(recorded, "count", "the total needs it");
     assert_eq!(
-        Contract::from_artifact(&artifact).expect("it reads"),
+        CompiledContract::from_artifact(&artifact).expect("it reads"),
         contract
     );
 }
@@ -298,36 +302,36 @@ fn the_names_belong_to_the_list_that_opts_in_and_to_lists_alone() {
 
 #[test]
 fn the_gate_sees_each_change_of_a_choice() {
-    let rules = |report: &Diff| -> Vec<String> {
+    let rules = |report: &ContractDiff| -> Vec<String> {
         report.items.iter().map(|item| item.rule.clone()).collect()
     };
     let plain = able("");
     for (keys, class) in [
-        ("order_by: [total], ", Class::Compatible),
-        ("with_total: true, ", Class::Compatible),
+        ("order_by: [total], ", ChangeSeverity::Compatible),
+        ("with_total: true, ", ChangeSeverity::Compatible),
         // A column that was always there is no longer promised.
-        ("columns: [total], ", Class::Breaking),
+        ("columns: [total], ", ChangeSeverity::Breaking),
     ] {
         let report = diff::diff(&plain, &able(keys));
         assert_eq!(report.class, class, "{keys} {report:?}");
         let back = diff::diff(&able(keys), &plain);
-        assert_eq!(back.class, Class::Breaking, "{keys} {back:?}");
+        assert_eq!(back.class, ChangeSeverity::Breaking, "{keys} {back:?}");
     }
     let report = diff::diff(
         &able("order_by: [total], "),
         &able("order_by: [total, city], "),
     );
-    assert_eq!(report.class, Class::Compatible, "{report:?}");
+    assert_eq!(report.class, ChangeSeverity::Compatible, "{report:?}");
     let report = diff::diff(
         &able("order_by: [total, city], "),
         &able("order_by: [total], "),
     );
-    assert_eq!(report.class, Class::Breaking, "{report:?}");
+    assert_eq!(report.class, ChangeSeverity::Breaking, "{report:?}");
     // What is answered without a choice shows in no output schema.
     let fewer = with("columns: [city, total], ").replace("returns: [id, city]", "returns: [id]");
     let fewer = compiled("", &fewer, shape(&["*"], "all")).expect("it compiles");
     let report = diff::diff(&able("columns: [city, total], "), &fewer);
-    assert_eq!(report.class, Class::Review, "{report:?}");
+    assert_eq!(report.class, ChangeSeverity::Review, "{report:?}");
     assert_eq!(rules(&report), ["input-default-changed"]);
 }
 

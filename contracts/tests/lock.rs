@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Shape, Version, compile, form,
-    lock::{Approval, Lock},
+    CollectionShape, CompiledContract, ContractVersion, FileProblem, compile, form,
+    lock::{ContractLock, LockApproval},
 };
 
 #[test]
@@ -16,7 +16,7 @@ fn what_was_written_is_read() {
         text.starts_with("{\n  \"lock\": 1,\n  \"contract\": {\n    \"name\": \"desk\",\n")
             && text.ends_with("}\n")
     );
-    let back = Lock::read("desk.lock.json", &text).expect("a lock");
+    let back = ContractLock::read("desk.lock.json", &text).expect("a lock");
     assert_eq!(back, lock);
     assert_eq!(back.to_text(), text);
     assert_eq!(
@@ -146,43 +146,46 @@ fn the_deepest_contract_can_be_locked() {
         contract(&field, json!({ "key": "a", "type": "json" }))
     };
     let deepest = (1..64).rev().find_map(nested).expect("some depth compiles");
-    let lock = Lock {
+    let lock = ContractLock {
         contract: deepest,
         approvals: Vec::new(),
     };
-    assert_eq!(Lock::read("-", &lock.to_text()).expect("a lock"), lock);
+    assert_eq!(
+        ContractLock::read("-", &lock.to_text()).expect("a lock"),
+        lock
+    );
 }
 
-fn refused(text: &str) -> Vec<Problem> {
-    Lock::read("desk.lock.json", text).expect_err("refused")
+fn refused(text: &str) -> Vec<FileProblem> {
+    ContractLock::read("desk.lock.json", text).expect_err("refused")
 }
 
-fn lock() -> Lock {
+fn lock() -> ContractLock {
     let field = json!({ "name": "note", "type": "text", "nullable": true, "default": null });
     let mut contract = contract(
         &field,
         json!({ "key": "note", "type": "string", "nullable": true }),
     )
     .expect("compiles");
-    contract.version = Version {
+    contract.version = ContractVersion {
         major: 2,
         minor: 1,
         patch: 0,
     };
-    let approval = Approval {
+    let approval = LockApproval {
         fingerprint: "0123456789abcdef".repeat(4),
-        from: Version::FIRST,
+        from: ContractVersion::FIRST,
         to: contract.version,
         by: "operator ada".to_owned(),
         at: "2026-01-31T12:00:00Z".to_owned(),
     };
-    Lock {
+    ContractLock {
         contract,
         approvals: vec![approval],
     }
 }
 
-fn contract(field: &Value, column: Value) -> Option<Contract> {
+fn contract(field: &Value, column: Value) -> Option<CompiledContract> {
     let shape = json!({ "name": "notes", "key": ["id"], "fields": [
         { "key": "id", "type": "integer", "generated": true }, column ] });
     let file = json!({
@@ -193,7 +196,7 @@ fn contract(field: &Value, column: Value) -> Option<Contract> {
     let source = form::read("-", &file.to_string()).ok()?;
     let shapes = BTreeMap::from([(
         "notes".to_owned(),
-        Shape::read(&shape.to_string()).expect("a shape"),
+        CollectionShape::read(&shape.to_string()).expect("a shape"),
     )]);
     compile(&source, &shapes).ok()
 }

@@ -1,14 +1,14 @@
 //! Lists of other servers become one document: the shape, what is kept, and what is refused.
 
 use serde_json::{Value, json};
-use weir_contracts::offer::{Bounds, Lists, check_schema, compose};
+use weir_contracts::offer::{SchemaLimits, ServerLists, check_schema, compose};
 
 fn composed(lists: &Value) -> (Value, Vec<String>) {
     composed_text(&lists.to_string())
 }
 
 fn composed_text(lists: &str) -> (Value, Vec<String>) {
-    let (lists, mut problems) = Lists::read("lists.json", lists).expect("lists");
+    let (lists, mut problems) = ServerLists::read("lists.json", lists).expect("lists");
     let composed = compose("lists.json", &lists);
     problems.extend(composed.problems);
     let text = composed.document.pretty();
@@ -77,7 +77,7 @@ fn every_kind_of_item_has_the_same_shape() {
 fn what_a_server_wrote_is_kept_to_the_digit_and_in_its_order() {
     let text = r#"{"tools":[{"name":"t","inputSchema":{"type" : "object","z":1.0,"a":12345678901234567890123,
         "properties":{"b":{"const":"\u0041\/"},"a":{"maximum":1e2}}}}]}"#;
-    let (lists, _) = Lists::read("-", text).expect("lists");
+    let (lists, _) = ServerLists::read("-", text).expect("lists");
     let document = compose("-", &lists).document;
     let kept = r#"{"type":"object","z":1.0,"a":12345678901234567890123,"properties":{"b":{"const":"\u0041\/"},"a":{"maximum":1e2}}}"#;
     assert!(document.compact().contains(kept), "{}", document.compact());
@@ -201,10 +201,13 @@ fn schemas_of_the_wild_are_accepted() {
         json!({ "$id": "https://a.example/s", "$ref": "https://a.example/s#/$defs/x", "$defs": { "x": { "type": "object" } } }),
         json!({ "$defs": { "tree": { "properties": { "kids": { "items": { "$ref": "#/$defs/tree" } } } } }, "$ref": "#/$defs/tree" }),
     ] {
-        check_schema(&schema.to_string(), &Bounds::default())
+        check_schema(&schema.to_string(), &SchemaLimits::default())
             .unwrap_or_else(|error| panic!("{schema}: {error}"));
     }
-    let twice = check_schema(r#"{"type":"object","type":"string"}"#, &Bounds::default());
+    let twice = check_schema(
+        r#"{"type":"object","type":"string"}"#,
+        &SchemaLimits::default(),
+    );
     assert!(
         twice.is_err_and(|error| error.contains("type")),
         "parsers differ over a key that is given twice"
@@ -337,5 +340,5 @@ fn what_nests_without_end_takes_no_reader_down() {
             .is_some_and(|error| error.contains("left out"))
     );
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(Lists::read("-", &deep).is_err());
+    assert!(ServerLists::read("-", &deep).is_err());
 }

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use weir_contracts::{
-    Shape,
+    CollectionShape,
     compile::{self, error_arm, result_arm},
     form,
     output::RecordChecker,
 };
 
-fn shape(fields: Value) -> Shape {
-    Shape::read(&json!({ "name": "s", "fields": fields, "key": [] }).to_string()).expect("a shape")
+fn shape(fields: Value) -> CollectionShape {
+    CollectionShape::read(&json!({ "name": "s", "fields": fields, "key": [] }).to_string())
+        .expect("a shape")
 }
 
-fn every_type() -> Shape {
+fn every_type() -> CollectionShape {
     shape(json!([
         { "key": "s", "type": "string" },
         { "key": "i", "type": "integer" },
@@ -31,7 +32,7 @@ fn every_type() -> Shape {
     ]))
 }
 
-fn all(shape: &Shape) -> Vec<String> {
+fn all(shape: &CollectionShape) -> Vec<String> {
     shape.fields.iter().map(|field| field.key.clone()).collect()
 }
 

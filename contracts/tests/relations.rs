@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Shape, compile,
-    contract::Format,
-    diff::{Class, diff},
+    CollectionShape, CompiledContract, FileProblem, compile,
+    contract::ArtifactFormat,
+    diff::{ChangeSeverity, diff},
     form,
 };
 
@@ -27,8 +27,8 @@ tools:
       - { name: id, type: number, required: true }
 ";
 
-fn shapes() -> BTreeMap<String, Shape> {
-    let read = |shape: Value| Shape::read(&shape.to_string()).expect("a shape");
+fn shapes() -> BTreeMap<String, CollectionShape> {
+    let read = |shape: Value| CollectionShape::read(&shape.to_string()).expect("a shape");
     let orders = json!({ "name": "orders", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" },
         { "key": "customer_id", "type": "integer", "nullable": true },
@@ -44,12 +44,12 @@ fn shapes() -> BTreeMap<String, Shape> {
         .into()
 }
 
-fn compiled(text: &str) -> Result<Contract, Vec<Problem>> {
+fn compiled(text: &str) -> Result<CompiledContract, Vec<FileProblem>> {
     compile(&form::read("desk.yaml", text)?, &shapes())
 }
 
 /// Compiles the contract with one text in another's place, which must be there.
-fn changed(from: &str, to: &str) -> Result<Contract, Vec<Problem>> {
+fn changed(from: &str, to: &str) -> Result<CompiledContract, Vec<FileProblem>> {
     assert!(DESK.contains(from), "{from}");
     compiled(&DESK.replacen(from, to, 1))
 }
@@ -61,7 +61,7 @@ fn a_lookup_offers_the_records_that_its_own_names() {
         "table: customers }, hide: [password] }",
     );
     let contract = compiled(&text).expect("compiles");
-    assert_eq!(contract.format, Format::RELATIONS);
+    assert_eq!(contract.format, ArtifactFormat::RELATIONS);
     let tool = &contract.tools[0];
     let input = tool.input_schema.value();
     assert_eq!(
@@ -87,14 +87,14 @@ fn a_lookup_offers_the_records_that_its_own_names() {
         json!(["id", "customer_id", "note"])
     );
     let stored = serde_json::to_string(&contract).expect("an artifact");
-    let read: Contract = serde_json::from_str(&stored).expect("it is read again");
+    let read: CompiledContract = serde_json::from_str(&stored).expect("it is read again");
     assert_eq!(read, contract);
 }
 
 #[test]
 fn a_contract_without_relations_keeps_its_format() {
     let contract = changed("    include: [customer]\n", "").expect("compiles");
-    assert_eq!(contract.format, Format::FIRST);
+    assert_eq!(contract.format, ArtifactFormat::FIRST);
     let stored = serde_json::to_string(&contract).expect("an artifact");
     assert!(
         !stored.contains("include") && !stored.contains("relations"),
@@ -219,16 +219,16 @@ fn changes_of_relations_are_judged() {
     let without = changed("    include: [customer]\n", "").expect("compiles");
     let other = changed("columns: [customer_id]", "columns: [id]").expect("compiles");
     for (old, new, class, rule) in [
-        (&without, &with, Class::Review, "include-added"),
-        (&with, &other, Class::Review, "include-changed"),
-        (&with, &without, Class::Breaking, "include-removed"),
+        (&without, &with, ChangeSeverity::Review, "include-added"),
+        (&with, &other, ChangeSeverity::Review, "include-changed"),
+        (&with, &without, ChangeSeverity::Breaking, "include-removed"),
     ] {
         let found = diff(old, new);
         assert_eq!(found.class, class, "{rule}: {found:?}");
         let text = serde_json::to_string(&found).expect("JSON");
         assert!(text.contains(rule), "{text}");
     }
-    assert_eq!(diff(&with, &with).class, Class::Identical);
+    assert_eq!(diff(&with, &with).class, ChangeSeverity::Identical);
 }
 
 /// A related record is read by its key alone, so nothing fills in a parameter.
@@ -239,7 +239,7 @@ fn a_query_that_needs_parameters_is_not_related() {
         let customers = json!({ "name": "query", "key": ["id"], "fields": [{ "key": "id", "type": "integer" }],
             "capabilities": { "read": true, "matches": { "*": ["equals"] }, "order": ["*"],
                 "params": [{ "name": "country", "type": "string", "required": required }] } });
-        let customers = Shape::read(&customers.to_string()).expect("a shape");
+        let customers = CollectionShape::read(&customers.to_string()).expect("a shape");
         shapes.insert("customers".to_owned(), customers);
         let source = form::read("desk.yaml", DESK).expect("a form");
         match compile(&source, &shapes) {

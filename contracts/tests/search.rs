@@ -7,7 +7,7 @@
 #[path = "search/tools.rs"]
 mod tools;
 
-use weir_contracts::search::Index;
+use weir_contracts::search::ToolIndex;
 
 use self::tools::{Listed, of_many_services, service, tools};
 
@@ -24,13 +24,13 @@ fn questions() -> Vec<(Vec<&'static str>, &'static str)> {
 /// Tools, and what is searched: by the index, and by plain text beside it.
 struct Searched {
     tools: Vec<Listed>,
-    index: Index,
+    index: ToolIndex,
     plain: Vec<String>,
 }
 
 impl Searched {
     fn new(tools: Vec<Listed>) -> Self {
-        let index = Index::new(&tools.iter().map(Listed::text).collect::<Vec<_>>());
+        let index = ToolIndex::new(&tools.iter().map(Listed::text).collect::<Vec<_>>());
         let plain = |tool: &Listed| {
             format!(
                 "{} {} {}",

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use weir_contracts::{Shape, compile, form};
+use weir_contracts::{CollectionShape, compile, form};
 
-fn shape(fields: Value) -> Shape {
-    Shape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string())
+fn shape(fields: Value) -> CollectionShape {
+    CollectionShape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string())
         .expect("a shape")
 }
 
@@ -15,7 +15,7 @@ fn shape(fields: Value) -> Shape {
 fn the_shape_of_the_sdk_is_ours() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/shape.json");
     let text = std::fs::read_to_string(path).expect("the shape that both sides know");
-    let shape = Shape::read(&text).expect("a shape");
+    let shape = CollectionShape::read(&text).expect("a shape");
     let written = serde_json::to_value(&shape).expect("plain data");
     assert_eq!(written, serde_json::from_str::<Value>(&text).expect("JSON"));
 }
@@ -27,7 +27,7 @@ fn a_source_that_lost_its_guards_does_not_satisfy() {
         let text =
             json!({ "name": "s", "fields": [], "capabilities": { "guarded_write": guarded } })
                 .to_string();
-        Shape::read(&text).expect("a shape")
+        CollectionShape::read(&text).expect("a shape")
     };
     assert_eq!(shape(false).satisfied_by(&shape(true)), Ok(()));
     assert_eq!(shape(true).satisfied_by(&shape(true)), Ok(()));
@@ -127,28 +127,29 @@ fn bad_shapes_are_refused() {
         ),
         ("[", ""),
     ] {
-        let error = Shape::read(text).expect_err(text);
+        let error = CollectionShape::read(text).expect_err(text);
         assert!(error.contains(word), "{text}: {error}");
     }
     let many: Vec<Value> = (0..3_000)
         .map(|index| json!({ "key": format!("c{index}"), "type": "string" }))
         .collect();
-    assert!(Shape::read(&json!({ "name": "s", "fields": many }).to_string()).is_err());
+    assert!(CollectionShape::read(&json!({ "name": "s", "fields": many }).to_string()).is_err());
 }
 
 #[test]
 fn capabilities_unstated_are_all_and_stated_are_final() {
-    let unstated = Shape::read(r#"{"name":"s","fields":[]}"#).expect("a shape");
+    let unstated = CollectionShape::read(r#"{"name":"s","fields":[]}"#).expect("a shape");
     assert!(unstated.capabilities.read && unstated.capabilities.orders("x"));
-    let stated =
-        Shape::read(r#"{"name":"s","fields":[],"capabilities":{"read":true,"write":true}}"#)
-            .expect("a shape");
+    let stated = CollectionShape::read(
+        r#"{"name":"s","fields":[],"capabilities":{"read":true,"write":true}}"#,
+    )
+    .expect("a shape");
     assert_eq!(stated.capabilities.write, ["create", "update", "delete"]);
     assert!(stated.capabilities.compares("x").is_empty() && !stated.capabilities.orders("x"));
     // A shape that is stored with a version reads back the same.
     for shape in [unstated, stated] {
         let text = serde_json::to_string(&shape).expect("plain data");
-        assert_eq!(Shape::read(&text), Ok(shape));
+        assert_eq!(CollectionShape::read(&text), Ok(shape));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Shape, compile, form,
+    CollectionShape, CompiledContract, compile, form,
     shim::{VersionShim, derive},
 };
 
@@ -216,7 +216,7 @@ fn choices(file: &mut Value, choices: &[&str]) {
     field["choices"] = json!(choices);
 }
 
-fn contract(change: impl FnOnce(&mut Value, &mut Value)) -> Contract {
+fn contract(change: impl FnOnce(&mut Value, &mut Value)) -> CompiledContract {
     let mut file = json!({
         "contract": "staff",
         "collections": { "people": {
@@ -231,7 +231,7 @@ fn contract(change: impl FnOnce(&mut Value, &mut Value)) -> Contract {
         { "key": "id", "type": "integer" }, { "key": "name", "type": "string" },
     ] });
     change(&mut file, &mut shape);
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let source = form::read("-", &file.to_string()).unwrap_or_else(|why| panic!("{why:#?}"));
     compile(&source, &BTreeMap::from([("people".to_owned(), shape)]))
         .unwrap_or_else(|problems| panic!("{problems:#?}"))

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Shape, compile,
-    contract::Format,
-    diff::{self, Class},
+    CollectionShape, CompiledContract, FileProblem, compile,
+    contract::ArtifactFormat,
+    diff::{self, ChangeSeverity},
     form,
 };
 
 /// The shape that the sql adapter describes for a query with these parameters.
-fn shape(params: Value) -> Shape {
+fn shape(params: Value) -> CollectionShape {
     let shape = json!({
         "name": "query", "key": ["id"],
         "fields": [{ "key": "id", "type": "integer" }, { "key": "total", "type": "decimal", "nullable": true }],
@@ -19,10 +19,14 @@ fn shape(params: Value) -> Shape {
             "read": true, "matches": { "*": ["equals", "at-least"] }, "order": ["*"], "summaries": "all", "params": params,
         },
     });
-    Shape::read(&shape.to_string()).expect("a shape")
+    CollectionShape::read(&shape.to_string()).expect("a shape")
 }
 
-fn compiled(settings: &str, params: Value, tools: &str) -> Result<Contract, Vec<Problem>> {
+fn compiled(
+    settings: &str,
+    params: Value,
+    tools: &str,
+) -> Result<CompiledContract, Vec<FileProblem>> {
     let form = format!(
         "contract: orders\ncollections:\n  orders: {{ adapter: sql, key: [id], settings: {{ {settings} }} }}\ntools:\n{tools}"
     );
@@ -106,18 +110,21 @@ fn only_a_contract_with_parameters_has_the_format() {
         params(),
         &list("{ name: least, type: number, required: true, param: least }"),
     );
-    assert_eq!(with.expect("it compiles").format, Format::STATEMENTS);
+    assert_eq!(
+        with.expect("it compiles").format,
+        ArtifactFormat::STATEMENTS
+    );
     let without = compiled(
         "connection: shop, query: \"SELECT id, total FROM orders\"",
         json!([]),
         &list("{ name: total, type: number }"),
     );
     let without = without.expect("it compiles");
-    assert_eq!(without.format, Format::FIRST);
+    assert_eq!(without.format, ArtifactFormat::FIRST);
     assert_eq!(without.to_artifact().get("format"), None);
 }
 
-fn written(statement: &str, rows_max: u32) -> Contract {
+fn written(statement: &str, rows_max: u32) -> CompiledContract {
     let form = format!(
         "contract: orders\ncollections:\n  pay: {{ adapter: sql, write: true, settings: {{ connection: shop, statement: {statement}, rows_max: {rows_max} }} }}\n\
          tools:\n  - {{ tool: pay, verb: call, operation: run, collection: pay, fields: [] }}\n"
@@ -129,7 +136,7 @@ fn written(statement: &str, rows_max: u32) -> Contract {
             { "name": "run", "effect": "destructive", "returns": [{ "key": "rows", "type": "integer" }] },
         ] },
     });
-    let shape = Shape::read(&shape.to_string()).expect("a shape");
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
     let shapes = BTreeMap::from([("pay".to_owned(), shape)]);
     compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
@@ -137,7 +144,7 @@ fn written(statement: &str, rows_max: u32) -> Contract {
 #[test]
 fn a_statement_is_destructive_and_another_one_is_approved_by_an_operator() {
     let before = written("UPDATE orders SET paid = true", 1);
-    assert_eq!(before.format, Format::STATEMENTS);
+    assert_eq!(before.format, ArtifactFormat::STATEMENTS);
     let annotations = serde_json::to_value(&before.tools[0].annotations).expect("JSON");
     assert_eq!(annotations["destructiveHint"], true);
     assert_eq!(annotations["readOnlyHint"], false);
@@ -146,10 +153,10 @@ fn a_statement_is_destructive_and_another_one_is_approved_by_an_operator() {
         written("UPDATE orders SET paid = true", 2),
     ] {
         let found = diff::diff(&before, &after);
-        assert_eq!(found.class, Class::Breaking, "{found:?}");
+        assert_eq!(found.class, ChangeSeverity::Breaking, "{found:?}");
         let rules: Vec<_> = found.items.iter().map(|item| item.rule.as_str()).collect();
         assert!(rules.contains(&"statement-changed"), "{rules:?}");
     }
     let same = diff::diff(&before, &written("UPDATE orders SET paid = true", 1));
-    assert_eq!(same.class, Class::Identical);
+    assert_eq!(same.class, ChangeSeverity::Identical);
 }

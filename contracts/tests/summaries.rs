@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use weir_contracts::{
-    Contract, Problem, Shape, compile,
-    contract::Format,
-    diff::{self, Class},
+    CollectionShape, CompiledContract, FileProblem, compile,
+    contract::ArtifactFormat,
+    diff::{self, ChangeSeverity},
     form,
 };
 
-fn shape(summaries: &str) -> Shape {
-    Shape::read(
+fn shape(summaries: &str) -> CollectionShape {
+    CollectionShape::read(
         &json!({
             "name": "orders", "key": ["id"],
             "fields": [
@@ -33,7 +33,11 @@ fn shape(summaries: &str) -> Shape {
 const LIST: &str = "  - { tool: list_orders, verb: list, collection: orders, fields: [{ name: city, type: text }] }\n";
 const COUNT: &str = "  - { tool: count_orders, verb: count, collection: orders, fields: [{ name: city, type: text }] }\n";
 
-fn compiled(collection: &str, tools: &str, shape: Shape) -> Result<Contract, Vec<Problem>> {
+fn compiled(
+    collection: &str,
+    tools: &str,
+    shape: CollectionShape,
+) -> Result<CompiledContract, Vec<FileProblem>> {
     let form = format!(
         "contract: orders\ncollections:\n  orders: {{ adapter: sheet, settings: {{}}{collection} }}\ntools:\n{tools}"
     );
@@ -41,7 +45,7 @@ fn compiled(collection: &str, tools: &str, shape: Shape) -> Result<Contract, Vec
     compile(&source, &BTreeMap::from([("orders".to_owned(), shape)]))
 }
 
-fn problem(collection: &str, tools: &str, shape: Shape) -> String {
+fn problem(collection: &str, tools: &str, shape: CollectionShape) -> String {
     let problems = compiled(collection, tools, shape).expect_err("refused");
     let [problem] = &problems[..] else {
         panic!("{problems:?}");
@@ -82,7 +86,7 @@ fn files_without_counts_compile_to_the_bytes_of_before() {
         unable.to_artifact().to_string()
     );
     assert!(!able.to_artifact().to_string().contains("summaries"));
-    assert_eq!(able.format, Format::FIRST);
+    assert_eq!(able.format, ArtifactFormat::FIRST);
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn a_count_has_a_format_of_its_own_and_reads_back() {
     let recorded = &artifact["collections"][0]["shape"]["capabilities"]["summaries"];
     assert_eq!(recorded, "count", "no more than its tools need");
     assert_eq!(
-        Contract::from_artifact(&artifact).expect("it reads"),
+        CompiledContract::from_artifact(&artifact).expect("it reads"),
         contract
     );
 }
@@ -131,9 +135,9 @@ fn a_count_beside_a_list_is_a_compatible_change() {
     let before = compiled("", LIST, shape("all")).expect("it compiles");
     let after = compiled("", &format!("{LIST}{COUNT}"), shape("all")).expect("it compiles");
     let report = diff::diff(&before, &after);
-    assert_eq!(report.class, Class::Compatible, "{report:?}");
+    assert_eq!(report.class, ChangeSeverity::Compatible, "{report:?}");
     let back = diff::diff(&after, &before);
-    assert_eq!(back.class, Class::Breaking);
+    assert_eq!(back.class, ChangeSeverity::Breaking);
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn a_summary_offers_the_groups_and_measures_of_its_form() {
     let artifact = contract.to_artifact();
     assert_eq!(artifact["format"], 5);
     assert_eq!(
-        Contract::from_artifact(&artifact).expect("it reads"),
+        CompiledContract::from_artifact(&artifact).expect("it reads"),
         contract
     );
 }
@@ -297,5 +301,5 @@ fn a_measure_less_is_a_breaking_change() {
     let before = compiled("", SUMMARIZE, shape("all")).expect("it compiles");
     let fewer = SUMMARIZE.replace(", avg(id)", "");
     let after = compiled("", &fewer, shape("all")).expect("it compiles");
-    assert_eq!(diff::diff(&before, &after).class, Class::Breaking);
+    assert_eq!(diff::diff(&before, &after).class, ChangeSeverity::Breaking);
 }

@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Problem, Version,
+    CompiledContract, ContractVersion, FileProblem,
     diff::{ForeignChanges, diff},
     listed,
-    offer::{Lists, compose},
-    upstream::{Compiled, Overlay, Resources, Upstream, compile, resources},
+    offer::{ServerLists, compose},
+    upstream::{
+        CompiledUpstream, ResourceMode, UpstreamOptions, UpstreamOverlay, compile, resources,
+    },
     uri::{own_uri, publish_uris, published_uri},
 };
 
@@ -39,20 +41,20 @@ fn every_real_server_becomes_a_contract() {
     assert!(documents.len() >= 10, "ten servers");
     let mut wrong = Vec::new();
     for (name, document) in documents {
-        let upstream = Upstream {
+        let upstream = UpstreamOptions {
             name: &name,
             contract: &name,
-            resources: Resources::Pinned,
-            ..Upstream::default()
+            resources: ResourceMode::Pinned,
+            ..UpstreamOptions::default()
         };
         let compiled = compile(&upstream, &document).expect("a contract");
         let artifact = compiled.contract.to_artifact();
         assert_eq!(
-            Contract::from_artifact(&artifact).as_ref(),
+            CompiledContract::from_artifact(&artifact).as_ref(),
             Ok(&compiled.contract),
             "{name}"
         );
-        let report = |problems: &[weir_contracts::Problem]| -> Vec<String> {
+        let report = |problems: &[weir_contracts::FileProblem]| -> Vec<String> {
             problems.iter().map(ToString::to_string).collect()
         };
         let came = json!({ "left_out": report(&compiled.left_out), "notes": report(&compiled.notes), "contract": artifact });
@@ -73,31 +75,32 @@ fn every_real_server_becomes_a_contract() {
 }
 
 fn document(lists: &Value) -> String {
-    let (lists, _) = Lists::read("lists.json", &lists.to_string()).expect("lists");
+    let (lists, _) = ServerLists::read("lists.json", &lists.to_string()).expect("lists");
     compose("lists.json", &lists).document.pinned()
 }
 
-fn compiled_with(overlay: Option<&str>, lists: &Value) -> Compiled {
-    let overlay = overlay.map(|text| Overlay::read("overlay.yaml", text).expect("an overlay"));
-    let upstream = Upstream {
+fn compiled_with(overlay: Option<&str>, lists: &Value) -> CompiledUpstream {
+    let overlay =
+        overlay.map(|text| UpstreamOverlay::read("overlay.yaml", text).expect("an overlay"));
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
         overlay: overlay.as_ref(),
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     compile(&upstream, &document(lists)).expect("a contract")
 }
 
-fn compiled(tools: &Value) -> Compiled {
+fn compiled(tools: &Value) -> CompiledUpstream {
     compiled_with(None, &json!({ "tools": tools }))
 }
 
-fn told(problems: &[Problem]) -> Vec<String> {
+fn told(problems: &[FileProblem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the contract of a single tool with this input, and the notes about it.
-fn input(schema: &Value) -> (Contract, Vec<String>) {
+fn input(schema: &Value) -> (CompiledContract, Vec<String>) {
     let compiled =
         compiled(&json!([{ "name": "t", "description": "Does it.", "inputSchema": schema }]));
     assert_eq!(told(&compiled.left_out), [""; 0]);
@@ -201,7 +204,7 @@ fn an_item_is_published_as_the_server_stated_it() {
     assert_eq!(
         tool.output_schema
             .as_ref()
-            .map(weir_contracts::Schema::value),
+            .map(weir_contracts::RawSchema::value),
         Some(json!({ "type": "object", "properties": { "sum": { "type": "integer" } } })),
         "no arm is added"
     );
@@ -222,12 +225,15 @@ fn an_item_is_published_as_the_server_stated_it() {
         artifact["format"], 3,
         "older programs say that they cannot read it"
     );
-    assert_eq!(Contract::from_artifact(&artifact), Ok(contract.clone()));
+    assert_eq!(
+        CompiledContract::from_artifact(&artifact),
+        Ok(contract.clone())
+    );
 }
 
 #[test]
 fn what_the_offer_says_in_old_artifacts_is_written_as_before() {
-    let plugin = weir_contracts::code::Plugin {
+    let plugin = weir_contracts::code::PluginOptions {
         name: "p",
         contract: "p",
         ..Default::default()
@@ -283,11 +289,11 @@ fn names_are_made_ones_that_every_client_takes() {
         ]
     );
     let taken = std::collections::BTreeMap::from([("up_plain".to_owned(), "desk".to_owned())]);
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
         taken: Some(&taken),
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     let compiled = compile(
         &upstream,
@@ -306,11 +312,11 @@ fn names_are_made_ones_that_every_client_takes() {
 #[test]
 fn a_prefix_may_be_another_or_none() {
     for (prefix, name) in [(None, "my-up_t"), (Some(""), "t"), (Some("x.y"), "x_y_t")] {
-        let upstream = Upstream {
+        let upstream = UpstreamOptions {
             name: "my-up",
             contract: "up",
             prefix,
-            ..Upstream::default()
+            ..UpstreamOptions::default()
         };
         let compiled = compile(
             &upstream,
@@ -553,12 +559,12 @@ fn formats_and_patterns_are_the_servers_own() {
             .is_ok()
     );
     assert!(arguments.validate(r#"{"word": "xabc"}"#).is_err());
-    let lock = weir_contracts::lock::Lock {
+    let lock = weir_contracts::lock::ContractLock {
         contract: contract.clone(),
         approvals: Vec::new(),
     };
     assert_eq!(
-        weir_contracts::lock::Lock::read("lock", &lock.to_text())
+        weir_contracts::lock::ContractLock::read("lock", &lock.to_text())
             .expect("a lock")
             .contract,
         contract
@@ -571,12 +577,12 @@ fn results_are_described_as_far_as_lists_can() {
         let compiled =
             compiled(&json!([{ "name": "t", "inputSchema": {}, "outputSchema": schema }]));
         assert_eq!(told(&compiled.left_out), [""; 0]);
-        let tool = weir_contracts::Tool::clone(&compiled.contract.tools[0]);
+        let tool = weir_contracts::ContractTool::clone(&compiled.contract.tools[0]);
         (
             tool.output_schema
                 .as_ref()
-                .map(weir_contracts::Schema::value),
-            tool.checked_output().map(weir_contracts::Schema::value),
+                .map(weir_contracts::RawSchema::value),
+            tool.checked_output().map(weir_contracts::RawSchema::value),
         )
     };
     let of_members = json!({ "properties": { "a": {} } });
@@ -775,7 +781,7 @@ fn what_is_set_decides_the_alternatives_and_has_the_last_word() {
 
 #[test]
 fn an_overlay_is_refused_with_all_its_problems() {
-    let problems = Overlay::read(
+    let problems = UpstreamOverlay::read(
         "o.yaml",
         "
 contract: No Name
@@ -814,17 +820,19 @@ tools:
             "o.yaml at /tools/2/from: the tool 'a' is there twice\n  hint: say everything about it in one entry",
         ]
     );
-    let problems = Overlay::read("o.yaml", "contract: a\nplugin: a\n").expect_err("problems");
+    let problems =
+        UpstreamOverlay::read("o.yaml", "contract: a\nplugin: a\n").expect_err("problems");
     assert!(
         problems[0].to_string().contains("`[plugins.NAME]`"),
         "{problems:?}"
     );
-    let overlay = Overlay::read("o.yaml", "contract: a\nupstream: other\n").expect("an overlay");
-    let upstream = Upstream {
+    let overlay =
+        UpstreamOverlay::read("o.yaml", "contract: a\nupstream: other\n").expect("an overlay");
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
         overlay: Some(&overlay),
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     let problems = compile(&upstream, &document(&json!({}))).expect_err("another upstream");
     assert_eq!(
@@ -837,10 +845,10 @@ tools:
 
 #[test]
 fn what_is_no_document_is_said_so() {
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     for text in ["", "[]", "{}", "{\"items\": {}}", "{\"items\": [}"] {
         let problems = compile(&upstream, text).expect_err("no document");
@@ -996,7 +1004,7 @@ fn what_is_set_in_the_overlay_is_a_change_of_its_own() {
             format!("contract: up\nupstream: up\ntools:\n  - from: t\n    set: {{ {set} }}\n");
         compiled_with(Some(&overlay), &lists).contract
     };
-    let rules = |old: &Contract, new: &Contract| -> Vec<String> {
+    let rules = |old: &CompiledContract, new: &CompiledContract| -> Vec<String> {
         diff(old, new)
             .items
             .into_iter()
@@ -1019,10 +1027,10 @@ fn a_tool_that_comes_back_is_compared_with_what_was_served() {
             "" => json!([]),
             text => json!([{ "name": "t", "description": text, "inputSchema": {} }]),
         };
-        Contract {
-            version: Version {
+        CompiledContract {
+            version: ContractVersion {
                 minor,
-                ..Version::FIRST
+                ..ContractVersion::FIRST
             },
             ..compiled(&tools).contract
         }
@@ -1074,11 +1082,11 @@ fn items() -> Value {
 
 #[test]
 fn prompts_resources_and_templates_are_pinned_too() {
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
-        resources: Resources::Pinned,
-        ..Upstream::default()
+        resources: ResourceMode::Pinned,
+        ..UpstreamOptions::default()
     };
     let compiled = compile(&upstream, &document(&items())).expect("a contract");
     let contract = &compiled.contract;
@@ -1116,10 +1124,13 @@ fn prompts_resources_and_templates_are_pinned_too() {
         assert!(problem.contains(why), "{problem} does not say {why}");
     }
     let artifact = contract.to_artifact();
-    assert_eq!(Contract::from_artifact(&artifact).as_ref(), Ok(contract));
+    assert_eq!(
+        CompiledContract::from_artifact(&artifact).as_ref(),
+        Ok(contract)
+    );
     // A resource that comes and goes is not in the contract, and is listed likewise.
-    let live = Upstream {
-        resources: Resources::Live,
+    let live = UpstreamOptions {
+        resources: ResourceMode::Live,
         ..upstream
     };
     let without = compile(&live, &document(&items()))
@@ -1204,11 +1215,11 @@ fn changes_of_prompts_and_resources_wait_as_those_of_tools_do() {
     let contract = |change: fn(&mut Value)| {
         let mut lists = items();
         change(&mut lists);
-        let upstream = Upstream {
+        let upstream = UpstreamOptions {
             name: "up",
             contract: "up",
-            resources: Resources::Pinned,
-            ..Upstream::default()
+            resources: ResourceMode::Pinned,
+            ..UpstreamOptions::default()
         };
         compile(&upstream, &document(&lists))
             .expect("a contract")

@@ -4,9 +4,9 @@ use jsonschema::{Draft, Validator};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use weir_contracts::{
-    Tool,
-    offer::{Lists, compose},
-    upstream::{Upstream, compile},
+    ContractTool,
+    offer::{ServerLists, compose},
+    upstream::{UpstreamOptions, compile},
 };
 
 const DRAFTS: [(&str, Draft); 5] = [
@@ -24,19 +24,19 @@ const DRAFTS: [(&str, Draft); 5] = [
 ];
 
 /// Returns the tool with that input, or why it is left out.
-fn tool(input: &Value) -> Result<Tool, String> {
+fn tool(input: &Value) -> Result<ContractTool, String> {
     let lists =
         json!({ "tools": [{ "name": "t", "description": "Does it.", "inputSchema": input }] });
-    let (lists, _) = Lists::read("-", &lists.to_string()).expect("lists");
+    let (lists, _) = ServerLists::read("-", &lists.to_string()).expect("lists");
     let document = compose("-", &lists).document.compact();
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     let compiled = compile(&upstream, &document).expect("a document");
     match compiled.contract.tools.first() {
-        Some(tool) => Ok(Tool::clone(tool)),
+        Some(tool) => Ok(ContractTool::clone(tool)),
         None => Err(compiled.left_out[0].message.clone()),
     }
 }

@@ -14,16 +14,16 @@ use std::{
 use parking_lot::Mutex;
 use weir_audit::AdminAct;
 use weir_oauth::OauthFault;
-use weir_state::{AccountRow, State, StateError};
+use weir_state::{AccountRow, GatewayState, StateError};
 use weir_upstream::AccountOwner;
 
 use self::seal::SecretSeal;
 use crate::{
-    config::Config,
-    telemetry::{Audit, Metrics},
+    config::GatewayConfig,
+    telemetry::{AuditRecorder, GatewayMetrics},
 };
 
-pub use self::sign_in::{BegunConnection, PendingSignIn, SignInPlan};
+pub use self::sign_in::{AccountSignIn, BegunConnection, SignInPlan};
 
 /// The path of links, sign-ins and their way back.
 pub const CONNECT: &str = "/connect";
@@ -47,8 +47,8 @@ pub enum ConnectFault {
 }
 
 /// The accounts of callers at other servers.
-pub struct Accounts {
-    state: Arc<State>,
+pub struct AccountRegistry {
+    state: Arc<GatewayState>,
     seal: SecretSeal,
     /// One lock for each account whose tokens are being renewed, by its number.
     renewing: Mutex<HashMap<i64, Arc<tokio::sync::Mutex<()>>>>,
@@ -56,18 +56,18 @@ pub struct Accounts {
     registering: tokio::sync::Mutex<()>,
     /// Where the listener of agents is, for links where no public URL is configured.
     listener: OnceLock<SocketAddr>,
-    audit: Arc<Audit>,
-    metrics: Arc<Metrics>,
+    audit: Arc<AuditRecorder>,
+    metrics: Arc<GatewayMetrics>,
     own: Weak<Self>,
 }
 
-impl Accounts {
+impl AccountRegistry {
     /// Creates the accounts that `state` keeps. `key` is the gateway's own, which seals their tokens.
     pub fn new(
-        state: Arc<State>,
+        state: Arc<GatewayState>,
         key: &[u8; 32],
-        audit: Arc<Audit>,
-        metrics: Arc<Metrics>,
+        audit: Arc<AuditRecorder>,
+        metrics: Arc<GatewayMetrics>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             state,
@@ -87,7 +87,7 @@ impl Accounts {
     }
 
     /// Returns the URL that links begin with; `None` where the gateway has no listener that a browser could reach.
-    pub fn link_base(&self, config: &Config) -> Option<String> {
+    pub fn link_base(&self, config: &GatewayConfig) -> Option<String> {
         if let Some(url) = &config.http.public_url {
             let url = url.trim_end_matches('/');
             return Some(url.strip_suffix("/mcp").unwrap_or(url).to_owned());

@@ -53,22 +53,22 @@ use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouterExt as _},
     routes,
 };
-use weir_state::{AdminRow, State};
+use weir_state::{AdminRow, GatewayState};
 
 pub use self::{
     address::{announce, found},
-    problem::Refusal,
+    problem::AdminProblem,
 };
 use crate::{
     control::{
-        Control,
+        ControlPlane,
         gate::Role,
         operations::{console_sign_in::ConsoleSignIns, sessions::make_link, stats::StatsEvent},
-        refused::Refused,
-        reload::Reload,
+        refused::RefusedArtifact,
+        reload::ConfigReloader,
     },
-    identity::{Kind, Minted, now_ms},
-    serving::Serving,
+    identity::{MintedSecret, SecretKind, now_ms},
+    serving::ServingGateway,
     telemetry::events::EndedCall,
     transport::{
         front_door::{FrontDoor, is_by_address},
@@ -92,11 +92,11 @@ const FIRST_HEAD_MAX: Duration = Duration::from_secs(2);
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The state that all handlers share.
-pub struct Admin {
-    pub gateway: Arc<Serving>,
-    pub control: Arc<Control>,
-    pub state: Arc<State>,
-    pub reload: Arc<Reload>,
+pub struct AdminContext {
+    pub gateway: Arc<ServingGateway>,
+    pub control: Arc<ControlPlane>,
+    pub state: Arc<GatewayState>,
+    pub reload: Arc<ConfigReloader>,
     pub door: Arc<FrontDoor>,
     /// Sign-ins by an issuer that have begun.
     pub(crate) sign_ins: ConsoleSignIns,
@@ -104,9 +104,9 @@ pub struct Admin {
     pub ending: CancellationToken,
 }
 
-type Ask = Shared<Arc<Admin>>;
+type Ask = Shared<Arc<AdminContext>>;
 /// The answer of a handler.
-type Answer<T> = Result<T, Refusal>;
+type Answer<T> = Result<T, AdminProblem>;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -121,11 +121,11 @@ type Answer<T> = Result<T, Refusal>;
     components(schemas(EndedCall, StatsEvent)),
     security(("admin_key" = []))
 )]
-struct Document;
+struct AdminDocument;
 
-struct Bearer;
+struct BearerScheme;
 
-impl Modify for Bearer {
+impl Modify for BearerScheme {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
@@ -137,8 +137,8 @@ impl Modify for Bearer {
 }
 
 /// Returns the routes, and the document that describes them.
-fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
-    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
+fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
+    let (router, mut document) = OpenApiRouter::with_openapi(AdminDocument::openapi())
         .routes(routes!(sessions::show, sessions::begin, sessions::end))
         .routes(routes!(sessions::link))
         .routes(routes!(console_sign_in::show, console_sign_in::begin))
@@ -283,7 +283,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
 
 /// Serves until `shutdown`.
 pub async fn serve(
-    admin: Arc<Admin>,
+    admin: Arc<AdminContext>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
@@ -302,11 +302,11 @@ pub async fn serve(
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async |uri: Uri| {
-            Refusal::not_found("route", uri.path())
+            AdminProblem::not_found("route", uri.path())
                 .see("see /openapi.json")
                 .into_response()
         })
-        .method_not_allowed_fallback(async || Refusal::method().into_response())
+        .method_not_allowed_fallback(async || AdminProblem::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .layer(from_fn_with_state(admin.clone(), nodes::await_nodes))
         .layer(from_fn_with_state(admin.clone(), visit))
@@ -336,7 +336,7 @@ async fn visit(Shared(admin): Ask, request: Request, next: Next) -> Response {
         None => next.run(Request::from_parts(head, body)).await,
         Some(error) => {
             let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::FORBIDDEN);
-            Refusal::new(status, error.message).into_response()
+            AdminProblem::new(status, error.message).into_response()
         }
     }
 }
@@ -346,17 +346,21 @@ async fn ready(Shared(admin): Ask) -> Response {
     match admin.gateway.readiness().fault().await {
         None => {
             let refused = admin.control.refused();
-            let line =
-                |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
+            let line = |refused: &RefusedArtifact| {
+                format!("refused: {} {}\n", refused.kind.word(), refused.name)
+            };
             let lines: String = refused.iter().map(line).collect();
             format!("ready\n{lines}").into_response()
         }
-        Some(fault) => Refusal::unavailable(fault).into_response(),
+        Some(fault) => AdminProblem::unavailable(fault).into_response(),
     }
 }
 
 /// Returns an address that signs an operator in at the console, once, within a minute; `None` where no operator has a key.
-pub async fn sign_in_address(state: &State, listen: SocketAddr) -> anyhow::Result<Option<String>> {
+pub async fn sign_in_address(
+    state: &GatewayState,
+    listen: SocketAddr,
+) -> anyhow::Result<Option<String>> {
     let admins = state.admins().await?;
     let is_operator = |row: &&AdminRow| row.role == Role::Operator && row.revoked_ms.is_none();
     let Some(operator) = admins.iter().find(is_operator) else {
@@ -379,21 +383,25 @@ pub async fn sign_in_address(state: &State, listen: SocketAddr) -> anyhow::Resul
 
 /// Makes the first admin key if none was ever made. It is in the file, which only its owner can read, before it is valid: a
 /// process that is killed in between continues at the next start.
-pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
+pub async fn first_key(state: &GatewayState, folder: &Path) -> anyhow::Result<()> {
     if !state.admins().await?.is_empty() {
         return Ok(());
     }
     let path = folder.join(TOKEN_FILE);
     let failed = || format!("the first admin key in {}", path.display());
     if !path.exists() {
-        let minted = Minted::new(Kind::Admin)
+        let minted = MintedSecret::new(SecretKind::Admin)
             .map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
         // If several processes start at once, one of them wins.
-        weir_files::create_once(&path, minted.text.as_bytes(), weir_files::Readers::Owner)
-            .with_context(failed)?;
+        weir_files::create_once(
+            &path,
+            minted.text.as_bytes(),
+            weir_files::FilePermission::Owner,
+        )
+        .with_context(failed)?;
     }
     let text = std::fs::read_to_string(&path).with_context(failed)?;
-    let minted = Minted::read(text.trim(), Kind::Admin);
+    let minted = MintedSecret::read(text.trim(), SecretKind::Admin);
     let minted =
         minted.with_context(|| format!("{} holds no admin key: delete it", path.display()))?;
     let row = AdminRow {

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Counts what plugins and servers report as changed, and wakes the listeners.
-pub struct Announcements {
-    counts: Mutex<Counts>,
+pub struct ChangeNotifier {
+    counts: Mutex<AnnouncementCounts>,
     /// Wakes the listeners.
     tick: watch::Sender<u64>,
     /// Wakes the task that asks other servers for news of resources.
@@ -26,21 +26,21 @@ pub struct Announcements {
 }
 
 #[derive(Default)]
-struct Counts {
+struct AnnouncementCounts {
     /// By contract, in the order of [`crate::catalogue::Listing::digests`].
-    lists: HashMap<Arc<str>, [Pulse; 3]>,
+    lists: HashMap<Arc<str>, [AnnouncementThrottle; 3]>,
     /// Resources with a listener, by the URI that clients know.
-    resources: BTreeMap<Arc<str>, Watched>,
+    resources: BTreeMap<Arc<str>, ResourceListeners>,
 }
 
 #[derive(Default)]
-struct Watched {
+struct ResourceListeners {
     listeners: usize,
-    pulse: Pulse,
+    pulse: AnnouncementThrottle,
 }
 
 #[derive(Default)]
-struct Pulse {
+struct AnnouncementThrottle {
     count: u64,
     last: Option<Instant>,
     /// One more is on its way.
@@ -49,7 +49,7 @@ struct Pulse {
 
 /// The resources that one client listens for.
 pub struct WatchedResources {
-    announcements: Arc<Announcements>,
+    announcements: Arc<ChangeNotifier>,
     /// The count that was seen last.
     seen: Mutex<BTreeMap<Arc<str>, u64>>,
     most: usize,
@@ -58,7 +58,7 @@ pub struct WatchedResources {
 /// A client listens for as many resources as it may.
 pub struct TooMany(pub usize);
 
-impl Default for Announcements {
+impl Default for ChangeNotifier {
     fn default() -> Self {
         Self {
             counts: Mutex::default(),
@@ -68,7 +68,7 @@ impl Default for Announcements {
     }
 }
 
-impl Announcements {
+impl ChangeNotifier {
     /// Wakes at everything that is announced.
     pub fn heard(&self) -> watch::Receiver<u64> {
         self.tick.subscribe()
@@ -118,7 +118,10 @@ impl Announcements {
         });
     }
 
-    fn beat(self: &Arc<Self>, find: impl Fn(&mut Counts) -> Option<&mut Pulse> + Send + 'static) {
+    fn beat(
+        self: &Arc<Self>,
+        find: impl Fn(&mut AnnouncementCounts) -> Option<&mut AnnouncementThrottle> + Send + 'static,
+    ) {
         let mut counts = self.lock();
         let Some(pulse) = find(&mut counts) else {
             return;
@@ -149,14 +152,14 @@ impl Announcements {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, AnnouncementCounts> {
         self.counts.lock()
     }
 }
 
 impl WatchedResources {
     /// Creates an empty set of at most `most` resources.
-    pub fn new(announcements: &Arc<Announcements>, most: usize) -> Self {
+    pub fn new(announcements: &Arc<ChangeNotifier>, most: usize) -> Self {
         Self {
             announcements: announcements.clone(),
             seen: Mutex::default(),
@@ -255,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_is_heard_at_once_and_once_more_at_its_end() {
-        let announcements = Arc::new(Announcements::default());
+        let announcements = Arc::new(ChangeNotifier::default());
         let [notes, others] = ["notes", "others"].map(|contract| [Arc::from(contract)]);
         let mut heard = announcements.heard();
         for _ in 0..1_000 {
@@ -272,7 +275,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_listens_for_a_resource_hears_of_it_and_nobody_else_is_kept() {
-        let announcements = Arc::new(Announcements::default());
+        let announcements = Arc::new(ChangeNotifier::default());
         announcements.resource_changed("note://1");
         assert!(announcements.watched().is_empty());
         let (one, other) = (

@@ -20,45 +20,45 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use weir_audit::ArgumentsKey;
-use weir_connections::Connections;
-use weir_contracts::Problem;
-use weir_plugin_host::{BuiltIn, HeldBuilds, Host, HostConfig, Libraries};
-use weir_state::{FeedPart, SecretPurpose, State};
-use weir_upstream::Upstreams;
-use weir_watch::Watcher;
+use weir_connections::ConnectionRegistry;
+use weir_contracts::FileProblem;
+use weir_plugin_host::{BuiltIn, HeldBuilds, HostConfig, LibraryConfig, PluginHost};
+use weir_state::{FeedPart, GatewayState, SecretPurpose};
+use weir_upstream::UpstreamRegistry;
+use weir_watch::FileWatcher;
 
 use crate::{
-    accounts::Accounts,
+    accounts::AccountRegistry,
     admin,
-    config::{ADMIN_LISTEN, Config, Replication, access::AccessRules},
+    config::{ADMIN_LISTEN, AuditReplication, GatewayConfig, access::AccessRules},
     control::{
-        self, Control,
+        self, ControlPlane,
         operations::{console_sign_in::ConsoleSignIns, shared_builds},
-        reload::{self, Reload},
+        reload::{self, ConfigReloader},
         sources::plugins::CodeGate,
     },
-    cursor::Cursors,
-    identity::Identities,
+    cursor::CursorCipher,
+    identity::IdentityRegistry,
     node_messages::NodeMessages,
     plans::WritePlans,
-    serving::Serving,
-    telemetry::{self, Audit, Metrics, TraceSender},
+    serving::ServingGateway,
+    telemetry::{self, AuditRecorder, GatewayMetrics, TraceSender},
     transport::front_door::FrontDoor,
 };
 
 /// A gateway with everything that belongs to it. It serves nothing by itself: a transport is given its gateway.
-pub struct App {
-    pub gateway: Arc<Serving>,
-    pub control: Arc<Control>,
-    pub state: Arc<State>,
-    pub connections: Arc<Connections>,
+pub struct GatewayApp {
+    pub gateway: Arc<ServingGateway>,
+    pub control: Arc<ControlPlane>,
+    pub state: Arc<GatewayState>,
+    pub connections: Arc<ConnectionRegistry>,
     /// Ends the copies of the trail, where there are any.
     copies: OnceLock<AbortHandle>,
 }
 
 /// The parts that the program knows beside its configuration.
 #[derive(Clone, Debug, Default)]
-pub struct Setup<'a> {
+pub struct AppOptions<'a> {
     /// The work of this process, for the audit trail. Without it nothing is called and nothing recorded.
     pub process: Option<&'a str>,
     /// The process answers and ends: it lets no build in that a gateway over the same state would hold.
@@ -73,41 +73,42 @@ pub struct Setup<'a> {
 
 /// Why the program could not do its work.
 #[derive(Debug)]
-pub enum Failure {
+pub enum AppError {
     /// Every problem of the files it was given.
-    Problems(Vec<Problem>),
+    Problems(Vec<FileProblem>),
     Other(anyhow::Error),
 }
 
-impl From<anyhow::Error> for Failure {
+impl From<anyhow::Error> for AppError {
     fn from(error: anyhow::Error) -> Self {
         Self::Other(error)
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for AppError {
     fn from(error: std::io::Error) -> Self {
         Self::Other(error.into())
     }
 }
 
-impl From<Vec<Problem>> for Failure {
-    fn from(problems: Vec<Problem>) -> Self {
+impl From<Vec<FileProblem>> for AppError {
+    fn from(problems: Vec<FileProblem>) -> Self {
         Self::Problems(problems)
     }
 }
 
-impl App {
+impl GatewayApp {
     /// Opens everything but the contracts. Plugins that do not load are reported and left out.
-    pub async fn open(config: Config, setup: Setup<'_>) -> Result<Self, Failure> {
+    pub async fn open(config: GatewayConfig, setup: AppOptions<'_>) -> Result<Self, AppError> {
         telemetry::start(&config.log)?;
-        let upstreams = Arc::new(Upstreams::new(setup.guard));
-        let none = Connections::apart_from(&config.folders.state);
+        let upstreams = Arc::new(UpstreamRegistry::new(setup.guard));
+        let none = ConnectionRegistry::apart_from(&config.folders.state);
         let opened = reload::open(&config, &none, &upstreams)?;
         outlive_file_limit();
         let connections = Arc::new(opened.connections);
         let state = open_state(&config, setup.process).await?;
-        let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
+        let metrics =
+            GatewayMetrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
         let holds_builds = match setup.process {
             None => HeldBuilds::None,
             Some(_) if setup.is_command => HeldBuilds::All,
@@ -119,15 +120,15 @@ impl App {
             warn_without_sandbox(&config);
         }
         let secret = async |purpose| state.secret(purpose).await.map_err(anyhow::Error::from);
-        let cursors = Cursors::with_key(&secret(SecretPurpose::Cursors).await?);
+        let cursors = CursorCipher::with_key(&secret(SecretPurpose::Cursors).await?);
         let audit = match setup.process {
             Some(process) => {
                 let key = ArgumentsKey::new(&secret(SecretPurpose::Arguments).await?);
                 open_audit(&config, &state, key, process).await?
             }
-            None => Audit::none(),
+            None => AuditRecorder::none(),
         };
-        let identities = Identities::new(config.identity.required);
+        let identities = IdentityRegistry::new(config.identity.required);
         identities.configure(&config.identity, &config.base);
         identities
             .take_over(&state)
@@ -136,7 +137,7 @@ impl App {
         let host = Arc::new(host);
         let traces = setup.process.map(|_| start_traces(&config));
         let traces = traces.transpose()?.flatten();
-        let serving = Serving::new(
+        let serving = ServingGateway::new(
             config,
             host.clone(),
             upstreams,
@@ -158,7 +159,7 @@ impl App {
             tracing::error!("refused: {problem}");
         }
         show_use(&gateway, &host);
-        let control = Arc::new(Control::new(gateway.clone(), state.clone()));
+        let control = Arc::new(ControlPlane::new(gateway.clone(), state.clone()));
         control.set_refused_connections(opened.left_out);
         control.set_connections(connections.clone());
         if setup.process.is_some() {
@@ -179,15 +180,15 @@ impl App {
     /// Loads the contracts folder. Published versions are served whatever the problems of a file, a plugin or a connection
     /// beside them; everything that is refused is logged. The start fails only if nothing is served and something was
     /// refused, or if `strict` requires everything to be in order, sources included.
-    pub async fn load(&self, strict: bool) -> Result<(), Failure> {
+    pub async fn load(&self, strict: bool) -> Result<(), AppError> {
         let report = self.control.load().await;
         let missing = self.control.policies().missing();
         if !missing.is_empty() {
-            return Err(Failure::Problems(missing));
+            return Err(AppError::Problems(missing));
         }
         let nothing = self.gateway.snapshot().catalogue.is_empty();
         let refused = self.control.refused();
-        let mut problems: Vec<Problem> = refused
+        let mut problems: Vec<FileProblem> = refused
             .into_iter()
             .flat_map(|refused| refused.problems)
             .collect();
@@ -209,14 +210,17 @@ impl App {
             problems.extend(away.map(|(path, away)| away.problem(&path.display().to_string())));
         }
         if !problems.is_empty() && (strict || (empty && because)) {
-            return Err(Failure::Problems(problems));
+            return Err(AppError::Problems(problems));
         }
         self.control.log(&report);
         Ok(())
     }
 
     /// Starts the admin API where it is enabled; makes the first admin key where there is none.
-    pub async fn admin(&self, reload: &Arc<Reload>) -> Result<Option<AdminServer>, Failure> {
+    pub async fn admin(
+        &self,
+        reload: &Arc<ConfigReloader>,
+    ) -> Result<Option<AdminServer>, AppError> {
         let config = self.gateway.config();
         if !config.admin.enabled {
             return Ok(None);
@@ -228,7 +232,7 @@ impl App {
         let announced = admin::announce(folder, address)?;
         tracing::info!("admin API on http://{address}");
         let ending = CancellationToken::new();
-        let shared = Arc::new(admin::Admin {
+        let shared = Arc::new(admin::AdminContext {
             gateway: self.gateway.clone(),
             control: self.control.clone(),
             state: self.state.clone(),
@@ -253,7 +257,7 @@ impl App {
 
     /// Makes this process one of the nodes that share a state, before it serves anything: from then on, others wait for it to
     /// take changes over. Reads what clients asked of their sessions at other processes, or at this one before.
-    pub async fn join(&self) -> Result<(), Failure> {
+    pub async fn join(&self) -> Result<(), AppError> {
         let notes = self.gateway.session_notes().take_over(&self.state).await;
         notes.map_err(anyhow::Error::from)?;
         let node = node::describe(&self.gateway.config())?;
@@ -320,7 +324,7 @@ impl App {
         }
         let (gateway, state, control) = (gateway.clone(), state.clone(), self.control.clone());
         tokio::spawn(async move {
-            let watcher = Watcher::start(&gateway.config().folders.state).await;
+            let watcher = FileWatcher::start(&gateway.config().folders.state).await;
             if files {
                 let (control, watcher) = (control.clone(), watcher.clone());
                 tokio::spawn(async move { control.watch(&watcher).await });
@@ -342,7 +346,10 @@ impl App {
 }
 
 /// Opens the state. What serves over HTTP does without the database at its start: processes on stdio may share its folder.
-async fn open_state(config: &Config, process: Option<&str>) -> anyhow::Result<Arc<State>> {
+async fn open_state(
+    config: &GatewayConfig,
+    process: Option<&str>,
+) -> anyhow::Result<Arc<GatewayState>> {
     let opened = match process {
         Some("serve") => config.open_state_to_serve().await,
         _ => config.open_state().await,
@@ -352,14 +359,14 @@ async fn open_state(config: &Config, process: Option<&str>) -> anyhow::Result<Ar
 
 /// Opens the host of the plugins, with the adapters that the program carries and the words that start a library's child.
 fn open_host(
-    config: &Config,
-    state: &Arc<State>,
+    config: &GatewayConfig,
+    state: &Arc<GatewayState>,
     (built_in, runner): (BuiltIn, Vec<OsString>),
     holds_builds: HeldBuilds,
-    connections: Arc<Connections>,
-) -> Result<Host, Failure> {
+    connections: Arc<ConnectionRegistry>,
+) -> Result<PluginHost, AppError> {
     let folder = &config.folders.state;
-    Ok(Host::new(
+    Ok(PluginHost::new(
         HostConfig {
             plugins: config.folders.plugins.clone(),
             built_in,
@@ -368,7 +375,7 @@ fn open_host(
             state: Some(state.clone()),
             holds_builds,
             indexes: Some(folder.join("indexes")),
-            libraries: Some(Libraries {
+            libraries: Some(LibraryConfig {
                 folder: folder.join("native"),
                 runner,
             }),
@@ -380,7 +387,11 @@ fn open_host(
 }
 
 /// Loads every plugin, once the files of the folder are as they are to be.
-async fn load_plugins(host: &Host, control: &Control, is_serving: bool) -> Result<(), Failure> {
+async fn load_plugins(
+    host: &PluginHost,
+    control: &ControlPlane,
+    is_serving: bool,
+) -> Result<(), AppError> {
     control
         .plugin_files()
         .recover(&control.gateway().config().folders.plugins);
@@ -395,7 +406,7 @@ async fn load_plugins(host: &Host, control: &Control, is_serving: bool) -> Resul
 }
 
 /// Lets the host ask which collections need an adapter.
-fn show_use(gateway: &Arc<Serving>, host: &Host) {
+fn show_use(gateway: &Arc<ServingGateway>, host: &PluginHost) {
     let weak = Arc::downgrade(gateway); // the gateway owns the host
     let in_use = move |adapter: &str| {
         weak.upgrade()
@@ -406,19 +417,19 @@ fn show_use(gateway: &Arc<Serving>, host: &Host) {
 
 /// Lets calls of other servers use the accounts of their callers.
 async fn keep_accounts(
-    gateway: &Serving,
-    state: &Arc<State>,
+    gateway: &ServingGateway,
+    state: &Arc<GatewayState>,
     key: &[u8; 32],
 ) -> anyhow::Result<()> {
     let (audit, metrics) = (gateway.audit().clone(), gateway.metrics().clone());
-    let accounts = Accounts::new(state.clone(), key, audit, metrics);
+    let accounts = AccountRegistry::new(state.clone(), key, audit, metrics);
     accounts.hide_addresses().await?;
     gateway.upstreams().set_keeper(accounts.clone());
     gateway.set_accounts(accounts);
     Ok(())
 }
 
-fn start_traces(config: &Config) -> Result<Option<TraceSender>, Vec<Problem>> {
+fn start_traces(config: &GatewayConfig) -> Result<Option<TraceSender>, Vec<FileProblem>> {
     TraceSender::start(&config.traces, &config.base).map_err(|fault| {
         let problem = config.places.problem(fault.place.to_owned(), fault.message);
         vec![problem.hint("see docs/traces.md")]
@@ -442,7 +453,7 @@ async fn listen_for_admins(
 }
 
 /// Lets the metrics count what waits, what drifted and what is refused.
-fn count_control(gateway: &Serving, control: &Arc<Control>) {
+fn count_control(gateway: &ServingGateway, control: &Arc<ControlPlane>) {
     let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(control));
     gateway.metrics().watch_control(
         move || {
@@ -474,7 +485,7 @@ pub struct AdminServer {
 
 impl AdminServer {
     /// Returns an address that signs an operator in at the console, once; `None` where no operator has a key.
-    pub async fn sign_in_address(&self, app: &App) -> anyhow::Result<Option<String>> {
+    pub async fn sign_in_address(&self, app: &GatewayApp) -> anyhow::Result<Option<String>> {
         admin::sign_in_address(&app.state, self.address).await
     }
 
@@ -487,19 +498,19 @@ impl AdminServer {
 
 /// Opens the trail. Where machines share the state, each keeps the heads of all chains there.
 async fn open_audit(
-    config: &Config,
-    state: &Arc<State>,
+    config: &GatewayConfig,
+    state: &Arc<GatewayState>,
     key: ArgumentsKey,
     process: &str,
-) -> anyhow::Result<Audit> {
+) -> anyhow::Result<AuditRecorder> {
     let elsewhere = match state.is_shared() {
         true => Some(telemetry::heads_of_others(state).await?),
         false => None,
     };
     let folder = &config.folders.state;
-    let audit = Audit::open(folder, key, process, &config.audit, elsewhere)?;
+    let audit = AuditRecorder::open(folder, key, process, &config.audit, elsewhere)?;
     if state.is_shared() {
-        let replicates = config.audit.replicate == Replication::Writes;
+        let replicates = config.audit.replicate == AuditReplication::Writes;
         audit.share_heads(state.clone(), node::machine_name(), replicates);
     }
     Ok(audit)
@@ -509,7 +520,7 @@ async fn open_audit(
 const KEYS_RETRY: Duration = Duration::from_millis(250);
 
 /// Takes over keys that any process made or revoked.
-async fn take_over_keys(gateway: Arc<Serving>, state: Arc<State>) {
+async fn take_over_keys(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let (mut changes, mut fail_overs) = (state.changes(), 0);
     loop {
         let number = *changes.borrow_and_update();
@@ -530,7 +541,7 @@ async fn take_over_keys(gateway: Arc<Serving>, state: Arc<State>) {
 /// The time after which refusals that were not recorded one by one are in the trail with their number.
 const REFUSALS_INTERVAL: Duration = Duration::from_secs(1);
 
-async fn count_refusals(gateway: Arc<Serving>) {
+async fn count_refusals(gateway: Arc<ServingGateway>) {
     loop {
         gateway.audit().unrecorded_refusals().await;
         tokio::time::sleep(REFUSALS_INTERVAL).await;
@@ -542,7 +553,7 @@ async fn count_refusals(gateway: Arc<Serving>) {
 const USES_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Writes down which keys are used; it waits where none is.
-async fn write_uses(gateway: Arc<Serving>, state: Arc<State>) {
+async fn write_uses(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     loop {
         gateway.identities().used().await;
         tokio::time::sleep(USES_INTERVAL).await;
@@ -554,7 +565,7 @@ async fn write_uses(gateway: Arc<Serving>, state: Arc<State>) {
 const QUOTAS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Writes down the calls of agents with a quota; it waits where there are none.
-async fn write_quotas(gateway: Arc<Serving>, state: Arc<State>) {
+async fn write_quotas(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     loop {
         gateway.quotas().used().await;
         tokio::time::sleep(QUOTAS_INTERVAL).await;
@@ -569,7 +580,7 @@ const NOTES_INTERVAL: Duration = Duration::from_millis(50);
 const NOTES_RETRY: Duration = Duration::from_secs(1);
 
 /// Writes down what clients ask of their sessions; it waits where they ask for nothing.
-async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
+async fn write_session_notes(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut is_failing = false;
     loop {
         gateway.session_notes().noted().await;
@@ -586,7 +597,7 @@ async fn write_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
 }
 
 /// Takes over what clients asked of their sessions at other processes.
-async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
+async fn take_over_session_notes(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     let mut changes = state.session_changes();
     loop {
         // What keeps the feed moving logs that the state cannot be read.
@@ -601,7 +612,7 @@ async fn take_over_session_notes(gateway: Arc<Serving>, state: Arc<State>) {
 /// The time between two looks for files of builds that other nodes have dropped.
 const BUILDS_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-async fn remove_unnamed_builds(state: Arc<State>) {
+async fn remove_unnamed_builds(state: Arc<GatewayState>) {
     loop {
         if let Err(error) = state.remove_unnamed_builds().await {
             tracing::warn!(%error, "files of builds that nothing needs are not removed yet");
@@ -610,14 +621,14 @@ async fn remove_unnamed_builds(state: Arc<State>) {
     }
 }
 
-async fn forget_ended_plans(gateway: Arc<Serving>) {
+async fn forget_ended_plans(gateway: Arc<ServingGateway>) {
     if let Some(plans) = gateway.plans() {
         plans.forget_ended().await;
     }
 }
 
 /// Logs that the commands of other servers can read what is this gateway's own, where the kernel cannot keep it from them.
-fn warn_without_sandbox(config: &Config) {
+fn warn_without_sandbox(config: &GatewayConfig) {
     let mut commands = config.upstreams.values();
     if commands.any(|upstream| upstream.url.is_none() && upstream.sandbox)
         && !weir_upstream::can_keep_files()

@@ -26,7 +26,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use futures::FutureExt;
 
-pub use self::asking::{Asking, Lacking, Resumed, TASKS, knows_tasks};
+pub use self::asking::{
+    CallerInteraction, CallerResponses, CapabilityFallback, TASKS, knows_tasks,
+};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub use self::headers::{ParamHeaders, decoded};
@@ -35,25 +37,28 @@ pub use self::item::{ItemOutcome, ask_item, has_resource};
 use self::keyed::KeyedStart;
 use self::policy::CallPolicies;
 pub use self::policy::{PolicyDecision, PolicyOutcome};
+pub use self::record::CallReceipt;
 use self::record::CallRecord;
-pub use self::record::Proof;
 pub(crate) use self::record::TRIAL;
-pub use self::request::{CallOutcome, CallRequest, Unasked};
-pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
-pub use self::search::{Searched, searched, unknown};
+pub use self::request::{CallOutcome, CallRequest, IncompleteCall};
+pub use self::result::{CallContent, InputRequired, RECEIPT, ToolResult};
+pub use self::search::{SearchDispatch, searched, unknown};
 use self::target::ToolCall;
 pub use self::target::upstream::abandon_questions;
 pub(crate) use self::target::upstream::{call_owner, passed_meta};
-pub use crate::catalogue::Endpoint;
-use crate::{catalogue::CatalogueTool, identity::Caller, serving::Serving, snapshot::Snapshot};
+pub use crate::catalogue::CatalogueEndpoint;
+use crate::{
+    catalogue::CatalogueTool, identity::CallerIdentity, serving::ServingGateway,
+    snapshot::CatalogueSnapshot,
+};
 
 /// Calls a tool for a caller: finds it, checks the arguments and the limits, runs it, and checks what it answers.
 ///
 /// The call is recorded however it ends, also if the future is dropped or a stage panics. `CallOutcome` has the errors
 /// too.
 pub async fn call_tool(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     request: &CallRequest<'_>,
 ) -> CallOutcome {
     let mut record = CallRecord::open(gateway, caller, "tools/call", request); // dropped unclosed = "cancelled", recorded all the same
@@ -69,9 +74,9 @@ pub async fn call_tool(
 
 /// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub async fn check(
-    gateway: &Serving,
-    snapshot: &Snapshot,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    snapshot: &CatalogueSnapshot,
+    caller: &CallerIdentity,
     tool: &Arc<CatalogueTool>,
     arguments: &str,
 ) -> ToolResult {
@@ -84,7 +89,7 @@ pub async fn check(
                 caller,
                 tool,
                 Some(arguments),
-                Asking::default(),
+                CallerInteraction::default(),
                 false,
                 policies.as_ref(),
             )
@@ -104,8 +109,8 @@ pub async fn check(
 }
 
 async fn stages(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallError> {

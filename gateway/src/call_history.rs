@@ -10,8 +10,8 @@ use std::sync::{
 };
 
 use dashmap::DashMap;
-use weir_contracts::impact::Profile;
-use weir_state::{ProfileRow, State, StateError};
+use weir_contracts::impact::ValueProfile;
+use weir_state::{GatewayState, ProfileRow, StateError};
 
 use crate::{catalogue::CatalogueTool, identity::now_ms};
 
@@ -22,13 +22,13 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// The counts that are not written down yet.
 #[derive(Default)]
 pub struct CallHistory {
-    waiting: DashMap<Seen, i64>,
+    waiting: DashMap<HistoryKey, i64>,
     /// The day before which everything is forgotten already; 0 if nothing is.
     forgotten: AtomicI64,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Seen {
+struct HistoryKey {
     contract: Arc<str>,
     tool: Arc<str>,
     agent: Arc<str>,
@@ -38,9 +38,9 @@ struct Seen {
 impl CallHistory {
     /// Counts a valid call by the profile of its arguments. Once too many profiles wait to be written, new ones are not
     /// counted.
-    pub fn note(&self, tool: &CatalogueTool, agent: &Arc<str>, profile: &Profile) {
+    pub fn note(&self, tool: &CatalogueTool, agent: &Arc<str>, profile: &ValueProfile) {
         let profile = serde_json::to_string(profile).expect("a profile is plain data");
-        let seen = Seen {
+        let seen = HistoryKey {
             contract: tool.contract.clone(),
             tool: tool.name.clone(),
             agent: agent.clone(),
@@ -67,7 +67,7 @@ impl CallHistory {
     }
 
     /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them.
-    pub async fn write(&self, state: &State, days: u32) {
+    pub async fn write(&self, state: &GatewayState, days: u32) {
         let (today, rows) = (now_ms() / DAY_MS, self.take());
         let oldest = if days == 0 {
             today + 1
@@ -99,7 +99,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_old_is_forgotten_without_a_call() {
         let folder = tempfile::tempdir().expect("a folder");
-        let state = State::open(folder.path()).await.expect("opened");
+        let state = GatewayState::open(folder.path()).await.expect("opened");
         let today = now_ms() / DAY_MS;
         for (day, tool) in [(today - 40, "old"), (today, "new")] {
             let (contract, agent) = ("desk".to_owned(), "ann".to_owned());

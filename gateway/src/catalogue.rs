@@ -20,43 +20,47 @@ use std::{
 };
 
 use ahash::RandomState;
-pub use endpoint::Endpoint;
+pub use endpoint::CatalogueEndpoint;
 use input_checks::KeptChecks;
-use item::Items;
+use item::CatalogueItems;
 pub use item::{
-    CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, Lookup, write_entry,
+    CatalogueItem, ItemKind, ItemPlugin, ItemSource, ItemTarget, LinkedPage, RecordLookup,
+    write_entry,
 };
 pub use kept::{AgentPins, CallShim, KeptContract};
 use kept::{PinnedVersions, ServedVersion};
-pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
+pub use listing::{
+    BadCursor, CatalogueListing, ListShape, ListingPage, ListingPages, ServerInfo, after,
+    cursor_after,
+};
 pub use llms::arguments as arguments_in_words;
 pub use policy::{CatalogueViewer, ServedPolicies};
 use quick_cache::sync::Cache;
-pub use search::{CALL_TOOL, FIND_TOOLS, Search};
+pub use search::{CALL_TOOL, CatalogueSearch, FIND_TOOLS};
 use sha2::{Digest as _, Sha256};
-use target::Sources;
+use target::HostCollections;
 pub use target::{CollectionTool, PluginTool, RelatedCollection, ToolTarget, UpstreamTool};
 pub use tool::{CatalogueTool, TaskSupport, shown_time};
 use versions::touched;
 use view::ServedView;
-use weir_contracts::{Contract, mirror::Mirrored};
+use weir_contracts::{CompiledContract, mirror::MirroredArgument};
 
 use weir_policy::PolicyJudge;
 
 use self::policy::ClassVerdicts;
 use crate::{
-    config::{PolicyMode, View},
+    config::{PolicyMode, ViewConfig},
     telemetry::metrics::ToolMeter,
 };
 
 /// Built once per snapshot; calls and listings only read it.
-pub struct Catalogue {
+pub struct ToolCatalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
-    contracts: Vec<Arc<Contract>>,
+    contracts: Vec<Arc<CompiledContract>>,
     /// The items of each contract, in their order.
-    items: Vec<Items>,
+    items: Vec<CatalogueItems>,
     /// The lists of each endpoint for callers that may see everything. The first is that of `/mcp`.
-    listings: Vec<Arc<Listing>>,
+    listings: Vec<Arc<CatalogueListing>>,
     /// The place in `listings` of that of `/mcp/<contract>`.
     by_contract: HashMap<Box<str>, usize>,
     views: BTreeMap<String, ServedView>,
@@ -75,35 +79,35 @@ pub struct Catalogue {
 /// The place of the endpoint's listing, and the digest of the access.
 type NarrowedKey = (usize, [u8; 32]);
 /// A narrowed listing; `None` if nothing of the endpoint is seen.
-type Narrowed = Option<Arc<Listing>>;
+type Narrowed = Option<Arc<CatalogueListing>>;
 
 /// The bound on narrowed listings that are kept.
 const NARROWED_MAX: usize = 4096;
 
-impl Catalogue {
+impl ToolCatalogue {
     /// Makes a catalogue of compiled contracts, whose tool names the gate has found unique, and of the views over them.
     /// Unchanged tools of `previous` are carried over, with their prepared parts.
     pub fn new(
-        contracts: &[Arc<Contract>],
-        views: &BTreeMap<String, View>,
-        previous: Option<&Catalogue>,
+        contracts: &[Arc<CompiledContract>],
+        views: &BTreeMap<String, ViewConfig>,
+        previous: Option<&ToolCatalogue>,
     ) -> Self {
         let checks = previous.map_or_else(KeptChecks::default, |previous| previous.checks.clone());
         let mut tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState> = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
-        let items: Vec<Items> = contracts
+        let items: Vec<CatalogueItems> = contracts
             .iter()
-            .map(|contract| Items::prepare(contract, previous))
+            .map(|contract| CatalogueItems::prepare(contract, previous))
             .collect();
         for (contract, items) in contracts.iter().zip(&items) {
-            let sources = Sources::new(contract);
+            let sources = HostCollections::new(contract);
             let prepare =
                 |tool| CatalogueTool::prepare(contract, tool, &sources, &checks, previous);
             let own: Vec<Arc<CatalogueTool>> = contract.tools.iter().filter_map(prepare).collect();
             by_contract.insert(contract.name.as_str().into(), listings.len());
-            listings.push(Arc::new(Listing::new(
-                ServerInfo::of(contract),
+            listings.push(Arc::new(CatalogueListing::new(
+                ServerInfo::from_contract(contract),
                 own.clone(),
                 &[items],
             )));
@@ -116,7 +120,7 @@ impl Catalogue {
             }
         }
         let mut served = BTreeMap::new();
-        let all: Vec<&Items> = items.iter().collect();
+        let all: Vec<&CatalogueItems> = items.iter().collect();
         for (name, settings) in views {
             let own: Vec<_> = every
                 .iter()
@@ -135,7 +139,7 @@ impl Catalogue {
                 settings, server, own, &all, contracts,
             )));
         }
-        listings[0] = Arc::new(Listing::new(
+        listings[0] = Arc::new(CatalogueListing::new(
             ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)),
             every,
             &all,
@@ -190,7 +194,7 @@ impl Catalogue {
     /// Returns the tool of that name, if the endpoint serves it to that viewer.
     pub fn tool(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
         name: &str,
         viewer: CatalogueViewer<'_>,
     ) -> Option<&Arc<CatalogueTool>> {
@@ -202,18 +206,20 @@ impl Catalogue {
     }
 
     /// Returns the tool that an endpoint serves to callers without a pinned version.
-    fn live_tool(&self, endpoint: &Endpoint, name: &str) -> Option<&Arc<CatalogueTool>> {
+    fn live_tool(&self, endpoint: &CatalogueEndpoint, name: &str) -> Option<&Arc<CatalogueTool>> {
         match endpoint {
-            Endpoint::All => self.tools.get(name),
+            CatalogueEndpoint::All => self.tools.get(name),
             // Another contract may have one of the same name.
-            Endpoint::Contract(contract) => match self.tools.get(name)? {
+            CatalogueEndpoint::Contract(contract) => match self.tools.get(name)? {
                 tool if tool.contract == *contract => Some(tool),
                 _ => self.listings[*self.by_contract.get(&**contract)?]
                     .tools
                     .find(name),
             },
-            Endpoint::View(view) => self.views.get(&**view)?.tool(name),
-            Endpoint::Version(contract, major) => self.version_tool(contract, *major, name),
+            CatalogueEndpoint::View(view) => self.views.get(&**view)?.tool(name),
+            CatalogueEndpoint::Version(contract, major) => {
+                self.version_tool(contract, *major, name)
+            }
         }
     }
 
@@ -230,7 +236,7 @@ impl Catalogue {
 
     /// Returns `true` if a tool is served and not there for the viewer.
     pub fn is_hidden(&self, contract: &str, tool: &str, viewer: CatalogueViewer<'_>) -> bool {
-        let endpoint = Endpoint::Contract(contract.into());
+        let endpoint = CatalogueEndpoint::Contract(contract.into());
         let served = self.tool(&endpoint, tool, CatalogueViewer::EVERYTHING);
         served.is_some_and(|tool| !self.shows(tool, viewer))
     }
@@ -246,10 +252,16 @@ impl Catalogue {
     }
 
     /// Returns the arguments of a tool that clients of an endpoint know to repeat in headers.
-    pub fn mirrored<'t>(&self, endpoint: &Endpoint, tool: &'t CatalogueTool) -> &'t [Mirrored] {
+    pub fn mirrored<'t>(
+        &self,
+        endpoint: &CatalogueEndpoint,
+        tool: &'t CatalogueTool,
+    ) -> &'t [MirroredArgument] {
         match endpoint {
-            Endpoint::All | Endpoint::Contract(_) | Endpoint::Version(..) => &tool.mirrored,
-            Endpoint::View(view) => self
+            CatalogueEndpoint::All
+            | CatalogueEndpoint::Contract(_)
+            | CatalogueEndpoint::Version(..) => &tool.mirrored,
+            CatalogueEndpoint::View(view) => self
                 .views
                 .get(&**view)
                 .map_or(&[], |view| view.mirrored(tool)),
@@ -257,8 +269,8 @@ impl Catalogue {
     }
 
     /// Returns whether results at an endpoint contain the receipt of their call. `usually` is the default.
-    pub fn has_receipts(&self, endpoint: &Endpoint, usually: bool) -> bool {
-        let Endpoint::View(view) = endpoint else {
+    pub fn has_receipts(&self, endpoint: &CatalogueEndpoint, usually: bool) -> bool {
+        let CatalogueEndpoint::View(view) = endpoint else {
             return usually;
         };
         self.views.get(&**view).map_or(usually, |view| {
@@ -271,18 +283,18 @@ impl Catalogue {
     /// Returns what an endpoint lists to that viewer; `None` if there is no such endpoint for it.
     pub fn listing(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
         viewer: CatalogueViewer<'_>,
-    ) -> Option<Arc<Listing>> {
+    ) -> Option<Arc<CatalogueListing>> {
         let place = match endpoint {
-            Endpoint::All => 0,
+            CatalogueEndpoint::All => 0,
             // A name that the caller made up is not kept.
-            Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
-            Endpoint::View(view) => self.views.get(&**view)?.place,
-            Endpoint::Version(contract, major) => self.version_place(contract, *major)?,
+            CatalogueEndpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
+            CatalogueEndpoint::View(view) => self.views.get(&**view)?.place,
+            CatalogueEndpoint::Version(contract, major) => self.version_place(contract, *major)?,
         };
         let pinned = match endpoint {
-            Endpoint::Version(..) => None,
+            CatalogueEndpoint::Version(..) => None,
             _ => self.pinned(viewer),
         };
         let digest = match (self.view_digest(viewer), pinned) {
@@ -331,10 +343,10 @@ impl Catalogue {
     /// look.
     pub fn searching(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
         viewer: CatalogueViewer<'_>,
-    ) -> Option<Arc<Listing>> {
-        let Endpoint::View(view) = endpoint else {
+    ) -> Option<Arc<CatalogueListing>> {
+        let CatalogueEndpoint::View(view) = endpoint else {
             return None;
         };
         self.views
@@ -350,7 +362,7 @@ impl Catalogue {
         place: usize,
         viewer: CatalogueViewer<'_>,
         pinned: Option<&PinnedVersions>,
-    ) -> Option<Listing> {
+    ) -> Option<CatalogueListing> {
         let (whole, access) = (&self.listings[place], viewer.access());
         let class = self.class(viewer);
         let mut seen = match pinned {
@@ -374,7 +386,7 @@ impl Catalogue {
             .iter()
             .enumerate()
             .filter(|(index, _)| is_here(*index) && named(*index));
-        let items: Vec<&Items> = items.map(|(_, items)| items).collect();
+        let items: Vec<&CatalogueItems> = items.map(|(_, items)| items).collect();
         let server = match place {
             0 => touched(&contracts, &seen, &items),
             _ if seen.is_empty()
@@ -398,11 +410,11 @@ impl Catalogue {
                 ));
             }
             _ => match contracts.get(live_place - 1) {
-                Some(contract) if pinned.is_some() => ServerInfo::of(contract),
+                Some(contract) if pinned.is_some() => ServerInfo::from_contract(contract),
                 _ => whole.server.clone(),
             },
         };
-        Some(Listing::new(server, seen, &items))
+        Some(CatalogueListing::new(server, seen, &items))
     }
 
     /// Returns the items of a contract, if it has any.
@@ -446,7 +458,7 @@ impl Catalogue {
     }
 
     /// Returns `true` if its views are these.
-    pub fn has_views(&self, views: &BTreeMap<String, View>) -> bool {
+    pub fn has_views(&self, views: &BTreeMap<String, ViewConfig>) -> bool {
         let own = self.views.iter().map(|(name, view)| (name, &view.settings));
         own.eq(views)
     }
@@ -471,7 +483,7 @@ impl Catalogue {
     }
 }
 
-impl Default for Catalogue {
+impl Default for ToolCatalogue {
     fn default() -> Self {
         Self::new(&[], &BTreeMap::new(), None)
     }

@@ -1,7 +1,7 @@
 //! Writes a server into the configurations of MCP clients.
 
 use serde_json::{Map, Value, json};
-use weir_upstream::{Failure, Kind};
+use weir_upstream::{UpstreamFailure, UpstreamFailureKind};
 
 /// A client whose configuration is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl McpClient {
     }
 
     /// Returns the server in this client's own words. The failure says what the client cannot take.
-    pub fn entry(self, entry: &ServerEntry) -> Result<Value, Failure> {
+    pub fn entry(self, entry: &ServerEntry) -> Result<Value, UpstreamFailure> {
         let (ServerEntry::Command { key, .. } | ServerEntry::Url { key, .. }) = entry;
         let key = key.as_deref().map(|variable| {
             Ok((
@@ -120,7 +120,11 @@ impl McpClient {
                         let cause = format!(
                             "Codex hands a variable on under its own name, and Weir does not look at {variable}"
                         );
-                        let failure = Failure::new(Kind::Start, format!("the key in {KEY}"), cause);
+                        let failure = UpstreamFailure::new(
+                            UpstreamFailureKind::Start,
+                            format!("the key in {KEY}"),
+                            cause,
+                        );
                         return Err(failure.step(format!("name the variable so: --key-env {KEY}")));
                     }
                     Some((_, reference)) => written["env"] = json!({ KEY: reference }),
@@ -132,8 +136,8 @@ impl McpClient {
         let mut written = match self {
             Self::ClaudeDesktop => {
                 let expected = "a client that takes a URL";
-                return Err(Failure::new(
-                    Kind::Start,
+                return Err(UpstreamFailure::new(
+                    UpstreamFailureKind::Start,
                     expected,
                     "Claude Desktop starts servers itself",
                 )
@@ -170,10 +174,10 @@ impl McpClient {
         Ok(written)
     }
 
-    fn no_variables(self) -> Failure {
+    fn no_variables(self) -> UpstreamFailure {
         let name = self.name();
-        Failure::new(
-            Kind::Start,
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             "a client that reads variables of its environment",
             format!("`{name}` takes what its configuration says as it stands"),
         )

@@ -2,7 +2,7 @@
 //!
 //! The table is defined with the connections, the lowest crate that names a code.
 
-pub use weir_connections::code::{Code, TABLE};
+pub use weir_connections::code::{FailureCode, TABLE};
 
 /// Writes `docs/errors.md`.
 pub fn page() -> String {

@@ -27,7 +27,7 @@ use weir_upstream::UpstreamConfig;
 
 pub use issuers::{ClaimGrant, EVERY_CONTRACT, IssuerConfig, is_address};
 pub use ledger_place::LedgerPlace;
-pub use places::Places;
+pub use places::ConfigLines;
 pub use read::{check, load, read};
 pub use sign_in::AdminOidc;
 pub use state_store::StateStore;
@@ -35,48 +35,48 @@ pub use traces::TraceConfig;
 
 /// A configuration that was read and checked. Each field is a section of `weir.toml`.
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub folders: Folders,
+pub struct GatewayConfig {
+    pub folders: FoldersConfig,
     pub state: StateStore,
-    pub http: Http,
-    pub identity: Identity,
-    pub admin: Admin,
-    pub audit: Audit,
-    pub contracts: Contracts,
-    pub metrics: Metrics,
+    pub http: HttpConfig,
+    pub identity: IdentityConfig,
+    pub admin: AdminConfig,
+    pub audit: AuditConfig,
+    pub contracts: ContractsConfig,
+    pub metrics: MetricsConfig,
     pub traces: TraceConfig,
-    pub limits: Limits,
-    pub log: Log,
+    pub limits: LimitsConfig,
+    pub log: LogConfig,
     pub connections: BTreeMap<String, ConnectionConfig>,
     pub plugins: BTreeMap<String, PluginConfig>,
     /// Other MCP servers whose tools are served.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// The signers that plugins may have.
-    pub trust: BTreeMap<String, Trust>,
-    pub policy: Policy,
+    pub trust: BTreeMap<String, TrustConfig>,
+    pub policy: PolicyConfig,
     /// Parts of the catalogue with an endpoint of their own.
-    pub views: BTreeMap<String, View>,
+    pub views: BTreeMap<String, ViewConfig>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
     /// The places of its keys, for problems that are found later.
-    pub places: Places,
+    pub places: ConfigLines,
 }
 
 /// `[folders]`, relative to the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Folders {
+pub struct FoldersConfig {
     /// Contract files: `*.yaml`, `*.yml`, `*.json`.
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
     pub plugins: PathBuf,
     /// The folder of the state: the database, builds, the audit trail and caches.
     pub state: PathBuf,
-    /// The folder of compiled plugins; see [`Config::compiled_folder`]. Gateways of one user may share it.
+    /// The folder of compiled plugins; see [`GatewayConfig::compiled_folder`]. Gateways of one user may share it.
     pub cache: Option<PathBuf>,
 }
 
-impl Default for Folders {
+impl Default for FoldersConfig {
     fn default() -> Self {
         Self {
             contracts: "contracts".into(),
@@ -90,7 +90,7 @@ impl Default for Folders {
 /// The section `[trust.NAME]`, with a public key that `[plugins.NAME] signed_by` may name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Trust {
+pub struct TrustConfig {
     /// The public key, as minisign writes it: `RW…`.
     pub minisign: String,
 }
@@ -98,7 +98,7 @@ pub struct Trust {
 /// The section `[policy]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Policy {
+pub struct PolicyConfig {
     /// The folder of policies: `*.cedar`, relative to the file.
     pub folder: PathBuf,
     pub mode: PolicyMode,
@@ -106,7 +106,7 @@ pub struct Policy {
     pub default: PolicyDefault,
 }
 
-impl Default for Policy {
+impl Default for PolicyConfig {
     fn default() -> Self {
         Self {
             folder: "policies".into(),
@@ -148,7 +148,7 @@ impl From<PolicyDefault> for DefaultDecision {
 /// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet all conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct View {
+pub struct ViewConfig {
     /// The contracts of its tools; an empty list means every contract.
     pub contracts: Vec<String>,
     /// The names of its tools, where `*` matches any characters and `?` one; an empty list means every name.
@@ -172,7 +172,7 @@ pub struct View {
 /// The section `[http]`: the listener for agents, and the bounds on its clients.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Http {
+pub struct HttpConfig {
     /// The address; without it `weir serve` speaks stdio when its stdin is not a terminal.
     pub listen: Option<SocketAddr>,
     /// Further `Host` values to accept, beside loopback names and the listen address.
@@ -205,7 +205,7 @@ pub struct Http {
     pub forms: bool,
 }
 
-impl Default for Http {
+impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             listen: None,
@@ -231,7 +231,7 @@ impl Default for Http {
 /// The section `[identity]`: which callers are accepted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Identity {
+pub struct IdentityConfig {
     /// Whether every caller needs a key, even before the first one is made. Other addresses than loopback require this. If it
     /// is false, keys are needed as soon as one was ever made.
     pub required: bool,
@@ -241,7 +241,7 @@ pub struct Identity {
     pub dpop_bound_access_tokens_required: bool,
 }
 
-impl Identity {
+impl IdentityConfig {
     /// Returns `true` if every caller needs a credential, whether there are keys or not.
     pub fn needs_credential(&self) -> bool {
         self.required || !self.issuers.is_empty()
@@ -251,7 +251,7 @@ impl Identity {
 /// The section `[admin]`: the listener of the admin API and the console.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Admin {
+pub struct AdminConfig {
     /// The address of the admin API of `weir serve`; port 0 takes a free one. `None`: [`ADMIN_LISTEN`], or a free port where
     /// that is taken. The address is written to `admin.url` in the state folder, where the command line finds it.
     pub listen: Option<SocketAddr>,
@@ -267,7 +267,7 @@ pub struct Admin {
 pub const ADMIN_LISTEN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8485);
 
-impl Default for Admin {
+impl Default for AdminConfig {
     fn default() -> Self {
         Self {
             listen: None,
@@ -281,7 +281,7 @@ impl Default for Admin {
 /// The section `[contracts]`: what is kept and checked of live contracts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Contracts {
+pub struct ContractsConfig {
     /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 disables them.
     pub drift_interval_s: u64,
     /// The days for which it is kept what calls looked like (no texts, no free numbers), so that a change is reported
@@ -289,7 +289,7 @@ pub struct Contracts {
     pub impact_days: u32,
 }
 
-impl Default for Contracts {
+impl Default for ContractsConfig {
     fn default() -> Self {
         Self {
             drift_interval_s: 300,
@@ -301,9 +301,9 @@ impl Default for Contracts {
 /// The section `[audit]`, for the trail in `audit/` of the state folder.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Audit {
+pub struct AuditConfig {
     /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
-    pub fsync: Fsync,
+    pub fsync: FsyncSetting,
     /// The time after the answer within which a record is synced, with `fsync = "interval"`.
     pub fsync_interval_ms: u64,
     /// A new segment file is begun after this many bytes.
@@ -315,7 +315,7 @@ pub struct Audit {
     /// Whether results of MCP hold the receipt of their call. A view may say otherwise.
     pub receipts: bool,
     /// What has to be known to a database that gateways share before it happens.
-    pub replicate: Replication,
+    pub replicate: AuditReplication,
     /// `s3://BUCKET/PREFIX`: the trail is copied there, and no segment is removed before.
     pub copies: Option<String>,
     /// The server of the bucket, where it is not that of AWS.
@@ -326,7 +326,7 @@ pub struct Audit {
 /// Which audit records reach another node before a call goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Replication {
+pub enum AuditReplication {
     #[default]
     Off,
     /// The record of a write, before it runs.
@@ -336,7 +336,7 @@ pub enum Replication {
 /// When the system is asked to sync the audit trail to the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fsync {
+pub enum FsyncSetting {
     #[default]
     Interval,
     /// A sync comes before each call is answered.
@@ -345,16 +345,16 @@ pub enum Fsync {
     Off,
 }
 
-impl Default for Audit {
+impl Default for AuditConfig {
     fn default() -> Self {
         Self {
-            fsync: Fsync::Interval,
+            fsync: FsyncSetting::Interval,
             fsync_interval_ms: 200,
             segment_max_bytes: 64 << 20,
             keep_days: 90,
             keep_max_bytes: 8 << 30,
             receipts: true,
-            replicate: Replication::Off,
+            replicate: AuditReplication::Off,
             copies: None,
             copies_endpoint: None,
             copies_region: None,
@@ -365,7 +365,7 @@ impl Default for Audit {
 /// The section `[metrics]`, for `/metrics` on the admin listener and on the one of `[http]`.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Metrics {
+pub struct MetricsConfig {
     /// The bearer token that a scraper must show: `env:NAME` or `file:path`. Without it only loopback is scraped.
     #[serde(skip_serializing)]
     pub token: Option<String>,
@@ -373,7 +373,7 @@ pub struct Metrics {
     pub tools_max: usize,
 }
 
-impl Default for Metrics {
+impl Default for MetricsConfig {
     fn default() -> Self {
         Self {
             token: None,
@@ -383,7 +383,7 @@ impl Default for Metrics {
 }
 
 /// Leaves out the token, reference or not.
-impl std::fmt::Debug for Metrics {
+impl std::fmt::Debug for MetricsConfig {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Metrics")
             .field("tools_max", &self.tools_max)
@@ -394,7 +394,7 @@ impl std::fmt::Debug for Metrics {
 /// The section `[limits]`: bounds on calls, over all tools and for each agent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// Calls running at once, over all tools.
     pub in_flight_max: usize,
     /// Instances of plugins that live at once, over all plugins: each holds the memory of one call.
@@ -419,7 +419,7 @@ pub struct Limits {
     pub agent_held_max_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     fn default() -> Self {
         Self {
             in_flight_max: 512,
@@ -476,7 +476,7 @@ impl TryFrom<String> for AgentRate {
 /// The section `[log]`: the form and the filter of the log.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Log {
+pub struct LogConfig {
     pub format: LogFormat,
     /// The filter, as in `RUST_LOG`.
     pub filter: Option<String>,
@@ -491,7 +491,7 @@ pub enum LogFormat {
     Json,
 }
 
-impl Config {
+impl GatewayConfig {
     /// Returns the sections that hold no secret, as they are in effect.
     pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
         let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");

@@ -27,16 +27,16 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch};
-use weir_connections::Connections;
-use weir_contracts::Problem;
-use weir_state::State;
-use weir_watch::{Place, Watcher};
+use weir_connections::ConnectionRegistry;
+use weir_contracts::FileProblem;
+use weir_state::GatewayState;
+use weir_watch::{FileWatcher, WatchTarget};
 
 pub use self::shapes::recorded_shapes;
 pub use self::{
-    compiler::{FormCompiler, Uncompiled},
-    describe::{Away, Describe, describe_all},
-    drift::{Drift, SourceDrift},
+    compiler::{CompileFailure, FormCompiler},
+    describe::{ShapeFailure, UnavailableDependency, describe_all},
+    drift::{ContractDrift, SourceDrift},
     format_trial::{FormatTrial, try_formats},
     live_events::EventSubscription,
     publisher::{SnapshotPublisher, in_use},
@@ -58,7 +58,7 @@ use self::{
         locks,
     },
 };
-use crate::{config::Config, plugin_files::PluginFiles, serving::Serving};
+use crate::{config::GatewayConfig, plugin_files::PluginFiles, serving::ServingGateway};
 
 /// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -66,8 +66,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Decides which contracts are served, and watches what they depend on.
-pub struct Control {
-    gateway: Arc<Serving>,
+pub struct ControlPlane {
+    gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
     compiler: Arc<FormCompiler>,
     files: FileSource,
@@ -75,20 +75,20 @@ pub struct Control {
     upstreams: Arc<UpstreamSource>,
     drift: SourceDrift,
     /// The configuration that the sources were read under. The lock allows one look at a time.
-    read_under: Mutex<Option<Arc<Config>>>,
+    read_under: Mutex<Option<Arc<GatewayConfig>>>,
     log: ReportLog,
     plugin_files: PluginFiles,
-    refused_connections: ArcSwap<Vec<Problem>>,
+    refused_connections: ArcSwap<Vec<FileProblem>>,
     /// Counts what the background loops take over beside changes of the state and of files.
     background: watch::Sender<u64>,
-    connections: ArcSwap<Connections>,
+    connections: ArcSwap<ConnectionRegistry>,
     live_figures: LiveFigures,
     live_watch: LiveWatch,
 }
 
-impl Control {
+impl ControlPlane {
     /// Creates the control of a gateway. Nothing is read or published before it is run.
-    pub fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
+    pub fn new(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) -> Self {
         let policies = Arc::new(PolicySource::default());
         let gate = Gate::new(state.clone(), gateway.audit().clone(), policies);
         let publisher = Arc::new(SnapshotPublisher::new(gateway.clone(), gate));
@@ -123,12 +123,12 @@ impl Control {
     }
 
     /// Returns what requests share.
-    pub fn gateway(&self) -> &Arc<Serving> {
+    pub fn gateway(&self) -> &Arc<ServingGateway> {
         &self.gateway
     }
 
     /// Returns what every process of this gateway shares.
-    pub fn state(&self) -> &Arc<State> {
+    pub fn state(&self) -> &Arc<GatewayState> {
         self.gate().state()
     }
 
@@ -158,12 +158,12 @@ impl Control {
     }
 
     /// Returns the connections in effect.
-    pub fn connections(&self) -> Arc<Connections> {
+    pub fn connections(&self) -> Arc<ConnectionRegistry> {
         self.connections.load_full()
     }
 
     /// Takes over the connections in effect.
-    pub fn set_connections(&self, connections: Arc<Connections>) {
+    pub fn set_connections(&self, connections: Arc<ConnectionRegistry>) {
         self.connections.store(connections);
     }
 
@@ -228,10 +228,10 @@ impl Control {
     }
 
     /// Follows the folder, and what other processes publish, until the task ends.
-    pub async fn watch(&self, watcher: &Watcher) {
+    pub async fn watch(&self, watcher: &FileWatcher) {
         let config = Arc::clone(&self.gateway.config());
         let folders = [&config.folders.contracts, &config.policy.folder];
-        let folders = folders.map(|folder| Place::folder(folder)).into();
+        let folders = folders.map(|folder| WatchTarget::folder(folder)).into();
         let mut pace = watcher.pace(WATCH_INTERVAL, folders);
         let mut live = self.gate().state().changes();
         let mut background = self.background_changes();

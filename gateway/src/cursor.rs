@@ -18,22 +18,22 @@ const MESSAGE: &[u8] = b"a message between nodes";
 
 /// Seals and opens cursors and states with one key (XChaCha20-Poly1305).
 #[derive(Clone)]
-pub struct Cursors {
+pub struct CursorCipher {
     cipher: XChaCha20Poly1305,
 }
 
 /// Why a text is not sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsealed {
+pub enum CursorSealError {
     /// It takes more than [`TEXT_MAX_BYTES`].
     TooLong,
     NoRandomness,
 }
 
 /// The list that a cursor belongs to; another list cannot use it.
-pub struct Bound([u8; 32]);
+pub struct CursorScope([u8; 32]);
 
-impl Bound {
+impl CursorScope {
     /// Creates the binding of a list: its tool with the major version, the agent, and the conditions as text.
     pub fn new(tool: &str, major: u32, agent: &str, conditions: &str) -> Self {
         let mut digest = Sha256::new();
@@ -45,7 +45,7 @@ impl Bound {
     }
 }
 
-impl Cursors {
+impl CursorCipher {
     /// Makes a key that lives as long as the process.
     pub fn ephemeral() -> std::io::Result<Self> {
         let mut key = [0; 32];
@@ -61,12 +61,12 @@ impl Cursors {
     }
 
     /// Seals a cursor: whatever is sealed can be opened.
-    pub fn seal(&self, bound: &Bound, cursor: &str) -> Result<String, Unsealed> {
+    pub fn seal(&self, bound: &CursorScope, cursor: &str) -> Result<String, CursorSealError> {
         if cursor.len() > TEXT_MAX_BYTES {
-            return Err(Unsealed::TooLong);
+            return Err(CursorSealError::TooLong);
         }
         let mut sealed = vec![0; NONCE_BYTES];
-        getrandom::fill(&mut sealed).map_err(|_| Unsealed::NoRandomness)?;
+        getrandom::fill(&mut sealed).map_err(|_| CursorSealError::NoRandomness)?;
         let payload = Payload {
             msg: cursor.as_bytes(),
             aad: &bound.0,
@@ -80,7 +80,7 @@ impl Cursors {
     }
 
     /// Seals a few bytes under a random number that stays readable: it is the nonce, and so belongs to one text alone.
-    pub fn seal_under(&self, number: u128, bound: &Bound, bytes: &[u8]) -> Vec<u8> {
+    pub fn seal_under(&self, number: u128, bound: &CursorScope, bytes: &[u8]) -> Vec<u8> {
         let payload = Payload {
             msg: bytes,
             aad: &bound.0,
@@ -91,7 +91,7 @@ impl Cursors {
     }
 
     /// Opens a text that was sealed under the number; `None` as for [`Self::open_sealed`].
-    pub fn open_under(&self, number: u128, bound: &Bound, sealed: &[u8]) -> Option<Vec<u8>> {
+    pub fn open_under(&self, number: u128, bound: &CursorScope, sealed: &[u8]) -> Option<Vec<u8>> {
         let payload = Payload {
             msg: sealed,
             aad: &bound.0,
@@ -123,7 +123,7 @@ impl Cursors {
     }
 
     /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.
-    pub fn open_sealed(&self, bound: &Bound, sealed: &str) -> Option<String> {
+    pub fn open_sealed(&self, bound: &CursorScope, sealed: &str) -> Option<String> {
         if sealed.len() > SEALED_MAX_BYTES {
             return None;
         }
@@ -154,18 +154,18 @@ mod tests {
 
     #[test]
     fn a_cursor_belongs_to_one_list_of_one_agent() {
-        let cursors = Cursors::ephemeral().expect("randomness");
-        let bound = Bound::new("list_airports", 1, "dana", "{}");
+        let cursors = CursorCipher::ephemeral().expect("randomness");
+        let bound = CursorScope::new("list_airports", 1, "dana", "{}");
         let sealed = cursors.seal(&bound, "[\"AAL\"]").expect("sealed");
         assert_eq!(
             cursors.open_sealed(&bound, &sealed).as_deref(),
             Some("[\"AAL\"]")
         );
         for other in [
-            Bound::new("list_cities", 1, "dana", "{}"),
-            Bound::new("list_airports", 2, "dana", "{}"),
-            Bound::new("list_airports", 1, "eve", "{}"),
-            Bound::new("list_airports", 1, "dana", "{\"country\":\"DE\"}"),
+            CursorScope::new("list_cities", 1, "dana", "{}"),
+            CursorScope::new("list_airports", 2, "dana", "{}"),
+            CursorScope::new("list_airports", 1, "eve", "{}"),
+            CursorScope::new("list_airports", 1, "dana", "{\"country\":\"DE\"}"),
         ] {
             assert_eq!(cursors.open_sealed(&other, &sealed), None);
         }
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn the_longest_text_that_is_sealed_can_be_opened() {
-        let cursors = Cursors::ephemeral().expect("randomness");
-        let bound = Bound::new("t", 1, "a", "");
+        let cursors = CursorCipher::ephemeral().expect("randomness");
+        let bound = CursorScope::new("t", 1, "a", "");
         for length in TEXT_MAX_BYTES - 2..=TEXT_MAX_BYTES {
             let text = "x".repeat(length);
             let sealed = cursors.seal(&bound, &text).expect("sealed");
             assert_eq!(cursors.open_sealed(&bound, &sealed), Some(text), "{length}");
         }
         let longer = "x".repeat(TEXT_MAX_BYTES + 1);
-        assert_eq!(cursors.seal(&bound, &longer), Err(Unsealed::TooLong));
+        assert_eq!(cursors.seal(&bound, &longer), Err(CursorSealError::TooLong));
     }
 }

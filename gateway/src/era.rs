@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use axum::http::HeaderMap;
 
-use crate::wire::{Meta, RpcError, Version, raw};
+use crate::wire::{ProtocolVersion, RequestMeta, RpcError, raw};
 
 /// A longer `tracestate`, or one with more members, is not carried on.
 const STATE_MAX_BYTES: usize = 512;
@@ -23,16 +23,16 @@ pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
 
 /// The two forms of the protocol: with a handshake and sessions, and without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
+pub enum RequestEra {
     Legacy,
     Modern,
 }
 
-impl Era {
+impl RequestEra {
     /// Returns the era of a message. `headers` are there only over HTTP.
-    pub fn of(
+    pub fn detect(
         method: &str,
-        meta: &Meta<'_>,
+        meta: &RequestMeta<'_>,
         headers: Option<&HeaderMap>,
     ) -> Result<Self, RpcError> {
         let header_is_modern = headers.is_some_and(names_modern);
@@ -57,7 +57,7 @@ pub fn names_modern(headers: &HeaderMap) -> bool {
     headers
         .get_all(PROTOCOL_VERSION_HEADER)
         .iter()
-        .any(|value| value.to_str().is_ok_and(Version::names_modern))
+        .any(|value| value.to_str().is_ok_and(ProtocolVersion::names_modern))
 }
 
 /// The trace of a caller, and the linked one.
@@ -70,7 +70,7 @@ struct CallerTraces<'a> {
 
 /// Returns the traces of a caller. `_meta.traceparent` goes before the HTTP header, which is a link beside it. A malformed one is
 /// ignored, and a state counts with its parent alone.
-fn traces<'a>(meta: &Meta<'a>, headers: Option<&'a HeaderMap>) -> CallerTraces<'a> {
+fn traces<'a>(meta: &RequestMeta<'a>, headers: Option<&'a HeaderMap>) -> CallerTraces<'a> {
     let of_meta = meta
         .traceparent
         .and_then(raw::string)

@@ -22,35 +22,35 @@ use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use weir_policy::{PolicyPrincipal, PolicyToken, PrincipalKind};
-use weir_state::{KeyRow, State, StateError};
+use weir_state::{GatewayState, KeyRow, StateError};
 
-pub use access::{Access, AccessList};
+pub use access::{AccessList, CatalogueAccess};
 pub use failures::{ClaimedHolder, IdentityFailure, IdentityFailures, RefusedCredential};
-pub use grant::{CallQuota, Grant, Rate};
+pub use grant::{CallQuota, CallerGrant, Rate};
 pub use keys::KeyLimits;
-pub use secret::{Credential, Kind, Minted, admin_matches};
+pub use secret::{MintedSecret, RequestCredential, SecretKind, admin_matches};
 pub use tokens::{
     IdClaims, IdTokenVerifier, PresentedToken, RequestProof, TokenFault, TokenHolder,
     TokenResource, TokenVerifier, WRITE_SCOPE, holder_name,
 };
 pub use uses::UseCount;
 
-use self::{keys::Keys, uses::UsedKeys};
+use self::{keys::KeyTable, uses::UsedKeys};
 use crate::config;
 
 /// The resolved identity of one request.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct CallerIdentity {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
     /// The grant of the caller. `None`: everything, since no key is defined and every caller on loopback is the agent
     /// `local`.
-    pub grant: Option<Arc<dyn Grant>>,
+    pub grant: Option<Arc<dyn CallerGrant>>,
 }
 
-/// The reason why a caller is unknown. The caller reads [`Refused::message`]; the variant is for log and audit alone.
+/// The reason why a caller is unknown. The caller reads [`AuthenticationError::message`]; the variant is for log and audit alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AuthenticationError {
     #[error("missing")]
     Missing,
     #[error("malformed")]
@@ -68,7 +68,7 @@ pub enum Refused {
 /// A caller that is refused, and the holder that its token names, as far as that can be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusedCaller {
-    pub refused: Refused,
+    pub refused: AuthenticationError,
     pub holder: Option<Box<ClaimedHolder>>,
 }
 
@@ -76,8 +76,8 @@ pub struct RefusedCaller {
 const PAGE: u32 = if cfg!(test) { 4 } else { 4096 };
 
 /// The keys as they are now. Read by every request; changes are taken over by their numbers, one by one.
-pub struct Identities {
-    keys: Keys,
+pub struct IdentityRegistry {
+    keys: KeyTable,
     /// The number of the last change taken over. Locked while changes are taken over, so that a slower reader undoes none.
     seen: Mutex<i64>,
     /// The fail-overs of the database after which all keys were read again.
@@ -94,7 +94,7 @@ pub struct Identities {
     failures: IdentityFailures,
 }
 
-impl Caller {
+impl CallerIdentity {
     /// Returns the caller of a gateway that needs no keys: it may do everything.
     pub fn local() -> Self {
         Self {
@@ -105,10 +105,10 @@ impl Caller {
     }
 
     /// Returns the part of the catalogue that this caller may see and call.
-    pub fn access(&self) -> &Access {
+    pub fn access(&self) -> &CatalogueAccess {
         self.grant
             .as_ref()
-            .map_or(&Access::EVERYTHING, |grant| grant.access())
+            .map_or(&CatalogueAccess::EVERYTHING, |grant| grant.access())
     }
 
     /// Returns the view that this caller is shown when it asks for everything.
@@ -189,7 +189,7 @@ impl Caller {
 }
 
 /// Two callers are equal if they have the same grant, not merely the same name.
-impl PartialEq for Caller {
+impl PartialEq for CallerIdentity {
     fn eq(&self, other: &Self) -> bool {
         self.agent == other.agent
             && self.tenant == other.tenant
@@ -197,7 +197,7 @@ impl PartialEq for Caller {
     }
 }
 
-impl Refused {
+impl AuthenticationError {
     /// Returns the message. Unknown, expired and revoked keys look the same from outside.
     pub fn message(self) -> &'static str {
         match self {
@@ -263,8 +263,8 @@ impl Refused {
     }
 }
 
-impl From<Refused> for RefusedCaller {
-    fn from(refused: Refused) -> Self {
+impl From<AuthenticationError> for RefusedCaller {
+    fn from(refused: AuthenticationError) -> Self {
         Self {
             refused,
             holder: None,
@@ -272,7 +272,7 @@ impl From<Refused> for RefusedCaller {
     }
 }
 
-impl Identities {
+impl IdentityRegistry {
     /// Returns identities that are open to everyone: until keys are defined, or for a process without state.
     pub fn open() -> Self {
         Self::new(false)
@@ -281,7 +281,7 @@ impl Identities {
     /// Creates identities without keys.
     pub fn new(required: bool) -> Self {
         Self {
-            keys: Keys::default(),
+            keys: KeyTable::default(),
             seen: Mutex::default(),
             fail_overs: AtomicU64::new(0),
             lacking: Mutex::default(),
@@ -295,7 +295,7 @@ impl Identities {
 
     /// Takes over what any process changed since the last time. It costs what changed. After a fail-over the database may know
     /// less than this process has seen: all is read again then, and revocations that it lacks are written again.
-    pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+    pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         let _taking = self.taking.lock().await;
         let fail_overs = state.fail_overs();
         let is_other = self.fail_overs.load(Ordering::Relaxed) != fail_overs;
@@ -315,7 +315,7 @@ impl Identities {
         Ok(())
     }
 
-    async fn take_over_anew(&self, state: &State) -> Result<(), StateError> {
+    async fn take_over_anew(&self, state: &GatewayState) -> Result<(), StateError> {
         *self.seen.lock() = 0;
         let mut there = HashSet::new();
         let note = &mut |row: &KeyRow| {
@@ -328,7 +328,7 @@ impl Identities {
 
     async fn take_over_rest(
         &self,
-        state: &State,
+        state: &GatewayState,
         note: &mut (dyn FnMut(&KeyRow) + Send),
     ) -> Result<(), StateError> {
         loop {
@@ -357,7 +357,7 @@ impl Identities {
     }
 
     /// Counts a call of a caller's key.
-    pub fn note_use(&self, caller: &Caller) {
+    pub fn note_use(&self, caller: &CallerIdentity) {
         if let Some(grant) = &caller.grant {
             self.used.note(grant, now_ms());
         }
@@ -369,7 +369,7 @@ impl Identities {
     }
 
     /// Writes down which keys were used, for all processes.
-    pub async fn write_uses(&self, state: &State) {
+    pub async fn write_uses(&self, state: &GatewayState) {
         let rows = self.used.take();
         if rows.is_empty() {
             return;
@@ -389,7 +389,7 @@ impl Identities {
     }
 
     /// Takes over the section `[identity]`, from the next request on. `base` is what relative paths start from.
-    pub fn configure(&self, identity: &config::Identity, base: &Path) {
+    pub fn configure(&self, identity: &config::IdentityConfig, base: &Path) {
         self.required
             .store(identity.needs_credential(), Ordering::Relaxed);
         let before = self.tokens.load();
@@ -412,16 +412,19 @@ impl Identities {
         self.required.load(Ordering::Relaxed) || !self.keys.is_empty()
     }
 
-    /// Identifies the caller by its key. Without keys, where none is required, every caller is [`Caller::local`].
+    /// Identifies the caller by its key. Without keys, where none is required, every caller is [`CallerIdentity::local`].
     ///
-    /// Tokens of issuers are validated elsewhere: see [`Identities::tokens`].
-    pub fn resolve(&self, credential: Credential<'_>) -> Result<Caller, Refused> {
+    /// Tokens of issuers are validated elsewhere: see [`IdentityRegistry::tokens`].
+    pub fn resolve(
+        &self,
+        credential: RequestCredential<'_>,
+    ) -> Result<CallerIdentity, AuthenticationError> {
         let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() && !credential.is_of_staff() {
-            return Ok(Caller::local());
+            return Ok(CallerIdentity::local());
         }
         let key = keys.find(credential, now_ms)?;
-        Ok(Caller {
+        Ok(CallerIdentity {
             agent: key.agent.clone(),
             tenant: key.tenant.clone(),
             grant: Some(key),
@@ -429,13 +432,13 @@ impl Identities {
     }
 
     /// Returns any agent by name, for an operator's trial call.
-    pub fn agent(&self, name: &str) -> Option<Caller> {
+    pub fn agent(&self, name: &str) -> Option<CallerIdentity> {
         let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() && name == "local" {
-            return Some(Caller::local());
+            return Some(CallerIdentity::local());
         }
         let key = keys.of_agent(name, now_ms())?;
-        Some(Caller {
+        Some(CallerIdentity {
             agent: key.agent.clone(),
             tenant: key.tenant.clone(),
             grant: Some(key),

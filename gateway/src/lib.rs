@@ -42,5 +42,5 @@ pub mod web_files;
 #[cfg(test)]
 mod testing;
 
-pub use app::App;
-pub use serving::Serving;
+pub use app::GatewayApp;
+pub use serving::ServingGateway;

@@ -27,8 +27,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use weir_ledger::{BucketId, SharedBucket, SharedLedger, TakenNow};
 
 pub use self::bytes::{BudgetFull, ByteBudget, BytesHolder, HeldBytes, UNCOUNTED_MAX_BYTES};
-pub use self::quotas::{QuotaSpent, Quotas};
-use crate::identity::Caller;
+pub use self::quotas::{AgentQuotas, QuotaSpent};
+use crate::identity::CallerIdentity;
 
 /// The most that a semaphore holds on every platform.
 const MOST: u32 = 1 << 28;
@@ -37,15 +37,15 @@ const MOST: u32 = 1 << 28;
 const LOOKED_AT: usize = 2;
 
 /// Calls running at once over all tools.
-pub struct InFlight {
+pub struct InFlightLimit {
     room: Arc<Semaphore>,
     most: u32,
-    decisions: Decisions,
+    decisions: LimiterDecisions,
 }
 
 /// The decisions of one limiter.
 #[derive(Default)]
-struct Decisions {
+struct LimiterDecisions {
     passed: AtomicU64,
     refused: AtomicU64,
 }
@@ -55,13 +55,13 @@ pub type Rate = (u32, u32);
 
 /// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate. Each rate has
 /// buckets of its own: an agent with two keys of different rates has what both allow, and no fresh bucket with each turn.
-pub struct Buckets {
+pub struct RateBuckets {
     /// `[limits] agent_rate`.
     agent_rate: ArcSwapOption<Rate>,
-    agents: Table<(Agent, Rate)>,
-    tools: Table<(Agent, Arc<str>, Rate)>,
-    of_agents: Decisions,
-    of_tools: Decisions,
+    agents: BucketTable<(Agent, Rate)>,
+    tools: BucketTable<(Agent, Arc<str>, Rate)>,
+    of_agents: LimiterDecisions,
+    of_tools: LimiterDecisions,
     clock: DefaultClock,
     started: Instant,
     /// The ledger that counts the rates of several nodes. Without it, this process counts by itself.
@@ -84,13 +84,13 @@ type Agent = (Arc<str>, Arc<str>);
 
 /// The buckets that are not full, and some that are full again. A new bucket costs the same among ten as among a million:
 /// the oldest few are looked at, and no walk over all of them is ever needed.
-struct Table<K> {
-    buckets: DashMap<K, Arc<Bucket>, RandomState>,
+struct BucketTable<K> {
+    buckets: DashMap<K, Arc<RateBucket>, RandomState>,
     /// Every key of `buckets` once, in the order in which they are looked at next.
     keys: Mutex<VecDeque<K>>,
 }
 
-struct Bucket {
+struct RateBucket {
     rate: Rate,
     counter: RateCounter,
     /// Seconds since the start.
@@ -114,14 +114,14 @@ enum RateDecision {
     Asks(Arc<SharedBucket>),
 }
 
-impl InFlight {
+impl InFlightLimit {
     /// Creates room for `most` calls at once.
     pub fn new(most: usize) -> Self {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(MOST);
         Self {
             room: Arc::new(Semaphore::new(most as usize)),
             most,
-            decisions: Decisions::default(),
+            decisions: LimiterDecisions::default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl InFlight {
     }
 }
 
-impl Decisions {
+impl LimiterDecisions {
     fn count<T, E>(&self, decided: Result<T, E>) -> Result<T, E> {
         let count = if decided.is_ok() {
             &self.passed
@@ -178,15 +178,15 @@ impl Decisions {
     }
 }
 
-impl Buckets {
+impl RateBuckets {
     /// Creates buckets that are full. `None` means that agents have no rate unless their keys set one.
     pub fn new(agent_rate: Option<Rate>) -> Self {
         Self {
             agent_rate: ArcSwapOption::from_pointee(agent_rate),
-            agents: Table::default(),
-            tools: Table::default(),
-            of_agents: Decisions::default(),
-            of_tools: Decisions::default(),
+            agents: BucketTable::default(),
+            tools: BucketTable::default(),
+            of_agents: LimiterDecisions::default(),
+            of_tools: LimiterDecisions::default(),
             clock: DefaultClock::default(),
             started: Instant::now(),
             ledger: OnceLock::new(),
@@ -220,12 +220,12 @@ impl Buckets {
 
     /// Counts one request of any method. Returns an error with the milliseconds to wait if the agent asks too often. Without
     /// keys every caller is `local`, which has no bound.
-    pub async fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
+    pub async fn request(&self, caller: &CallerIdentity, now: Instant) -> Result<(), u32> {
         let decided = self.decide_request(caller, now);
         self.of_agents.count(self.complete(decided).await)
     }
 
-    fn decide_request(&self, caller: &Caller, now: Instant) -> RateDecision {
+    fn decide_request(&self, caller: &CallerIdentity, now: Instant) -> RateDecision {
         match self.rate(caller) {
             None => RateDecision::Passed,
             Some(rate) => {
@@ -236,7 +236,7 @@ impl Buckets {
     }
 
     /// Counts one request whose head is there.
-    pub async fn charge(&self, caller: &Caller, now: Instant) -> RateCharge {
+    pub async fn charge(&self, caller: &CallerIdentity, now: Instant) -> RateCharge {
         match self.request(caller, now).await {
             Ok(()) => RateCharge::Taken,
             Err(wait_ms) => RateCharge::Over(wait_ms),
@@ -245,7 +245,7 @@ impl Buckets {
 
     /// Counts one of several requests of a message. Where this process counts by itself, that is done when the request is
     /// known.
-    pub async fn charge_further(&self, caller: &Caller, now: Instant) -> RateCharge {
+    pub async fn charge_further(&self, caller: &CallerIdentity, now: Instant) -> RateCharge {
         match self.ledger.get() {
             None => RateCharge::Due,
             Some(_) => self.charge(caller, now).await,
@@ -256,7 +256,7 @@ impl Buckets {
     pub async fn settle(
         &self,
         charge: RateCharge,
-        caller: &Caller,
+        caller: &CallerIdentity,
         now: Instant,
     ) -> Result<(), u32> {
         match charge {
@@ -271,7 +271,7 @@ impl Buckets {
     pub fn settle_at_once(
         &self,
         charge: RateCharge,
-        caller: &Caller,
+        caller: &CallerIdentity,
         now: Instant,
     ) -> Result<(), u32> {
         match charge {
@@ -289,7 +289,7 @@ impl Buckets {
 
     /// Returns the tokens that were taken at the head of a message that costs nothing: a notification, or the answer to a
     /// question.
-    pub fn give_back(&self, charge: RateCharge, caller: &Caller) {
+    pub fn give_back(&self, charge: RateCharge, caller: &CallerIdentity) {
         if charge != RateCharge::Taken {
             return;
         }
@@ -309,7 +309,7 @@ impl Buckets {
     }
 
     /// Returns the rate over everything that the caller does.
-    pub fn rate(&self, caller: &Caller) -> Option<Rate> {
+    pub fn rate(&self, caller: &CallerIdentity) -> Option<Rate> {
         let usual = || self.agent_rate.load().as_deref().copied();
         let grant = caller.grant.as_ref()?;
         grant.rate().or_else(usual)
@@ -318,7 +318,7 @@ impl Buckets {
     /// Counts one call of a tool that exists; `rate` is what its contract allows.
     pub async fn call(
         &self,
-        caller: &Caller,
+        caller: &CallerIdentity,
         tool: &Arc<str>,
         rate: Option<Rate>,
         now: Instant,
@@ -354,7 +354,7 @@ impl Buckets {
 
     fn take<K: Clone + Eq + Hash>(
         &self,
-        table: &Table<K>,
+        table: &BucketTable<K>,
         key: K,
         rate: Rate,
         id: impl FnOnce() -> BucketId,
@@ -384,12 +384,12 @@ impl Buckets {
         }
     }
 
-    fn new_bucket(&self, rate: Rate, id: impl FnOnce() -> BucketId, now: u64) -> Arc<Bucket> {
+    fn new_bucket(&self, rate: Rate, id: impl FnOnce() -> BucketId, now: u64) -> Arc<RateBucket> {
         let counter = match self.ledger.get() {
             None => RateCounter::Own(own_limiter(rate)),
             Some(ledger) => RateCounter::Shared(ledger.bucket(id(), shared::token_rate(rate))),
         };
-        Arc::new(Bucket {
+        Arc::new(RateBucket {
             rate: (rate.0.max(1), rate.1),
             counter,
             used: AtomicU64::new(now),
@@ -411,16 +411,16 @@ fn own_limiter((calls, seconds): Rate) -> DefaultDirectRateLimiter {
     DefaultDirectRateLimiter::direct(quota.allow_burst(calls))
 }
 
-fn agent(caller: &Caller) -> Agent {
+fn agent(caller: &CallerIdentity) -> Agent {
     (caller.tenant.clone(), caller.agent.clone())
 }
 
 /// Returns the agent that a caller's bytes count for.
-pub fn holder(caller: &Caller) -> BytesHolder {
+pub fn holder(caller: &CallerIdentity) -> BytesHolder {
     caller.grant.as_ref().map(|_| agent(caller))
 }
 
-impl<K> Default for Table<K>
+impl<K> Default for BucketTable<K>
 where
     K: Eq + Hash,
 {
@@ -432,8 +432,8 @@ where
     }
 }
 
-impl<K: Clone + Eq + Hash> Table<K> {
-    fn bucket(&self, key: K, now: u64, make: impl FnOnce() -> Arc<Bucket>) -> Arc<Bucket> {
+impl<K: Clone + Eq + Hash> BucketTable<K> {
+    fn bucket(&self, key: K, now: u64, make: impl FnOnce() -> Arc<RateBucket>) -> Arc<RateBucket> {
         if let Some(bucket) = self.buckets.get(&key) {
             return bucket.clone();
         }
@@ -469,7 +469,7 @@ impl<K: Clone + Eq + Hash> Table<K> {
     }
 }
 
-impl Bucket {
+impl RateBucket {
     /// Takes what another request gave back, which goes first: no more lies there than requests of the agent are open.
     fn take_back(&self) -> bool {
         let less = |left: u32| left.checked_sub(1);
@@ -494,11 +494,11 @@ mod tests {
         (("t".into(), agent.into()), rate)
     }
 
-    fn take(buckets: &Buckets, agent: &str, rate: Rate) -> Result<(), u32> {
+    fn take(buckets: &RateBuckets, agent: &str, rate: Rate) -> Result<(), u32> {
         take_at(buckets, agent, rate, Instant::now())
     }
 
-    fn take_at(buckets: &Buckets, agent: &str, rate: Rate, now: Instant) -> Result<(), u32> {
+    fn take_at(buckets: &RateBuckets, agent: &str, rate: Rate, now: Instant) -> Result<(), u32> {
         let id = || shared::bucket_id("t", agent, None, rate);
         match buckets.take(&buckets.agents, key(agent, rate), rate, id, now) {
             RateDecision::Passed => Ok(()),
@@ -509,7 +509,7 @@ mod tests {
 
     #[test]
     fn of_a_thousand_at_once_as_many_pass_as_are_left() {
-        let (buckets, rate) = (Buckets::new(None), (10, 3600));
+        let (buckets, rate) = (RateBuckets::new(None), (10, 3600));
         let passed = AtomicU64::new(0);
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -539,7 +539,7 @@ mod tests {
     /// A notification costs nothing, however many are sent: its returned tokens are used first, and do not accumulate.
     #[test]
     fn what_is_given_back_is_taken_first() {
-        let buckets = Buckets::new(None);
+        let buckets = RateBuckets::new(None);
         let rate = (2, 3600);
         let make = || buckets.new_bucket(rate, || [0; 16], 0);
         let bucket = buckets.agents.bucket(key("a", rate), 0, make);
@@ -554,7 +554,7 @@ mod tests {
     /// Two keys of one agent may have different rates: an agent that alternates between them has both, and no more.
     #[test]
     fn another_rate_is_no_fresh_bucket() {
-        let buckets = Buckets::new(None);
+        let buckets = RateBuckets::new(None);
         let passed = (0..100)
             .flat_map(|_| [(2, 3600), (3, 3600)])
             .filter(|rate| take(&buckets, "a", *rate).is_ok());
@@ -563,7 +563,7 @@ mod tests {
 
     #[test]
     fn buckets_that_are_full_again_are_dropped_as_others_come() {
-        let (buckets, rate) = (Buckets::new(None), (1, 3600));
+        let (buckets, rate) = (RateBuckets::new(None), (1, 3600));
         let later = |seconds| Instant::now() + Duration::from_secs(seconds);
         for agent in 0..1000 {
             let _ = take(&buckets, &agent.to_string(), rate);
@@ -591,7 +591,7 @@ mod tests {
     /// Within one window none of the buckets is full again: no walk over the table would find anything to drop.
     #[test]
     fn a_new_agent_costs_the_same_among_a_few_as_among_many() {
-        let (buckets, rate) = (Buckets::new(None), (1, 86_400));
+        let (buckets, rate) = (RateBuckets::new(None), (1, 86_400));
         for agent in 0..200_000 {
             let _ = take(&buckets, &agent.to_string(), rate);
         }

@@ -9,9 +9,9 @@ use quick_cache::sync::Cache;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 use weir_contracts::{
-    contract::Resource,
-    offer::{self, Lists},
-    upstream::{self, Overlay, Upstream},
+    contract::ContractResource,
+    offer::{self, ServerLists},
+    upstream::{self, UpstreamOptions, UpstreamOverlay},
 };
 
 use crate::catalogue::ItemSource;
@@ -20,19 +20,19 @@ use crate::catalogue::ItemSource;
 const LISTS_MAX: usize = 256;
 
 /// The resources of one server, compiled.
-pub type Resources = Arc<[Arc<Resource>]>;
+pub type Resources = Arc<[Arc<ContractResource>]>;
 
 /// The compiled lists of servers' resources, and the overlays that are applied to them.
-pub struct LiveResources {
+pub struct LiveResourceCache {
     /// The overlays of operators, by the server's name, as of the last look at the server.
-    overlays: RwLock<BTreeMap<String, Arc<Overlay>>>,
+    overlays: RwLock<BTreeMap<String, Arc<UpstreamOverlay>>>,
     /// The compiled resources, by the digest of the list and of its owner.
     known: Cache<[u8; 32], Resources, quick_cache::UnitWeighter, RandomState>,
 }
 
-impl LiveResources {
+impl LiveResourceCache {
     /// Sets the overlay; `None` means that there is none.
-    pub fn set_overlay(&self, upstream: &str, overlay: Option<Overlay>) {
+    pub fn set_overlay(&self, upstream: &str, overlay: Option<UpstreamOverlay>) {
         let mut overlays = self.overlays.write();
         match overlay {
             Some(overlay) => drop(overlays.insert(upstream.to_owned(), Arc::new(overlay))),
@@ -41,7 +41,7 @@ impl LiveResources {
     }
 
     /// Returns the operator's overlay of a server, if there is one and it was read.
-    pub fn overlay(&self, upstream: &str) -> Option<Arc<Overlay>> {
+    pub fn overlay(&self, upstream: &str) -> Option<Arc<UpstreamOverlay>> {
         self.overlays.read().get(upstream).cloned()
     }
 
@@ -81,7 +81,7 @@ impl LiveResources {
     }
 }
 
-impl Default for LiveResources {
+impl Default for LiveResourceCache {
     fn default() -> Self {
         let (most, hasher) = (LISTS_MAX, RandomState::new());
         let known = Cache::with(
@@ -101,19 +101,19 @@ impl Default for LiveResources {
 fn compile(
     name: &str,
     contract: &str,
-    overlay: Option<&Overlay>,
+    overlay: Option<&UpstreamOverlay>,
     raws: Vec<Box<RawValue>>,
 ) -> Resources {
-    let lists = Lists {
+    let lists = ServerLists {
         resources: Some(raws),
-        ..Lists::default()
+        ..ServerLists::default()
     };
     let document = offer::compose(name, &lists).document.pinned();
-    let with = Upstream {
+    let with = UpstreamOptions {
         name,
         contract,
         overlay,
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     match upstream::resources(&with, &document) {
         Ok(live) => {

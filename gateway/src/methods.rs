@@ -23,48 +23,48 @@ mod tasks;
 
 use std::{sync::Arc, time::Instant};
 
-pub use crate::catalogue::Endpoint;
+pub use crate::catalogue::CatalogueEndpoint;
 pub use call::McpAnswer;
-pub use changes::Changes;
+pub use changes::CatalogueWatcher;
 pub use channel::{CallChannel, CallMessages};
-pub use client::Client;
+pub use client::SessionClient;
 pub use initialize::negotiate;
-pub use listen::{Stream, Subscription, Subscriptions};
+pub use listen::{ListenSubscription, StreamLimiter, StreamPermit};
 use request::CallSubject;
 pub use request::{CallParams, McpCall, McpRequest};
 pub use tasks::report_task;
 use weir_text::shorten;
 
 use crate::{
-    catalogue::{CatalogueViewer, Listing},
-    identity::Caller,
+    catalogue::{CatalogueListing, CatalogueViewer},
+    identity::CallerIdentity,
     limits::RateCharge,
-    serving::Serving,
-    snapshot::Snapshot,
-    tasks::Task,
-    wire::{Method, ResultWriter, RpcError},
+    serving::ServingGateway,
+    snapshot::CatalogueSnapshot,
+    tasks::CallTask,
+    wire::{ResultWriter, RpcError, RpcMethod},
 };
 
 /// The endpoint where a request arrived, and its caller.
 #[derive(Clone)]
 pub struct RequestScope {
-    pub gateway: Arc<Serving>,
-    pub caller: Caller,
-    pub endpoint: Endpoint,
+    pub gateway: Arc<ServingGateway>,
+    pub caller: CallerIdentity,
+    pub endpoint: CatalogueEndpoint,
     /// `http` or `stdio`.
     pub transport: &'static str,
     /// The client whose session it is, where there are sessions.
-    pub client: Option<Arc<Client>>,
+    pub client: Option<Arc<SessionClient>>,
     /// What the request costs the rate of its agent.
     pub charge: RateCharge,
 }
 
 /// The reply to a request. Requests that may take a while, and subscriptions, are run by the transport, which knows
 /// what a disconnect means.
-pub enum Reply<'a> {
+pub enum MethodReply<'a> {
     Answer(Vec<u8>),
     Call(McpCall<'a>),
-    Subscribe(Subscription),
+    Subscribe(ListenSubscription),
 }
 
 /// Answers a request at once, or returns what the transport has to run. Counts the request in the metrics.
@@ -72,14 +72,15 @@ pub enum Reply<'a> {
 /// `Err` is the protocol error that the client gets.
 pub fn answer<'a>(
     scope: &RequestScope,
-    subscriptions: &Subscriptions,
+    subscriptions: &StreamLimiter,
     request: McpRequest<'a>,
-) -> Result<Reply<'a>, RpcError> {
+) -> Result<MethodReply<'a>, RpcError> {
     let (method, version) = (request.method, request.version);
     // A request that the transport runs is measured where it ends.
-    let began = (method != Method::CallTool).then(Instant::now);
+    let began = (method != RpcMethod::CallTool).then(Instant::now);
     let reply = reply(scope, subscriptions, request);
-    let began = began.filter(|_| !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_))));
+    let began =
+        began.filter(|_| !matches!(reply, Ok(MethodReply::Call(_) | MethodReply::Subscribe(_))));
     scope
         .gateway
         .metrics()
@@ -89,57 +90,59 @@ pub fn answer<'a>(
 
 fn reply<'a>(
     scope: &RequestScope,
-    subscriptions: &Subscriptions,
+    subscriptions: &StreamLimiter,
     request: McpRequest<'a>,
-) -> Result<Reply<'a>, RpcError> {
+) -> Result<MethodReply<'a>, RpcError> {
     // A request that runs on the call path takes from the agent's bucket there.
     let on_call_path = matches!(
         request.method,
-        Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete
+        RpcMethod::CallTool | RpcMethod::GetPrompt | RpcMethod::ReadResource | RpcMethod::Complete
     );
     if !on_call_path {
         scope.within_rate(request.method)?;
     }
     Ok(match request.method {
-        Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
-        Method::Initialize => {
-            Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?)
+        RpcMethod::Discover => {
+            MethodReply::Answer(discover::answer(scope, &*scope.listing()?, &request))
         }
-        Method::Ping => Reply::Answer(ResultWriter::new(&request.id, 0).finish()),
-        Method::SetLogLevel => {
+        RpcMethod::Initialize => {
+            MethodReply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?)
+        }
+        RpcMethod::Ping => MethodReply::Answer(ResultWriter::new(&request.id, 0).finish()),
+        RpcMethod::SetLogLevel => {
             capabilities::check(&*scope.listing()?, &request)?;
-            Reply::Answer(log_level::answer(scope, &request)?)
+            MethodReply::Answer(log_level::answer(scope, &request)?)
         }
-        Method::ListResources if scope.listing()?.live().next().is_some() => {
-            Reply::Call(request.into_call()?)
+        RpcMethod::ListResources if scope.listing()?.live().next().is_some() => {
+            MethodReply::Call(request.into_call()?)
         }
-        Method::ListTools
-        | Method::ListPrompts
-        | Method::ListResources
-        | Method::ListResourceTemplates => {
-            Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
+        RpcMethod::ListTools
+        | RpcMethod::ListPrompts
+        | RpcMethod::ListResources
+        | RpcMethod::ListResourceTemplates => {
+            MethodReply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
         }
-        Method::CallTool => {
+        RpcMethod::CallTool => {
             let call = request.into_call()?;
             scope.check_scope(&call)?;
-            Reply::Call(call)
+            MethodReply::Call(call)
         }
-        Method::Subscribe | Method::Unsubscribe => {
+        RpcMethod::Subscribe | RpcMethod::Unsubscribe => {
             capabilities::check(&*scope.listing()?, &request)?;
-            Reply::Answer(subscribe::answer(scope, &request)?)
+            MethodReply::Answer(subscribe::answer(scope, &request)?)
         }
-        Method::GetTask | Method::UpdateTask | Method::CancelTask
+        RpcMethod::GetTask | RpcMethod::UpdateTask | RpcMethod::CancelTask
             if tasks::is_elsewhere(scope, &request)? =>
         {
-            Reply::Call(request.into_call()?)
+            MethodReply::Call(request.into_call()?)
         }
-        Method::GetTask => Reply::Answer(tasks::get(scope, &request)?),
-        Method::UpdateTask => Reply::Answer(tasks::update(scope, &request)?),
-        Method::CancelTask => Reply::Answer(tasks::cancel(scope, &request)?),
-        Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
-        Method::GetPrompt | Method::ReadResource | Method::Complete => {
+        RpcMethod::GetTask => MethodReply::Answer(tasks::get(scope, &request)?),
+        RpcMethod::UpdateTask => MethodReply::Answer(tasks::update(scope, &request)?),
+        RpcMethod::CancelTask => MethodReply::Answer(tasks::cancel(scope, &request)?),
+        RpcMethod::Listen => MethodReply::Subscribe(subscriptions.open(scope, &request)?),
+        RpcMethod::GetPrompt | RpcMethod::ReadResource | RpcMethod::Complete => {
             capabilities::check(&*scope.listing()?, &request)?;
-            Reply::Call(request.into_call()?)
+            MethodReply::Call(request.into_call()?)
         }
     })
 }
@@ -154,7 +157,7 @@ impl RequestScope {
     }
 
     /// Returns what the caller can list at this endpoint. `Err` means that it may not know of the endpoint.
-    pub fn listing(&self) -> Result<Arc<Listing>, RpcError> {
+    pub fn listing(&self) -> Result<Arc<CatalogueListing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot
             .catalogue
@@ -163,7 +166,7 @@ impl RequestScope {
     }
 
     /// Returns whether results hold the receipt of their call here.
-    fn has_receipts(&self, snapshot: &Snapshot) -> bool {
+    fn has_receipts(&self, snapshot: &CatalogueSnapshot) -> bool {
         let usually = self.gateway.config().audit.receipts;
         snapshot.catalogue.has_receipts(&self.endpoint, usually)
     }
@@ -174,7 +177,7 @@ impl RequestScope {
     }
 
     /// Returns a task of the caller by its id, if it may still see its tool.
-    fn task(&self, id: &str) -> Option<Arc<Task>> {
+    fn task(&self, id: &str) -> Option<Arc<CallTask>> {
         let task = self
             .gateway
             .tasks()
@@ -214,7 +217,7 @@ impl RequestScope {
     }
 
     /// Takes a request from the rate of its agent.
-    fn within_rate(&self, method: Method) -> Result<(), RpcError> {
+    fn within_rate(&self, method: RpcMethod) -> Result<(), RpcError> {
         self.gateway
             .buckets()
             .settle_at_once(self.charge, &self.caller, Instant::now())
@@ -230,10 +233,10 @@ impl RequestScope {
     /// Returns the path of the endpoint, as the trail has it.
     fn place(&self) -> String {
         match &self.endpoint {
-            Endpoint::All => "/mcp".to_owned(),
-            Endpoint::Contract(name) => format!("/mcp/{}", shorten(name, NAME_MAX_CHARS)),
-            Endpoint::View(name) => format!("/mcp/view/{}", shorten(name, NAME_MAX_CHARS)),
-            Endpoint::Version(name, major) => {
+            CatalogueEndpoint::All => "/mcp".to_owned(),
+            CatalogueEndpoint::Contract(name) => format!("/mcp/{}", shorten(name, NAME_MAX_CHARS)),
+            CatalogueEndpoint::View(name) => format!("/mcp/view/{}", shorten(name, NAME_MAX_CHARS)),
+            CatalogueEndpoint::Version(name, major) => {
                 format!("/mcp/{}@{major}", shorten(name, NAME_MAX_CHARS))
             }
         }
@@ -244,20 +247,20 @@ impl RequestScope {
             .audit()
             .refused_access(&self.place(), &self.caller.agent);
         let message = match &self.endpoint {
-            Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
-            Endpoint::Version(name, major) => {
+            CatalogueEndpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
+            CatalogueEndpoint::Version(name, major) => {
                 format!(
                     "no contract `{}@{major}` is served here; /mcp serves all of them",
                     shorten(name, NAME_MAX_CHARS)
                 )
             }
-            Endpoint::Contract(name) => {
+            CatalogueEndpoint::Contract(name) => {
                 format!(
                     "no contract `{}` is served here; /mcp serves all of them",
                     shorten(name, NAME_MAX_CHARS)
                 )
             }
-            Endpoint::View(name) => {
+            CatalogueEndpoint::View(name) => {
                 format!("no view `{}` is served here", shorten(name, NAME_MAX_CHARS))
             }
         };

@@ -17,9 +17,9 @@ use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit, oneshot},
     time::Instant,
 };
-use weir_state::{MessageRow, NewMessage, State, StateError};
+use weir_state::{GatewayState, MessageRow, NewMessage, StateError};
 
-use crate::{cursor::Cursors, tasks::TaskReport};
+use crate::{cursor::CursorCipher, tasks::TaskReport};
 
 /// The time in which messages are gathered that go out together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(5);
@@ -88,10 +88,10 @@ type WaitingReport = oneshot::Sender<Option<Box<TaskReport>>>;
 
 /// Sends and receives messages over the state that the nodes share.
 pub struct NodeMessages {
-    state: Arc<State>,
+    state: Arc<GatewayState>,
     /// The id of this process as a node.
     node: String,
-    cursors: Cursors,
+    cursors: CursorCipher,
     waiting: Mutex<WaitingMessages>,
     noted: Notify,
     listener: OnceLock<MessageListener>,
@@ -129,7 +129,7 @@ impl NodeMessage {
 
 impl NodeMessages {
     /// Creates the messages of a node. `node` is its id, and `cursors` seals them with the key that all nodes have.
-    pub fn new(state: Arc<State>, node: &str, cursors: Cursors) -> Self {
+    pub fn new(state: Arc<GatewayState>, node: &str, cursors: CursorCipher) -> Self {
         Self {
             state,
             node: node.to_owned(),

@@ -13,7 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use weir_contracts::Tool;
+use weir_contracts::ContractTool;
 use weir_schema::reference::resolve;
 
 pub(crate) use reference::reference;
@@ -27,7 +27,7 @@ pub(crate) const FORM_FILES: &str = "form";
 const FORM_PATH: &str = "../_assets/";
 
 /// Returns the page of one tool, which sends its form to its own address.
-pub(crate) fn tool(tool: &Tool) -> String {
+pub(crate) fn tool(tool: &ContractTool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
     let writes = tool.annotations.read_only_hint != Some(true);
     let given = json!({ "inputSchema": tool.input_schema.value(), "writes": writes });
@@ -55,7 +55,7 @@ fn data_block(id: &str, value: &Value) -> Markup {
 pub(crate) fn index<'t>(
     title: &str,
     description: Option<&str>,
-    tools: impl IntoIterator<Item = &'t Tool>,
+    tools: impl IntoIterator<Item = &'t ContractTool>,
 ) -> String {
     let list = html! {
         h1 { (title) }
@@ -73,13 +73,13 @@ pub(crate) fn index<'t>(
 }
 
 /// A page that says something, and may have one button, which posts to the page's own address.
-pub(crate) struct Notice<'n> {
+pub(crate) struct NoticePage<'n> {
     pub title: &'n str,
     pub lines: &'n [String],
     pub button: Option<&'n str>,
 }
 
-pub(crate) fn notice(notice: &Notice<'_>) -> String {
+pub(crate) fn notice(notice: &NoticePage<'_>) -> String {
     let content = html! {
         h1 { (notice.title) }
         @for line in notice.lines { p { (line) } }
@@ -157,18 +157,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use weir_contracts::contract::{Annotations, Limits, Target};
+    use weir_contracts::contract::{CallLimits, CallTarget, ToolAnnotations};
 
     fn of(input_schema: Value) -> String {
-        let tool = Tool {
+        let tool = ContractTool {
             name: "t".to_owned(),
             title: None,
             description: "<script>alert(1)</script>".to_owned(),
             input_schema: input_schema.into(),
             output_schema: None,
-            annotations: Annotations::default(),
-            target: Target::Form,
-            limits: Limits::default(),
+            annotations: ToolAnnotations::default(),
+            target: CallTarget::Form,
+            limits: CallLimits::default(),
             audit_clear: Vec::new(),
             approval: None,
         };

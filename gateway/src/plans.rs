@@ -14,12 +14,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use utoipa::ToSchema;
-use weir_plugin_host::Change;
-use weir_state::{AddedPlan, PlanRow, PlanStatus, State, StateError};
+use weir_plugin_host::AdapterChange;
+use weir_state::{AddedPlan, GatewayState, PlanRow, PlanStatus, StateError};
 
 use crate::{
-    cursor::{Bound, Cursors, Unsealed},
-    identity::{Caller, holder_name, now_ms},
+    cursor::{CursorCipher, CursorScope, CursorSealError},
+    identity::{CallerIdentity, holder_name, now_ms},
 };
 
 /// The time in which a plan is approved and made, in milliseconds.
@@ -33,7 +33,7 @@ const LOOK_RETRY: Duration = Duration::from_secs(60);
 
 /// The plans of all processes that share a state.
 pub struct WritePlans {
-    state: Arc<State>,
+    state: Arc<GatewayState>,
     /// The time of the next look for what has ended.
     next_look_ms: AtomicI64,
     /// Wakes that look where a plan ends earlier.
@@ -73,7 +73,7 @@ pub struct PlanSubject {
 
 impl PlannedWrite {
     /// Makes the plan of a change from what is known before its record is read.
-    pub fn new(change: &Change) -> Self {
+    pub fn new(change: &AdapterChange) -> Self {
         let object = |text: &Option<String>| serde_json::from_str(text.as_deref()?).ok();
         let record: Option<Map<String, Value>> = object(&change.record);
         Self {
@@ -108,7 +108,7 @@ impl PlannedWrite {
     }
 
     /// Returns the change with the condition that the record is as it was read.
-    pub fn guard(&self, change: &Change) -> Change {
+    pub fn guard(&self, change: &AdapterChange) -> AdapterChange {
         if self.guards.is_empty() {
             return change.clone();
         }
@@ -123,7 +123,7 @@ impl PlannedWrite {
         if let Value::Array(conditions) = conditions {
             conditions.extend(self.guards.iter().cloned());
         }
-        Change {
+        AdapterChange {
             options: Some(Value::Object(options).to_string()),
             ..change.clone()
         }
@@ -132,7 +132,12 @@ impl PlannedWrite {
 
 impl PlanSubject {
     /// `contract` is `name@version`.
-    pub fn new(caller: &Caller, contract: &str, tool: &str, change: &Change) -> Self {
+    pub fn new(
+        caller: &CallerIdentity,
+        contract: &str,
+        tool: &str,
+        change: &AdapterChange,
+    ) -> Self {
         let caller = caller_name(caller);
         let optional = |text: &Option<String>| text.clone().unwrap_or_default();
         let change = digest(&[
@@ -150,7 +155,7 @@ impl PlanSubject {
 
 impl WritePlans {
     /// Creates the plans that `state` keeps.
-    pub fn new(state: Arc<State>) -> Self {
+    pub fn new(state: Arc<GatewayState>) -> Self {
         Self {
             state,
             next_look_ms: AtomicI64::new(i64::MAX),
@@ -159,7 +164,7 @@ impl WritePlans {
     }
 
     /// Returns the state that keeps them.
-    pub fn state(&self) -> &Arc<State> {
+    pub fn state(&self) -> &Arc<GatewayState> {
         &self.state
     }
 
@@ -218,7 +223,7 @@ impl WritePlans {
 }
 
 /// Names a caller in a form that no other one has.
-pub fn caller_name(caller: &Caller) -> String {
+pub fn caller_name(caller: &CallerIdentity) -> String {
     let kind = match caller.holder() {
         Some(_) => "user",
         None => "agent",
@@ -228,18 +233,18 @@ pub fn caller_name(caller: &Caller) -> String {
 
 /// Makes the row of a plan that waits. `contract` is `name@version`; `policies` those that would have denied the call.
 pub fn make_row(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     (contract, tool): (&str, &str),
     subject: &PlanSubject,
     write: &PlannedWrite,
     policies: &str,
-) -> Result<PlanRow, Unsealed> {
+) -> Result<PlanRow, CursorSealError> {
     let text = serde_json::to_string(write).expect("plain data");
     let created_ms = now_ms();
     let expires_ms = created_ms + LIFETIME_MS;
     let mut id = [0; 8];
-    getrandom::fill(&mut id).map_err(|_| Unsealed::NoRandomness)?;
+    getrandom::fill(&mut id).map_err(|_| CursorSealError::NoRandomness)?;
     let fingerprint = digest(&[
         &subject.caller,
         contract,
@@ -273,14 +278,14 @@ pub fn make_row(
 }
 
 /// Opens the sealed part of a plan; `None` if there is none any more, or another key sealed it.
-pub fn open_write(cursors: &Cursors, plan: &PlanRow) -> Option<PlannedWrite> {
+pub fn open_write(cursors: &CursorCipher, plan: &PlanRow) -> Option<PlannedWrite> {
     let sealed = plan.sealed.as_deref()?;
     let text = cursors.open_sealed(&bound(&plan.caller, &plan.change), sealed)?;
     serde_json::from_str(&text).ok()
 }
 
-fn bound(caller: &str, change: &str) -> Bound {
-    Bound::new("a planned write", 1, caller, change)
+fn bound(caller: &str, change: &str) -> CursorScope {
+    CursorScope::new("a planned write", 1, caller, change)
 }
 
 /// Returns the SHA-256 of parts, each with its length in front, as hex.

@@ -10,23 +10,23 @@ use std::{
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::MutexGuard;
-use weir_files::Readers;
+use weir_files::FilePermission;
 use weir_plugin_host::LoadReport;
 
 /// The last word on each file.
 #[derive(Default)]
 pub struct PluginFiles {
-    files: Mutex<BTreeMap<String, Noted>>,
+    files: Mutex<BTreeMap<String, PluginFileNote>>,
     changing: tokio::sync::Mutex<()>,
 }
 
-struct Noted {
+struct PluginFileNote {
     refusal: Option<String>,
     held: Option<String>,
 }
 
 /// A file that does not serve.
-pub struct Refused {
+pub struct RefusedPluginFile {
     pub file: String,
     pub reason: String,
     /// The digest, if the file waits only to be accepted.
@@ -42,7 +42,7 @@ impl PluginFiles {
             let refusal = report.result.as_ref().err().cloned();
             files.insert(
                 report.file.clone(),
-                Noted {
+                PluginFileNote {
                     refusal,
                     held: report.held.clone(),
                 },
@@ -56,10 +56,10 @@ impl PluginFiles {
     }
 
     /// Returns the files that are refused now, and why.
-    pub fn refused(&self) -> Vec<Refused> {
+    pub fn refused(&self) -> Vec<RefusedPluginFile> {
         let files = self.files.lock();
         let refused = files.iter().filter_map(|(file, noted)| {
-            Some(Refused {
+            Some(RefusedPluginFile {
                 file: file.clone(),
                 reason: noted.refusal.clone()?,
                 held: noted.held.clone(),
@@ -76,7 +76,10 @@ impl PluginFiles {
     /// Puts back what a process that was killed in the middle of a change has left; used before plugins are loaded.
     pub fn recover(&self, folder: &Path) {
         let is_left = kept_files(folder).is_ok_and(|kept| !kept.is_empty());
-        if let Some(error) = is_left.then(|| Changing::begin(folder).err()).flatten() {
+        if let Some(error) = is_left
+            .then(|| PluginFolderLock::begin(folder).err())
+            .flatten()
+        {
             tracing::warn!(folder = %folder.display(), %error, "a change of a plugin has not ended, and is left as it is");
         }
     }
@@ -87,13 +90,13 @@ impl PluginFiles {
 const KEPT: &str = ".before-";
 
 /// A plugins folder that no other process changes over the admin API until this is dropped. Its functions wait for the disk.
-pub struct Changing {
+pub struct PluginFolderLock {
     folder: PathBuf,
     /// The folder, locked.
     lock: File,
 }
 
-impl Changing {
+impl PluginFolderLock {
     /// Locks the folder, and puts back what a process that was killed in the middle of a change has left.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -124,9 +127,9 @@ impl Changing {
     pub fn replace(&self, file: &str, bytes: &[u8], digest: &str) -> io::Result<()> {
         let place = self.folder.join(file);
         if let Some(before) = read(&place)? {
-            weir_files::replace(&self.kept(file, digest), &before, Readers::Everyone)?;
+            weir_files::replace(&self.kept(file, digest), &before, FilePermission::Everyone)?;
         }
-        let replaced = weir_files::replace(&place, bytes, Readers::Everyone);
+        let replaced = weir_files::replace(&place, bytes, FilePermission::Everyone);
         if replaced.is_err() {
             self.accept(file, digest)?;
         }
@@ -148,7 +151,7 @@ impl Changing {
         let place = self.folder.join(file);
         if read(&place)?.is_some_and(|bytes| hex::encode(Sha256::digest(bytes)) == digest) {
             match read(&self.kept(file, digest))? {
-                Some(before) => weir_files::replace(&place, &before, Readers::Everyone)?,
+                Some(before) => weir_files::replace(&place, &before, FilePermission::Everyone)?,
                 None => fs::remove_file(&place)?,
             }
         }

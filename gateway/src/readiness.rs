@@ -10,23 +10,23 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use weir_state::State;
+use weir_state::GatewayState;
 
 /// The time for which an answer of the state is kept: everyone may ask.
 const LOOK_MAX_AGE: Duration = Duration::from_millis(500);
 
 /// Whether the gateway is to be sent calls.
 #[derive(Default)]
-pub struct Readiness {
-    state: OnceLock<Arc<State>>,
+pub struct GatewayReadiness {
+    state: OnceLock<Arc<GatewayState>>,
     looked: Mutex<Option<(Instant, bool)>>,
     is_ending: AtomicBool,
     is_stale: AtomicBool,
 }
 
-impl Readiness {
+impl GatewayReadiness {
     /// Sets the state that is asked. Only the first call has an effect.
-    pub fn set_state(&self, state: Arc<State>) {
+    pub fn set_state(&self, state: Arc<GatewayState>) {
         let _ = self.state.set(state); // there is one in a process
     }
 

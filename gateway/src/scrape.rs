@@ -6,19 +6,19 @@ use std::sync::Arc;
 use prometheus::{
     CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, proto::MetricFamily,
 };
-use weir_upstream::{Called, Seen, Upstream};
+use weir_upstream::{UpstreamFindings, UpstreamOutcome, UpstreamServer};
 
 use crate::{
     control::{gate::ChangeClass, refused},
-    serving::Serving,
-    telemetry::metrics::table::{self, Kind, Row},
+    serving::ServingGateway,
+    telemetry::metrics::table::{self, MetricDescriptor, MetricKind},
 };
 
 /// A value and its labels, in the order of the row.
 type Sample<'a> = (Vec<&'a str>, f64);
 
 /// Returns everything in Prometheus' text format.
-pub fn text(gateway: &Serving) -> String {
+pub fn text(gateway: &ServingGateway) -> String {
     let mut families = gateway.metrics().gather();
     families.extend(read_now(gateway));
     TextEncoder::new()
@@ -26,7 +26,7 @@ pub fn text(gateway: &Serving) -> String {
         .expect("families of the registry are whole")
 }
 
-fn read_now(gateway: &Serving) -> Vec<MetricFamily> {
+fn read_now(gateway: &ServingGateway) -> Vec<MetricFamily> {
     let mut families = Vec::new();
     load(gateway, &mut families);
     ledger(gateway, &mut families);
@@ -55,7 +55,7 @@ fn read_now(gateway: &Serving) -> Vec<MetricFamily> {
     families
 }
 
-fn load(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn load(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let running = gateway.in_flight();
     families.push(one(&table::IN_FLIGHT, running.len() as f64));
     families.push(one(&table::IN_FLIGHT_MAX, f64::from(running.most())));
@@ -81,7 +81,7 @@ fn load(gateway: &Serving, families: &mut Vec<MetricFamily>) {
 }
 
 /// The ledger that nodes share. Where this process counts by itself, all is zero.
-fn ledger(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn ledger(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let ledger = gateway.buckets().ledger();
     let figures = ledger.map(|ledger| ledger.figures()).unwrap_or_default();
     families.push(family(
@@ -105,7 +105,7 @@ fn ledger(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::LEDGER_NODES, f64::from(figures.nodes)));
 }
 
-fn refusals(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn refusals(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let refused = gateway
         .audit()
         .refusals()
@@ -115,9 +115,9 @@ fn refusals(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::RPC_ERRORS, errors.collect()));
 }
 
-fn plugins(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn plugins(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let plugins = gateway.host().plugins();
-    let each = |row: &Row, value: &dyn Fn(&weir_plugin_host::PluginStatus) -> f64| {
+    let each = |row: &MetricDescriptor, value: &dyn Fn(&weir_plugin_host::PluginStatus) -> f64| {
         family(
             row,
             plugins
@@ -165,9 +165,9 @@ fn plugins(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     ));
 }
 
-fn upstreams(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn upstreams(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let all = gateway.upstreams().all();
-    let each = |row: &Row, value: &dyn Fn(&Upstream) -> f64| {
+    let each = |row: &MetricDescriptor, value: &dyn Fn(&UpstreamServer) -> f64| {
         family(
             row,
             all.iter()
@@ -188,7 +188,7 @@ fn upstreams(gateway: &Serving, families: &mut Vec<MetricFamily>) {
         upstream.seen().left_out.len() as f64
     }));
     let calls = all.iter().flat_map(|upstream| {
-        Called::ALL.map(|called| {
+        UpstreamOutcome::ALL.map(|called| {
             (
                 vec![&*upstream.name, called.word()],
                 upstream.calls(called) as f64,
@@ -196,10 +196,10 @@ fn upstreams(gateway: &Serving, families: &mut Vec<MetricFamily>) {
         })
     });
     families.push(family(&table::UPSTREAM_CALLS, calls.collect()));
-    let state = |upstream: &Arc<Upstream>| upstream.seen().state();
+    let state = |upstream: &Arc<UpstreamServer>| upstream.seen().state();
     let states = all.iter().flat_map(|upstream| {
         let now = state(upstream);
-        Seen::STATES.map(|word| {
+        UpstreamFindings::STATES.map(|word| {
             (
                 vec![&*upstream.name, word],
                 f64::from(u8::from(word == now)),
@@ -213,7 +213,7 @@ fn upstreams(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     families.push(family(&table::UPSTREAM_DOWN, down.collect()));
 }
 
-fn audit(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn audit(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let Some(health) = gateway.audit().health() else {
         return;
     };
@@ -242,7 +242,7 @@ fn audit(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     }
 }
 
-fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {
+fn contracts(gateway: &ServingGateway, families: &mut Vec<MetricFamily>) {
     let snapshot = gateway.snapshot();
     let metrics = gateway.metrics();
     let shown = snapshot.contracts.iter().take(metrics.contracts_max());
@@ -292,7 +292,8 @@ fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {
             .find(|(known, _)| *known == kind)
             .map_or(0, |(_, count)| *count)
     };
-    let refused = refused::Kind::ALL.map(|kind| (vec![kind.word()], count(kind.word()) as f64));
+    let refused =
+        refused::ArtifactKind::ALL.map(|kind| (vec![kind.word()], count(kind.word()) as f64));
     families.push(family(&table::REFUSED, refused.to_vec()));
     families.push(one(&table::DRIFTED, metrics.drifted() as f64));
     families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
@@ -300,22 +301,22 @@ fn contracts(gateway: &Serving, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::GENERATION, snapshot.generation as f64));
 }
 
-fn one(row: &Row, value: f64) -> MetricFamily {
+fn one(row: &MetricDescriptor, value: f64) -> MetricFamily {
     family(row, vec![(Vec::new(), value)])
 }
 
-fn family(row: &Row, samples: Vec<Sample<'_>>) -> MetricFamily {
+fn family(row: &MetricDescriptor, samples: Vec<Sample<'_>>) -> MetricFamily {
     let options = Opts::new(row.name, row.help);
     let valid = "a row of the table is valid";
     let mut families = match row.kind {
-        Kind::Counter => {
+        MetricKind::Counter => {
             let counter = CounterVec::new(options, row.labels).expect(valid);
             samples
                 .iter()
                 .for_each(|(labels, value)| counter.with_label_values(labels).inc_by(*value));
             counter.collect()
         }
-        Kind::Gauge | Kind::Histogram(_) => {
+        MetricKind::Gauge | MetricKind::Histogram(_) => {
             let gauge = GaugeVec::new(options, row.labels).expect(valid);
             samples
                 .iter()

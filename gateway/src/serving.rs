@@ -7,96 +7,96 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
-use weir_plugin_host::Host;
-use weir_upstream::Upstreams;
+use weir_plugin_host::PluginHost;
+use weir_upstream::UpstreamRegistry;
 
 use crate::{
-    accounts::Accounts,
-    announcements::Announcements,
+    accounts::AccountRegistry,
+    announcements::ChangeNotifier,
     call_history::CallHistory,
-    config::Config,
-    cursor::Cursors,
-    identity::{CallQuota, Identities},
-    limits::{Buckets, InFlight, Quotas},
-    live_resources::LiveResources,
+    config::GatewayConfig,
+    cursor::CursorCipher,
+    identity::{CallQuota, IdentityRegistry},
+    limits::{AgentQuotas, InFlightLimit, RateBuckets},
+    live_resources::LiveResourceCache,
     node_messages::NodeMessages,
     plans::WritePlans,
-    readiness::Readiness,
+    readiness::GatewayReadiness,
     session_notes::SessionNotes,
-    snapshot::Snapshot,
+    snapshot::CatalogueSnapshot,
     source_checks::SourceChecks,
-    tasks::Tasks,
-    telemetry::{Audit, Metrics, TraceSender},
+    tasks::TaskRegistry,
+    telemetry::{AuditRecorder, GatewayMetrics, TraceSender},
 };
 
 /// The parts of a gateway that its requests share.
-pub struct Serving {
-    config: ArcSwap<Config>,
-    host: Arc<Host>,
-    upstreams: Arc<Upstreams>,
-    snapshot: ArcSwap<Snapshot>,
+pub struct ServingGateway {
+    config: ArcSwap<GatewayConfig>,
+    host: Arc<PluginHost>,
+    upstreams: Arc<UpstreamRegistry>,
+    snapshot: ArcSwap<CatalogueSnapshot>,
     /// The listing generation; streams watch it, so that no client needs a queue.
     listing: watch::Sender<u64>,
-    identities: Identities,
-    audit: Arc<Audit>,
-    metrics: Arc<Metrics>,
+    identities: IdentityRegistry,
+    audit: Arc<AuditRecorder>,
+    metrics: Arc<GatewayMetrics>,
     traces: Option<TraceSender>,
-    buckets: Buckets,
-    quotas: Quotas,
-    in_flight: InFlight,
-    cursors: Cursors,
+    buckets: RateBuckets,
+    quotas: AgentQuotas,
+    in_flight: InFlightLimit,
+    cursors: CursorCipher,
     call_history: CallHistory,
     source_checks: SourceChecks,
-    live_resources: LiveResources,
-    announcements: Arc<Announcements>,
-    tasks: Tasks,
+    live_resources: LiveResourceCache,
+    announcements: Arc<ChangeNotifier>,
+    tasks: TaskRegistry,
     session_notes: Arc<SessionNotes>,
     node_messages: OnceLock<Arc<NodeMessages>>,
-    accounts: OnceLock<Arc<Accounts>>,
+    accounts: OnceLock<Arc<AccountRegistry>>,
     plans: OnceLock<WritePlans>,
-    readiness: Readiness,
+    readiness: GatewayReadiness,
 }
 
-impl Serving {
+impl ServingGateway {
     /// Creates a gateway that serves nothing yet: its snapshot is empty.
     pub fn new(
-        config: Config,
-        host: Arc<Host>,
-        upstreams: Arc<Upstreams>,
-        cursors: Cursors,
-        identities: Identities,
-        audit: Audit,
-        metrics: Metrics,
+        config: GatewayConfig,
+        host: Arc<PluginHost>,
+        upstreams: Arc<UpstreamRegistry>,
+        cursors: CursorCipher,
+        identities: IdentityRegistry,
+        audit: AuditRecorder,
+        metrics: GatewayMetrics,
     ) -> Self {
         Self {
             identities,
             audit: Arc::new(audit),
             metrics: Arc::new(metrics),
             traces: None,
-            buckets: Buckets::new(config.limits.agent_rate.0),
-            quotas: Quotas::new(CallQuota::usual(&config.limits)),
-            in_flight: InFlight::new(config.limits.in_flight_max),
-            tasks: Tasks::new(config.limits.tasks_max),
+            buckets: RateBuckets::new(config.limits.agent_rate.0),
+            quotas: AgentQuotas::new(CallQuota::usual(&config.limits)),
+            in_flight: InFlightLimit::new(config.limits.in_flight_max),
+            tasks: TaskRegistry::new(config.limits.tasks_max),
             config: ArcSwap::from_pointee(config),
             host,
             upstreams,
-            snapshot: ArcSwap::from_pointee(Snapshot::empty()),
+            snapshot: ArcSwap::from_pointee(CatalogueSnapshot::empty()),
             listing: watch::Sender::new(0),
             cursors,
             call_history: CallHistory::default(),
             source_checks: SourceChecks::default(),
-            live_resources: LiveResources::default(),
+            live_resources: LiveResourceCache::default(),
             announcements: Arc::default(),
             session_notes: Arc::default(),
             node_messages: OnceLock::new(),
             accounts: OnceLock::new(),
             plans: OnceLock::new(),
-            readiness: Readiness::default(),
+            readiness: GatewayReadiness::default(),
         }
     }
 
     /// Returns whether the gateway is to be sent calls.
-    pub fn readiness(&self) -> &Readiness {
+    pub fn readiness(&self) -> &GatewayReadiness {
         &self.readiness
     }
 
@@ -116,12 +116,12 @@ impl Serving {
     }
 
     /// Sets what keeps the accounts of callers at other servers, before anything is served.
-    pub fn set_accounts(&self, accounts: Arc<Accounts>) {
+    pub fn set_accounts(&self, accounts: Arc<AccountRegistry>) {
         let _ = self.accounts.set(accounts); // there is one state in a process
     }
 
     /// Returns the accounts of callers at other servers.
-    pub fn accounts(&self) -> Option<&Arc<Accounts>> {
+    pub fn accounts(&self) -> Option<&Arc<AccountRegistry>> {
         self.accounts.get()
     }
 
@@ -141,12 +141,12 @@ impl Serving {
     }
 
     /// Returns the configuration that is in effect now.
-    pub fn config(&self) -> Guard<Arc<Config>> {
+    pub fn config(&self) -> Guard<Arc<GatewayConfig>> {
         self.config.load()
     }
 
     /// Takes over what may change while serving.
-    pub fn reconfigure(&self, config: Config) {
+    pub fn reconfigure(&self, config: GatewayConfig) {
         self.buckets.set_agent_rate(config.limits.agent_rate.0);
         self.quotas.set_usual(CallQuota::usual(&config.limits));
         self.tasks.set_most(config.limits.tasks_max);
@@ -155,32 +155,32 @@ impl Serving {
     }
 
     /// Returns the host that runs the plugins.
-    pub fn host(&self) -> &Arc<Host> {
+    pub fn host(&self) -> &Arc<PluginHost> {
         &self.host
     }
 
     /// Returns the other servers whose tools are served.
-    pub fn upstreams(&self) -> &Arc<Upstreams> {
+    pub fn upstreams(&self) -> &Arc<UpstreamRegistry> {
         &self.upstreams
     }
 
     /// Returns the snapshot that this request reads from start to end.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<CatalogueSnapshot> {
         self.snapshot.load_full()
     }
 
     /// Returns what identifies callers by their keys and tokens.
-    pub fn identities(&self) -> &Identities {
+    pub fn identities(&self) -> &IdentityRegistry {
         &self.identities
     }
 
     /// Returns the audit trail of this process.
-    pub fn audit(&self) -> &Arc<Audit> {
+    pub fn audit(&self) -> &Arc<AuditRecorder> {
         &self.audit
     }
 
     /// Returns the counters that calls and listeners add to.
-    pub fn metrics(&self) -> &Arc<Metrics> {
+    pub fn metrics(&self) -> &Arc<GatewayMetrics> {
         &self.metrics
     }
 
@@ -190,22 +190,22 @@ impl Serving {
     }
 
     /// Returns the rates of agents and tools.
-    pub fn buckets(&self) -> &Buckets {
+    pub fn buckets(&self) -> &RateBuckets {
         &self.buckets
     }
 
     /// Returns the daily and monthly counts of agents' calls.
-    pub fn quotas(&self) -> &Quotas {
+    pub fn quotas(&self) -> &AgentQuotas {
         &self.quotas
     }
 
     /// Returns the bound on calls that run at once.
-    pub fn in_flight(&self) -> &InFlight {
+    pub fn in_flight(&self) -> &InFlightLimit {
         &self.in_flight
     }
 
     /// Returns what seals cursors and states of questions.
-    pub fn cursors(&self) -> &Cursors {
+    pub fn cursors(&self) -> &CursorCipher {
         &self.cursors
     }
 
@@ -220,17 +220,17 @@ impl Serving {
     }
 
     /// Returns the present resources of servers, as they may be listed.
-    pub fn live_resources(&self) -> &LiveResources {
+    pub fn live_resources(&self) -> &LiveResourceCache {
         &self.live_resources
     }
 
     /// Returns the changes that plugins and servers report.
-    pub fn announcements(&self) -> &Arc<Announcements> {
+    pub fn announcements(&self) -> &Arc<ChangeNotifier> {
         &self.announcements
     }
 
     /// Returns the calls that continue after their requests were answered.
-    pub fn tasks(&self) -> &Tasks {
+    pub fn tasks(&self) -> &TaskRegistry {
         &self.tasks
     }
 
@@ -245,7 +245,7 @@ impl Serving {
     }
 
     /// Swaps in a new generation; wakes the streams only when a listing changed.
-    pub fn swap_snapshot(&self, snapshot: Snapshot) {
+    pub fn swap_snapshot(&self, snapshot: CatalogueSnapshot) {
         let listing = snapshot.listing_generation;
         self.metrics.set_tools(snapshot.catalogue.meters());
         self.snapshot.store(Arc::new(snapshot));

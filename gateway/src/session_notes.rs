@@ -11,7 +11,7 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
-use weir_state::{ClientSessionRow, State, StateError};
+use weir_state::{ClientSessionRow, GatewayState, StateError};
 
 use crate::identity::now_ms;
 
@@ -143,7 +143,7 @@ impl SessionNotes {
     }
 
     /// Writes the notes to the state. Notes that cannot be written wait for the next time.
-    pub async fn write(&self, state: &State) -> Result<(), StateError> {
+    pub async fn write(&self, state: &GatewayState) -> Result<(), StateError> {
         let waiting = self.waiting.lock().clone();
         if waiting.is_empty() {
             return Ok(());
@@ -174,7 +174,7 @@ impl SessionNotes {
     }
 
     /// Takes over what other processes have written.
-    pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+    pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         // After a fail-over the database may know less than this process has seen.
         if state.session_number().await? < *self.seen.lock() {
             *self.seen.lock() = 0;
@@ -241,9 +241,9 @@ mod tests {
         }
     }
 
-    async fn state() -> (tempfile::TempDir, State) {
+    async fn state() -> (tempfile::TempDir, GatewayState) {
         let folder = tempfile::tempdir().expect("a folder");
-        let state = State::open(folder.path()).await.expect("a state");
+        let state = GatewayState::open(folder.path()).await.expect("a state");
         (folder, state)
     }
 

@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use weir_contracts::Contract;
+use weir_contracts::CompiledContract;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::ToolCatalogue;
 
 /// The contracts of a gateway at one moment. A call keeps the snapshot that it began with.
-pub struct Snapshot {
+pub struct CatalogueSnapshot {
     /// Moves with every swap.
     pub generation: u64,
     /// Moves only when a listing changed; what list_changed is sent for.
     pub listing_generation: u64,
-    pub catalogue: Catalogue,
+    pub catalogue: ToolCatalogue,
     /// The compiled contracts the catalogue was made from, in name order.
-    pub contracts: Vec<Arc<Contract>>,
+    pub contracts: Vec<Arc<CompiledContract>>,
 }
 
-impl Snapshot {
+impl CatalogueSnapshot {
     /// Creates the snapshot of a gateway that has published nothing.
     pub fn empty() -> Self {
         Self {
             generation: 0,
             listing_generation: 0,
-            catalogue: Catalogue::default(),
+            catalogue: ToolCatalogue::default(),
             contracts: Vec::new(),
         }
     }

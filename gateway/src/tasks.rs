@@ -26,7 +26,10 @@ use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
 
-use crate::{catalogue::Endpoint, codes::Code, cursor::Cursors, identity::Caller};
+use crate::{
+    catalogue::CatalogueEndpoint, codes::FailureCode, cursor::CursorCipher,
+    identity::CallerIdentity,
+};
 
 pub use name::TaskPlace;
 pub use report::{LOST, TaskReport};
@@ -35,7 +38,7 @@ pub use report::{LOST, TaskReport};
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// The tasks of this process.
-pub struct Tasks {
+pub struct TaskRegistry {
     /// Writes the names of tasks, where other nodes are asked for them.
     names: OnceLock<name::SharedNames>,
     most: AtomicUsize,
@@ -49,12 +52,12 @@ pub struct Tasks {
 }
 
 /// A call that may outlive its request.
-pub struct Task {
+pub struct CallTask {
     id: u128,
     /// The id as its caller has it.
     name: String,
-    owner: Caller,
-    endpoint: Endpoint,
+    owner: CallerIdentity,
+    endpoint: CatalogueEndpoint,
     contract: Arc<str>,
     tool: Arc<str>,
     writes: bool,
@@ -63,13 +66,13 @@ pub struct Task {
     began: Instant,
     created: Timestamp,
     cancel: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<CallTaskState>,
     /// Wakes the call that waits for the answers of its caller.
     answered: Notify,
 }
 
-struct State {
-    stage: Stage,
+struct CallTaskState {
+    stage: TaskStage,
     updated: Timestamp,
     message: Option<String>,
     /// The number of stages that it has entered.
@@ -81,13 +84,13 @@ struct State {
 
 /// The stage of a task. The last three are final.
 #[derive(Clone, Debug)]
-pub enum Stage {
+pub enum TaskStage {
     /// The request is still open, and no client knows the task.
     Open,
     /// The request was answered with the result of the call. There is no task.
     AnsweredAtOnce,
     Working,
-    InputRequired(Questions),
+    InputRequired(TaskQuestions),
     /// JSON: the result of the call.
     Completed(Arc<str>),
     /// JSON: the error of the protocol that the request would have been answered with.
@@ -97,14 +100,14 @@ pub enum Stage {
 
 /// The questions of a call to its caller, and the answers so far.
 #[derive(Clone, Debug, Default)]
-pub struct Questions {
+pub struct TaskQuestions {
     pub open: Map<String, Value>,
     answers: Map<String, Value>,
 }
 
 /// A task as it is now.
-pub struct Seen {
-    pub stage: Stage,
+pub struct TaskSnapshot {
+    pub stage: TaskStage,
     pub created: Timestamp,
     pub updated: Timestamp,
     pub message: Option<String>,
@@ -112,7 +115,7 @@ pub struct Seen {
     pub entered: u64,
 }
 
-impl Tasks {
+impl TaskRegistry {
     /// Creates room for `most` tasks; with none, no call becomes a task.
     pub fn new(most: usize) -> Self {
         Self {
@@ -127,7 +130,7 @@ impl Tasks {
     }
 
     /// Lets other nodes be asked for the tasks of this one, whose id is `node`.
-    pub fn share(&self, node: &str, cursors: Cursors) {
+    pub fn share(&self, node: &str, cursors: CursorCipher) {
         if let Some(names) = name::SharedNames::new(node, cursors) {
             let _ = self.names.set(names); // a process joins once
         }
@@ -156,12 +159,12 @@ impl Tasks {
     /// Returns a call that may become a task; `None` if no call may now. `events` get its messages until then.
     pub fn open(
         &self,
-        owner: &Caller,
-        endpoint: &Endpoint,
+        owner: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
         (contract, tool): (&Arc<str>, &Arc<str>),
         writes: bool,
         events: Option<Arc<dyn CallEvents>>,
-    ) -> Option<Arc<Task>> {
+    ) -> Option<Arc<CallTask>> {
         if self.most.load(Ordering::Relaxed) == 0 || self.closed.load(Ordering::Relaxed) {
             return None;
         }
@@ -173,7 +176,7 @@ impl Tasks {
             Some(names) => names.write(id, now, owner, endpoint),
             None => name::plain(id),
         };
-        Some(Arc::new(Task {
+        Some(Arc::new(CallTask {
             id,
             name,
             owner: owner.clone(),
@@ -185,8 +188,8 @@ impl Tasks {
             began: Instant::now(),
             created: now,
             cancel: self.ending.child_token(),
-            state: Mutex::new(State {
-                stage: Stage::Open,
+            state: Mutex::new(CallTaskState {
+                stage: TaskStage::Open,
                 updated: now,
                 message: None,
                 entered: 0,
@@ -198,10 +201,10 @@ impl Tasks {
     }
 
     /// Runs the call of a task, which ends with its key, with its time, and with this process.
-    pub fn run(&self, task: &Arc<Task>, call: impl Future<Output = ()> + Send + 'static) {
+    pub fn run(&self, task: &Arc<CallTask>, call: impl Future<Output = ()> + Send + 'static) {
         let task = task.clone();
         self.running.spawn(async move {
-            let _broken = Unended(&task);
+            let _broken = TaskEndGuard(&task);
             let mut call = std::pin::pin!(call);
             tokio::select! {
                 biased;
@@ -215,24 +218,24 @@ impl Tasks {
     }
 
     /// Makes a task of a call that is under way, unless it has just ended or there is no room: then its request waits on.
-    pub fn keep(&self, task: &Arc<Task>) -> bool {
+    pub fn keep(&self, task: &Arc<CallTask>) -> bool {
         let mut table = self.table();
         let most = self.most.load(Ordering::Relaxed);
         if self.closed.load(Ordering::Relaxed) || !room::for_task(&mut table, task, most) {
             return false;
         }
         let mut state = task.lock();
-        if !matches!(state.stage, Stage::Open) {
+        if !matches!(state.stage, TaskStage::Open) {
             return false;
         }
-        state.enter(Stage::Working);
+        state.enter(TaskStage::Working);
         drop(state);
         table.insert(task.id, task.clone());
         true
     }
 
     /// Ends a task. An answer for which there is no room is not kept.
-    pub fn end(&self, task: &Task, stage: Stage) {
+    pub fn end(&self, task: &CallTask, stage: TaskStage) {
         let mut table = self.table();
         let has_room = room::for_answer(&mut table, task, stage.bytes());
         task.lock().enter(if has_room {
@@ -243,7 +246,12 @@ impl Tasks {
     }
 
     /// Returns a task by its id, if this caller began it at this endpoint and its grant still allows the tool.
-    pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
+    pub fn find(
+        &self,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
+        id: &str,
+    ) -> Option<Arc<CallTask>> {
         let task = self.with_number(name::number(id)?)?;
         let may_see = caller.access().allows(&task.contract, &task.tool);
         (task.is_of(caller) && may_see && task.endpoint == *endpoint && !task.is_over())
@@ -251,7 +259,7 @@ impl Tasks {
     }
 
     /// Returns a task of this process, of any caller: another node has checked that.
-    pub fn with_number(&self, number: u128) -> Option<Arc<Task>> {
+    pub fn with_number(&self, number: u128) -> Option<Arc<CallTask>> {
         self.lock().get(&number).cloned()
     }
 
@@ -261,7 +269,12 @@ impl Tasks {
     }
 
     /// Returns where a task is by its id, if this caller began it at this endpoint at another node, and it is kept still.
-    pub fn elsewhere(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<TaskPlace> {
+    pub fn elsewhere(
+        &self,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
+        id: &str,
+    ) -> Option<TaskPlace> {
         self.names.get()?.open(id, caller, endpoint)
     }
 
@@ -291,7 +304,7 @@ impl Tasks {
     }
 }
 
-impl Task {
+impl CallTask {
     /// Returns the id as clients know it.
     pub fn id(&self) -> &str {
         &self.name
@@ -303,12 +316,12 @@ impl Task {
     }
 
     /// Returns the state of the task, and does not count as its caller's reading it.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> TaskSnapshot {
         self.seen_in(&self.lock())
     }
 
-    fn seen_in(&self, state: &State) -> Seen {
-        let State {
+    fn seen_in(&self, state: &CallTaskState) -> TaskSnapshot {
+        let CallTaskState {
             stage,
             updated,
             message,
@@ -316,7 +329,7 @@ impl Task {
             ..
         } = state;
         let (stage, message) = (stage.clone(), message.clone());
-        Seen {
+        TaskSnapshot {
             stage,
             created: self.created,
             updated: *updated,
@@ -326,7 +339,7 @@ impl Task {
     }
 
     /// Returns the state for its caller. A final state that was read stays as it is.
-    pub fn tell(&self) -> Seen {
+    pub fn tell(&self) -> TaskSnapshot {
         let mut state = self.lock();
         state.is_told |= state.stage.has_ended();
         self.seen_in(&state)
@@ -345,9 +358,9 @@ impl Task {
     /// Returns `true` if the request is open still, and notes that it is answered with the result of the call.
     pub fn answers_at_once(&self) -> bool {
         let mut state = self.lock();
-        let is_open = matches!(state.stage, Stage::Open | Stage::AnsweredAtOnce);
+        let is_open = matches!(state.stage, TaskStage::Open | TaskStage::AnsweredAtOnce);
         if is_open {
-            state.stage = Stage::AnsweredAtOnce;
+            state.stage = TaskStage::AnsweredAtOnce;
         }
         is_open
     }
@@ -355,15 +368,15 @@ impl Task {
     /// Takes back questions whose answers are no longer waited for.
     pub fn take_back_questions(&self) {
         let mut state = self.lock();
-        if matches!(state.stage, Stage::InputRequired(_)) {
-            state.enter(Stage::Working);
+        if matches!(state.stage, TaskStage::InputRequired(_)) {
+            state.enter(TaskStage::Working);
         }
     }
 
     /// Asks the caller, who reads the task, and returns the answers once they are all there. `None`: the task was cancelled
     /// first.
     pub async fn ask(&self, questions: Map<String, Value>) -> Option<Map<String, Value>> {
-        self.lock().enter(Stage::InputRequired(Questions {
+        self.lock().enter(TaskStage::InputRequired(TaskQuestions {
             open: questions,
             answers: Map::new(),
         }));
@@ -374,11 +387,11 @@ impl Task {
                 () = self.answered.notified() => {}
             }
             let mut state = self.lock();
-            if let Stage::InputRequired(Questions { open, answers }) = &mut state.stage
+            if let TaskStage::InputRequired(TaskQuestions { open, answers }) = &mut state.stage
                 && open.is_empty()
             {
                 let answers = std::mem::take(answers);
-                state.enter(Stage::Working);
+                state.enter(TaskStage::Working);
                 return Some(answers);
             }
         }
@@ -387,7 +400,7 @@ impl Task {
     /// Takes answers of the caller. Those that belong to no open question are left.
     pub fn answer(&self, given: Map<String, Value>) {
         let mut state = self.lock();
-        let Stage::InputRequired(Questions { open, answers }) = &mut state.stage else {
+        let TaskStage::InputRequired(TaskQuestions { open, answers }) = &mut state.stage else {
             return;
         };
         for (key, answer) in given {
@@ -410,16 +423,16 @@ impl Task {
     }
 
     /// Returns `true` if this agent of this tenant began it.
-    fn is_of(&self, caller: &Caller) -> bool {
+    fn is_of(&self, caller: &CallerIdentity) -> bool {
         (&*self.owner.tenant, self.owner.principal()) == (&*caller.tenant, caller.principal())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallTaskState> {
         self.state.lock()
     }
 }
 
-impl Stage {
+impl TaskStage {
     fn bytes(&self) -> usize {
         match self {
             Self::Completed(json) | Self::Failed(json) => json.len(),
@@ -441,7 +454,7 @@ impl Stage {
             room::OF_AGENT_MAX >> 20,
             room::ANSWERS_MAX >> 20,
         );
-        let mut data = serde_json::json!({ "code": Code::TooLarge.label() });
+        let mut data = serde_json::json!({ "code": FailureCode::TooLarge.label() });
         if writes {
             message.push_str("; what it wrote is in no answer: look at it before you call again");
             data["outcome"] = "unknown".into();
@@ -452,21 +465,24 @@ impl Stage {
 }
 
 /// Ends a task whose call ended without an end: it panicked.
-struct Unended<'t>(&'t Task);
+struct TaskEndGuard<'t>(&'t CallTask);
 
-impl Drop for Unended<'_> {
+impl Drop for TaskEndGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        if matches!(state.stage, Stage::Working | Stage::InputRequired(_)) {
-            state.enter(Stage::Failed(
+        if matches!(
+            state.stage,
+            TaskStage::Working | TaskStage::InputRequired(_)
+        ) {
+            state.enter(TaskStage::Failed(
                 r#"{"code":-32603,"message":"the call ended without an answer"}"#.into(),
             ));
         }
     }
 }
 
-impl State {
-    fn enter(&mut self, stage: Stage) {
+impl CallTaskState {
+    fn enter(&mut self, stage: TaskStage) {
         self.stage = stage;
         self.updated = Timestamp::now();
         self.entered += 1;
@@ -480,18 +496,18 @@ mod tests {
 
     use super::*;
 
-    fn open(tasks: &Tasks, owner: &Caller) -> Option<Arc<Task>> {
+    fn open(tasks: &TaskRegistry, owner: &CallerIdentity) -> Option<Arc<CallTask>> {
         tasks.open(
             owner,
-            &Endpoint::All,
+            &CatalogueEndpoint::All,
             (&"contract".into(), &"tool".into()),
             true,
             None,
         )
     }
 
-    fn kept(tasks: &Tasks) -> Arc<Task> {
-        let task = open(tasks, &Caller::local()).expect("there is room");
+    fn kept(tasks: &TaskRegistry) -> Arc<CallTask> {
+        let task = open(tasks, &CallerIdentity::local()).expect("there is room");
         assert!(tasks.keep(&task));
         task
     }
@@ -502,26 +518,36 @@ mod tests {
 
     #[test]
     fn a_task_is_found_by_who_began_it_where_it_was_begun() {
-        let tasks = Tasks::new(8);
+        let tasks = TaskRegistry::new(8);
         let task = kept(&tasks);
-        let other = Caller {
+        let other = CallerIdentity {
             agent: "other".into(),
-            ..Caller::local()
+            ..CallerIdentity::local()
         };
         assert!(
             tasks
-                .find(&Caller::local(), &Endpoint::All, task.id())
+                .find(&CallerIdentity::local(), &CatalogueEndpoint::All, task.id())
                 .is_some()
         );
-        assert!(tasks.find(&other, &Endpoint::All, task.id()).is_none());
         assert!(
             tasks
-                .find(&Caller::local(), &Endpoint::Contract("a".into()), task.id())
+                .find(&other, &CatalogueEndpoint::All, task.id())
+                .is_none()
+        );
+        assert!(
+            tasks
+                .find(
+                    &CallerIdentity::local(),
+                    &CatalogueEndpoint::Contract("a".into()),
+                    task.id()
+                )
                 .is_none()
         );
         for id in ["", "x", &task.id()[1..], &format!("+{}", &task.id()[1..])] {
             assert!(
-                tasks.find(&Caller::local(), &Endpoint::All, id).is_none(),
+                tasks
+                    .find(&CallerIdentity::local(), &CatalogueEndpoint::All, id)
+                    .is_none(),
                 "{id}"
             );
         }
@@ -529,8 +555,8 @@ mod tests {
 
     #[test]
     fn a_call_is_answered_at_once_or_becomes_a_task_and_never_both() {
-        let tasks = Tasks::new(8);
-        let task = open(&tasks, &Caller::local()).expect("there is room");
+        let tasks = TaskRegistry::new(8);
+        let task = open(&tasks, &CallerIdentity::local()).expect("there is room");
         assert!(task.answers_at_once());
         assert!(!tasks.keep(&task));
         let task = kept(&tasks);
@@ -539,25 +565,25 @@ mod tests {
 
     #[test]
     fn no_call_becomes_a_task_when_the_process_is_about_to_end() {
-        let tasks = Tasks::new(8);
-        let task = open(&tasks, &Caller::local()).expect("there is room");
+        let tasks = TaskRegistry::new(8);
+        let task = open(&tasks, &CallerIdentity::local()).expect("there is room");
         tasks.keep_no_more();
         assert!(!tasks.keep(&task), "its request waits on");
-        assert!(open(&tasks, &Caller::local()).is_none());
+        assert!(open(&tasks, &CallerIdentity::local()).is_none());
     }
 
     #[tokio::test]
     async fn a_call_that_panics_ends_its_task() {
-        let tasks = Tasks::new(8);
+        let tasks = TaskRegistry::new(8);
         let task = kept(&tasks);
         tasks.run(&task, async { panic!("a mistake of ours") });
         tasks.end_all().await;
-        assert!(matches!(task.seen().stage, Stage::Failed(_)));
+        assert!(matches!(task.seen().stage, TaskStage::Failed(_)));
     }
 
     #[tokio::test]
     async fn a_question_waits_until_every_part_of_it_is_answered() {
-        let tasks = Tasks::new(8);
+        let tasks = TaskRegistry::new(8);
         let task = kept(&tasks);
         let asking = tokio::spawn({
             let task = task.clone();
@@ -566,11 +592,11 @@ mod tests {
                     .await
             }
         });
-        while !matches!(task.seen().stage, Stage::InputRequired(_)) {
+        while !matches!(task.seen().stage, TaskStage::InputRequired(_)) {
             tokio::task::yield_now().await;
         }
         task.answer(map(json!({ "b": 2, "c": 3 })));
-        let Stage::InputRequired(questions) = task.seen().stage else {
+        let TaskStage::InputRequired(questions) = task.seen().stage else {
             panic!("one part is open")
         };
         assert_eq!(
@@ -582,6 +608,6 @@ mod tests {
             asking.await.expect("it ends"),
             Some(map(json!({ "b": 2, "a": 1 })))
         );
-        assert!(matches!(task.seen().stage, Stage::Working));
+        assert!(matches!(task.seen().stage, TaskStage::Working));
     }
 }

@@ -14,9 +14,9 @@ mod logs;
 pub mod metrics;
 pub mod traces;
 
-pub use audit::{Audit, Unrecorded, heads_of_others, read_heads};
-pub use logs::{Call, call, lines_lost, set_filter, start};
-pub use metrics::Metrics;
+pub use audit::{AuditRecorder, AuditUnavailable, heads_of_others, read_heads};
+pub use logs::{LoggedCall, call, lines_lost, set_filter, start};
+pub use metrics::GatewayMetrics;
 pub use traces::TraceSender;
 
 /// Sends and writes the rest.

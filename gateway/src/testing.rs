@@ -5,40 +5,40 @@ use std::{ops::Deref, sync::Arc};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_contracts::{
-    Contract, compile, form,
-    offer::{self, Lists},
-    upstream::{self, Resources, Upstream},
+    CompiledContract, compile, form,
+    offer::{self, ServerLists},
+    upstream::{self, ResourceMode, UpstreamOptions},
 };
 use weir_state::KeyRow;
 
 use crate::{
-    app::{App, Setup},
-    catalogue::Catalogue,
-    config::Config,
-    identity::{Kind, Minted, now_ms},
-    serving::Serving,
-    snapshot::Snapshot,
+    app::{AppOptions, GatewayApp},
+    catalogue::ToolCatalogue,
+    config::GatewayConfig,
+    identity::{MintedSecret, SecretKind, now_ms},
+    serving::ServingGateway,
+    snapshot::CatalogueSnapshot,
 };
 
 /// The program without a process: nothing is recorded, unless the test asks for it.
-pub(crate) struct Testing {
-    app: App,
+pub(crate) struct GatewayFixture {
+    app: GatewayApp,
     /// The folder of its state, which lasts as long as it.
     _folder: TempDir,
 }
 
-impl Deref for Testing {
-    type Target = Arc<Serving>;
+impl Deref for GatewayFixture {
+    type Target = Arc<ServingGateway>;
 
-    fn deref(&self) -> &Arc<Serving> {
+    fn deref(&self) -> &Arc<ServingGateway> {
         &self.app.gateway
     }
 }
 
-impl Testing {
+impl GatewayFixture {
     /// Makes a key for an agent, which may use everything, as often as `rate` says.
     pub(crate) async fn key(&self, agent: &str, rate: &str) -> String {
-        let minted = Minted::new(Kind::Agent).expect("randomness");
+        let minted = MintedSecret::new(SecretKind::Agent).expect("randomness");
         let row = KeyRow {
             id: minted.id,
             secret_hash: minted.hash.to_vec(),
@@ -64,30 +64,30 @@ impl Testing {
 
 /// Returns a gateway with `desk`, which has three tools, and `depot`, which has one. Pages have two entries; everything
 /// else is as configured by default.
-pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
-    opened(change, Setup::default()).await
+pub(crate) async fn gateway(change: impl FnOnce(&mut GatewayConfig)) -> GatewayFixture {
+    opened(change, AppOptions::default()).await
 }
 
 /// Returns the same gateway with an audit trail.
-pub(crate) async fn recording_gateway(change: impl FnOnce(&mut Config)) -> Testing {
+pub(crate) async fn recording_gateway(change: impl FnOnce(&mut GatewayConfig)) -> GatewayFixture {
     opened(
         change,
-        Setup {
+        AppOptions {
             process: Some("test"),
-            ..Setup::default()
+            ..AppOptions::default()
         },
     )
     .await
 }
 
-async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
+async fn opened(change: impl FnOnce(&mut GatewayConfig), setup: AppOptions<'_>) -> GatewayFixture {
     let folder = TempDir::new().expect("a temporary folder");
-    let mut config = Config::bare(folder.path());
+    let mut config = GatewayConfig::bare(folder.path());
     config.http.page_size = 2;
     config.log.filter = Some("off".to_owned());
     config.folders.cache = Some(folder.path().join("compiled"));
     change(&mut config);
-    let app = App::open(config, setup)
+    let app = GatewayApp::open(config, setup)
         .await
         .expect("a program without plugins");
     publish(
@@ -97,14 +97,14 @@ async fn opened(change: impl FnOnce(&mut Config), setup: Setup<'_>) -> Testing {
             ("depot", &["find_part"]),
         ],
     );
-    Testing {
+    GatewayFixture {
         app,
         _folder: folder,
     }
 }
 
 /// Swaps in other contracts.
-pub(crate) fn publish(gateway: &Serving, contracts: &[(&str, &[&str])]) {
+pub(crate) fn publish(gateway: &ServingGateway, contracts: &[(&str, &[&str])]) {
     swap_in(
         gateway,
         contracts
@@ -115,30 +115,30 @@ pub(crate) fn publish(gateway: &Serving, contracts: &[(&str, &[&str])]) {
 }
 
 /// Swaps in the contract `up` of another server, which is not there. `lists`: `{tools?, resources?, …}`.
-pub(crate) fn publish_offer(gateway: &Serving, lists: &Value, resources: Resources) {
-    let (lists, _) = Lists::read("lists", &lists.to_string()).expect("lists");
+pub(crate) fn publish_offer(gateway: &ServingGateway, lists: &Value, resources: ResourceMode) {
+    let (lists, _) = ServerLists::read("lists", &lists.to_string()).expect("lists");
     let document = offer::compose("lists", &lists).document.pinned();
-    let upstream = Upstream {
+    let upstream = UpstreamOptions {
         name: "up",
         contract: "up",
         resources,
-        ..Upstream::default()
+        ..UpstreamOptions::default()
     };
     let compiled = upstream::compile(&upstream, &document).expect("a contract that compiles");
     swap_in(gateway, vec![Arc::new(compiled.contract)]);
 }
 
-fn swap_in(gateway: &Serving, contracts: Vec<Arc<Contract>>) {
+fn swap_in(gateway: &ServingGateway, contracts: Vec<Arc<CompiledContract>>) {
     let old = gateway.snapshot();
-    gateway.swap_snapshot(Snapshot {
+    gateway.swap_snapshot(CatalogueSnapshot {
         generation: old.generation + 1,
         listing_generation: old.listing_generation + 1,
-        catalogue: Catalogue::new(&contracts, &gateway.config().views, Some(&old.catalogue)),
+        catalogue: ToolCatalogue::new(&contracts, &gateway.config().views, Some(&old.catalogue)),
         contracts,
     });
 }
 
-fn contract(name: &str, tools: &[&str]) -> Contract {
+fn contract(name: &str, tools: &[&str]) -> CompiledContract {
     let tools: Vec<_> = tools
         .iter()
         .map(|tool| {

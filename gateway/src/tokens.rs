@@ -12,7 +12,7 @@ const TOKENS: &[u8] = include_bytes!("tokens/o200k.tokens");
 const TOKEN_BYTES_MAX: usize = 128;
 
 /// The pieces that a text is cut into before pairs are merged. The original has `\s+(?!\S)` before `\s+`, which
-/// [`Vocabulary::pieces`] does.
+/// [`TokenVocabulary::pieces`] does.
 const PIECE: &str = r"(?x)
     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
   | [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -22,18 +22,18 @@ const PIECE: &str = r"(?x)
   | \s+";
 
 /// The tokens of the vocabulary, and the expression that cuts a text into pieces.
-pub struct Vocabulary {
+pub struct TokenVocabulary {
     ranks: AHashMap<&'static [u8], u32>,
     piece: Regex,
 }
 
 /// Returns the vocabulary. It is made on first use: most processes never count.
-pub fn vocabulary() -> &'static Vocabulary {
-    static MADE: LazyLock<Vocabulary> = LazyLock::new(Vocabulary::new);
+pub fn vocabulary() -> &'static TokenVocabulary {
+    static MADE: LazyLock<TokenVocabulary> = LazyLock::new(TokenVocabulary::new);
     &MADE
 }
 
-impl Vocabulary {
+impl TokenVocabulary {
     fn new() -> Self {
         let mut rest = TOKENS;
         let tokens = std::iter::from_fn(|| {

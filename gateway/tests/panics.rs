@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir::{
-    App,
-    app::Setup,
-    call::{CallOutcome, CallRequest, Endpoint, ToolResult, call_tool},
+    GatewayApp,
+    app::AppOptions,
+    call::{CallOutcome, CallRequest, CatalogueEndpoint, ToolResult, call_tool},
     config,
-    identity::Caller,
+    identity::CallerIdentity,
 };
 use weir_plugin_host::{
-    CallContext, Change, CollectionRef, Page, Query,
+    AdapterChange, AdapterPage, AdapterQuery, CallContext, CollectionRef,
     native::{Answered, NativeAdapter, install},
 };
 
@@ -35,12 +35,12 @@ impl NativeAdapter for Panicking {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        query: &'a Query,
-    ) -> Answered<'a, Page> {
+        query: &'a AdapterQuery,
+    ) -> Answered<'a, AdapterPage> {
         let asked = format!("{:?}", query.conditions);
         Box::pin(async move {
             assert!(!asked.contains("bad"), "a row that nobody thought of");
-            Ok(Page {
+            Ok(AdapterPage {
                 records: r#"[{"id":"good","text":"still here"}]"#.to_owned(),
                 next: None,
             })
@@ -51,20 +51,20 @@ impl NativeAdapter for Panicking {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        _: &'a Change,
+        _: &'a AdapterChange,
     ) -> Answered<'a, String> {
         Box::pin(async { panic!("a row that nobody thought of") })
     }
 }
 
-async fn call(app: &App, tool: &str, arguments: &str) -> ToolResult {
+async fn call(app: &GatewayApp, tool: &str, arguments: &str) -> ToolResult {
     let snapshot = app.gateway.snapshot();
     let cancel = CancellationToken::new();
     let request = CallRequest {
         arguments: Some(arguments),
-        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel)
+        ..CallRequest::new(&snapshot, &CatalogueEndpoint::All, tool, "cli", &cancel)
     };
-    match call_tool(&app.gateway, &Caller::local(), &request).await {
+    match call_tool(&app.gateway, &CallerIdentity::local(), &request).await {
         CallOutcome::Complete(result) => result,
         _ => panic!("`{tool}` has no result"),
     }
@@ -100,11 +100,11 @@ async fn a_panic_is_the_failure_of_one_call() {
     .expect("a contract");
     let text = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
     let config = config::read("weir.toml", text, folder.path()).expect("a configuration");
-    let app = App::open(
+    let app = GatewayApp::open(
         config,
-        Setup {
+        AppOptions {
             process: Some("test"),
-            ..Setup::default()
+            ..AppOptions::default()
         },
     )
     .await

@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir::{
-    App,
-    app::Setup,
-    call::{CallOutcome, CallRequest, Endpoint, ToolResult, call_tool},
+    GatewayApp,
+    app::AppOptions,
+    call::{CallOutcome, CallRequest, CatalogueEndpoint, ToolResult, call_tool},
     config,
-    identity::Caller,
+    identity::CallerIdentity,
 };
 use weir_plugin_host::{
-    CallContext, Change, CollectionRef, GuestError, Page, Query, SummaryPage, SummaryQuery,
+    AdapterChange, AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery, CallContext,
+    CollectionRef, GuestError,
     native::{Answered, NativeAdapter, install},
 };
 
@@ -36,11 +37,11 @@ impl NativeAdapter for SlowCounter {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        query: &'a Query,
-    ) -> Answered<'a, Page> {
+        query: &'a AdapterQuery,
+    ) -> Answered<'a, AdapterPage> {
         let next = (query.limit == 1).then(|| "more".to_owned());
         Box::pin(async {
-            Ok(Page {
+            Ok(AdapterPage {
                 records: r#"[{"id":"n1"}]"#.to_owned(),
                 next,
             })
@@ -51,8 +52,8 @@ impl NativeAdapter for SlowCounter {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        query: &'a SummaryQuery,
-    ) -> Answered<'a, SummaryPage> {
+        query: &'a AdapterSummaryQuery,
+    ) -> Answered<'a, AdapterSummaryPage> {
         let how = query
             .conditions
             .first()
@@ -69,7 +70,7 @@ impl NativeAdapter for SlowCounter {
                 })
             }),
             _ => Box::pin(async {
-                Ok(SummaryPage {
+                Ok(AdapterSummaryPage {
                     records: r#"[{"count":1234}]"#.to_owned(),
                     more: false,
                 })
@@ -81,21 +82,27 @@ impl NativeAdapter for SlowCounter {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        _: &'a Change,
+        _: &'a AdapterChange,
     ) -> Answered<'a, String> {
         Box::pin(async { panic!("nothing is written") })
     }
 }
 
-async fn list(app: &App, arguments: Value) -> ToolResult {
+async fn list(app: &GatewayApp, arguments: Value) -> ToolResult {
     let snapshot = app.gateway.snapshot();
     let cancel = CancellationToken::new();
     let arguments = arguments.to_string();
     let request = CallRequest {
         arguments: Some(&arguments),
-        ..CallRequest::new(&snapshot, &Endpoint::All, "list_notes", "cli", &cancel)
+        ..CallRequest::new(
+            &snapshot,
+            &CatalogueEndpoint::All,
+            "list_notes",
+            "cli",
+            &cancel,
+        )
     };
-    match call_tool(&app.gateway, &Caller::local(), &request).await {
+    match call_tool(&app.gateway, &CallerIdentity::local(), &request).await {
         CallOutcome::Complete(result) => result,
         _ => panic!("the list has no result"),
     }
@@ -128,11 +135,11 @@ async fn a_count_that_takes_too_long_or_fails_costs_no_page() {
     fs::write(path, contract.to_string()).expect("a contract");
     let settings = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
     let config = config::read("weir.toml", settings, folder.path()).expect("a configuration");
-    let setup = Setup {
+    let setup = AppOptions {
         process: Some("test"),
-        ..Setup::default()
+        ..AppOptions::default()
     };
-    let app = App::open(config, setup).await.expect("a program");
+    let app = GatewayApp::open(config, setup).await.expect("a program");
     app.load(true).await.expect("the contract is in order");
 
     let counted = list(&app, json!({ "with_total": true, "limit": 1 })).await;

@@ -24,11 +24,11 @@ pub fn comparisons(kind: Type) -> &'static [Comparison] {
 /// A condition whose value has been read as the column's type.
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    test: Test,
+    test: MatchTest,
 }
 
 #[derive(Clone, Debug)]
-enum Test {
+enum MatchTest {
     Equals(Value<'static>),
     NotEquals(Value<'static>),
     OneOf(Vec<Value<'static>>),
@@ -57,12 +57,12 @@ impl Matcher {
             _ => Err(wrong_operand(field, "a text")),
         };
         let test = match comparison {
-            Comparison::Equals => Test::Equals(one()?),
-            Comparison::NotEquals => Test::NotEquals(one()?),
-            Comparison::AtLeast => Test::AtLeast(one()?),
-            Comparison::AtMost => Test::AtMost(one()?),
+            Comparison::Equals => MatchTest::Equals(one()?),
+            Comparison::NotEquals => MatchTest::NotEquals(one()?),
+            Comparison::AtLeast => MatchTest::AtLeast(one()?),
+            Comparison::AtMost => MatchTest::AtMost(one()?),
             Comparison::OneOf => match &condition.value {
-                serde_json::Value::Array(values) => Test::OneOf(
+                serde_json::Value::Array(values) => MatchTest::OneOf(
                     values
                         .iter()
                         .map(|value| operand(value, field, zone))
@@ -70,11 +70,11 @@ impl Matcher {
                 ),
                 _ => return Err(wrong_operand(field, "a list of values")),
             },
-            Comparison::Contains => Test::Contains(text()?),
-            Comparison::ContainsCi => Test::ContainsCi(text()?.to_ascii_lowercase()),
-            Comparison::StartsWith => Test::StartsWith(text()?),
+            Comparison::Contains => MatchTest::Contains(text()?),
+            Comparison::ContainsCi => MatchTest::ContainsCi(text()?.to_ascii_lowercase()),
+            Comparison::StartsWith => MatchTest::StartsWith(text()?),
             Comparison::IsEmpty => match condition.value {
-                serde_json::Value::Bool(wanted) => Test::IsEmpty(wanted),
+                serde_json::Value::Bool(wanted) => MatchTest::IsEmpty(wanted),
                 _ => return Err(wrong_operand(field, "true or false")),
             },
         };
@@ -85,42 +85,44 @@ impl Matcher {
     pub fn matches(&self, value: &Value<'_>) -> bool {
         use std::cmp::Ordering::*;
         match &self.test {
-            Test::Equals(wanted) => value.compare(wanted) == Some(Equal),
+            MatchTest::Equals(wanted) => value.compare(wanted) == Some(Equal),
             // As in SQL, a null is neither equal nor unequal to anything.
-            Test::NotEquals(unwanted) => value
+            MatchTest::NotEquals(unwanted) => value
                 .compare(unwanted)
                 .is_some_and(|ordering| ordering != Equal),
-            Test::OneOf(wanted) => wanted
+            MatchTest::OneOf(wanted) => wanted
                 .iter()
                 .any(|wanted| value.compare(wanted) == Some(Equal)),
-            Test::AtLeast(least) => value
+            MatchTest::AtLeast(least) => value
                 .compare(least)
                 .is_some_and(|ordering| ordering != Less),
-            Test::AtMost(most) => value
+            MatchTest::AtMost(most) => value
                 .compare(most)
                 .is_some_and(|ordering| ordering != Greater),
-            Test::Contains(part) => text_of(value).is_some_and(|text| text.contains(part.as_str())),
-            Test::ContainsCi(part) => {
+            MatchTest::Contains(part) => {
+                text_of(value).is_some_and(|text| text.contains(part.as_str()))
+            }
+            MatchTest::ContainsCi(part) => {
                 text_of(value).is_some_and(|text| text.to_ascii_lowercase().contains(part.as_str()))
             }
-            Test::StartsWith(start) => {
+            MatchTest::StartsWith(start) => {
                 text_of(value).is_some_and(|text| text.starts_with(start.as_str()))
             }
-            Test::IsEmpty(wanted) => value.is_null() == *wanted,
+            MatchTest::IsEmpty(wanted) => value.is_null() == *wanted,
         }
     }
 
     /// Returns `true` if the condition cannot say whether the value meets it: the value is not of its column's type, and
     /// something else is asked than whether it is there.
     pub fn cannot_judge(&self, value: &Value<'_>) -> bool {
-        matches!(value, Value::Unfit(_)) && !matches!(self.test, Test::IsEmpty(_))
+        matches!(value, Value::Unfit(_)) && !matches!(self.test, MatchTest::IsEmpty(_))
     }
 
     /// Returns the text that a cell must be to match, if the condition is `equals` on a string. An adapter can skip
     /// reading other cells.
     pub fn exact_text(&self) -> Option<&str> {
         match &self.test {
-            Test::Equals(Value::Text(text)) => Some(text),
+            MatchTest::Equals(Value::Text(text)) => Some(text),
             _ => None,
         }
     }

@@ -41,7 +41,7 @@ pub struct Kind {
     requests: &'static [&'static str],
     settings_schema: fn() -> serde_json::Value,
     describe: fn(&str) -> Result<Shape>,
-    open: fn(&str, &Shape) -> Result<Rc<dyn Open>>,
+    open: fn(&str, &Shape) -> Result<Rc<dyn ErasedCollection>>,
 }
 
 /// Returns the kind of an adapter.
@@ -55,14 +55,14 @@ pub fn kind<A: Adapter>() -> Kind {
     }
 }
 
-trait Open {
+trait ErasedCollection {
     fn read(&self, query: &Query) -> Result<Page>;
     fn summarize(&self, query: &SummaryQuery) -> Result<SummaryPage>;
     fn write(&self, change: &Change) -> Result<String>;
     fn later(&self, work: &str) -> Result<bool>;
 }
 
-impl<A: Adapter> Open for A {
+impl<A: Adapter> ErasedCollection for A {
     fn read(&self, query: &Query) -> Result<Page> {
         Adapter::read(self, query)
     }
@@ -80,7 +80,7 @@ impl<A: Adapter> Open for A {
     }
 }
 
-thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn Open>>> = RefCell::default(); }
+thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn ErasedCollection>>> = RefCell::default(); }
 
 /// Returns `{"name", "version", "adapters": [{"name", "settings": schema}], "requests": […]}`. The plugin is named like
 /// its first adapter, and one without adapters like its crate.
@@ -154,7 +154,7 @@ pub fn write(collection: &str, change: &Change) -> Result<String> {
 
 /// Returns an open collection. It is a clone of the reference, so that the map is not borrowed while the adapter calls an
 /// import.
-fn opened(collection: &str) -> Result<Rc<dyn Open>> {
+fn opened(collection: &str) -> Result<Rc<dyn ErasedCollection>> {
     OPEN.with_borrow(|collections| collections.get(collection).cloned())
         .ok_or_else(|| {
             Error::new(
@@ -217,16 +217,16 @@ pub fn parse_change(
 fn conditions(value: serde_json::Value) -> Result<Vec<Condition>> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Given {
+    struct RawCondition {
         column: String,
         comparison: String,
         value: serde_json::Value,
     }
-    let given: Vec<Given> = serde_json::from_value(value).map_err(|_| {
+    let given: Vec<RawCondition> = serde_json::from_value(value).map_err(|_| {
         Error::invalid("The conditions of the request cannot be read.").field("conditions")
     })?;
     let parsed = given.into_iter().map(
-        |Given {
+        |RawCondition {
              column,
              comparison,
              value,

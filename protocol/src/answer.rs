@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 
-use super::{Id, RpcError};
+use super::{RequestId, RpcError};
 
 /// Writes `{"jsonrpc":"2.0","id":…,"result":{…}}`, member by member.
 pub struct ResultWriter {
@@ -14,7 +14,7 @@ pub struct ResultWriter {
 
 impl ResultWriter {
     /// Begins an answer. `size` is about how many bytes the members will take.
-    pub fn new(id: &Id<'_>, size: usize) -> Self {
+    pub fn new(id: &RequestId<'_>, size: usize) -> Self {
         let mut bytes = Vec::with_capacity(size + id.as_json().len() + 48);
         bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         bytes.extend_from_slice(id.as_json().as_bytes());
@@ -61,10 +61,10 @@ impl ResultWriter {
 }
 
 /// Returns an error in answer to a message. JSON-RPC wants `null` if the id could not be read.
-pub fn error_answer(id: Option<&Id<'_>>, error: &RpcError) -> Vec<u8> {
+pub fn error_answer(id: Option<&RequestId<'_>>, error: &RpcError) -> Vec<u8> {
     let mut bytes = format!(
         r#"{{"jsonrpc":"2.0","id":{},"error":"#,
-        id.map_or("null", Id::as_json)
+        id.map_or("null", RequestId::as_json)
     )
     .into_bytes();
     write_error(&mut bytes, error);

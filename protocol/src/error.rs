@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use weir_text::shorten;
 
-use super::Version;
+use super::ProtocolVersion;
 
 /// The code of a call that is refused for its rate, as results of tools have it.
 const RATE_LIMITED: &str = "rate_limited";
@@ -148,7 +148,7 @@ impl RpcError {
     /// Returns the error for a revision that is not spoken. It names those that are.
     pub fn unsupported_version(requested: &str) -> Self {
         let data = serde_json::json!({
-            "supported": Version::MODERN.map(Version::as_str),
+            "supported": ProtocolVersion::MODERN.map(ProtocolVersion::as_str),
             "requested": shorten(requested, QUOTE_MAX_CHARS),
         });
         Self {

@@ -8,9 +8,9 @@ use super::raw;
 
 /// The raw JSON text of an id, quotes included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Id<'a>(Cow<'a, str>);
+pub struct RequestId<'a>(Cow<'a, str>);
 
-impl<'a> Id<'a> {
+impl<'a> RequestId<'a> {
     /// A longer id is refused: ids in flight are kept, so they need a bound.
     pub const LENGTH_MAX: usize = 1024;
 
@@ -26,8 +26,8 @@ impl<'a> Id<'a> {
     }
 
     /// Copies the id if it is borrowed.
-    pub fn into_owned(self) -> Id<'static> {
-        Id(Cow::Owned(self.0.into_owned()))
+    pub fn into_owned(self) -> RequestId<'static> {
+        RequestId(Cow::Owned(self.0.into_owned()))
     }
 
     /// Returns a key that is equal for equal ids however they are escaped; `1` and `"1"` stay apart.

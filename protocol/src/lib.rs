@@ -20,12 +20,12 @@ pub use answer::{
     write_string,
 };
 pub use error::RpcError;
-pub use id::Id;
+pub use id::RequestId;
 pub use level::LogLevel;
-pub use message::{BATCH_MAX, Body, Malformed, Message, Response, request_id};
-pub use method::Method;
-pub use params::{GivenParams, Meta, Params, is_idempotency_key, log_level};
-pub use version::Version;
+pub use message::{BATCH_MAX, MalformedMessage, MessageBody, RpcMessage, RpcResponse, request_id};
+pub use method::RpcMethod;
+pub use params::{GivenParams, RequestMeta, RequestParams, is_idempotency_key, log_level};
+pub use version::ProtocolVersion;
 
 /// The `_meta` keys the protocol reserves for itself.
 pub mod key {

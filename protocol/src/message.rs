@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use super::{GivenParams, Id, RpcError, raw};
+use super::{GivenParams, RequestId, RpcError, raw};
 
 /// Messages in one batch (2025-03-26 only).
 pub const BATCH_MAX: usize = 64;
@@ -19,17 +19,17 @@ pub const BATCH_MAX: usize = 64;
     clippy::large_enum_variant,
     reason = "nearly every body is one message"
 )]
-pub enum Body<'a> {
-    One(Message<'a>),
+pub enum MessageBody<'a> {
+    One(RpcMessage<'a>),
     /// A batch of at least one element and at most [`BATCH_MAX`]; each is still to be read.
     Batch(Vec<&'a RawValue>),
 }
 
 /// A JSON-RPC message from a client. It borrows from the body.
 #[derive(Debug)]
-pub enum Message<'a> {
+pub enum RpcMessage<'a> {
     Request {
-        id: Id<'a>,
+        id: RequestId<'a>,
         method: Cow<'a, str>,
         params: GivenParams<'a>,
     },
@@ -37,29 +37,29 @@ pub enum Message<'a> {
         method: Cow<'a, str>,
         params: GivenParams<'a>,
     },
-    Response(Response<'a>),
+    Response(RpcResponse<'a>),
 }
 
 /// The client's answer to a request of the gateway's.
 #[derive(Debug)]
-pub struct Response<'a> {
+pub struct RpcResponse<'a> {
     /// `None` where the client could not read the id of the request.
-    pub id: Option<Id<'a>>,
+    pub id: Option<RequestId<'a>>,
     /// The result, or the error object.
     pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
 
 /// The fault of a message, and its id if that could be read.
 #[derive(Debug)]
-pub struct Malformed<'a> {
-    pub id: Option<Id<'a>>,
+pub struct MalformedMessage<'a> {
+    pub id: Option<RequestId<'a>>,
     pub error: RpcError,
 }
 
-impl<'a> Body<'a> {
+impl<'a> MessageBody<'a> {
     /// Reads a body: a message, or a batch of them. `Err` has the id of the request, if that could be read, and the
     /// error to answer with.
-    pub fn read(bytes: &'a [u8]) -> Result<Self, Malformed<'a>> {
+    pub fn read(bytes: &'a [u8]) -> Result<Self, MalformedMessage<'a>> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             anonymous(RpcError::parse(&format!(
                 "invalid UTF-8 at byte {}",
@@ -72,14 +72,14 @@ impl<'a> Body<'a> {
             .first()
         {
             Some(b'[') => batch(text).map_err(anonymous).map(Self::Batch),
-            _ => Message::read(text).map(Self::One),
+            _ => RpcMessage::read(text).map(Self::One),
         }
     }
 }
 
-impl<'a> Message<'a> {
+impl<'a> RpcMessage<'a> {
     /// Reads one object. Members that JSON-RPC does not know are ignored; one given twice is refused.
-    pub fn read(text: &'a str) -> Result<Self, Malformed<'a>> {
+    pub fn read(text: &'a str) -> Result<Self, MalformedMessage<'a>> {
         if !text
             .trim_start_matches([' ', '\t', '\r', '\n'])
             .starts_with('{')
@@ -90,18 +90,20 @@ impl<'a> Message<'a> {
             };
             return Err(anonymous(error));
         }
-        if let Ok(envelope) = serde_json::from_str::<Envelope<'a, GivenParams<'a>>>(text) {
+        if let Ok(envelope) = serde_json::from_str::<MessageEnvelope<'a, GivenParams<'a>>>(text) {
             return envelope.message();
         }
         // The params are kept raw, so that their faults can be reported with the request's own id.
-        let envelope = serde_json::from_str::<Envelope<'a, RawParams<'a>>>(text);
-        envelope.map_err(|error| said(text, &error))?.message()
+        let envelope = serde_json::from_str::<MessageEnvelope<'a, RawParams<'a>>>(text);
+        envelope
+            .map_err(|error| from_json_error(text, &error))?
+            .message()
     }
 }
 
-fn said<'a>(text: &'a str, error: &serde_json::Error) -> Malformed<'a> {
+fn from_json_error<'a>(text: &'a str, error: &serde_json::Error) -> MalformedMessage<'a> {
     match error.classify() {
-        Category::Data => Malformed {
+        Category::Data => MalformedMessage {
             id: only_id(text),
             error: RpcError::invalid_request(error.to_string()),
         },
@@ -111,7 +113,7 @@ fn said<'a>(text: &'a str, error: &serde_json::Error) -> Malformed<'a> {
 
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "P: Default + Deserialize<'de>"))]
-struct Envelope<'a, P> {
+struct MessageEnvelope<'a, P> {
     #[serde(borrow, default, deserialize_with = "raw::present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
@@ -141,11 +143,11 @@ impl<'a> From<RawParams<'a>> for GivenParams<'a> {
     }
 }
 
-impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
-    fn message(self) -> Result<Message<'a>, Malformed<'a>> {
-        let id = self.id.and_then(Id::read);
+impl<'a, P: Into<GivenParams<'a>>> MessageEnvelope<'a, P> {
+    fn message(self) -> Result<RpcMessage<'a>, MalformedMessage<'a>> {
+        let id = self.id.and_then(RequestId::read);
         let refuse = |message: &'static str| {
-            Err(Malformed {
+            Err(MalformedMessage {
                 id: id.clone(),
                 error: RpcError::invalid_request(message),
             })
@@ -158,7 +160,7 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
         }
         if id
             .as_ref()
-            .is_some_and(|id| id.as_json().len() > Id::LENGTH_MAX)
+            .is_some_and(|id| id.as_json().len() > RequestId::LENGTH_MAX)
         {
             return refuse("`id` is longer than 1024 bytes");
         }
@@ -170,7 +172,7 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
                 _ => None,
             };
             return match outcome.filter(|_| self.id.is_some()) {
-                Some(outcome) => Ok(Message::Response(Response { id, outcome })),
+                Some(outcome) => Ok(RpcMessage::Response(RpcResponse { id, outcome })),
                 None if answer => refuse("a response has an `id` and either `result` or `error`"),
                 None => refuse("`method` is missing"),
             };
@@ -182,12 +184,12 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
             return refuse("`method` must be a string");
         };
         Ok(match id {
-            Some(id) => Message::Request {
+            Some(id) => RpcMessage::Request {
                 id,
                 method,
                 params: self.params.into(),
             },
-            None => Message::Notification {
+            None => RpcMessage::Notification {
                 method,
                 params: self.params.into(),
             },
@@ -196,17 +198,17 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
 }
 
 /// Returns the id of the one request that `bytes` hold, however little else of it is right. A batch has none.
-pub fn request_id(bytes: &[u8]) -> Option<Id<'_>> {
-    let id = match Body::read(bytes) {
-        Ok(Body::One(Message::Request { id, .. })) => id,
-        Err(Malformed { id, .. }) => id?,
+pub fn request_id(bytes: &[u8]) -> Option<RequestId<'_>> {
+    let id = match MessageBody::read(bytes) {
+        Ok(MessageBody::One(RpcMessage::Request { id, .. })) => id,
+        Err(MalformedMessage { id, .. }) => id?,
         Ok(_) => return None,
     };
-    (id.as_json().len() <= Id::LENGTH_MAX).then_some(id)
+    (id.as_json().len() <= RequestId::LENGTH_MAX).then_some(id)
 }
 
 /// Returns the id of a message that is otherwise unreadable.
-fn only_id(text: &str) -> Option<Id<'_>> {
+fn only_id(text: &str) -> Option<RequestId<'_>> {
     #[derive(Deserialize)]
     struct OnlyId<'a> {
         #[serde(borrow, default, deserialize_with = "raw::present")]
@@ -215,11 +217,11 @@ fn only_id(text: &str) -> Option<Id<'_>> {
     serde_json::from_str::<OnlyId<'_>>(text)
         .ok()?
         .id
-        .and_then(Id::read)
+        .and_then(RequestId::read)
 }
 
 fn batch(text: &str) -> Result<Vec<&RawValue>, RpcError> {
-    let Elements(elements) =
+    let BatchElements(elements) =
         serde_json::from_str(text).map_err(|error| match error.classify() {
             Category::Data => {
                 RpcError::invalid_request(format!("a batch has at most {BATCH_MAX} messages"))
@@ -235,14 +237,14 @@ fn batch(text: &str) -> Result<Vec<&RawValue>, RpcError> {
 }
 
 /// An array of at most [`BATCH_MAX`] elements; a longer one is refused before it is collected.
-struct Elements<'a>(Vec<&'a RawValue>);
+struct BatchElements<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Elements<'de> {
+impl<'de> Deserialize<'de> for BatchElements<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bounded;
+        struct BatchVisitor;
 
-        impl<'de> Visitor<'de> for Bounded {
-            type Value = Elements<'de>;
+        impl<'de> Visitor<'de> for BatchVisitor {
+            type Value = BatchElements<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(out, "a batch of at most {BATCH_MAX} messages")
@@ -259,16 +261,16 @@ impl<'de> Deserialize<'de> for Elements<'de> {
                     }
                     elements.push(element);
                 }
-                Ok(Elements(elements))
+                Ok(BatchElements(elements))
             }
         }
 
-        deserializer.deserialize_seq(Bounded)
+        deserializer.deserialize_seq(BatchVisitor)
     }
 }
 
-fn anonymous<'a>(error: RpcError) -> Malformed<'a> {
-    Malformed { id: None, error }
+fn anonymous<'a>(error: RpcError) -> MalformedMessage<'a> {
+    MalformedMessage { id: None, error }
 }
 
 #[cfg(test)]

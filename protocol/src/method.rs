@@ -2,7 +2,7 @@
 
 /// The methods of MCP that are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum RpcMethod {
     Discover,
     Initialize,
     Ping,
@@ -26,16 +26,16 @@ pub enum Method {
 // What counts by method finds its place by the number of the variant.
 const _: () = {
     let mut at = 0;
-    while at < Method::ALL.len() {
+    while at < RpcMethod::ALL.len() {
         assert!(
-            Method::ALL[at] as usize == at,
+            RpcMethod::ALL[at] as usize == at,
             "`ALL` has the order of the declaration"
         );
         at += 1;
     }
 };
 
-impl Method {
+impl RpcMethod {
     /// In the order of the declaration.
     pub const ALL: [Self; 18] = [
         Self::Discover,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Id, LogLevel, RpcError, raw};
+use super::{LogLevel, RequestId, RpcError, raw};
 
 /// `params` as a message has them.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ use super::{Id, LogLevel, RpcError, raw};
 )]
 pub enum GivenParams<'a> {
     /// The params were read in the same pass as the envelope.
-    Read(Params<'a>),
+    Read(RequestParams<'a>),
     /// The params as they came, since the message has a fault, which is reported when they are read.
     Raw(Option<&'a RawValue>),
 }
@@ -23,10 +23,10 @@ pub enum GivenParams<'a> {
 /// The members of `params` that some method or check reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Params<'a> {
+pub struct RequestParams<'a> {
     /// Empty when absent.
     #[serde(borrow, default, rename = "_meta", deserialize_with = "raw::object")]
-    pub meta: Meta<'a>,
+    pub meta: RequestMeta<'a>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub name: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
@@ -64,7 +64,7 @@ pub struct Params<'a> {
 /// The members of `params._meta` that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Meta<'a> {
+pub struct RequestMeta<'a> {
     #[serde(
         borrow,
         default,
@@ -118,11 +118,11 @@ pub struct Meta<'a> {
 
 impl<'a> GivenParams<'a> {
     /// Reads the params. Absent ones are empty; the method decides which members must be there.
-    pub fn read(self) -> Result<Params<'a>, RpcError> {
+    pub fn read(self) -> Result<RequestParams<'a>, RpcError> {
         match self {
             Self::Read(params) => Ok(params),
-            Self::Raw(None) => Ok(Params::default()),
-            Self::Raw(Some(params)) => Params::read(params),
+            Self::Raw(None) => Ok(RequestParams::default()),
+            Self::Raw(Some(params)) => RequestParams::read(params),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> GivenParams<'a> {
         match self {
             Self::Read(params) => params.meta.protocol_version.is_some(),
             Self::Raw(params) => {
-                let read = params.and_then(|params| Params::read(params).ok());
+                let read = params.and_then(|params| RequestParams::read(params).ok());
                 read.is_some_and(|params| params.meta.protocol_version.is_some())
             }
         }
@@ -151,7 +151,7 @@ impl Default for GivenParams<'_> {
     }
 }
 
-impl<'a> Params<'a> {
+impl<'a> RequestParams<'a> {
     fn read(params: &'a RawValue) -> Result<Self, RpcError> {
         #[derive(Deserialize)]
         struct OnlyMeta<'a> {
@@ -171,7 +171,7 @@ impl<'a> Params<'a> {
                     must_be_object("params._meta")
                 }
                 Ok(OnlyMeta { meta }) => {
-                    match meta.map(|meta| serde_json::from_str::<Meta<'_>>(meta.get())) {
+                    match meta.map(|meta| serde_json::from_str::<RequestMeta<'_>>(meta.get())) {
                         Some(Err(error)) => {
                             RpcError::malformed_params(format!("`params._meta`: {error}"))
                         }
@@ -183,13 +183,13 @@ impl<'a> Params<'a> {
     }
 }
 
-impl<'a> Meta<'a> {
+impl<'a> RequestMeta<'a> {
     /// Returns the token that asks for progress: a string or an integer, echoed as it came.
     pub fn progress_token(&self) -> Result<Option<&'a str>, RpcError> {
         match self.progress_token {
             None => Ok(None),
-            Some(token) if token.get().len() > Id::LENGTH_MAX => {
-                let most = Id::LENGTH_MAX;
+            Some(token) if token.get().len() > RequestId::LENGTH_MAX => {
+                let most = RequestId::LENGTH_MAX;
                 let message = format!("`params._meta.progressToken` is longer than {most} bytes");
                 Err(RpcError::malformed_params(message))
             }
@@ -249,12 +249,14 @@ pub fn log_level(word: &RawValue, place: &str) -> Result<LogLevel, RpcError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Body, Message};
+    use super::super::{MessageBody, RpcMessage};
 
     /// Returns the error about a request with these params, which has an id for it.
     fn refused(params: &str) -> Option<String> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
-        let Ok(Body::One(Message::Request { params, .. })) = Body::read(text.as_bytes()) else {
+        let Ok(MessageBody::One(RpcMessage::Request { params, .. })) =
+            MessageBody::read(text.as_bytes())
+        else {
             panic!("{text} is a request")
         };
         params.read().err().map(|error| {

@@ -42,9 +42,9 @@ pub fn present<'de, D: Deserializer<'de>>(
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    struct Object<T>(PhantomData<T>);
+    struct ObjectVisitor<T>(PhantomData<T>);
 
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
         type Value = T;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,5 +56,5 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
         }
     }
 
-    deserializer.deserialize_map(Object(PhantomData))
+    deserializer.deserialize_map(ObjectVisitor(PhantomData))
 }

@@ -2,7 +2,7 @@
 
 /// An event; the lines of its `data` are joined by newlines.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     pub name: Option<String>,
     pub data: String,
     pub id: Option<String>,
@@ -10,9 +10,9 @@ pub struct Event {
 }
 
 /// Bytes of a stream that make no whole event yet.
-pub struct Events {
+pub struct SseDecoder {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     after_return: bool,
     /// Nothing of the stream is read yet; a byte order mark may come first.
@@ -24,12 +24,12 @@ pub struct Events {
 #[derive(Debug)]
 pub struct TooLong;
 
-impl Events {
+impl SseDecoder {
     /// Begins a stream whose events have at most `event_max` bytes.
     pub fn new(event_max: usize) -> Self {
         Self {
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             after_return: false,
             is_first_line: true,
@@ -38,7 +38,7 @@ impl Events {
     }
 
     /// Returns the events that `bytes` completes.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         let mut whole = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -66,7 +66,7 @@ impl Events {
         Ok(whole)
     }
 
-    fn line(&mut self, line: &str) -> Option<Event> {
+    fn line(&mut self, line: &str) -> Option<SseEvent> {
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             let is_event = std::mem::take(&mut self.has_data)
@@ -116,13 +116,13 @@ mod tests {
     fn events_are_read_however_they_are_cut() {
         let stream = ": hello\r\n\r\nevent: message\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 20\n\ndata:é\n\n";
         for size in 1..stream.len() {
-            let mut events = Events::new(1000);
-            let found: Vec<Event> = stream
+            let mut events = SseDecoder::new(1000);
+            let found: Vec<SseEvent> = stream
                 .as_bytes()
                 .chunks(size)
                 .flat_map(|chunk| events.feed(chunk).expect("short"))
                 .collect();
-            let first = Event {
+            let first = SseEvent {
                 name: Some("message".to_owned()),
                 data: "{\"a\":\n1}".to_owned(),
                 id: Some("7".to_owned()),
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn a_byte_order_mark_before_the_stream_is_no_part_of_it() {
         for size in 1..8 {
-            let mut events = Events::new(1000);
-            let found: Vec<Event> = "\u{feff}data: 1\n\n\u{feff}data: 2\n\n"
+            let mut events = SseDecoder::new(1000);
+            let found: Vec<SseEvent> = "\u{feff}data: 1\n\n\u{feff}data: 2\n\n"
                 .as_bytes()
                 .chunks(size)
                 .flat_map(|chunk| events.feed(chunk).expect("short"))
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_event_without_an_end_is_refused() {
-        let mut events = Events::new(1000);
+        let mut events = SseDecoder::new(1000);
         let endless = (0..100)
             .map(|_| events.feed(b"data: 0123456789\n"))
             .find(Result::is_err);

@@ -2,7 +2,7 @@
 
 /// The protocol versions, in the order of their dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum ProtocolVersion {
     V2024_11_05,
     V2025_03_26,
     V2025_06_18,
@@ -10,7 +10,7 @@ pub enum Version {
     V2026_07_28,
 }
 
-impl Version {
+impl ProtocolVersion {
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,

@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     clients,
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 const LANGUAGES: [&str; 4] = ["rust", "js", "python", "c"];
@@ -21,7 +21,7 @@ const ANSWER: &str = r#"{"environment":"prod","service":"web","version":"latest"
 /// The time for everything that does not compile.
 const REST_MAX: Duration = Duration::from_secs(120);
 
-pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext, words: &[&str]) -> Result<(), StepFailure> {
     if let Some(unknown) = words.iter().find(|word| !LANGUAGES.contains(word)) {
         return Err(format!(
             "`{unknown}` is no language; there are {}",
@@ -39,7 +39,7 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
         .into_iter()
         .filter(|language| words.is_empty() || words.contains(language))
     {
-        let desk = Desk::new(workshop, language)?;
+        let desk = BeginnerSandbox::new(workshop, language)?;
         let steps = desk.steps();
         let _ = fs::remove_dir_all(&desk.folder);
         let rest: Duration = steps?
@@ -63,19 +63,19 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
 }
 
 /// A folder with the plugin and every cache in it, and the program that is tried.
-struct Desk {
+struct BeginnerSandbox {
     weir: PathBuf,
     folder: PathBuf,
     language: &'static str,
     path: std::ffi::OsString,
 }
 
-struct Step {
+struct BeginnerStep {
     took: Duration,
     compiles: bool,
 }
 
-impl Step {
+impl BeginnerStep {
     /// Shows a step when it is over.
     fn done(name: &str, since: Instant, compiles: bool) -> Self {
         let took = since.elapsed();
@@ -84,12 +84,13 @@ impl Step {
     }
 }
 
-impl Desk {
-    fn new(workshop: &Workshop, language: &'static str) -> Result<Self, Failure> {
+impl BeginnerSandbox {
+    fn new(workshop: &XtaskContext, language: &'static str) -> Result<Self, StepFailure> {
         let folder =
             env::temp_dir().join(format!("weir-beginner-{}-{language}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
-        let io = |error: std::io::Error| Failure::from(format!("{}: {error}", folder.display()));
+        let io =
+            |error: std::io::Error| StepFailure::from(format!("{}: {error}", folder.display()));
         fs::create_dir_all(folder.join("cargo")).map_err(io)?;
         // The machine decides where crates come from; earlier downloads are not there.
         let home = env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -139,10 +140,10 @@ impl Desk {
         command
     }
 
-    fn steps(&self) -> Result<Vec<Step>, Failure> {
+    fn steps(&self) -> Result<Vec<BeginnerStep>, StepFailure> {
         println!("{}:", self.language);
         let (mut steps, mut since) = (Vec::new(), Instant::now());
-        said(&mut self.weir(
+        capture_output(&mut self.weir(
             "",
             &[
                 "plugin",
@@ -154,18 +155,18 @@ impl Desk {
                 self.language,
             ],
         ))?;
-        steps.push(Step::done("weir plugin new", since, false));
+        steps.push(BeginnerStep::done("weir plugin new", since, false));
         steps.extend(self.build()?);
         since = Instant::now();
-        said(&mut self.weir("d", &["plugin", "check"]))?;
+        capture_output(&mut self.weir("d", &["plugin", "check"]))?;
         // It builds a second time.
-        steps.push(Step::done("weir plugin check", since, true));
+        steps.push(BeginnerStep::done("weir plugin check", since, true));
         since = Instant::now();
-        said(&mut self.weir("d", &["plugin", "check", "--once"]))?;
-        steps.push(Step::done("weir plugin check --once", since, false));
+        capture_output(&mut self.weir("d", &["plugin", "check", "--once"]))?;
+        steps.push(BeginnerStep::done("weir plugin check --once", since, false));
         since = Instant::now();
         self.answers(&["call"])?;
-        steps.push(Step::done("weir call deploy", since, false));
+        steps.push(BeginnerStep::done("weir call deploy", since, false));
         since = Instant::now();
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = port
@@ -173,21 +174,25 @@ impl Desk {
             .to_string();
         let _gateway = self.serve(&address)?;
         self.answers(&["call", "--url", &format!("http://{address}/mcp")])?;
-        steps.push(Step::done("weir serve, and weir call --url", since, false));
+        steps.push(BeginnerStep::done(
+            "weir serve, and weir call --url",
+            since,
+            false,
+        ));
         Ok(steps)
     }
 
     /// Times each command that the build shows. What fetches and what compiles are one where the language's tool does
     /// both; then it counts as compiling.
-    fn build(&self) -> Result<Vec<Step>, Failure> {
+    fn build(&self) -> Result<Vec<BeginnerStep>, StepFailure> {
         let mut command = self.weir("d", &["plugin", "build"]);
         let started = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
         let mut child = started.map_err(|error| format!("weir does not start: {error}"))?;
         let (mut steps, mut told) = (Vec::new(), String::new());
         let mut running: Option<(String, Instant)> = None;
-        let over = |running: Option<(String, Instant)>, steps: &mut Vec<Step>| {
+        let over = |running: Option<(String, Instant)>, steps: &mut Vec<BeginnerStep>| {
             if let Some((name, since)) = running {
-                steps.push(Step::done(&name, since, !is_installing(&name)));
+                steps.push(BeginnerStep::done(&name, since, !is_installing(&name)));
             }
         };
         for line in BufReader::new(child.stderr.take().expect("it is piped"))
@@ -221,8 +226,8 @@ impl Desk {
         }
     }
 
-    fn answers(&self, words: &[&str]) -> Result<(), Failure> {
-        let answer = said(&mut self.weir("d", &[words, &CALL].concat()))?;
+    fn answers(&self, words: &[&str]) -> Result<(), StepFailure> {
+        let answer = capture_output(&mut self.weir("d", &[words, &CALL].concat()))?;
         if answer.trim_end() == ANSWER {
             Ok(())
         } else {
@@ -230,12 +235,12 @@ impl Desk {
         }
     }
 
-    fn serve(&self, address: &str) -> Result<Gateway, Failure> {
+    fn serve(&self, address: &str) -> Result<BeginnerGateway, StepFailure> {
         let mut command = self.weir("d", &["serve", "--listen", address]);
         let started = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
         let mut child = started.map_err(|error| format!("weir does not start: {error}"))?;
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let gateway = Gateway(child);
+        let gateway = BeginnerGateway(child);
         let listens = lines
             .by_ref()
             .map_while(Result::ok)
@@ -258,9 +263,9 @@ fn is_installing(shown: &str) -> bool {
 }
 
 /// A gateway that ends with its step.
-struct Gateway(Child);
+struct BeginnerGateway(Child);
 
-impl Drop for Gateway {
+impl Drop for BeginnerGateway {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

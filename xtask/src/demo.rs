@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{console, plugins, step::Failure, workshop::Workshop};
+use crate::{console, plugins, step::StepFailure, workshop::XtaskContext};
 
 pub(crate) const PORT_DEFAULT: u16 = 8484;
 const CONFIG: &str = "contracts/samples/weir.toml";
@@ -19,7 +19,7 @@ const LIVE_DATA: &str = ".weir/demo";
 /// The state folder that the configuration names.
 const STATE: &str = ".weir/state";
 
-pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext, port: u16) -> Result<(), StepFailure> {
     // This is reported now, not after minutes of building.
     TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
         format!("port {port} cannot be served ({error}): choose another with --port")
@@ -47,13 +47,13 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     serve(workshop, port)
 }
 
-pub(crate) fn parse_port(text: &str) -> Result<u16, Failure> {
+pub(crate) fn parse_port(text: &str) -> Result<u16, StepFailure> {
     text.parse()
         .map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
 }
 
 /// Waits until the gateway answers, then says how to reach it.
-pub(crate) fn announce(port: u16, target: &str) -> Result<(), Failure> {
+pub(crate) fn announce(port: u16, target: &str) -> Result<(), StepFailure> {
     let start = Instant::now();
     while !answers(port) {
         if start.elapsed() > Duration::from_secs(60) {
@@ -107,7 +107,7 @@ fn repository() -> &'static Path {
 }
 
 /// Copies and builds what the sample contracts read and write, where it is not there yet.
-fn lay_out_data(workshop: &Workshop) -> Result<(), Failure> {
+fn lay_out_data(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let live = workshop.repository.join(LIVE_DATA);
     fs::create_dir_all(&live)
         .map_err(|error| format!("cannot create {}: {error}", live.display()))?;
@@ -119,7 +119,7 @@ fn lay_out_data(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Becomes the gateway: signals sent to this process reach it.
-fn serve(workshop: &Workshop, port: u16) -> Result<(), Failure> {
+fn serve(workshop: &XtaskContext, port: u16) -> Result<(), StepFailure> {
     let this =
         std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let mut announcer = workshop.command(this);
@@ -146,14 +146,14 @@ fn serve(workshop: &Workshop, port: u16) -> Result<(), Failure> {
 }
 
 #[cfg(unix)]
-fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
+fn replace_process(mut gateway: std::process::Command) -> Result<(), StepFailure> {
     use std::os::unix::process::CommandExt;
     let error = gateway.exec();
     Err(format!("cannot start the gateway: {error}").into())
 }
 
 #[cfg(not(unix))]
-fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
+fn replace_process(mut gateway: std::process::Command) -> Result<(), StepFailure> {
     let status = gateway
         .status()
         .map_err(|error| format!("cannot start the gateway: {error}"))?;

@@ -15,8 +15,8 @@ use crate::{
     clients,
     debian::{self, succeeds},
     plugins,
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// The benchmark rows that train the programs: those of our own servers. A row that is left out would leave its code without
@@ -34,8 +34,8 @@ pub(crate) const ALL: &[&str] = &["--bins"];
 pub(crate) const GATEWAY: &[&str] = &["--bin", "weir"];
 
 /// Builds the wanted programs and says where they are. Adapters have to be built.
-pub(crate) fn build(workshop: &Workshop, wanted: &[&str]) -> Result<PathBuf, Failure> {
-    let machine = Machine::look()?;
+pub(crate) fn build(workshop: &XtaskContext, wanted: &[&str]) -> Result<PathBuf, StepFailure> {
+    let machine = BuildMachine::look()?;
     let counts = counts(workshop, &machine)?;
     let flag = format!("-Cprofile-use={}", counts.display());
     optimized(
@@ -48,21 +48,21 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[&str]) -> Result<PathBuf, Fai
 }
 
 /// The machine that is built on and for.
-pub(crate) struct Machine {
+pub(crate) struct BuildMachine {
     /// `rustc -vV`.
     compiler: String,
     pub(crate) target: String,
     sysroot: PathBuf,
 }
 
-impl Machine {
-    pub(crate) fn look() -> Result<Self, Failure> {
-        let compiler = said(Command::new("rustc").arg("-vV"))?;
+impl BuildMachine {
+    pub(crate) fn look() -> Result<Self, StepFailure> {
+        let compiler = capture_output(Command::new("rustc").arg("-vV"))?;
         let host = compiler
             .lines()
             .find_map(|line| line.strip_prefix("host: "));
         let target = host.ok_or("`rustc -vV` names no host")?.to_owned();
-        let sysroot = said(Command::new("rustc").args(["--print", "sysroot"]))?
+        let sysroot = capture_output(Command::new("rustc").args(["--print", "sysroot"]))?
             .trim()
             .into();
         Ok(Self {
@@ -75,7 +75,7 @@ impl Machine {
 
 /// Returns the counts of an earlier build, or makes them now. Whatever changes how functions are named or split makes
 /// them useless.
-fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
+fn counts(workshop: &XtaskContext, machine: &BuildMachine) -> Result<PathBuf, StepFailure> {
     let mut made_for = DefaultHasher::new();
     machine.compiler.hash(&mut made_for);
     for name in ["Cargo.lock", "Cargo.toml"] {
@@ -93,7 +93,7 @@ fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
     Ok(kept)
 }
 
-fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failure> {
+fn count(workshop: &XtaskContext, machine: &BuildMachine, to: &Path) -> Result<(), StepFailure> {
     debian::ensure(workshop, &["llvm-19"], || merger(machine).is_some())?;
     debian::ensure(workshop, &["util-linux"], || {
         succeeds(Command::new("setpriv").arg("--version"))
@@ -133,12 +133,12 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
 /// Builds programs of the whole workspace: a narrower selection of packages has other features, and counts of one would not
 /// fit the other. A target of its own keeps the flag from build scripts.
 fn optimized(
-    workshop: &Workshop,
+    workshop: &XtaskContext,
     (step, wanted): (&str, &[&str]),
-    machine: &Machine,
+    machine: &BuildMachine,
     folder: &Path,
     flags: &[&str],
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, StepFailure> {
     let build = [
         "build",
         "--profile",
@@ -160,7 +160,7 @@ fn optimized(
 
 /// Returns LLVM's tool: the toolchain's own, if that part of it is installed, or Debian's. Older ones cannot read what
 /// this compiler's programs write.
-fn merger(machine: &Machine) -> Option<PathBuf> {
+fn merger(machine: &BuildMachine) -> Option<PathBuf> {
     let own = machine
         .sysroot
         .join("lib/rustlib")

@@ -8,8 +8,8 @@ use std::{fs, path::PathBuf};
 use crate::{
     clients,
     pages::{copy, node},
-    step::Failure,
-    workshop::Workshop,
+    step::StepFailure,
+    workshop::XtaskContext,
 };
 
 /// The pages of the site, which link to each other as they lie here.
@@ -23,7 +23,7 @@ const PAGES: [&str; 6] = [
 ];
 
 /// Builds the site, and says how it is read.
-pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let dist = build(workshop)?;
     println!("Open {}", dist.join("index.html").display());
     println!(
@@ -34,7 +34,7 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Builds the site and returns its folder.
-pub(crate) fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
+pub(crate) fn build(workshop: &XtaskContext) -> Result<PathBuf, StepFailure> {
     let source = workshop.repository.join("site");
     let folder = clients::npm(workshop, &source, "site")?;
     for name in [".vitepress", "pages", "dist"] {

@@ -6,13 +6,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{plugins, step::Failure, workshop::Workshop};
+use crate::{plugins, step::StepFailure, workshop::XtaskContext};
 
 /// The first commit whose program starts again on the tables of a later one, so that an upgrade can be taken back.
 const COMMIT: &str = "9186330cd05bdc6ae6622b59f835cc32360fc8a3";
 
 /// Builds the earlier program. Returns `None` where the repository does not reach back so far.
-pub(crate) fn build(workshop: &Workshop) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn build(workshop: &XtaskContext) -> Result<Option<PathBuf>, StepFailure> {
     let folder = workshop.cache.join("earlier");
     let program = folder.join(format!("weir-{}", &COMMIT[..8]));
     if program.exists() {
@@ -49,7 +49,7 @@ pub(crate) fn build(workshop: &Workshop) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Writes the files of the commit into an empty folder.
-fn unpack(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
+fn unpack(workshop: &XtaskContext, source: &Path) -> Result<(), StepFailure> {
     let failed = |error| format!("cannot write {}: {error}", source.display());
     if source.exists() {
         fs::remove_dir_all(source).map_err(failed)?;

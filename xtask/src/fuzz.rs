@@ -7,8 +7,8 @@ use std::{fs, path::Path, process::Command};
 
 use crate::{
     debian::{self, succeeds},
-    step::Failure,
-    workshop::Workshop,
+    step::StepFailure,
+    workshop::XtaskContext,
 };
 
 /// Name, and whether the gateway has to be built for it.
@@ -28,7 +28,7 @@ const CARGO_FUZZ: &str = "0.13.2";
 /// Bytes of an input: faults that longer ones find are found by shorter ones too.
 const LENGTH_MAX: usize = 8192;
 
-pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext, words: &[&str]) -> Result<(), StepFailure> {
     let (name, minutes) = match words {
         [] => (None, 1),
         ["--minutes", minutes] => (None, number(minutes)?),
@@ -75,14 +75,14 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn number(minutes: &str) -> Result<u64, Failure> {
+fn number(minutes: &str) -> Result<u64, StepFailure> {
     minutes
         .parse()
         .map_err(|_| "--minutes wants a whole number".into())
 }
 
 /// Installs cargo-fuzz in the cache.
-fn installed(workshop: &Workshop) -> Result<std::path::PathBuf, Failure> {
+fn installed(workshop: &XtaskContext) -> Result<std::path::PathBuf, StepFailure> {
     debian::ensure(workshop, &["g++"], || {
         succeeds(Command::new("c++").arg("--version"))
     })?;

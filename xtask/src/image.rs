@@ -4,15 +4,15 @@ use std::{fs, path::Path, process::Command};
 
 use crate::{
     debian::{self, succeeds},
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// The release of Debian that the image is built on: `debian:bookworm-slim` in the Dockerfile.
 const RELEASE: &str = "bookworm";
 
 /// Installs the engine, and makes `image/base.tar` in the cache from Debian's packages, since no registry of images is asked.
-pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
     debian::ensure(workshop, &["podman", "runc", "mmdebstrap"], engine_present)?;
     let base = workshop.cache.join("image/base.tar");
     if base.exists() {
@@ -35,7 +35,7 @@ fn engine_present() -> bool {
 }
 
 /// Makes the file system of the base. It appears under its name when it is whole.
-fn make_base(base: &Path) -> Result<(), Failure> {
+fn make_base(base: &Path) -> Result<(), StepFailure> {
     let folder = base.parent().expect("a file lies in a folder");
     fs::create_dir_all(folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
@@ -46,7 +46,7 @@ fn make_base(base: &Path) -> Result<(), Failure> {
     for left_out in ["man", "doc", "locale"] {
         make.arg(format!("--dpkgopt=path-exclude=/usr/share/{left_out}/*"));
     }
-    said(make.arg(RELEASE).arg(&part))?;
+    capture_output(make.arg(RELEASE).arg(&part))?;
     fs::rename(&part, base)
         .map_err(|error| format!("cannot write {}: {error}", base.display()).into())
 }

@@ -27,7 +27,7 @@ mod workshop;
 
 use std::process::ExitCode;
 
-use workshop::Workshop;
+use workshop::XtaskContext;
 
 const USAGE: &str = "\
 Usage: cargo xtask COMMAND
@@ -68,27 +68,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: &[&str]) -> Result<(), step::Failure> {
+fn run(words: &[&str]) -> Result<(), step::StepFailure> {
     match words {
-        ["demo"] => demo::run(&Workshop::open()?, demo::PORT_DEFAULT),
-        ["demo", "--port", port] => demo::run(&Workshop::open()?, demo::parse_port(port)?),
+        ["demo"] => demo::run(&XtaskContext::open()?, demo::PORT_DEFAULT),
+        ["demo", "--port", port] => demo::run(&XtaskContext::open()?, demo::parse_port(port)?),
         // `demo` starts this beside the gateway; it is not for people.
         ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
-        ["test"] => test::run(&Workshop::open()?),
-        ["test", "--frameworks"] => test::frameworks(&Workshop::open()?),
-        ["console"] => console::build(&Workshop::open()?),
-        ["docs"] => docs::run(&Workshop::open()?),
-        ["plugins"] => plugins::run(&Workshop::open()?, false),
-        ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
-        ["package"] => package::run(&Workshop::open()?),
-        ["instructions"] => test::instructions(&Workshop::open()?),
+        ["test"] => test::run(&XtaskContext::open()?),
+        ["test", "--frameworks"] => test::frameworks(&XtaskContext::open()?),
+        ["console"] => console::build(&XtaskContext::open()?),
+        ["docs"] => docs::run(&XtaskContext::open()?),
+        ["plugins"] => plugins::run(&XtaskContext::open()?, false),
+        ["plugins", "--guests"] => plugins::run(&XtaskContext::open()?, true),
+        ["package"] => package::run(&XtaskContext::open()?),
+        ["instructions"] => test::instructions(&XtaskContext::open()?),
         ["bench", "--", options @ ..] | ["bench", options @ ..] => {
-            bench::run(&Workshop::open()?, options)
+            bench::run(&XtaskContext::open()?, options)
         }
-        ["cluster"] => test::cluster(&Workshop::open()?),
-        ["beginner", languages @ ..] => beginner::run(&Workshop::open()?, languages),
-        ["figures"] => test::figures(&Workshop::open()?),
-        ["fuzz", words @ ..] => fuzz::run(&Workshop::open()?, words),
+        ["cluster"] => test::cluster(&XtaskContext::open()?),
+        ["beginner", languages @ ..] => beginner::run(&XtaskContext::open()?, languages),
+        ["figures"] => test::figures(&XtaskContext::open()?),
+        ["fuzz", words @ ..] => fuzz::run(&XtaskContext::open()?, words),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

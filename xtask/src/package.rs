@@ -12,8 +12,8 @@ use std::{
 
 use crate::{
     console, dist, docs, pages, plugins,
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// Files of the repository, and where they lie in the archive.
@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 5] = [
     ("packaging/weir.toml", "weir.toml"),
 ];
 
-pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     plugins::run(workshop, false)?;
     console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
@@ -33,7 +33,7 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let site = docs::build(workshop)?;
     let archive = archive(workshop, &binary, &site, &version)?;
     show(&archive, &site)?;
-    let release = Release {
+    let release = ReleaseParts {
         binary,
         version,
         folder: workshop.repository.join("dist"),
@@ -42,17 +42,17 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Makes the packages with the program as the tests have it, where the tests look for them: `packages/` in the cache.
-pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn for_tests(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let place = folder(&workshop.cache.join("packages"))?;
     let binary = place.join("weir");
-    said(
+    capture_output(
         Command::new("strip")
             .arg("-o")
             .arg(&binary)
             .arg(workshop.binary("weir")),
     )?;
     let version = version(&binary)?;
-    Release {
+    ReleaseParts {
         binary,
         version,
         folder: place,
@@ -61,21 +61,21 @@ pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// The parts of the packages, and where they go.
-struct Release {
+struct ReleaseParts {
     binary: PathBuf,
     version: String,
     folder: PathBuf,
 }
 
 /// The names of one kind of processor.
-struct Architecture {
+struct PackageArchitecture {
     npm: &'static str,
     wheel: &'static str,
     debian: &'static str,
 }
 
-impl Release {
-    fn pack(&self, workshop: &Workshop) -> Result<(), Failure> {
+impl ReleaseParts {
+    fn pack(&self, workshop: &XtaskContext) -> Result<(), StepFailure> {
         workshop
             .steps
             .task("npm package", || npm::pack(workshop, self).map(drop))?;
@@ -87,14 +87,14 @@ impl Release {
             .task("Debian package", || deb::pack(workshop, self).map(drop))
     }
 
-    fn architecture(&self) -> Result<Architecture, Failure> {
+    fn architecture(&self) -> Result<PackageArchitecture, StepFailure> {
         match std::env::consts::ARCH {
-            "x86_64" => Ok(Architecture {
+            "x86_64" => Ok(PackageArchitecture {
                 npm: "x64",
                 wheel: "x86_64",
                 debian: "amd64",
             }),
-            "aarch64" => Ok(Architecture {
+            "aarch64" => Ok(PackageArchitecture {
                 npm: "arm64",
                 wheel: "aarch64",
                 debian: "arm64",
@@ -105,8 +105,8 @@ impl Release {
 
     /// Returns the oldest version of the C library that can run the program, such as `2.34`. The version that it was linked
     /// with may be newer.
-    fn glibc(&self) -> Result<String, Failure> {
-        let symbols = said(Command::new("objdump").arg("-T").arg(&self.binary))?;
+    fn glibc(&self) -> Result<String, StepFailure> {
+        let symbols = capture_output(Command::new("objdump").arg("-T").arg(&self.binary))?;
         newest_glibc(&symbols)
             .ok_or_else(|| format!("{} names no version of glibc", self.binary.display()).into())
     }
@@ -127,7 +127,7 @@ fn newest_glibc(symbols: &str) -> Option<String> {
 }
 
 /// Makes an empty folder.
-fn folder(place: &Path) -> Result<PathBuf, Failure> {
+fn folder(place: &Path) -> Result<PathBuf, StepFailure> {
     let _ = fs::remove_dir_all(place);
     fs::create_dir_all(place)
         .map_err(|error| format!("cannot create {}: {error}", place.display()))?;
@@ -135,8 +135,8 @@ fn folder(place: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Installs a file with its folders and its mode.
-fn install(from: &Path, to: &Path, mode: &str) -> Result<(), Failure> {
-    said(
+fn install(from: &Path, to: &Path, mode: &str) -> Result<(), StepFailure> {
+    capture_output(
         Command::new("install")
             .args(["-D", "--mode", mode])
             .arg(from)
@@ -146,8 +146,8 @@ fn install(from: &Path, to: &Path, mode: &str) -> Result<(), Failure> {
 }
 
 /// Returns `VERSION` from the program itself, which must have every adapter inside.
-fn version(binary: &Path) -> Result<String, Failure> {
-    let said = said(Command::new(binary).arg("--version"))?;
+fn version(binary: &Path) -> Result<String, StepFailure> {
+    let said = capture_output(Command::new(binary).arg("--version"))?;
     let missing = plugins::ADAPTERS
         .iter()
         .find(|(_, name)| !said.split([' ', ',', '\n']).any(|word| word == *name));
@@ -166,12 +166,12 @@ fn version(binary: &Path) -> Result<String, Failure> {
 }
 
 fn archive(
-    workshop: &Workshop,
+    workshop: &XtaskContext,
     binary: &Path,
     site: &Path,
     version: &str,
-) -> Result<PathBuf, Failure> {
-    let name = format!("weir-{version}-{}", dist::Machine::look()?.target);
+) -> Result<PathBuf, StepFailure> {
+    let name = format!("weir-{version}-{}", dist::BuildMachine::look()?.target);
     let dist = workshop.repository.join("dist");
     let folder = dist.join(&name);
     let archive = dist.join(format!("{name}.tar.gz"));
@@ -193,7 +193,7 @@ fn archive(
             "--numeric-owner",
             "--mtime=@0",
         ]);
-        said(
+        capture_output(
             tar.args(["--create", "--use-compress-program=gzip -n", "--file"])
                 .arg(&archive)
                 .arg(&name),
@@ -205,14 +205,14 @@ fn archive(
 }
 
 /// Prints the entries of the archive, with the site as one line.
-fn show(archive: &Path, site: &Path) -> Result<(), Failure> {
+fn show(archive: &Path, site: &Path) -> Result<(), StepFailure> {
     let megabytes = |files: &[PathBuf]| {
         let sizes = files.iter().filter_map(|file| fs::metadata(file).ok());
         sizes.map(|file| file.len()).sum::<u64>() as f64 / f64::from(1 << 20)
     };
     let size = megabytes(&[archive.to_owned()]);
     println!("\n{} ({size:.1} MB), with", archive.display());
-    let listed = said(
+    let listed = capture_output(
         Command::new("tar")
             .args(["--list", "--verbose", "--file"])
             .arg(archive),
@@ -229,7 +229,7 @@ fn show(archive: &Path, site: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+fn copy(from: &Path, to: &Path) -> Result<(), StepFailure> {
     fs::copy(from, to)
         .map(drop)
         .map_err(|error| format!("cannot copy {}: {error}", from.display()).into())

@@ -5,15 +5,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{clients, step::Failure, workshop::Workshop};
+use crate::{clients, step::StepFailure, workshop::XtaskContext};
 
 /// Runs a script of the packages in the folder of the build.
 pub(crate) fn node(
-    workshop: &Workshop,
+    workshop: &XtaskContext,
     folder: &Path,
     step: &str,
     words: &[&str],
-) -> Result<(), Failure> {
+) -> Result<(), StepFailure> {
     let bin = clients::node(workshop)?;
     let script = folder.join("node_modules").join(words[0]);
     let mut command = workshop.command(bin.join("node"));
@@ -27,7 +27,7 @@ pub(crate) fn node(
 }
 
 /// Copies a file, or a folder with all that is in it.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StepFailure> {
     for file in files(from)? {
         let below = file.strip_prefix(from).unwrap_or(&file);
         let target = if below.as_os_str().is_empty() || below == file {
@@ -44,7 +44,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 /// Returns a file, or those in a folder and below, in the order of their paths.
-pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, StepFailure> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
     }

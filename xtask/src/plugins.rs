@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{step::Failure, workshop::Workshop};
-use toolchain::Toolchain;
+use crate::{step::StepFailure, workshop::XtaskContext};
+use toolchain::GuestToolchain;
 
 /// The build that the tests need: everything.
 pub(crate) const WORKSPACE: &[&str] = &["build", "--workspace", "--all-targets", "--locked"];
@@ -54,7 +54,7 @@ const NATIVE: [(&str, &str); 6] = [
 ];
 
 /// Builds the adapters and the bindings for C, and with `guests` what the tests load beside them.
-pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext, with_guests: bool) -> Result<(), StepFailure> {
     build(workshop)?;
     c_bindings(workshop)?;
     if with_guests {
@@ -65,8 +65,8 @@ pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure>
 }
 
 /// Builds the adapters into `plugins/*.wasm`.
-pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
-    let toolchain = Toolchain::find_or_install(workshop)?;
+pub(crate) fn build(workshop: &XtaskContext) -> Result<(), StepFailure> {
+    let toolchain = GuestToolchain::find_or_install(workshop)?;
     compile(workshop, &toolchain)?;
     place_all(
         workshop,
@@ -77,7 +77,7 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Writes the interface in C, which the program carries for `weir plugin new --lang c`. A demo goes without it.
-pub(crate) fn c_bindings(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn c_bindings(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let manifest = "plugin-sdk/c-bindings/Cargo.toml";
     let mut cargo = workshop.cargo(&["run", "--locked", "--manifest-path", manifest]);
     cargo
@@ -88,22 +88,22 @@ pub(crate) fn c_bindings(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`
 /// runs beside its plugins, and may come first.
-pub(crate) fn link(workshop: &Workshop, build: &[&str]) -> Result<(), Failure> {
+pub(crate) fn link(workshop: &XtaskContext, build: &[&str]) -> Result<(), StepFailure> {
     workshop
         .steps
         .command("adapters into the program", &mut workshop.cargo(build))
 }
 
 /// Builds what the tests load, in every language, into [`guest_folder`].
-pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
-    let toolchain = Toolchain::find_or_install(workshop)?;
+pub(crate) fn guests(workshop: &XtaskContext) -> Result<(), StepFailure> {
+    let toolchain = GuestToolchain::find_or_install(workshop)?;
     guests::build(workshop, &toolchain)?;
     native(workshop)
 }
 
 /// Builds the same sources as native libraries, by one feature of each. They have a folder of their own, since a
 /// library of this machine needs neither a target nor its flags.
-fn native(workshop: &Workshop) -> Result<(), Failure> {
+fn native(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let target = workshop.cache.join("native-guests");
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
     cargo.env("CARGO_TARGET_DIR", &target);
@@ -128,20 +128,20 @@ fn native(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Builds the guests that are written in Rust.
-pub(crate) fn rust_guests(workshop: &Workshop) -> Result<(), Failure> {
-    let toolchain = Toolchain::find_or_install(workshop)?;
+pub(crate) fn rust_guests(workshop: &XtaskContext) -> Result<(), StepFailure> {
+    let toolchain = GuestToolchain::find_or_install(workshop)?;
     compile(workshop, &toolchain)?;
     place_all(workshop, &toolchain, &GUESTS, &guest_folder(workshop))
 }
 
 /// Returns the folder of the built test guests; the harness of the tests looks there.
-pub(crate) fn guest_folder(workshop: &Workshop) -> PathBuf {
+pub(crate) fn guest_folder(workshop: &XtaskContext) -> PathBuf {
     workshop.cache.join("test-guests")
 }
 
 /// Compiles all of them with one cargo, always: another selection of packages has other features, and would build serde
 /// again.
-fn compile(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
+fn compile(workshop: &XtaskContext, toolchain: &GuestToolchain) -> Result<(), StepFailure> {
     let mut cargo = toolchain.cargo(workshop);
     cargo.args(["build", "--profile", "guest", "--locked"]);
     for (package, _) in ADAPTERS.iter().chain(&GUESTS) {
@@ -153,11 +153,11 @@ fn compile(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
 }
 
 fn place_all(
-    workshop: &Workshop,
-    toolchain: &Toolchain,
+    workshop: &XtaskContext,
+    toolchain: &GuestToolchain,
     crates: &[(&str, &str)],
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), StepFailure> {
     for (package, name) in crates {
         place(
             &toolchain.built(workshop, package),
@@ -169,7 +169,7 @@ fn place_all(
 
 /// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An equal one
 /// is left alone, so that it is not loaded again.
-pub(crate) fn place(built: &Path, target: &Path) -> Result<(), Failure> {
+pub(crate) fn place(built: &Path, target: &Path) -> Result<(), StepFailure> {
     let bytes =
         fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
     if fs::read(target).is_ok_and(|present| present == bytes) {

@@ -22,40 +22,40 @@ const SILENCE: Duration = Duration::from_secs(600);
 const TAIL_LINES: usize = 60;
 
 /// An error message, ready to be read by a person.
-pub(crate) struct Failure(String);
+pub(crate) struct StepFailure(String);
 
-impl From<String> for Failure {
+impl From<String> for StepFailure {
     fn from(message: String) -> Self {
         Self(message)
     }
 }
 
-impl From<&str> for Failure {
+impl From<&str> for StepFailure {
     fn from(message: &str) -> Self {
         Self(message.to_owned())
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StepFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
 /// The steps of one run. Shared by the threads of a run; each step prints whole lines.
-pub(crate) struct Steps {
+pub(crate) struct StepRunner {
     started: Instant,
     logs: PathBuf,
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<FinishedStep>>,
 }
 
-struct Done {
+struct FinishedStep {
     name: String,
     took: Duration,
     passed: bool,
 }
 
-impl Steps {
+impl StepRunner {
     pub(crate) fn new(logs: PathBuf) -> Self {
         Self {
             started: Instant::now(),
@@ -65,7 +65,7 @@ impl Steps {
     }
 
     /// Runs a command with its output in a log; shows the end of the log when it fails.
-    pub(crate) fn command(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
+    pub(crate) fn command(&self, name: &str, command: &mut Command) -> Result<(), StepFailure> {
         self.task(name, || {
             let log = self
                 .logs
@@ -87,12 +87,12 @@ impl Steps {
 
     /// Runs tests, and prints their output. Ends them when they print nothing for [`SILENCE`], and names those that had not
     /// ended.
-    pub(crate) fn tests(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
+    pub(crate) fn tests(&self, name: &str, command: &mut Command) -> Result<(), StepFailure> {
         self.streamed_within(name, command, SILENCE)
     }
 
     /// Runs a command that may print nothing for long, as benches do, and prints its output.
-    pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), Failure> {
+    pub(crate) fn streamed(&self, name: &str, command: &mut Command) -> Result<(), StepFailure> {
         self.streamed_within(name, command, Duration::MAX)
     }
 
@@ -101,7 +101,7 @@ impl Steps {
         name: &str,
         command: &mut Command,
         silence: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepFailure> {
         self.task(name, || {
             println!("         {name}:");
             let (status, hanging) = run_streamed(command, silence)
@@ -125,8 +125,8 @@ impl Steps {
     pub(crate) fn task<T>(
         &self,
         name: &str,
-        work: impl FnOnce() -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl FnOnce() -> Result<T, StepFailure>,
+    ) -> Result<T, StepFailure> {
         let start = Instant::now();
         let result = work();
         let took = start.elapsed();
@@ -139,7 +139,7 @@ impl Steps {
             .done
             .lock()
             .expect("no step panics while it holds the list");
-        done.push(Done {
+        done.push(FinishedStep {
             name: name.to_owned(),
             took,
             passed: result.is_ok(),
@@ -269,7 +269,7 @@ fn end_all(processes: &str) {
     }
 }
 
-fn describe(name: &str, command: &Command, error: &str) -> Failure {
+fn describe(name: &str, command: &Command, error: &str) -> StepFailure {
     format!(
         "{name}: cannot run {}: {error}",
         command.get_program().to_string_lossy()
@@ -278,7 +278,7 @@ fn describe(name: &str, command: &Command, error: &str) -> Failure {
 }
 
 /// Returns what a command printed.
-pub(crate) fn said(command: &mut Command) -> Result<String, Failure> {
+pub(crate) fn capture_output(command: &mut Command) -> Result<String, StepFailure> {
     let output = command
         .output()
         .map_err(|error| format!("cannot run {command:?}: {error}"))?;

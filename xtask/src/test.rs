@@ -3,17 +3,18 @@
 use std::thread;
 
 use crate::{
-    bench, clients, console, docs, earlier, package, plugins, step::Failure, workshop::Workshop,
+    bench, clients, console, docs, earlier, package, plugins, step::StepFailure,
+    workshop::XtaskContext,
 };
 
-pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let result = stages(workshop);
     workshop.steps.summary();
     result
 }
 
 /// Runs the stages, with one feature set and one profile throughout: any other selection builds Cranelift again.
-fn stages(workshop: &Workshop) -> Result<(), Failure> {
+fn stages(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let steps = &workshop.steps;
     steps.command("format", &mut workshop.cargo(&["fmt", "--all", "--check"]))?;
     // Clients are fetched, and the console and the documentation are built, while cargo builds: one waits for the network, the other for the processor. The end of the build is
@@ -61,9 +62,9 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Does two things at once, and both to their end.
 fn beside(
-    one: impl FnOnce() -> Result<(), Failure> + Send,
-    other: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    one: impl FnOnce() -> Result<(), StepFailure> + Send,
+    other: impl FnOnce() -> Result<(), StepFailure>,
+) -> Result<(), StepFailure> {
     thread::scope(|scope| {
         let one = scope.spawn(one);
         let other = other();
@@ -80,7 +81,7 @@ fn threads() -> String {
 }
 
 /// Tests the agent frameworks alone, including those that [`run`] leaves out.
-pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn frameworks(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
     clients::prepare_frameworks(workshop)?;
@@ -104,7 +105,7 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Tests a fleet alone, with as many rounds as it takes to trust what is tried, and with nodes of an earlier program.
-pub(crate) fn cluster(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn cluster(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
     console::check(workshop)?;
@@ -132,7 +133,7 @@ pub(crate) fn cluster(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Runs the last stage alone.
-pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn instructions(workshop: &XtaskContext) -> Result<(), StepFailure> {
     workshop
         .steps
         .command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
@@ -140,7 +141,7 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Prints the figures of the code.
-pub(crate) fn figures(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn figures(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let figures = [
         "test",
         "--workspace",

@@ -7,21 +7,21 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::step::{Failure, Steps};
+use crate::step::{StepFailure, StepRunner};
 
-pub(crate) struct Workshop {
+pub(crate) struct XtaskContext {
     pub(crate) repository: PathBuf,
     /// Builds, clients and logs; survives the clone.
     pub(crate) cache: PathBuf,
     /// `CARGO_TARGET_DIR` of the workspace; guests have their own.
     pub(crate) target: PathBuf,
-    pub(crate) steps: Steps,
+    pub(crate) steps: StepRunner,
     /// The cache of `WEIR_COLD=1`, which is removed at the end.
     temporary: Option<PathBuf>,
 }
 
-impl Workshop {
-    pub(crate) fn open() -> Result<Self, Failure> {
+impl XtaskContext {
+    pub(crate) fn open() -> Result<Self, StepFailure> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR"))
             .parent()
             .expect("xtask/ lies in the repository")
@@ -45,7 +45,7 @@ impl Workshop {
             repository,
             cache,
             target,
-            steps: Steps::new(logs),
+            steps: StepRunner::new(logs),
             temporary,
         };
         workshop.claim()?;
@@ -54,7 +54,7 @@ impl Workshop {
 
     /// Removes what another clone has built of the workspace into the same cache. Tests know the folder that they were built
     /// in, and cargo does not build them again for another one. The dependencies stay.
-    fn claim(&self) -> Result<(), Failure> {
+    fn claim(&self) -> Result<(), StepFailure> {
         let mark = self.target.join("clone");
         let own = self.repository.display().to_string();
         if fs::read_to_string(&mark).is_ok_and(|of| of == own) {
@@ -109,7 +109,7 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for XtaskContext {
     fn drop(&mut self) {
         if let Some(folder) = &self.temporary {
             let _ = fs::remove_dir_all(folder);
@@ -117,7 +117,7 @@ impl Drop for Workshop {
     }
 }
 
-fn cache_folder() -> Result<PathBuf, Failure> {
+fn cache_folder() -> Result<PathBuf, StepFailure> {
     let folder = if let Some(cache) = env::var_os("WEIR_CACHE") {
         PathBuf::from(cache)
     } else if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
@@ -138,7 +138,7 @@ fn cache_folder() -> Result<PathBuf, Failure> {
     }
 }
 
-fn temporary_folder() -> Result<PathBuf, Failure> {
+fn temporary_folder() -> Result<PathBuf, StepFailure> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map(|time| time.as_millis())
@@ -151,13 +151,13 @@ fn temporary_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Reads a text; an error names the file.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, StepFailure> {
     fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 
 /// Writes a text; an error names the file.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), StepFailure> {
     fs::write(path, text)
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }

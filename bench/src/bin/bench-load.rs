@@ -4,7 +4,7 @@
 //! the server. A generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors
 //! are virtual, and only for servers slow enough that it had gone to sleep.
 //!
-//! Takes a [`Plan`] on standard input and prints a [`Report`].
+//! Takes a [`GeneratorPlan`] on standard input and prints a [`GeneratorReport`].
 #![expect(clippy::print_stdout, reason = "its report")]
 
 use std::{
@@ -29,7 +29,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use weir_bench::load::{Plan, Report, quantiles};
+use weir_bench::load::{GeneratorPlan, GeneratorReport, quantiles};
 
 /// The pauses between two rounds over the sockets in which nothing came: the other core is the server's, maybe only
 /// half a core.
@@ -40,9 +40,9 @@ const NAP: Duration = Duration::from_micros(50);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 fn main() -> anyhow::Result<()> {
-    let plan: Plan =
+    let plan: GeneratorPlan =
         serde_json::from_reader(io::stdin().lock()).context("no plan on standard input")?;
-    let load = Load {
+    let load = LoadRun {
         plan: &plan,
         moved: Cell::default(),
         times: RefCell::default(),
@@ -54,8 +54,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Load<'a> {
-    plan: &'a Plan,
+struct LoadRun<'a> {
+    plan: &'a GeneratorPlan,
     /// Whether anything came or went since this was last asked.
     moved: Cell<bool>,
     /// The time of each call, in microseconds.
@@ -63,8 +63,8 @@ struct Load<'a> {
     bytes: Cell<u64>,
 }
 
-impl Load<'_> {
-    fn run(&self, began: Instant) -> anyhow::Result<Report> {
+impl LoadRun<'_> {
+    fn run(&self, began: Instant) -> anyhow::Result<GeneratorReport> {
         let connections = self.plan.connections.len();
         // The connections are polled in a circle by hand: `join_all` waits to be called back if there are many.
         let talk = |number| Box::pin(maybe_done(self.connection(number, connections, began)));
@@ -95,7 +95,7 @@ impl Load<'_> {
             .collect::<anyhow::Result<()>>()?;
         let mut times = self.times.borrow_mut();
         let (p50_us, p99_us) = quantiles(&mut times);
-        Ok(Report {
+        Ok(GeneratorReport {
             calls: times.len() as u64,
             seconds,
             body_bytes: self.bytes.get(),
@@ -108,7 +108,7 @@ impl Load<'_> {
         let stream = TcpStream::connect(&self.plan.connections[number].address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        let (sender, connection) = handshake(TokioIo::new(Asked {
+        let (sender, connection) = handshake(TokioIo::new(PolledStream {
             stream,
             moved: &self.moved,
         }))
@@ -183,12 +183,12 @@ async fn until(time: Instant) {
 }
 
 /// A socket that is asked again in the next round instead of calling back.
-struct Asked<'a> {
+struct PolledStream<'a> {
     stream: TcpStream,
     moved: &'a Cell<bool>,
 }
 
-impl Asked<'_> {
+impl PolledStream<'_> {
     fn done<T>(&self, result: io::Result<T>) -> Poll<io::Result<T>> {
         match result {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
@@ -200,7 +200,7 @@ impl Asked<'_> {
     }
 }
 
-impl AsyncRead for Asked<'_> {
+impl AsyncRead for PolledStream<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         _: &mut Polled<'_>,
@@ -211,7 +211,7 @@ impl AsyncRead for Asked<'_> {
     }
 }
 
-impl AsyncWrite for Asked<'_> {
+impl AsyncWrite for PolledStream<'_> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         _: &mut Polled<'_>,
@@ -234,7 +234,7 @@ impl AsyncWrite for Asked<'_> {
 mod tests {
     use std::net::TcpListener;
 
-    use weir_bench::load::Connection;
+    use weir_bench::load::GeneratorConnection;
 
     use super::*;
 
@@ -271,12 +271,12 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = listener.local_addr().expect("it listens").to_string();
         let server = std::thread::spawn(move || stalled(&listener));
-        let connections = vec![Connection {
+        let connections = vec![GeneratorConnection {
             address,
             headers: vec![],
         }];
         let (path, body, rate) = ("/mcp".to_owned(), "{}".to_owned(), Some(RATE));
-        let plan = Plan {
+        let plan = GeneratorPlan {
             path,
             connections,
             body,
@@ -284,7 +284,7 @@ mod tests {
             rate,
             shares_its_core: true,
         };
-        let load = Load {
+        let load = LoadRun {
             plan: &plan,
             moved: Cell::default(),
             times: RefCell::default(),

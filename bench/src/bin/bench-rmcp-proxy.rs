@@ -21,11 +21,11 @@ use rmcp::{
 };
 
 #[derive(Clone)]
-struct Proxy {
+struct ProxyServer {
     upstream: Arc<RunningService<RoleClient, ClientConfig>>,
 }
 
-impl ServerHandler for Proxy {
+impl ServerHandler for ProxyServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -65,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     weir_connections::http::install_tls(); // every client of `reqwest` needs one, also for addresses without TLS
     let transport = StreamableHttpClientTransport::from_uri(url.clone());
     let upstream = Arc::new(ClientConfig::default().serve(transport).await?);
-    let proxy = Proxy { upstream };
+    let proxy = ProxyServer { upstream };
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true);

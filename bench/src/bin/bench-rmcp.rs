@@ -28,12 +28,12 @@ struct Arguments {
 }
 
 #[derive(Clone)]
-struct Echo {
-    tool_router: Arc<ToolRouter<Echo>>,
+struct EchoServer {
+    tool_router: Arc<ToolRouter<EchoServer>>,
 }
 
 #[tool_router]
-impl Echo {
+impl EchoServer {
     #[tool(
         description = "Look a ticket up by its id",
         annotations(read_only_hint = true)
@@ -49,7 +49,7 @@ impl Echo {
 }
 
 #[tool_handler(router = self.tool_router)]
-impl ServerHandler for Echo {
+impl ServerHandler for EchoServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -61,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
     let [port, mode, tools] = &arguments[..] else {
         anyhow::bail!("bench-rmcp PORT json|session|stdio TOOLS")
     };
-    let mut router = Echo::tool_router();
+    let mut router = EchoServer::tool_router();
     let listed: Tool = serde_json::from_value(ticket::listed()?)?;
     for number in 1..tools.parse()? {
         let mut tool = listed.clone();
@@ -70,7 +70,7 @@ async fn main() -> anyhow::Result<()> {
             Box::pin(async { Ok(CallToolResult::success(vec![ContentBlock::text("x")]).into()) })
         }));
     }
-    let echo = Echo {
+    let echo = EchoServer {
         tool_router: Arc::new(router),
     };
     if mode == "stdio" {

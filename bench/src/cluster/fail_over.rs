@@ -12,7 +12,7 @@ use std::{
 use anyhow::ensure;
 
 use super::fleet::{BenchFleet, call};
-use crate::{place::Place, postgres::Postgres, wire};
+use crate::{place::BenchPaths, postgres::PostgresServer, wire};
 
 /// The time for which calls go on before and after.
 const AROUND: Duration = Duration::from_secs(2);
@@ -34,8 +34,8 @@ struct ReadCounts {
     failed: AtomicU64,
 }
 
-pub(super) fn measure(place: &Place) -> anyhow::Result<FailOverCount> {
-    let mut primary = Postgres::start(&place.load_core)?;
+pub(super) fn measure(place: &BenchPaths) -> anyhow::Result<FailOverCount> {
+    let mut primary = PostgresServer::start(&place.load_core)?;
     let standby = primary.start_standby()?;
     let fleet = BenchFleet::start(place, &primary.url_with(&standby), 3, 1)?;
     let counts = Arc::<ReadCounts>::default();

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use weir_bench::ticket;
 
 use crate::{
-    place::Place,
-    pressure::Server,
-    process::{Process, START_MAX},
-    weir::{Holder, House},
-    wire::{self, Door, Era, Question},
+    place::BenchPaths,
+    pressure::LoadedServer,
+    process::{MeasuredProcess, START_MAX},
+    weir::{KeyBreadth, WeirInstance},
+    wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
 };
 
 /// The contract that every fleet serves first.
@@ -20,9 +20,9 @@ pub(super) const CONTRACT: &str = "support-0";
 const CONTRACT_TOOLS: usize = 1_000;
 
 pub(super) struct BenchNode {
-    house: House,
-    pub(super) process: Process,
-    pub(super) door: Door,
+    house: WeirInstance,
+    pub(super) process: MeasuredProcess,
+    pub(super) door: BenchEndpoint,
     admin: String,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct BenchFleet {
 }
 
 impl BenchNode {
-    fn start(place: &Place, house: House, key: Option<String>) -> anyhow::Result<Self> {
+    fn start(place: &BenchPaths, house: WeirInstance, key: Option<String>) -> anyhow::Result<Self> {
         let (process, port) = house.start(&place.server_core, START_MAX)?;
         let admin = std::fs::read_to_string(house.state().join("admin.url"))?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         Ok(Self {
             house,
             process,
-            door: Door { url, key },
+            door: BenchEndpoint { url, key },
             admin: admin.trim().to_owned(),
         })
     }
 
-    pub(super) fn server(&self) -> Server<'_> {
-        Server {
+    pub(super) fn server(&self) -> LoadedServer<'_> {
+        LoadedServer {
             process: &self.process,
             door: &self.door,
         }
@@ -55,7 +55,7 @@ impl BenchNode {
 impl BenchFleet {
     /// Starts nodes one after the other; the first one publishes so many tools.
     pub(super) fn start(
-        place: &Place,
+        place: &BenchPaths,
         url: &str,
         nodes: usize,
         tools: usize,
@@ -73,7 +73,7 @@ impl BenchFleet {
                 &contract(&format!("support-{number}"), names, "Look a ticket up"),
             )?;
         }
-        let key = fleet.nodes[0].house.key("bench", Holder::Wide)?;
+        let key = fleet.nodes[0].house.key("bench", KeyBreadth::Wide)?;
         fleet.nodes[0].door.key = Some(key.clone());
         for _ in 1..nodes {
             let node = BenchNode::start(place, house(place, url)?, Some(key.clone()))?;
@@ -90,7 +90,7 @@ impl BenchFleet {
     }
 
     /// Ends the first node and starts it again, from the state.
-    pub(super) fn restart_first(mut self, place: &Place) -> anyhow::Result<Self> {
+    pub(super) fn restart_first(mut self, place: &BenchPaths) -> anyhow::Result<Self> {
         let BenchNode {
             house,
             process,
@@ -160,7 +160,7 @@ impl BenchFleet {
 }
 
 /// Makes a database of its own for a fleet, and returns its URL.
-pub(super) fn make_database(place: &Place, name: &str) -> anyhow::Result<String> {
+pub(super) fn make_database(place: &BenchPaths, name: &str) -> anyhow::Result<String> {
     let postgres = place.postgres()?;
     postgres.sql(&format!("CREATE DATABASE {name};"))?;
     Ok(postgres.url_of(name))
@@ -174,9 +174,9 @@ pub(super) fn contract(name: &str, tools: &[String], description: &str) -> Value
 }
 
 /// The call that is measured.
-pub(super) fn call() -> Question {
-    Question {
-        era: Era::Modern,
+pub(super) fn call() -> BenchQuestion {
+    BenchQuestion {
+        era: BenchEra::Modern,
         method: "tools/call",
         tool: ticket::TOOL.to_owned(),
         arguments: json!({ "ticket_id": ticket::ID }),
@@ -185,8 +185,8 @@ pub(super) fn call() -> Question {
 }
 
 /// The list of tools.
-pub(super) fn listing() -> Question {
-    Question {
+pub(super) fn listing() -> BenchQuestion {
+    BenchQuestion {
         method: "tools/list",
         tool: String::new(),
         arguments: Value::Null,
@@ -195,8 +195,8 @@ pub(super) fn listing() -> Question {
     }
 }
 
-fn house(place: &Place, url: &str) -> anyhow::Result<House> {
-    let house = House::empty(place, "bench-weir")?;
+fn house(place: &BenchPaths, url: &str) -> anyhow::Result<WeirInstance> {
+    let house = WeirInstance::empty(place, "bench-weir")?;
     house.share_state(url)?;
     Ok(house)
 }

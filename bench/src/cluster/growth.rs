@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::Context;
 use futures::FutureExt as _;
-use weir::limits::Buckets;
+use weir::limits::RateBuckets;
 
 use super::fleet::{BenchFleet, call, listing, make_database};
-use crate::{place::Place, scale};
+use crate::{place::BenchPaths, scale};
 
 /// Keys whose agents have called, for the rows that a call leaves.
 const CALLERS: usize = 400;
@@ -36,7 +36,11 @@ pub(super) struct FleetGrowth {
     pub(super) slopes: Vec<GrowthSlope>,
 }
 
-pub(super) fn measure(place: &Place, keys: usize, tools: usize) -> anyhow::Result<FleetGrowth> {
+pub(super) fn measure(
+    place: &BenchPaths,
+    keys: usize,
+    tools: usize,
+) -> anyhow::Result<FleetGrowth> {
     let (keys, base_bytes) = measure_keys(place, keys)?;
     let agents = measure_agents(place, 1_000_000)?;
     let tools = measure_tools(place, tools, base_bytes)?;
@@ -46,7 +50,7 @@ pub(super) fn measure(place: &Place, keys: usize, tools: usize) -> anyhow::Resul
     })
 }
 
-fn measure_keys(place: &Place, count: usize) -> anyhow::Result<(GrowthSlope, f64)> {
+fn measure_keys(place: &BenchPaths, count: usize) -> anyhow::Result<(GrowthSlope, f64)> {
     let url = make_database(place, "keys_grow")?;
     let fleet = BenchFleet::start(place, &url, 1, 1)?.restart_first(place)?;
     let base = settled_memory(&fleet)?;
@@ -78,7 +82,7 @@ fn measure_keys(place: &Place, count: usize) -> anyhow::Result<(GrowthSlope, f64
 }
 
 /// Measures agents that call: in memory as the rate of each is counted, in the database by a few that do.
-fn measure_agents(place: &Place, count: usize) -> anyhow::Result<GrowthSlope> {
+fn measure_agents(place: &BenchPaths, count: usize) -> anyhow::Result<GrowthSlope> {
     let url = make_database(place, "agents_grow")?;
     let fleet = BenchFleet::start(place, &url, 1, 1)?;
     let rows_of = |table: &str| -> anyhow::Result<f64> {
@@ -110,7 +114,7 @@ fn measure_agents(place: &Place, count: usize) -> anyhow::Result<GrowthSlope> {
 /// Returns what the rate of one agent takes, in a process that counts the rates of so many.
 fn bucket_bytes(count: usize) -> anyhow::Result<f64> {
     let caller = scale::make_caller(&tokio::runtime::Runtime::new()?)?;
-    let buckets = Buckets::new(Some((60, 3_600)));
+    let buckets = RateBuckets::new(Some((60, 3_600)));
     let before = scale::resident()?;
     for number in 0..count {
         let mut caller = caller.clone();
@@ -121,7 +125,7 @@ fn bucket_bytes(count: usize) -> anyhow::Result<f64> {
     Ok(grown as f64 / count as f64)
 }
 
-fn measure_tools(place: &Place, count: usize, base: f64) -> anyhow::Result<GrowthSlope> {
+fn measure_tools(place: &BenchPaths, count: usize, base: f64) -> anyhow::Result<GrowthSlope> {
     let url = make_database(place, "tools_grow")?;
     let fleet = BenchFleet::start(place, &url, 1, count)?.restart_first(place)?;
     let grown = settled_memory(&fleet)?;
@@ -150,7 +154,7 @@ fn settled_memory(fleet: &BenchFleet) -> anyhow::Result<f64> {
     Ok(node.process.memory() as f64)
 }
 
-fn size_of(place: &Place, database: &str, table: &str) -> anyhow::Result<f64> {
+fn size_of(place: &BenchPaths, database: &str, table: &str) -> anyhow::Result<f64> {
     let query = format!("SELECT pg_total_relation_size('{table}')");
     place.postgres()?.number_in(database, &query)
 }

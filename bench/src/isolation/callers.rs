@@ -14,13 +14,13 @@ use std::{
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-use super::{Bench, Beside, HOSTILE_CALLS, Hostile, RATE, question};
+use super::{GuestImpact, HOSTILE_CALLS, HostileLoad, IsolationBench, RATE, question};
 use crate::{
-    measure::Effort,
-    place::Place,
+    measure::BenchEffort,
+    place::BenchPaths,
     process::START_MAX,
-    weir::{Backend, House},
-    wire::{self, Door, Question},
+    weir::{WeirBackend, WeirInstance},
+    wire::{self, BenchEndpoint, BenchQuestion},
 };
 
 /// What one caller does, while the other one calls the honest tool.
@@ -61,8 +61,11 @@ const DEPTH: usize = 50;
 const TEXT_LENGTH: usize = 20_000;
 const SERVER: &str = "costly";
 
-pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Beside>> {
-    let house = House::build(place, Backend::WasmTenant, 1)?;
+pub(super) fn measure(
+    place: &BenchPaths,
+    effort: &BenchEffort,
+) -> anyhow::Result<Vec<GuestImpact>> {
+    let house = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
     house.file("tools.json", &tools().to_string())?;
     let python = place.peer("bench-python").join("bin/python");
     let script = place.repository.join("tests/upstreams/hostile.py");
@@ -71,7 +74,7 @@ pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Besi
     house.config(&format!(
         "[upstreams.{SERVER}]\ncommand = {command:?}\nfirst = \"publish\"\nchanges = \"compatible\"\n"
     ))?;
-    let bench = Bench::open(place, house)?;
+    let bench = IsolationBench::open(place, house)?;
     let began = Instant::now();
     while call("good").ask(&bench.hostile, None).is_err() {
         if began.elapsed() > START_MAX {
@@ -90,8 +93,8 @@ pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Besi
     Ok(all)
 }
 
-impl Bench {
-    fn attack(&self, attack: CallerAttack) -> Hostile {
+impl IsolationBench {
+    fn attack(&self, attack: CallerAttack) -> HostileLoad {
         let (stop, tries) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let pause = Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32;
         let threads = (0..HOSTILE_CALLS).map(|_| {
@@ -115,7 +118,7 @@ impl Bench {
                 }
             })
         });
-        Hostile {
+        HostileLoad {
             threads: threads.collect(),
             stop,
             calls: tries,
@@ -123,14 +126,14 @@ impl Bench {
     }
 }
 
-fn connect(door: &Door) -> anyhow::Result<TcpStream> {
+fn connect(door: &BenchEndpoint) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(door.parts()?.0)?;
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
     Ok(stream)
 }
 
 /// Sends the head of a request and as much of its body as the gateway takes, but for the last byte.
-fn begin(door: &Door, length: usize) -> anyhow::Result<TcpStream> {
+fn begin(door: &BenchEndpoint, length: usize) -> anyhow::Result<TcpStream> {
     let mut stream = connect(door)?;
     let (address, path) = door.parts()?;
     let key = door.key.as_deref().context("a key")?;
@@ -144,7 +147,7 @@ fn begin(door: &Door, length: usize) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-fn call(tool: &str) -> Question {
+fn call(tool: &str) -> BenchQuestion {
     let arguments = match tool {
         "deep" => json!({ "a": (0..DEPTH).fold(json!({}), |inner, _| json!({ "n": inner })) }),
         "looks" => json!({ "p": format!("{}b", "a".repeat(TEXT_LENGTH)) }),

@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
-use super::{CONNECTIONS, HOSTILE_CALLS, Hostile, RATE, question, yes};
+use super::{CONNECTIONS, HOSTILE_CALLS, HostileLoad, RATE, question, yes};
 use crate::{
-    measure::{Effort, Spread},
-    place::Place,
-    pressure::{self, Loaded, Pressure, Server, Target},
-    process::{Process, START_MAX},
+    measure::{BenchEffort, FigureSpread},
+    place::BenchPaths,
+    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
+    process::{MeasuredProcess, START_MAX},
     report::Table,
-    weir::{Holder, House},
-    wire::{self, Door},
+    weir::{KeyBreadth, WeirInstance},
+    wire::{self, BenchEndpoint},
 };
 
 const HEALTHY: usize = 9;
@@ -38,7 +38,7 @@ const LOOKS: Duration = Duration::from_millis(50);
 
 /// The provocation of the hostile server meanwhile.
 #[derive(Clone, Copy)]
-enum Poked {
+enum HostileAction {
     /// Its lists are looked at again and again.
     Looked,
     /// This tool of it is called, as often as the healthy ones are or as it answers.
@@ -48,46 +48,66 @@ enum Poked {
 }
 
 /// Each behaviour: its name here, the arguments of the server, and the provocation meanwhile.
-const BEHAVIOURS: [(&str, &[&str], Poked); 14] = [
+const BEHAVIOURS: [(&str, &[&str], HostileAction); 14] = [
     // For comparison: as many calls of an honest server are noticed too.
-    ("answers at once", &["tools"], Poked::Called("count")),
-    ("answers after 200 ms", &["tools"], Poked::Called("sleep")),
+    (
+        "answers at once",
+        &["tools"],
+        HostileAction::Called("count"),
+    ),
+    (
+        "answers after 200 ms",
+        &["tools"],
+        HostileAction::Called("sleep"),
+    ),
     (
         "never answers, nor heeds a cancellation",
         &["tools"],
-        Poked::Called("stall"),
+        HostileAction::Called("stall"),
     ),
-    ("answers 50 MiB", &["tools"], Poked::Called("big")),
+    ("answers 50 MiB", &["tools"], HostileAction::Called("big")),
     (
         "answers against its schema",
         &["tools"],
-        Poked::Called("lie"),
+        HostileAction::Called("lie"),
     ),
-    ("dies in every call", &["tools"], Poked::Called("die")),
-    ("dies at its start", &["dead"], Poked::Looked),
-    ("lists 50 MiB", &["huge"], Poked::Looked),
-    ("lists what is no list", &["liar"], Poked::Looked),
-    ("gives one cursor for ever", &["cursor-loop"], Poked::Looked),
+    (
+        "dies in every call",
+        &["tools"],
+        HostileAction::Called("die"),
+    ),
+    ("dies at its start", &["dead"], HostileAction::Looked),
+    ("lists 50 MiB", &["huge"], HostileAction::Looked),
+    ("lists what is no list", &["liar"], HostileAction::Looked),
+    (
+        "gives one cursor for ever",
+        &["cursor-loop"],
+        HostileAction::Looked,
+    ),
     (
         "answers with wrong ids",
         &["wrong-ids", "only"],
-        Poked::Looked,
+        HostileAction::Looked,
     ),
-    ("floods with messages", &["flood"], Poked::Looked),
+    ("floods with messages", &["flood"], HostileAction::Looked),
     (
         "floods with lines that are none",
         &["rubbish"],
-        Poked::Looked,
+        HostileAction::Looked,
     ),
-    ("swaps its description", &["swapper", FILE], Poked::Edited),
+    (
+        "swaps its description",
+        &["swapper", FILE],
+        HostileAction::Edited,
+    ),
 ];
 const FILE: &str = "description";
 
 /// One behaviour, over the rounds.
-pub(super) struct Beside {
+pub(super) struct UpstreamImpact {
     behaviour: &'static str,
-    alone: [Spread; 2],
-    beside: [Spread; 2],
+    alone: [FigureSpread; 2],
+    beside: [FigureSpread; 2],
     /// Calls, looks or edits meanwhile.
     poked: u64,
     /// Resident memory of the gateway alone, without its children.
@@ -96,8 +116,11 @@ pub(super) struct Beside {
     told: String,
 }
 
-pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Beside>> {
-    let bench = Bench::start(place)?;
+pub(super) fn measure(
+    place: &BenchPaths,
+    effort: &BenchEffort,
+) -> anyhow::Result<Vec<UpstreamImpact>> {
+    let bench = UpstreamBench::start(place)?;
     // The first calls open the sessions.
     for at in 0..HEALTHY {
         bench.load(at, effort)?;
@@ -112,9 +135,9 @@ pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Besi
     Ok(all)
 }
 
-struct Bench {
-    house: House,
-    process: Process,
+struct UpstreamBench {
+    house: WeirInstance,
+    process: MeasuredProcess,
     generator: PathBuf,
     /// The core of the generator, which the server uses too.
     load_core: String,
@@ -125,13 +148,13 @@ struct Bench {
     hostile: [String; 2],
     admin: (String, String),
     /// The callers of the healthy servers, and the caller of the hostile one.
-    neighbour: Door,
-    stranger: Door,
+    neighbour: BenchEndpoint,
+    stranger: BenchEndpoint,
 }
 
-impl Bench {
-    fn start(place: &Place) -> anyhow::Result<Self> {
-        let house = House::empty(place, "weir")?;
+impl UpstreamBench {
+    fn start(place: &BenchPaths) -> anyhow::Result<Self> {
+        let house = WeirInstance::empty(place, "weir")?;
         let program = place.binary("bench-rmcp");
         let entry = |at| {
             format!(
@@ -151,9 +174,9 @@ impl Bench {
         let (process, port) = house.start(&place.both_cores(), START_MAX)?;
         let url = format!("http://127.0.0.1:{port}/mcp");
         let door = |agent: &str| {
-            anyhow::Ok(Door {
+            anyhow::Ok(BenchEndpoint {
                 url: url.clone(),
-                key: Some(house.key(agent, Holder::Wide)?),
+                key: Some(house.key(agent, KeyBreadth::Wide)?),
             })
         };
         let (neighbour, stranger, admin) = (door("bench")?, door("hostile")?, house.admin()?);
@@ -182,9 +205,9 @@ impl Bench {
         &self,
         behaviour: &'static str,
         words: &[&str],
-        poked: Poked,
-        effort: &Effort,
-    ) -> anyhow::Result<Beside> {
+        poked: HostileAction,
+        effort: &BenchEffort,
+    ) -> anyhow::Result<UpstreamImpact> {
         let (mut alone, mut beside, mut pokes) = (Vec::new(), Vec::new(), 0);
         let (mut memory, mut told) = ([0; 2], String::new());
         for round in 0..effort.rounds {
@@ -197,15 +220,18 @@ impl Bench {
             let loaded = self.load(round, effort);
             pokes += poking.stop();
             beside.push(loaded?);
-            told = self.told()?;
+            told = self.describe_state()?;
             self.without_hostile()?;
         }
         memory[1] = self.process.own_memory();
-        let spreads = |all: &[Loaded]| {
-            [|load: &Loaded| load.p50_us, |load: &Loaded| load.p99_us]
-                .map(|of| Spread::of(all.iter().map(of)))
+        let spreads = |all: &[LoadOutcome]| {
+            [
+                |load: &LoadOutcome| load.p50_us,
+                |load: &LoadOutcome| load.p99_us,
+            ]
+            .map(|of| FigureSpread::from_values(all.iter().map(of)))
         };
-        Ok(Beside {
+        Ok(UpstreamImpact {
             behaviour,
             alone: spreads(&alone),
             beside: spreads(&beside),
@@ -216,19 +242,19 @@ impl Bench {
     }
 
     /// Loads one of the healthy servers.
-    fn load(&self, round: usize, effort: &Effort) -> anyhow::Result<Loaded> {
-        let server = Server {
+    fn load(&self, round: usize, effort: &BenchEffort) -> anyhow::Result<LoadOutcome> {
+        let server = LoadedServer {
             process: &self.process,
             door: &self.neighbour,
         };
-        let target = Target {
+        let target = LoadTarget {
             servers: &[server],
             generator: &self.generator,
             cores: &self.load_core,
             shares_its_core: true,
         };
         let calls = (RATE as f64 * effort.seconds) as u64;
-        let pressure = Pressure {
+        let pressure = LoadPressure {
             connections: CONNECTIONS,
             calls,
             rate: Some(RATE),
@@ -237,7 +263,7 @@ impl Bench {
     }
 
     /// Puts the hostile server beside the others, and waits until its tools are there or its failure is reported.
-    fn with_hostile(&self, words: &[&str], poked: Poked) -> anyhow::Result<()> {
+    fn with_hostile(&self, words: &[&str], poked: HostileAction) -> anyhow::Result<()> {
         let file = self.folder.path().join(FILE).display().to_string();
         let behaviour = words.iter().map(|word| {
             if *word == FILE {
@@ -253,8 +279,8 @@ impl Bench {
         ))?;
         self.reload()?;
         let state = match poked {
-            Poked::Looked => "down",
-            Poked::Called(_) | Poked::Edited => "up",
+            HostileAction::Looked => "down",
+            HostileAction::Called(_) | HostileAction::Edited => "up",
         };
         self.until("the hostile server is looked at", || {
             self.admin("GET", "/v1/upstreams/hostile")
@@ -275,7 +301,7 @@ impl Bench {
     }
 
     /// Returns the state of the server in a line, as an operator reads it.
-    fn told(&self) -> anyhow::Result<String> {
+    fn describe_state(&self) -> anyhow::Result<String> {
         let shown = self.admin("GET", "/v1/upstreams/hostile")?;
         let state = shown["state"].as_str().unwrap_or_default();
         let cause = |line: &&str| line.starts_with("Cause: ");
@@ -312,11 +338,11 @@ impl Bench {
         Ok(())
     }
 
-    fn poke(&self, poked: Poked) -> anyhow::Result<Hostile> {
+    fn poke(&self, poked: HostileAction) -> anyhow::Result<HostileLoad> {
         let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let tool = match poked {
-            Poked::Called(tool) => Some(tool),
-            Poked::Looked | Poked::Edited => None,
+            HostileAction::Called(tool) => Some(tool),
+            HostileAction::Looked | HostileAction::Edited => None,
         };
         let threads = (0..if tool.is_some() { HOSTILE_CALLS } else { 1 }).map(|_| {
             let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
@@ -337,12 +363,14 @@ impl Bench {
                     let next = Instant::now() + pause;
                     match poked {
                         // An answer between two failures: otherwise the tool would be left alone for a while.
-                        Poked::Called(tool) => {
+                        HostileAction::Called(tool) => {
                             let tool = if number % 2 == 0 { tool } else { "count" };
                             let _ = hostile_call(tool).ask_over(&agent, &door);
                         }
-                        Poked::Looked => drop(ask(&admin, "POST", "/v1/upstreams/hostile/look")),
-                        Poked::Edited => drop(fs::write(
+                        HostileAction::Looked => {
+                            drop(ask(&admin, "POST", "/v1/upstreams/hostile/look"))
+                        }
+                        HostileAction::Edited => drop(fs::write(
                             &file,
                             format!("Says hello, for the {number}th time."),
                         )),
@@ -352,7 +380,7 @@ impl Bench {
                 }
             })
         });
-        Ok(Hostile {
+        Ok(HostileLoad {
             threads: threads.collect(),
             stop,
             calls: done,
@@ -382,7 +410,7 @@ fn ask((url, token): &(String, String), method: &str, path: &str) -> anyhow::Res
         .context("the admin API answers JSON")
 }
 
-fn healthy_call(at: usize) -> wire::Question {
+fn healthy_call(at: usize) -> wire::BenchQuestion {
     question(
         &format!("s{at}_{}", ticket::TOOL),
         json!({ "ticket_id": ticket::ID }),
@@ -390,7 +418,7 @@ fn healthy_call(at: usize) -> wire::Question {
     )
 }
 
-fn hostile_call(tool: &str) -> wire::Question {
+fn hostile_call(tool: &str) -> wire::BenchQuestion {
     let arguments = match tool {
         "sleep" => json!({ "seconds": 0.2 }),
         "big" => json!({ "mib": 50 }),
@@ -399,7 +427,7 @@ fn hostile_call(tool: &str) -> wire::Question {
     question(&format!("hostile_{tool}"), arguments, "")
 }
 
-pub(super) fn table(all: &[Beside]) -> Table {
+pub(super) fn table(all: &[UpstreamImpact]) -> Table {
     let head = [
         "a server that",
         "alone: p50 µs",
@@ -413,13 +441,13 @@ pub(super) fn table(all: &[Beside]) -> Table {
         "what is told of it",
     ];
     std::iter::once(head.map(str::to_owned).to_vec())
-        .chain(all.iter().map(Beside::cells))
+        .chain(all.iter().map(UpstreamImpact::cells))
         .collect()
 }
 
-impl Beside {
+impl UpstreamImpact {
     fn cells(&self) -> Vec<String> {
-        let spread = |spread: Spread| {
+        let spread = |spread: FigureSpread| {
             format!(
                 "{:.0} ({:.0} to {:.0})",
                 spread.median, spread.min, spread.max

@@ -13,11 +13,11 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answers, Caller, QUESTIONS, answers};
+use super::{Answers, LargeCaller, QUESTIONS, answers};
 use crate::{
-    place::{Place, free_port},
-    process::{Process, START_MAX},
-    wire::Door,
+    place::{BenchPaths, free_port},
+    process::{MeasuredProcess, START_MAX},
+    wire::BenchEndpoint,
 };
 
 /// DuckDB's figures, as its script prints them.
@@ -30,7 +30,7 @@ pub(super) struct DuckDb {
     pub(super) import_s: f64,
 }
 
-pub(super) fn duckdb(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<DuckDb> {
+pub(super) fn duckdb(place: &BenchPaths, csv: &Path, rows: usize) -> anyhow::Result<DuckDb> {
     let database = place.peer_folder("large")?.join("rows.duckdb");
     let _ = fs::remove_file(&database);
     let printed = script(
@@ -46,7 +46,7 @@ pub(super) fn duckdb(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<D
 }
 
 /// Writes the rows into a workbook.
-pub(super) fn workbook(place: &Place, target: &Path, rows: usize) -> anyhow::Result<()> {
+pub(super) fn workbook(place: &BenchPaths, target: &Path, rows: usize) -> anyhow::Result<()> {
     script(
         place,
         &["workbook", &target.display().to_string(), &rows.to_string()],
@@ -55,7 +55,7 @@ pub(super) fn workbook(place: &Place, target: &Path, rows: usize) -> anyhow::Res
 }
 
 /// Runs `large.py` on the core of servers.
-fn script(place: &Place, words: &[&str]) -> anyhow::Result<String> {
+fn script(place: &BenchPaths, words: &[&str]) -> anyhow::Result<String> {
     let python = place.peer("bench-large").join("bin/python");
     let mut command = Command::new("taskset");
     command
@@ -78,7 +78,7 @@ fn script(place: &Place, words: &[&str]) -> anyhow::Result<String> {
 
 /// Imports the file into SQLite as quickly as SQLite can, and returns how many seconds that took. The database is what
 /// Toolbox is asked for.
-pub(super) fn sqlite(place: &Place, csv: &Path) -> anyhow::Result<f64> {
+pub(super) fn sqlite(place: &BenchPaths, csv: &Path) -> anyhow::Result<f64> {
     let path = place.peer_folder("large")?.join("rows.db");
     let _ = fs::remove_file(&path);
     let began = Instant::now();
@@ -103,7 +103,7 @@ pub(super) fn sqlite(place: &Place, csv: &Path) -> anyhow::Result<f64> {
 }
 
 /// Asks MCP Toolbox over the database that [`sqlite`] made.
-pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
+pub(super) fn toolbox(place: &BenchPaths, rows: usize) -> anyhow::Result<Answers> {
     let program = place
         .peer("bench-node")
         .join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
@@ -127,8 +127,9 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
         &port.to_string(),
     ]);
     command.args(["--log-level", "error"]);
-    let mut process = Process::start(&command, &place.server_core, &folder.join("toolbox.log"))?;
-    let door = Door {
+    let mut process =
+        MeasuredProcess::start(&command, &place.server_core, &folder.join("toolbox.log"))?;
+    let door = BenchEndpoint {
         url: format!("http://127.0.0.1:{port}/mcp"),
         key: None,
     };
@@ -138,9 +139,9 @@ pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
         })
         .context("Toolbox")?;
     let answers = answers(
-        Caller {
+        LargeCaller {
             none_found: r#""content":[]"#,
-            ..Caller::new(&door)
+            ..LargeCaller::new(&door)
         },
         rows,
         &QUESTIONS,

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bench, CONNECTIONS, Effort, Spread,
-    turns::{Asked, turns},
+    BenchEffort, CONNECTIONS, FigureSpread, RowBench,
+    turns::{TurnTarget, turns},
 };
-use crate::{place::Place, pressure::Loaded, rows::Row};
+use crate::{place::BenchPaths, pressure::LoadOutcome, rows::BenchRow};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct List {
+pub(crate) struct ListFigures {
     pub(crate) tools: usize,
     pub(crate) page: usize,
     pub(crate) list_bytes: f64,
@@ -23,11 +23,11 @@ pub(crate) struct List {
 /// Measures one server for each size, and says why one of them could not be measured. Their calls are measured in turns,
 /// so that what the machine does meanwhile affects all of them.
 pub(super) fn measure(
-    place: &Place,
-    row: &Row,
+    place: &BenchPaths,
+    row: &BenchRow,
     sizes: &[usize],
-    effort: &Effort,
-) -> (Vec<List>, Vec<String>) {
+    effort: &BenchEffort,
+) -> (Vec<ListFigures>, Vec<String>) {
     let (mut up, mut lists, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for tools in sizes {
         match list(place, row, *tools, effort) {
@@ -41,7 +41,7 @@ pub(super) fn measure(
     match turns(&mut up, effort) {
         Ok(turns) => {
             for (list, loads) in lists.iter_mut().zip(turns) {
-                list.call_cpu_us = loads.iter().map(Loaded::cpu_us).collect();
+                list.call_cpu_us = loads.iter().map(LoadOutcome::cpu_us).collect();
             }
         }
         Err(error) => left_out.push(format!("calls with {sizes:?} tools: {error:#}")),
@@ -57,12 +57,12 @@ pub(super) fn measure(
 
 /// Measures a listing with so many tools, and returns the server too, to be called further.
 fn list<'a>(
-    place: &'a Place,
-    row: &'a Row,
+    place: &'a BenchPaths,
+    row: &'a BenchRow,
     tools: usize,
-    effort: &Effort,
-) -> anyhow::Result<(Asked<'a>, List)> {
-    let mut bench = Bench::new(place, row, tools)?;
+    effort: &BenchEffort,
+) -> anyhow::Result<(TurnTarget<'a>, ListFigures)> {
+    let mut bench = RowBench::new(place, row, tools)?;
     let mut starts = Vec::new();
     for _ in 1..effort.starts {
         let (running, start_ms) = bench.start(&place.server_core, None)?;
@@ -75,20 +75,21 @@ fn list<'a>(
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
     let lists = bench.rounds(&running, &listing, 4, effort)?;
-    let median =
-        |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
-    let list = List {
+    let median = |all: &[LoadOutcome], value: fn(&LoadOutcome) -> f64| {
+        FigureSpread::from_values(all.iter().map(value)).median
+    };
+    let list = ListFigures {
         tools,
         page,
         list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
-        lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
+        lists_per_core_second: 1e6 / median(&lists, LoadOutcome::cpu_us),
         list_p50_us: median(&lists, |load| load.p50_us),
         call_cpu_us: Vec::new(),
-        start_ms: Spread::of(starts).median,
+        start_ms: FigureSpread::from_values(starts).median,
     };
     let question = bench.subject.question.clone();
     Ok((
-        Asked {
+        TurnTarget {
             bench,
             running,
             question,

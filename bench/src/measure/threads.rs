@@ -4,41 +4,41 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, CONNECTIONS, Effort, Running};
+use super::{BenchEffort, CONNECTIONS, RowBench, RunningServer};
 use crate::{
-    place::Place,
-    pressure::{self, Loaded, Pressure, Server, Target},
-    rows::Row,
+    place::BenchPaths,
+    pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
+    rows::BenchRow,
 };
 
 const TURNS: usize = 20;
 
 /// The cores that the server runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Cores {
+pub(crate) enum ServerCores {
     Own,
     Both,
 }
 
 /// Microseconds of processor a call, one figure a turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Threads {
-    pub(crate) cores: Cores,
+pub(crate) struct ThreadFigures {
+    pub(crate) cores: ServerCores,
     pub(crate) connections: usize,
     pub(crate) one_thread_cpu_us: Vec<f64>,
     pub(crate) two_threads_cpu_us: Vec<f64>,
     pub(crate) two_processes_cpu_us: Vec<f64>,
 }
 
-impl Cores {
-    fn server(self, place: &Place) -> String {
+impl ServerCores {
+    fn server(self, place: &BenchPaths) -> String {
         match self {
             Self::Own => place.server_core.clone(),
             Self::Both => place.both_cores(),
         }
     }
 
-    fn generator(self, place: &Place) -> String {
+    fn generator(self, place: &BenchPaths) -> String {
         match self {
             Self::Own => place.load_core.clone(),
             Self::Both => place.both_cores(),
@@ -46,34 +46,43 @@ impl Cores {
     }
 }
 
-pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
-    [Cores::Own, Cores::Both]
+pub(super) fn measure(
+    place: &BenchPaths,
+    row: &BenchRow,
+    effort: &BenchEffort,
+) -> anyhow::Result<Vec<ThreadFigures>> {
+    [ServerCores::Own, ServerCores::Both]
         .map(|cores| measure_on(cores, place, row, effort))
         .into_iter()
         .collect()
 }
 
 /// Measures in turns one server, the same and another one, and one that has two threads.
-fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Threads> {
+fn measure_on(
+    cores: ServerCores,
+    place: &BenchPaths,
+    row: &BenchRow,
+    effort: &BenchEffort,
+) -> anyhow::Result<ThreadFigures> {
     let started = |threads| {
-        let mut bench = Bench::new(place, row, 1)?;
+        let mut bench = RowBench::new(place, row, 1)?;
         let (running, _) = bench.start(&cores.server(place), Some(threads))?;
         anyhow::Ok((bench, running))
     };
     let (mut one, mut other, mut two) = (started(1)?, started(1)?, started(2)?);
-    let once = Effort {
+    let once = BenchEffort {
         rounds: 1,
         seconds: effort.seconds / 4.0,
         ..*effort
     };
     let question = one.0.subject.question.clone();
     let calls = one.0.rounds(&one.1, &question, CONNECTIONS, &once)?[0].calls;
-    let pressure = Pressure {
+    let pressure = LoadPressure {
         connections: CONNECTIONS,
         calls,
         rate: None,
     };
-    let mut at = Threads {
+    let mut at = ThreadFigures {
         cores,
         connections: CONNECTIONS,
         one_thread_cpu_us: vec![],
@@ -96,18 +105,18 @@ fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow
 
 /// Puts one load on all of them, in equal parts.
 fn load(
-    cores: Cores,
-    servers: &mut [&mut (Bench<'_>, Running)],
-    pressure: Pressure,
-) -> anyhow::Result<Loaded> {
-    let asked: Vec<Server<'_>> = servers
+    cores: ServerCores,
+    servers: &mut [&mut (RowBench<'_>, RunningServer)],
+    pressure: LoadPressure,
+) -> anyhow::Result<LoadOutcome> {
+    let asked: Vec<LoadedServer<'_>> = servers
         .iter()
         .map(|(_, running)| running.server())
         .collect();
     let place = servers[0].0.place;
     let generator = &place.binary("bench-load");
-    let shares_its_core = cores == Cores::Both;
-    let target = Target {
+    let shares_its_core = cores == ServerCores::Both;
+    let target = LoadTarget {
         servers: &asked,
         generator,
         cores: &cores.generator(place),

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, CONNECTIONS, Effort, Running};
+use super::{BenchEffort, CONNECTIONS, RowBench, RunningServer};
 use crate::{
-    place::Place,
-    pressure::{Loaded, Pressure},
-    rows::Compared,
-    wire::Question,
+    place::BenchPaths,
+    pressure::{LoadOutcome, LoadPressure},
+    rows::ComparedPart,
+    wire::BenchQuestion,
 };
 
 /// The cost of a request, measured beside others in the same moments: a machine's speed, which changes within minutes,
 /// then affects all of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Turns {
-    pub(crate) of: Compared,
+pub(crate) struct TurnFigures {
+    pub(crate) of: ComparedPart,
     /// One figure for each turn, in the order of the turns.
     pub(crate) cpu_us: Vec<f64>,
     /// The median of each turn's calls.
@@ -25,31 +25,31 @@ pub(crate) struct Turns {
 pub(super) const TURNS: usize = 60;
 
 /// A running server, and its question.
-pub(super) struct Asked<'a> {
-    pub(super) bench: Bench<'a>,
-    pub(super) running: Running,
-    pub(super) question: Question,
+pub(super) struct TurnTarget<'a> {
+    pub(super) bench: RowBench<'a>,
+    pub(super) running: RunningServer,
+    pub(super) question: BenchQuestion,
     pub(super) connections: usize,
 }
 
 /// Measures servers in turns. All are up and have the same core; one at a time is asked.
 pub(crate) fn in_turns(
-    place: &Place,
-    compared: &[Compared],
-    effort: &Effort,
-) -> anyhow::Result<Vec<Turns>> {
+    place: &BenchPaths,
+    compared: &[ComparedPart],
+    effort: &BenchEffort,
+) -> anyhow::Result<Vec<TurnFigures>> {
     let mut up = Vec::new();
     for of in compared {
         let row = of.row();
         let (tools, question, connections) = match *of {
-            Compared::Calls(_) => (1, None, CONNECTIONS),
-            Compared::OneConnection(_) => (1, None, 1),
-            Compared::Lists(_, tools) => (tools, Some(row.listing()), CONNECTIONS),
+            ComparedPart::Calls(_) => (1, None, CONNECTIONS),
+            ComparedPart::OneConnection(_) => (1, None, 1),
+            ComparedPart::Lists(_, tools) => (tools, Some(row.listing()), CONNECTIONS),
         };
-        let mut bench = Bench::new(place, row, tools)?;
+        let mut bench = RowBench::new(place, row, tools)?;
         let (running, _) = bench.start(&place.server_core, None)?;
         let question = question.unwrap_or_else(|| bench.subject.question.clone());
-        up.push(Asked {
+        up.push(TurnTarget {
             bench,
             running,
             question,
@@ -64,9 +64,9 @@ pub(crate) fn in_turns(
         .map(|((asked, of), loads)| {
             asked.bench.end(asked.running)?;
             let p50_us = loads.iter().map(|load| load.p50_us).collect();
-            Ok(Turns {
+            Ok(TurnFigures {
                 of: *of,
-                cpu_us: loads.iter().map(Loaded::cpu_us).collect(),
+                cpu_us: loads.iter().map(LoadOutcome::cpu_us).collect(),
                 p50_us,
             })
         });
@@ -74,14 +74,17 @@ pub(crate) fn in_turns(
 }
 
 /// Returns what each server's question takes, turn by turn.
-pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<Loaded>>> {
-    let once = Effort {
+pub(super) fn turns(
+    up: &mut [TurnTarget<'_>],
+    effort: &BenchEffort,
+) -> anyhow::Result<Vec<Vec<LoadOutcome>>> {
+    let once = BenchEffort {
         rounds: 1,
         seconds: effort.seconds / 4.0,
         ..*effort
     };
     let mut calls = Vec::new();
-    for Asked {
+    for TurnTarget {
         bench,
         running,
         question,
@@ -95,13 +98,13 @@ pub(super) fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec
         for at in 0..up.len() {
             // Forth and back, so that no server always comes first.
             let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
-            let Asked {
+            let TurnTarget {
                 bench,
                 running,
                 question,
                 connections,
             } = &mut up[at];
-            let pressure = Pressure {
+            let pressure = LoadPressure {
                 connections: *connections,
                 calls: calls[at],
                 rate: None,

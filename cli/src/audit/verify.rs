@@ -10,16 +10,16 @@ use anyhow::Context as _;
 use clap::Args;
 use reqwest::Method;
 use serde_json::json;
-use weir_audit::{PROOF_MAX_BYTES, Receipt, RecordProof, Report, command};
+use weir_audit::{AuditReceipt, PROOF_MAX_BYTES, RecordProof, TrailReport, command};
 
 use super::trail_folder;
-use crate::{Failure, admin::Target, block_on};
+use crate::{AppError, admin::AdminTarget, block_on};
 
 /// Check that no record was changed, deleted, moved or cut; with receipts also that those records are there
 #[derive(Args)]
-pub(super) struct Verify {
+pub(super) struct AuditVerifyArgs {
     /// Receipts that agents kept: `_meta` → `dev.weir/receipt` of a result
-    receipts: Vec<Receipt>,
+    receipts: Vec<AuditReceipt>,
     /// The folder of the trail; by default `audit` in the state folder or, with --admin, the trail of that gateway
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -27,12 +27,12 @@ pub(super) struct Verify {
     #[arg(long, value_name = "PROOF", conflicts_with = "folder")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: AdminTarget,
 }
 
-impl Verify {
+impl AuditVerifyArgs {
     /// Returns `true` if nothing was found, and a proof is proven.
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<bool, Failure> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<bool, AppError> {
         let (receipts, json) = (&self.receipts, self.target.json);
         if let Some(file) = &self.file {
             let proof = read_proof(file)?;
@@ -45,7 +45,7 @@ impl Verify {
             let api = self.target.api()?;
             let body = json!({ "receipts": receipts });
             let answer = block_on(api.ask(Method::POST, "/v1/audit/verify", Some(&body)))??;
-            let report: Report = serde_json::from_value(answer)
+            let report: TrailReport = serde_json::from_value(answer)
                 .context("the gateway answered with no report of a trail")?;
             return Ok(command::report_answer(&report, json, out)?);
         }

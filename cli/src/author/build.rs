@@ -16,19 +16,19 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::Args;
 use sha2::{Digest as _, Sha256};
-use weir_files::Readers;
+use weir_files::FilePermission;
 
 use super::{
-    super::{Done, Failure, Settings},
-    folder::Folder,
-    templates::Language,
+    super::{AppError, CliSettings, Done},
+    folder::PluginProject,
+    templates::PluginLanguage,
 };
 
 /// The file that is there from the begin of a build to its good end.
 const FAILED: &str = ".weir/build-failed";
 
 #[derive(Args)]
-pub(in super::super) struct Build {
+pub(in super::super) struct BuildArgs {
     /// The plugin's folder
     #[arg(default_value = ".")]
     folder: PathBuf,
@@ -37,9 +37,9 @@ pub(in super::super) struct Build {
     native: bool,
 }
 
-impl Build {
-    pub(in super::super) fn run(self, settings: &Settings) -> Done {
-        let folder = Folder::open(&self.folder, settings)?;
+impl BuildArgs {
+    pub(in super::super) fn run(self, settings: &CliSettings) -> Done {
+        let folder = PluginProject::open(&self.folder, settings)?;
         let built = if self.native {
             build_library(&folder)?
         } else {
@@ -63,38 +63,38 @@ impl Build {
 }
 
 /// Builds and puts the component in its place at once: a gateway that watches the folder never sees half a file.
-pub(super) fn build(folder: &Folder) -> Result<PathBuf, Failure> {
+pub(super) fn build(folder: &PluginProject) -> Result<PathBuf, AppError> {
     place(folder, compile, folder.component())
 }
 
 /// Builds the same source as a native library of this machine.
-pub(super) fn build_library(folder: &Folder) -> Result<PathBuf, Failure> {
+pub(super) fn build_library(folder: &PluginProject) -> Result<PathBuf, AppError> {
     place(folder, compile_library, folder.library())
 }
 
 /// Returns `true` if the last build failed, so that the component in place is the build before it.
-pub(super) fn has_failed(folder: &Folder) -> bool {
+pub(super) fn has_failed(folder: &PluginProject) -> bool {
     folder.has(FAILED)
 }
 
 fn place(
-    folder: &Folder,
-    compile: fn(&Folder) -> Result<Vec<u8>, Failure>,
+    folder: &PluginProject,
+    compile: fn(&PluginProject) -> Result<Vec<u8>, AppError>,
     target: PathBuf,
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, AppError> {
     work(folder)?;
     let mark = folder.path.join(FAILED);
     fs::write(&mark, "").with_context(|| format!("{} cannot be written", mark.display()))?;
     let bytes = compile(folder)?;
-    weir_files::replace(&target, &bytes, Readers::Everyone)
+    weir_files::replace(&target, &bytes, FilePermission::Everyone)
         .with_context(|| format!("{} cannot be written", target.display()))?;
     fs::remove_file(&mark).with_context(|| format!("{} cannot be removed", mark.display()))?;
     Ok(target)
 }
 
-fn compile_library(folder: &Folder) -> Result<Vec<u8>, Failure> {
+fn compile_library(folder: &PluginProject) -> Result<Vec<u8>, AppError> {
     match folder.language {
-        Language::Rust => Ok(rust::build_library(folder)?),
+        PluginLanguage::Rust => Ok(rust::build_library(folder)?),
         _ => Err(anyhow::anyhow!(
             "a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"
         )
@@ -103,8 +103,8 @@ fn compile_library(folder: &Folder) -> Result<Vec<u8>, Failure> {
 }
 
 /// Builds everything that is the plugin's own once more, and returns the result.
-pub(super) fn build_again(folder: &Folder, native: bool) -> Result<Vec<u8>, Failure> {
-    if folder.language == Language::Rust {
+pub(super) fn build_again(folder: &PluginProject, native: bool) -> Result<Vec<u8>, AppError> {
+    if folder.language == PluginLanguage::Rust {
         rust::forget(folder, native)?;
     }
     if native {
@@ -114,12 +114,12 @@ pub(super) fn build_again(folder: &Folder, native: bool) -> Result<Vec<u8>, Fail
     }
 }
 
-fn compile(folder: &Folder) -> Result<Vec<u8>, Failure> {
+fn compile(folder: &PluginProject) -> Result<Vec<u8>, AppError> {
     let built = match folder.language {
-        Language::Rust => return Ok(rust::build(folder)?),
-        Language::Js => javascript::build(folder)?,
-        Language::Python => python::build(folder)?,
-        Language::C => c::build(folder)?,
+        PluginLanguage::Rust => return Ok(rust::build(folder)?),
+        PluginLanguage::Js => javascript::build(folder)?,
+        PluginLanguage::Python => python::build(folder)?,
+        PluginLanguage::C => c::build(folder)?,
     };
     Ok(read(&built)?)
 }
@@ -130,7 +130,7 @@ fn read(built: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// Returns the interface of the folder's plugin, which has tools or adapters alone. A plugin in Rust says in its code
 /// which it has.
-fn world(folder: &Folder, of_tools: &str) -> &'static str {
+fn world(folder: &PluginProject, of_tools: &str) -> &'static str {
     if folder.has(of_tools) {
         "toolbox"
     } else {
@@ -139,13 +139,13 @@ fn world(folder: &Folder, of_tools: &str) -> &'static str {
 }
 
 /// Returns the folder for files that are not in their place yet.
-fn work(folder: &Folder) -> anyhow::Result<PathBuf> {
+fn work(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let work = folder.path.join(".weir/build");
     fs::create_dir_all(&work).with_context(|| format!("{} cannot be made", work.display()))?;
     Ok(work)
 }
 
-fn command(folder: &Folder, program: impl AsRef<Path>) -> Command {
+fn command(folder: &PluginProject, program: impl AsRef<Path>) -> Command {
     let mut command = Command::new(program.as_ref());
     command.current_dir(&folder.path);
     command
@@ -176,7 +176,7 @@ fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitSta
 }
 
 fn start(command: &mut Command, lacking: &str) -> anyhow::Result<Child> {
-    eprintln!("$ {}", shown(command));
+    eprintln!("$ {}", command_line(command));
     // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
     let started = command
         .stdin(Stdio::null())
@@ -201,7 +201,7 @@ fn ended(command: &Command, status: ExitStatus) -> String {
 }
 
 /// Returns the command as it would be typed in the plugin's folder.
-fn shown(command: &Command) -> String {
+fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let variables = command
         .get_envs()
@@ -234,7 +234,7 @@ fn output(command: &mut Command, lacking: &str) -> anyhow::Result<String> {
     if !output.status.success() {
         bail!(
             "`{}` failed: {}",
-            shown(command),
+            command_line(command),
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }

@@ -10,16 +10,16 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use weir::app::App;
+use weir::app::GatewayApp;
 
 use super::{
-    super::{Done, Failure, Settings, block_on},
-    folder::Folder,
-    run::{Outcome, Trial, call, refusal},
+    super::{AppError, CliSettings, Done, block_on},
+    folder::PluginProject,
+    run::{TrialGateway, TrialOutcome, call, refusal},
 };
 
 #[derive(Args)]
-pub(in super::super) struct Test {
+pub(in super::super) struct TestArgs {
     /// Files of cases; by default all of `tests/*.json`
     files: Vec<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub(in super::super) struct Test {
 /// A case of a file, which is a JSON array of cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct TestCase {
     /// A sentence that says what the case shows.
     case: String,
     tool: String,
@@ -41,10 +41,10 @@ struct Case {
     error: Option<String>,
 }
 
-impl Test {
+impl TestArgs {
     /// Runs the cases. Each connection may do what `weir.toml` grants, since these are the author's own calls.
-    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
-        let folder = Folder::open(Path::new("."), settings)?;
+    pub(in super::super) fn run(self, settings: &CliSettings, json: bool) -> Done {
+        let folder = PluginProject::open(Path::new("."), settings)?;
         let component = folder.component();
         if !component.exists() {
             super::build::build(&folder)?;
@@ -55,11 +55,11 @@ impl Test {
             self.files
         };
         let cases = read(&files)?;
-        let trial = Trial::new(&component, folder.config, true)?;
-        let outcomes: Vec<(Case, Result<(), String>)> = block_on(async {
+        let trial = TrialGateway::new(&component, folder.config, true)?;
+        let outcomes: Vec<(TestCase, Result<(), String>)> = block_on(async {
             let started = trial.serve().await?;
             if let Some(reason) = refusal(&started) {
-                return Err(Failure::from(anyhow::anyhow!(
+                return Err(AppError::from(anyhow::anyhow!(
                     "{}: {reason}",
                     component.display()
                 )));
@@ -102,34 +102,34 @@ impl Test {
     }
 }
 
-async fn judge(started: &App, case: &Case) -> Result<(), String> {
+async fn judge(started: &GatewayApp, case: &TestCase) -> Result<(), String> {
     let outcome = call(started, &case.tool, &Value::Object(case.arguments.clone())).await;
     match (&case.error, outcome) {
-        (_, Outcome::Unknown(names)) => Err(format!(
+        (_, TrialOutcome::Unknown(names)) => Err(format!(
             "there is no tool `{}`; there are {}",
             case.tool,
             names.join(", ")
         )),
-        (_, Outcome::Asked) if case.error.as_deref() == Some("input_required") => Ok(()),
-        (_, Outcome::Asked) => Err(
+        (_, TrialOutcome::Asked) if case.error.as_deref() == Some("input_required") => Ok(()),
+        (_, TrialOutcome::Asked) => Err(
             "the tool asks its caller, which is expected as `\"error\": \"input_required\"`".into(),
         ),
-        (Some(expected), Outcome::Failed { code, reason, .. })
+        (Some(expected), TrialOutcome::Failed { code, reason, .. })
             if *expected == code || Some(expected) == reason.as_ref() =>
         {
             Ok(())
         }
-        (Some(expected), Outcome::Failed { code, text, .. }) => Err(format!(
+        (Some(expected), TrialOutcome::Failed { code, text, .. }) => Err(format!(
             "expected the error {expected}, and got {code}: {text}"
         )),
-        (Some(expected), Outcome::Answered { structured, .. }) => Err(format!(
+        (Some(expected), TrialOutcome::Answered { structured, .. }) => Err(format!(
             "expected the error {expected}, and got {}",
             structured.unwrap_or_default()
         )),
-        (None, Outcome::Failed { text, .. }) => Err(format!("the call failed: {text}")),
+        (None, TrialOutcome::Failed { text, .. }) => Err(format!("the call failed: {text}")),
         (
             None,
-            Outcome::Answered {
+            TrialOutcome::Answered {
                 structured,
                 content,
             },
@@ -170,12 +170,12 @@ fn found(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
+fn read(files: &[PathBuf]) -> anyhow::Result<Vec<TestCase>> {
     let mut cases = Vec::new();
     for file in files {
         let text = fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
-        let read: Vec<Case> = serde_json::from_str(&text)
+        let read: Vec<TestCase> = serde_json::from_str(&text)
             .with_context(|| format!("{} is no list of cases", file.display()))?;
         for case in read {
             if case.error.is_some() == (case.result.is_some() || case.content.is_some()) {

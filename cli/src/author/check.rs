@@ -13,18 +13,18 @@ use std::{
 
 use clap::Args;
 use sha2::{Digest as _, Sha256};
-use weir::app::App;
+use weir::app::GatewayApp;
 
-use self::report::Report;
+use self::report::CheckReport;
 use super::{
-    super::{Done, Failure, Settings, block_on},
+    super::{AppError, CliSettings, Done, block_on},
     build,
-    folder::Folder,
-    run::{Trial, refusal},
+    folder::PluginProject,
+    run::{TrialGateway, refusal},
 };
 
 #[derive(Args)]
-pub(in super::super) struct Check {
+pub(in super::super) struct CheckArgs {
     /// A component, or a native library; by default what `weir plugin build` left in this folder, which is built where it is not there
     file: Option<PathBuf>,
     /// Do not build a second time
@@ -35,12 +35,12 @@ pub(in super::super) struct Check {
     native: bool,
 }
 
-impl Check {
-    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
+impl CheckArgs {
+    pub(in super::super) fn run(self, settings: &CliSettings, json: bool) -> Done {
         let (component, config, folder) = match self.file {
             Some(file) => (file, settings.config()?, None),
             None => {
-                let folder = Folder::open(Path::new("."), settings)?;
+                let folder = PluginProject::open(Path::new("."), settings)?;
                 let component = if self.native {
                     folder.library()
                 } else {
@@ -54,14 +54,14 @@ impl Check {
                 (component, folder.config.clone(), Some(folder))
             }
         };
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         if folder.as_ref().is_some_and(build::has_failed) {
             report.fail(
                 "build",
                 "the last `weir plugin build` failed: what is checked here is the build before it",
             );
         }
-        let trial = Trial::new(&component, config, false)?;
+        let trial = TrialGateway::new(&component, config, false)?;
         block_on(look(&trial, &mut report))??;
         drop(trial);
         if let Some(folder) = folder.filter(|_| !self.once) {
@@ -76,7 +76,7 @@ impl Check {
     }
 }
 
-async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
+async fn look(trial: &TrialGateway, report: &mut CheckReport) -> Result<(), AppError> {
     let alone = trial.load().await?;
     if let Some(reason) = refusal(&alone) {
         report.fail("loads", reason);
@@ -107,7 +107,7 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
     }
     let served = match trial.serve().await {
         Ok(served) => served,
-        Err(Failure::Problems(problems)) => {
+        Err(AppError::Problems(problems)) => {
             problems
                 .iter()
                 .for_each(|problem| report.fail("is published", problem.to_string()));
@@ -134,7 +134,7 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Checks what an agent is offered, and what a model may misread in it.
-fn lists(served: &App, report: &mut Report) {
+fn lists(served: &GatewayApp, report: &mut CheckReport) {
     let snapshot = served.gateway.snapshot();
     let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
     names.sort_unstable();
@@ -164,9 +164,9 @@ fn lists(served: &App, report: &mut Report) {
             finding.rule
         );
         match finding.level {
-            weir_contracts::lint::Level::Error => report.fail("lint", told),
-            weir_contracts::lint::Level::Warning => report.warn("lint", told),
-            weir_contracts::lint::Level::Info => continue,
+            weir_contracts::lint::LintLevel::Error => report.fail("lint", told),
+            weir_contracts::lint::LintLevel::Warning => report.warn("lint", told),
+            weir_contracts::lint::LintLevel::Info => continue,
         }
         found = true;
     }
@@ -177,15 +177,15 @@ fn lists(served: &App, report: &mut Report) {
 
 /// Builds a second time: equal sources should give equal bytes, since a digest then identifies the source of a component.
 fn second_build(
-    folder: &Folder,
+    folder: &PluginProject,
     component: &Path,
     native: bool,
-    report: &mut Report,
-) -> Result<(), Failure> {
+    report: &mut CheckReport,
+) -> Result<(), AppError> {
     let first = fs::read(component)?;
     let second = match build::build_again(folder, native) {
         Ok(second) => second,
-        Err(Failure::Other(error)) => {
+        Err(AppError::Other(error)) => {
             report.fail("second build", format!("{error:#}"));
             return Ok(());
         }

@@ -3,31 +3,31 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use weir::config::{self, Config};
+use weir::config::{self, GatewayConfig};
 
 use super::{
-    super::{Failure, Settings},
-    templates::Language,
+    super::{AppError, CliSettings},
+    templates::PluginLanguage,
 };
 
-pub(super) struct Folder {
+pub(super) struct PluginProject {
     pub(super) path: PathBuf,
     pub(super) name: String,
-    pub(super) language: Language,
+    pub(super) language: PluginLanguage,
     /// The configuration that the plugin runs with: its `weir.toml`.
-    pub(super) config: Config,
+    pub(super) config: GatewayConfig,
 }
 
 /// The files that tell which language the plugin is written in.
-const MARKS: [(&str, Language); 4] = [
-    ("Cargo.toml", Language::Rust),
-    ("package.json", Language::Js),
-    ("pyproject.toml", Language::Python),
-    ("plugin.c", Language::C),
+const MARKS: [(&str, PluginLanguage); 4] = [
+    ("Cargo.toml", PluginLanguage::Rust),
+    ("package.json", PluginLanguage::Js),
+    ("pyproject.toml", PluginLanguage::Python),
+    ("plugin.c", PluginLanguage::C),
 ];
 
-impl Folder {
-    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, Failure> {
+impl PluginProject {
+    pub(super) fn open(path: &Path, settings: &CliSettings) -> Result<Self, AppError> {
         let path = path
             .canonicalize()
             .with_context(|| format!("{} cannot be opened", path.display()))?;
@@ -43,7 +43,7 @@ impl Folder {
         let mut config = if file.is_file() {
             config::load(&file)?
         } else {
-            Config::bare(&path)
+            GatewayConfig::bare(&path)
         };
         settings.over(&mut config);
         let name = match config.plugins.keys().collect::<Vec<_>>()[..] {

@@ -15,18 +15,18 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use weir::config::Config;
-use weir_files::Readers;
+use weir::config::GatewayConfig;
+use weir_files::FilePermission;
 use weir_plugin_host::signature::{read_signature, signature_path, signer};
 
-use self::fetch::{Fetched, fetch, fetch_signature};
+use self::fetch::{FetchedComponent, fetch, fetch_signature};
 use super::{
-    super::{Done, Failure, Settings, block_on},
-    run::{Trial, refusal},
+    super::{AppError, CliSettings, Done, block_on},
+    run::{TrialGateway, refusal},
 };
 
 #[derive(Args)]
-pub(in super::super) struct Install {
+pub(in super::super) struct InstallArgs {
     /// A component: a file, an https URL or `oci://REGISTRY/REPOSITORY[:TAG]`. `@sha256:HEX` behind it says which one it must
     /// be: of a registry the manifest, otherwise the component
     source: String,
@@ -40,23 +40,23 @@ pub(in super::super) struct Install {
 }
 
 #[derive(Args)]
-pub(in super::super) struct Verify {}
+pub(in super::super) struct PluginVerifyArgs {}
 
 /// The content of `NAME.origin.json`, which says where a component came from.
 #[derive(Serialize, Deserialize)]
-struct Origin {
+struct OriginFile {
     source: String,
     sha256: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     signed_by: Option<String>,
 }
 
-impl Install {
-    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
+impl InstallArgs {
+    pub(in super::super) fn run(self, settings: &CliSettings, json: bool) -> Done {
         let config = settings.config()?;
         let fetched = block_on(self.fetch())?
             .map_err(|why| anyhow::anyhow!("{why:#}: nothing is installed"))?;
-        let Fetched {
+        let FetchedComponent {
             component,
             signature,
             source,
@@ -67,7 +67,7 @@ impl Install {
         let signed_by = signer(&plugin, &own, &component, signature.as_deref())
             .map_err(|why| anyhow::anyhow!("{source}: {why}: nothing is installed"))?;
         let name = self.name.unwrap_or_else(|| plugin.clone());
-        let origin = Origin {
+        let origin = OriginFile {
             source,
             sha256: digest.clone(),
             signed_by: signed_by.clone(),
@@ -95,7 +95,7 @@ impl Install {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn fetch(&self) -> anyhow::Result<Fetched> {
+    async fn fetch(&self) -> anyhow::Result<FetchedComponent> {
         let mut fetched = fetch(&self.source).await?;
         if let Some(signature) = &self.signature {
             fetched.signature = Some(fetch_signature(signature).await?);
@@ -105,12 +105,12 @@ impl Install {
 }
 
 /// Returns the plugin's own name; a component that does not load is not installed.
-fn plugin_name(component: &[u8], config: &Config) -> Result<String, Failure> {
-    let trial = Trial::of_bytes(component, config.clone(), false)?;
+fn plugin_name(component: &[u8], config: &GatewayConfig) -> Result<String, AppError> {
+    let trial = TrialGateway::of_bytes(component, config.clone(), false)?;
     block_on(async {
         let started = trial.load().await?;
         if let Some(reason) = refusal(&started) {
-            return Err(Failure::from(anyhow::anyhow!(
+            return Err(AppError::from(anyhow::anyhow!(
                 "it does not load: {reason}: nothing is installed"
             )));
         }
@@ -129,10 +129,11 @@ fn place(
     name: &str,
     component: &[u8],
     signature: Option<&str>,
-    origin: &Origin,
+    origin: &OriginFile,
 ) -> anyhow::Result<PathBuf> {
     let target = folder.join(format!("{name}.wasm"));
-    let put = |content: &[u8], path: &Path| weir_files::replace(path, content, Readers::Everyone);
+    let put =
+        |content: &[u8], path: &Path| weir_files::replace(path, content, FilePermission::Everyone);
     let placed = || {
         match signature {
             Some(signature) => put(signature.as_bytes(), &signature_path(&target))?,
@@ -155,10 +156,10 @@ fn origin_path(component: &Path) -> PathBuf {
     component.with_extension("origin.json")
 }
 
-impl Verify {
+impl PluginVerifyArgs {
     /// Checks for every file of the plugins folder that it is the installed one, with the required signature. The exit code
     /// is 1 if one fails.
-    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
+    pub(in super::super) fn run(self, settings: &CliSettings, json: bool) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;
         let entries =
@@ -171,9 +172,9 @@ impl Verify {
                 .is_some_and(|extension| extension == "wasm")
         });
         files.sort();
-        let checked: Vec<Checked> = files
+        let checked: Vec<VerifyOutcome> = files
             .iter()
-            .map(|file| Checked::of(file, &config))
+            .map(|file| VerifyOutcome::from_file(file, &config))
             .collect();
         match json {
             true => println!("{}", json!(checked)),
@@ -189,16 +190,16 @@ impl Verify {
 
 /// The findings about one file.
 #[derive(Serialize)]
-struct Checked {
+struct VerifyOutcome {
     file: String,
     ok: bool,
     #[serde(flatten)]
-    verified: Option<Verified>,
+    verified: Option<VerifiedComponent>,
     problem: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Verified {
+struct VerifiedComponent {
     plugin: String,
     sha256: String,
     /// The source from which it was installed; null if it was put there by hand.
@@ -207,8 +208,8 @@ struct Verified {
     signed_by: Option<String>,
 }
 
-impl Checked {
-    fn of(path: &Path, config: &Config) -> Self {
+impl VerifyOutcome {
+    fn from_file(path: &Path, config: &GatewayConfig) -> Self {
         let file = path
             .file_name()
             .unwrap_or_default()
@@ -231,7 +232,7 @@ impl Checked {
     }
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for VerifyOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             file,
@@ -250,7 +251,7 @@ impl fmt::Display for Checked {
     }
 }
 
-impl fmt::Display for Verified {
+impl fmt::Display for VerifiedComponent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             Some(source) => write!(f, "from {source}")?,
@@ -264,10 +265,10 @@ impl fmt::Display for Verified {
     }
 }
 
-fn verify(file: &Path, config: &Config) -> anyhow::Result<Verified> {
+fn verify(file: &Path, config: &GatewayConfig) -> anyhow::Result<VerifiedComponent> {
     let component = fs::read(file)?;
     let digest = hex::encode(Sha256::digest(&component));
-    let origin: Option<Origin> = match fs::read_to_string(origin_path(file)) {
+    let origin: Option<OriginFile> = match fs::read_to_string(origin_path(file)) {
         Ok(text) => Some(serde_json::from_str(&text).context("its origin.json cannot be read")?),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(error).context("its origin.json cannot be read"),
@@ -280,8 +281,8 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<Verified> {
         );
     }
     let plugin = plugin_name(&component, config).map_err(|failure| match failure {
-        Failure::Other(error) => error,
-        Failure::Problems(problems) => {
+        AppError::Other(error) => error,
+        AppError::Problems(problems) => {
             anyhow::anyhow!(
                 "{}",
                 problems
@@ -302,7 +303,7 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<Verified> {
     let signature = read_signature(file).map_err(anyhow::Error::msg)?;
     let signed_by =
         signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
-    Ok(Verified {
+    Ok(VerifiedComponent {
         plugin,
         sha256: digest,
         source: origin.map(|origin| origin.source),

@@ -10,25 +10,29 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use weir::{
-    app::App,
-    call::{CallRequest, Content, Endpoint, Unasked, call_tool},
-    config::{Config, Identity},
-    identity::Credential,
+    app::GatewayApp,
+    call::{CallContent, CallRequest, CatalogueEndpoint, IncompleteCall, call_tool},
+    config::{GatewayConfig, IdentityConfig},
+    identity::RequestCredential,
 };
-use weir_plugin_host::{Grant, PluginConfig};
+use weir_plugin_host::{ConnectionGrant, PluginConfig};
 
-use super::super::{Failure, block_on, draft, start};
+use super::super::{AppError, block_on, draft, start};
 
 /// A gateway with which a component is tried. Its folder is removed when it is dropped.
-pub(super) struct Trial {
+pub(super) struct TrialGateway {
     folder: PathBuf,
-    pub(super) config: Config,
+    pub(super) config: GatewayConfig,
 }
 
-impl Trial {
+impl TrialGateway {
     /// Makes a trial of `component`, with the settings and connections of `config`. `write` allows it to write to
     /// connections.
-    pub(super) fn new(component: &Path, config: Config, write: bool) -> Result<Self, Failure> {
+    pub(super) fn new(
+        component: &Path,
+        config: GatewayConfig,
+        write: bool,
+    ) -> Result<Self, AppError> {
         if component
             .extension()
             .is_some_and(|end| end == std::env::consts::DLL_EXTENSION)
@@ -41,7 +45,7 @@ impl Trial {
     }
 
     /// Makes a trial of a native library, in a process of its own. The library itself says its name.
-    fn of_library(library: &Path, config: Config, write: bool) -> Result<Self, Failure> {
+    fn of_library(library: &Path, config: GatewayConfig, write: bool) -> Result<Self, AppError> {
         let bytes =
             fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
         let named = PluginConfig {
@@ -52,7 +56,7 @@ impl Trial {
         let mut trial = Self::over(config, write)?;
         let name = block_on(async {
             let started = trial.load().await?;
-            Ok::<_, Failure>(started.gateway.host().library_name(&named).await)
+            Ok::<_, AppError>(started.gateway.host().library_name(&named).await)
         })??;
         let name = name.map_err(|why| anyhow::anyhow!("{}: {why}", library.display()))?;
         let own = trial.config.plugins.entry(name).or_default();
@@ -65,14 +69,18 @@ impl Trial {
         Ok(trial)
     }
 
-    pub(super) fn of_bytes(component: &[u8], config: Config, write: bool) -> Result<Self, Failure> {
+    pub(super) fn of_bytes(
+        component: &[u8],
+        config: GatewayConfig,
+        write: bool,
+    ) -> Result<Self, AppError> {
         let trial = Self::over(config, write)?;
         fs::write(trial.config.folders.plugins.join("plugin.wasm"), component)?;
         Ok(trial)
     }
 
     /// Makes a trial without a plugin.
-    fn over(mut config: Config, write: bool) -> Result<Self, Failure> {
+    fn over(mut config: GatewayConfig, write: bool) -> Result<Self, AppError> {
         let state = if config.folders.state.exists() {
             config.folders.state.clone()
         } else {
@@ -88,7 +96,7 @@ impl Trial {
         config.folders.cache = Some(config.compiled_folder());
         config.folders.plugins = plugins;
         config.folders.state = folder.join("state");
-        config.identity = Identity::default();
+        config.identity = IdentityConfig::default();
         // Of all that is logged the author reads why a tool failed.
         config.log.filter = Some("off,weir::plugin=error".to_owned());
         for plugin in config.plugins.values_mut() {
@@ -101,7 +109,7 @@ impl Trial {
                 plugin
                     .grants
                     .values_mut()
-                    .for_each(|grant| *grant = Grant::Read);
+                    .for_each(|grant| *grant = ConnectionGrant::Read);
             }
         }
         Ok(Self {
@@ -111,28 +119,28 @@ impl Trial {
     }
 
     /// Loads the component alone, without judging its definitions.
-    pub(super) async fn load(&self) -> Result<App, Failure> {
+    pub(super) async fn load(&self) -> Result<GatewayApp, AppError> {
         let mut config = self.config.clone();
         config.folders.state = self.folder.join("look");
         start::briefly(config, None).await
     }
 
     /// Serves it, with the contracts of its folder.
-    pub(super) async fn serve(&self) -> Result<App, Failure> {
+    pub(super) async fn serve(&self) -> Result<GatewayApp, AppError> {
         let started = start::briefly(self.config.clone(), Some("check")).await?;
         started.load(false).await?;
         Ok(started)
     }
 }
 
-impl Drop for Trial {
+impl Drop for TrialGateway {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
 /// Returns why the component does not load.
-pub(super) fn refusal(started: &App) -> Option<String> {
+pub(super) fn refusal(started: &GatewayApp) -> Option<String> {
     started
         .control
         .plugin_files()
@@ -143,7 +151,7 @@ pub(super) fn refusal(started: &App) -> Option<String> {
 }
 
 /// The outcome of one call.
-pub(super) enum Outcome {
+pub(super) enum TrialOutcome {
     Answered {
         structured: Option<Value>,
         content: Value,
@@ -159,7 +167,7 @@ pub(super) enum Outcome {
     Unknown(Vec<String>),
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Reads the result of a `tools/call`.
     pub(super) fn of_result(result: &Value) -> Self {
         if result["resultType"] == "input_required" {
@@ -189,12 +197,12 @@ impl Outcome {
 }
 
 /// Calls one tool as any client would.
-pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcome {
-    let caller = match start::identified(started, Credential::None) {
+pub(super) async fn call(started: &GatewayApp, tool: &str, arguments: &Value) -> TrialOutcome {
+    let caller = match start::identified(started, RequestCredential::None) {
         Ok(caller) => caller,
         Err(refused) => {
             let text = refused.message().to_string();
-            return Outcome::Failed {
+            return TrialOutcome::Failed {
                 code: "unauthenticated".to_owned(),
                 reason: None,
                 text,
@@ -206,7 +214,7 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
     let cancel = CancellationToken::new();
     let request = CallRequest {
         arguments: Some(&arguments),
-        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "cli", &cancel)
+        ..CallRequest::new(&snapshot, &CatalogueEndpoint::All, tool, "cli", &cancel)
     };
     match call_tool(&started.gateway, &caller, &request)
         .await
@@ -216,17 +224,17 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
             let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
             let structured = result.structured.as_deref().map(read);
             let content = match &result.content {
-                Content::Blocks(blocks) => read(blocks),
+                CallContent::Blocks(blocks) => read(blocks),
                 other => json!([{ "type": "text", "text": other.text() }]),
             };
             let mut told = json!({ "content": content, "isError": result.is_error });
             if let Some(structured) = structured {
                 told["structuredContent"] = structured;
             }
-            Outcome::of_result(&told)
+            TrialOutcome::of_result(&told)
         }
-        Err(Unasked::Asks) => Outcome::Asked,
-        Err(Unasked::NotThere) => {
+        Err(IncompleteCall::Asks) => TrialOutcome::Asked,
+        Err(IncompleteCall::NotThere) => {
             let snapshot = started.gateway.snapshot();
             let mut names: Vec<String> = snapshot
                 .catalogue
@@ -234,7 +242,7 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
                 .map(|tool| tool.name.to_string())
                 .collect();
             names.sort_unstable();
-            Outcome::Unknown(names)
+            TrialOutcome::Unknown(names)
         }
     }
 }

@@ -7,28 +7,28 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
-use weir::config::Config;
+use weir::config::GatewayConfig;
 
 use super::{
-    super::{Done, Failure, Settings, block_on},
-    folder::Folder,
-    run::{Trial, refusal},
+    super::{AppError, CliSettings, Done, block_on},
+    folder::PluginProject,
+    run::{TrialGateway, refusal},
 };
 
 #[derive(Args)]
-pub(in super::super) struct Schema {
+pub(in super::super) struct SchemaArgs {
     /// The component; by default what `weir plugin build` left in this folder
     file: Option<PathBuf>,
 }
 
-impl Schema {
-    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+impl SchemaArgs {
+    pub(in super::super) fn run(self, settings: &CliSettings) -> Done {
         let (component, config) = component(self.file.as_deref(), settings)?;
-        let trial = Trial::new(&component, config, false)?;
+        let trial = TrialGateway::new(&component, config, false)?;
         let defined = block_on(async {
             let started = trial.load().await?;
             if let Some(reason) = refusal(&started) {
-                return Err(Failure::from(anyhow::anyhow!(
+                return Err(AppError::from(anyhow::anyhow!(
                     "{}: {reason}",
                     component.display()
                 )));
@@ -55,12 +55,12 @@ impl Schema {
 /// Returns the named file, or the one that was built here, and its configuration.
 pub(super) fn component(
     file: Option<&Path>,
-    settings: &Settings,
-) -> Result<(PathBuf, Config), Failure> {
+    settings: &CliSettings,
+) -> Result<(PathBuf, GatewayConfig), AppError> {
     if let Some(file) = file {
         return Ok((file.to_owned(), settings.config()?));
     }
-    let folder = Folder::open(Path::new("."), settings)?;
+    let folder = PluginProject::open(Path::new("."), settings)?;
     let component = folder.component();
     if !component.exists() {
         return Err(anyhow::anyhow!(

@@ -7,24 +7,24 @@ use clap::Args;
 
 use super::{
     super::Done,
-    templates::{self, Kind, Language},
+    templates::{self, PluginLanguage, TemplateKind},
 };
 
 #[derive(Args)]
-pub(in super::super) struct New {
+pub(in super::super) struct NewArgs {
     /// The plugin's name and the folder that is made: `a-z`, `0-9` and `-`
     #[arg(value_parser = plugin_name)]
     name: String,
     #[arg(long, value_enum, default_value = "tools")]
-    kind: Kind,
+    kind: TemplateKind,
     #[arg(long, value_enum, default_value = "rust")]
-    lang: Language,
+    lang: PluginLanguage,
 }
 
 /// Longer names leave no room for those of tools.
 const NAME_MAX: usize = 40;
 
-impl New {
+impl NewArgs {
     pub(in super::super) fn run(self) -> Done {
         let folder = PathBuf::from(&self.name);
         if folder.exists() {
@@ -43,8 +43,8 @@ impl New {
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
         let call = match self.kind {
-            Kind::Tools => "weir call deploy --environment prod --service web",
-            Kind::Collection => "weir call get_number --number 7",
+            TemplateKind::Tools => "weir call deploy --environment prod --service web",
+            TemplateKind::Collection => "weir call get_number --number 7",
         };
         println!(
             "{name}/ is there. Go on with:\n\n  cd {name}\n  weir plugin build     make the component\n  weir plugin check     look at it as agents and operators will\n  \

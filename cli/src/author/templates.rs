@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum TemplateKind {
     /// Functions that are tools by themselves
     Tools,
     /// An adapter: records of a source, which a contract makes tools of
@@ -15,14 +15,14 @@ pub(super) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Language {
+pub(super) enum PluginLanguage {
     Rust,
     Js,
     Python,
     C,
 }
 
-impl Kind {
+impl TemplateKind {
     fn folder(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-impl Language {
+impl PluginLanguage {
     fn folder(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -61,8 +61,8 @@ const CITED: [&str; 3] = [
 /// Every file of a plugin of that name, by its path in the new folder.
 pub(super) fn files(
     name: &str,
-    kind: Kind,
-    language: Language,
+    kind: TemplateKind,
+    language: PluginLanguage,
 ) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut files = Vec::new();
     for (from, to) in rows(kind, language) {
@@ -81,10 +81,10 @@ pub(super) fn files(
             ));
         }
     }
-    if language == Language::C {
+    if language == PluginLanguage::C {
         source(kind.c_header())?;
     }
-    if language == Language::Rust {
+    if language == PluginLanguage::Rust {
         files.push(("sdk/Cargo.toml".into(), alone("plugin-sdk/Cargo.toml")?));
         files.push((
             "sdk/macros/Cargo.toml".into(),
@@ -105,7 +105,7 @@ pub(super) fn files(
 }
 
 /// Returns the files of a template and their targets. `to` is a folder with its slash, or nothing for the new folder itself.
-fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
+fn rows(kind: TemplateKind, language: PluginLanguage) -> Vec<(String, &'static str)> {
     let mut rows = vec![
         (format!("{TEMPLATES}all/"), ""),
         (format!("{TEMPLATES}all/{}/", kind.folder()), ""),
@@ -117,12 +117,12 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
     ];
     // An adapter in another language than Rust is written against the interface itself.
     let interface = match (kind, language) {
-        (Kind::Tools, _) => "plugin-sdk/wit/0.1.1/",
-        (Kind::Collection, Language::C) => "plugin-sdk/wit/0.1.2/",
-        (Kind::Collection, _) => "plugin-sdk/wit/0.1.0/",
+        (TemplateKind::Tools, _) => "plugin-sdk/wit/0.1.1/",
+        (TemplateKind::Collection, PluginLanguage::C) => "plugin-sdk/wit/0.1.2/",
+        (TemplateKind::Collection, _) => "plugin-sdk/wit/0.1.0/",
     };
     match language {
-        Language::Rust => {
+        PluginLanguage::Rust => {
             rows.push(("plugin-sdk/src/".to_owned(), "sdk/src/"));
             rows.push(("plugin-sdk/macros/src/".to_owned(), "sdk/macros/src/"));
             rows.push(("plugin-sdk/wit/".to_owned(), "sdk/wit/"));

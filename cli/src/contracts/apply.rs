@@ -7,11 +7,11 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{HELD, ask, submitted};
-use crate::{Done, admin::Target, compile};
+use crate::{Done, admin::AdminTarget, compile};
 
 /// Submit every contract file of a folder, as `submit` does with one: for gateways that share their state
 #[derive(Args)]
-pub(crate) struct Apply {
+pub(crate) struct ApplyArgs {
     /// The folder of `*.yaml`, `*.yml` and `*.json` files
     folder: PathBuf,
     /// Hold all changes, even where they could go live at once
@@ -19,9 +19,9 @@ pub(crate) struct Apply {
     hold: bool,
 }
 
-impl Apply {
+impl ApplyArgs {
     /// Submits the files in the order of their names. It ends at the first that is refused; the exit code says that one waits.
-    pub(super) fn run(self, target: &Target) -> Done {
+    pub(super) fn run(self, target: &AdminTarget) -> Done {
         let files = weir::control::contract_files(&self.folder).map_err(|problem| vec![problem])?;
         if files.is_empty() {
             let folder = self.folder.display();

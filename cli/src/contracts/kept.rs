@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
-    Failure,
+    AppError,
     admin::{cell, table, time},
     compile,
 };
@@ -27,7 +27,7 @@ pub(crate) struct KeepOptions {
 
 impl KeepOptions {
     /// Adds the options to the body of a publication.
-    pub(super) fn add_to(&self, body: &mut Value) -> Result<(), Failure> {
+    pub(super) fn add_to(&self, body: &mut Value) -> Result<(), AppError> {
         if !self.keep {
             return Ok(());
         }
@@ -37,7 +37,7 @@ impl KeepOptions {
             let text = compile::read(file)?;
             let read = serde_json::from_str(&text);
             body["shim"] = read.map_err(|error| {
-                Failure::from(anyhow::anyhow!("{} is no JSON: {error}", file.display()))
+                AppError::from(anyhow::anyhow!("{} is no JSON: {error}", file.display()))
             })?;
         }
         Ok(())

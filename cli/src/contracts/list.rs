@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::ask;
 use crate::{
     Done,
-    admin::{Target, cell, table, told},
+    admin::{AdminTarget, cell, format_problem, table},
 };
 
-pub(super) fn list(target: &Target) -> Done {
+pub(super) fn list(target: &AdminTarget) -> Done {
     let all = ask(target, Method::GET, "/v1/contracts", None)?;
     if target.json {
         println!("{all}");
@@ -76,7 +76,7 @@ pub(super) fn list(target: &Target) -> Done {
             .as_array()
             .into_iter()
             .flatten()
-            .for_each(|problem| println!("{}", told(problem)));
+            .for_each(|problem| println!("{}", format_problem(problem)));
     }
     for waiting in all["waiting"].as_array().into_iter().flatten() {
         println!(

@@ -12,31 +12,31 @@ use clap::Args;
 use serde_json::Value;
 use weir::control::gate::{ChangeClass, Role};
 use weir_contracts::{
-    Contract, form,
-    lock::{Approval, Lock as Locked},
+    CompiledContract, form,
+    lock::{ContractLock as Locked, LockApproval},
 };
-use weir_state::{Live, Origin, VersionHead};
+use weir_state::{ContractOrigin, LiveRow, VersionHead};
 
-use crate::{Done, Failure, Settings, block_on, compile, start};
+use crate::{AppError, CliSettings, Done, block_on, compile, start};
 
 /// Write the published version of contract files beside them, for a gateway that starts without state
 #[derive(Args)]
-pub(crate) struct Lock {
+pub(crate) struct LockArgs {
     /// Contract files; by default all of the contracts folder, and what plugins and other servers offer
     files: Vec<PathBuf>,
 }
 
-impl Lock {
-    pub(super) fn run(self, settings: &Settings) -> Done {
+impl LockArgs {
+    pub(super) fn run(self, settings: &CliSettings) -> Done {
         block_on(self.lock(settings))?
     }
 
-    async fn lock(&self, settings: &Settings) -> Done {
+    async fn lock(&self, settings: &CliSettings) -> Done {
         let config = settings.config_to_serve(start::NAME_ONE)?;
         let state = config.open_state().await.map_err(anyhow::Error::from)?;
         let folders = config.folders;
         let live = state.live().await.map_err(anyhow::Error::from)?;
-        let live: BTreeMap<&str, &Live> =
+        let live: BTreeMap<&str, &LiveRow> =
             live.iter().map(|live| (live.name.as_str(), live)).collect();
         let files = match self.files.is_empty() {
             true => weir::control::contract_files(&folders.contracts)
@@ -68,7 +68,9 @@ impl Lock {
                 note,
             )?;
         }
-        let is_offer = |live: &&&Live| matches!(live.origin, Origin::Code | Origin::Upstream);
+        let is_offer = |live: &&&LiveRow| {
+            matches!(live.origin, ContractOrigin::Code | ContractOrigin::Upstream)
+        };
         for live in live
             .values()
             .filter(is_offer)
@@ -86,28 +88,33 @@ impl Lock {
     }
 }
 
-fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
+fn write(
+    folder: &Path,
+    live: &LiveRow,
+    versions: &[VersionHead],
+    note: &str,
+) -> Result<(), AppError> {
     let lock = lock(live, versions)?;
     let path = weir::control::sources::lock_path(folder, &live.name);
     weir_files::replace(
         &path,
         lock.to_text().as_bytes(),
-        weir_files::Readers::Everyone,
+        weir_files::FilePermission::Everyone,
     )
     .with_context(|| format!("{} cannot be written", path.display()))?;
     println!("{}: {} {}{note}", path.display(), live.name, live.version);
     Ok(())
 }
 
-fn lock(live: &Live, versions: &[VersionHead]) -> Result<Locked, Failure> {
+fn lock(live: &LiveRow, versions: &[VersionHead]) -> Result<Locked, AppError> {
     let value: Value =
         serde_json::from_str(&live.artifact).context("the stored version cannot be read")?;
-    let contract = Contract::from_artifact(&value).map_err(anyhow::Error::msg)?;
+    let contract = CompiledContract::from_artifact(&value).map_err(anyhow::Error::msg)?;
     let approved = |pair: &[VersionHead]| {
         let [from, to] = pair else { return None };
         let held = to.class == ChangeClass::Review || Role::for_class(to.class) == Role::Operator;
         let at = jiff::Timestamp::from_millisecond(to.published_ms).ok()?;
-        let approval = Approval {
+        let approval = LockApproval {
             fingerprint: to.fingerprint.clone(),
             from: from.version.parse().ok()?,
             to: to.version.parse().ok()?,

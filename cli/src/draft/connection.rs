@@ -4,10 +4,10 @@ use std::path::Path;
 
 use reqwest::Url;
 use toml_edit::DocumentMut;
-use weir::config::Config;
+use weir::config::GatewayConfig;
 use weir_connections::ConnectionConfig;
 use weir_contracts::draft::contract_name;
-use weir_plugin_host::Grant;
+use weir_plugin_host::ConnectionGrant;
 
 use super::served::DatabasePlace;
 
@@ -15,23 +15,23 @@ use super::served::DatabasePlace;
 const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
 
 /// A connection for one plugin, and how much of it `weir.toml` has.
-pub(super) struct Connection {
+pub(super) struct DraftConnection {
     pub(super) name: String,
     plugin: &'static str,
     /// The keys of a new connection, as TOML; `None` for one that is there.
     new: Option<String>,
     is_writable: bool,
-    grant: Option<Grant>,
+    grant: Option<ConnectionGrant>,
     /// Whether the plugin has grants already, whose table cannot be written a second time.
     has_grants: bool,
     /// Whether there is a `weir.toml` at all.
     is_configured: bool,
 }
 
-impl Connection {
+impl DraftConnection {
     /// Returns the connection of the `sheet` adapter to a folder. `config` is that of `weir.toml`, if there is one.
-    pub(super) fn to_folder(folder: &Path, config: Option<&Config>) -> Self {
-        let leads_there = |config: &Config, known: &ConnectionConfig| match known {
+    pub(super) fn to_folder(folder: &Path, config: Option<&GatewayConfig>) -> Self {
+        let leads_there = |config: &GatewayConfig, known: &ConnectionConfig| match known {
             ConnectionConfig::Files { path, .. } => config
                 .base
                 .join(path)
@@ -52,9 +52,9 @@ impl Connection {
 
     /// Returns the connection of the `sql` adapter to a database. The URL of a new one is written as a reference to the
     /// environment, since it may hold a password.
-    pub(super) fn to_database(place: &DatabasePlace, config: Option<&Config>) -> Self {
+    pub(super) fn to_database(place: &DatabasePlace, config: Option<&GatewayConfig>) -> Self {
         let (key, value) = &place.place;
-        let leads_there = |config: &Config, known: &ConnectionConfig| match known {
+        let leads_there = |config: &GatewayConfig, known: &ConnectionConfig| match known {
             ConnectionConfig::Sqlite { path, .. } => {
                 let known = config.base.join(path).canonicalize();
                 *key == "path" && known.is_ok_and(|known| known == Path::new(value))
@@ -78,8 +78,13 @@ impl Connection {
     }
 
     /// Returns the connection of the `rest` adapter to the host of a URL, and the path of the URL beneath it.
-    pub(super) fn to_host(url: &Url, config: &Config, is_configured: bool) -> (Self, String) {
-        let leads_there = |_: &Config, known: &ConnectionConfig| beneath(known, url).is_some();
+    pub(super) fn to_host(
+        url: &Url,
+        config: &GatewayConfig,
+        is_configured: bool,
+    ) -> (Self, String) {
+        let leads_there =
+            |_: &GatewayConfig, known: &ConnectionConfig| beneath(known, url).is_some();
         let port = url
             .port()
             .map(|port| format!(":{port}"))
@@ -113,8 +118,8 @@ impl Connection {
         plugin: &'static str,
         title: &str,
         keys: &str,
-        config: Option<&Config>,
-        leads_there: impl Fn(&Config, &ConnectionConfig) -> bool,
+        config: Option<&GatewayConfig>,
+        leads_there: impl Fn(&GatewayConfig, &ConnectionConfig) -> bool,
     ) -> Self {
         let connections = config.map(|config| &config.connections);
         let grants = config.and_then(|config| Some(&config.plugins.get(plugin)?.grants));
@@ -161,11 +166,11 @@ impl Connection {
     }
 
     /// Returns whether `weir.toml` lets the connection write, or could.
-    pub(super) fn may_write(&self) -> (bool, Grant) {
+    pub(super) fn may_write(&self) -> (bool, ConnectionGrant) {
         let grant = if self.is_writable {
-            Grant::Write
+            ConnectionGrant::Write
         } else {
-            Grant::Read
+            ConnectionGrant::Read
         };
         (self.is_writable, self.grant.unwrap_or(grant))
     }
@@ -250,7 +255,7 @@ mod tests {
         toml
     }
 
-    fn read(toml: &str, base: &Path) -> Config {
+    fn read(toml: &str, base: &Path) -> GatewayConfig {
         weir::config::read("weir.toml", toml, base)
             .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
     }
@@ -265,17 +270,17 @@ mod tests {
             std::fs::create_dir_all(&folder).expect("a folder");
             folder
         };
-        let first = Connection::to_folder(&folder("x"), None);
+        let first = DraftConnection::to_folder(&folder("x"), None);
         let toml = pasted("", &first.missing(true));
         let config = read(&toml, &place);
         assert!(config.http.listen.is_some() && config.connections["x"].is_writable());
-        let second = Connection::to_folder(&folder("y"), Some(&config)).beside(&toml);
+        let second = DraftConnection::to_folder(&folder("y"), Some(&config)).beside(&toml);
         let toml = pasted(&toml, &second.missing(false));
         let third =
-            Connection::to_folder(&folder("more/x"), Some(&read(&toml, &place))).beside(&toml);
+            DraftConnection::to_folder(&folder("more/x"), Some(&read(&toml, &place))).beside(&toml);
         let toml = pasted(&toml, &third.missing(false));
-        let host = |url: &str, config: &Config| {
-            Connection::to_host(&Url::parse(url).expect("a URL"), config, true)
+        let host = |url: &str, config: &GatewayConfig| {
+            DraftConnection::to_host(&Url::parse(url).expect("a URL"), config, true)
         };
         let (remote, path) = host("https://api.example.com/v1/items", &read(&toml, &place));
         assert_eq!(path, "/v1/items");
@@ -291,14 +296,14 @@ mod tests {
         assert_eq!(
             grants,
             [
-                ("x", Grant::Write),
-                ("x-2", Grant::Read),
-                ("y", Grant::Read)
+                ("x", ConnectionGrant::Write),
+                ("x-2", ConnectionGrant::Read),
+                ("y", ConnectionGrant::Read)
             ]
         );
         assert!(!config.connections["y"].is_writable());
         for folder in ["x", "y", "more/x"] {
-            let again = Connection::to_folder(&place.join(folder), Some(&config));
+            let again = DraftConnection::to_folder(&place.join(folder), Some(&config));
             assert_eq!(
                 (again.is_new(), again.missing(true).as_str()),
                 (false, ""),
@@ -319,10 +324,10 @@ mod tests {
                     [connections.api]\nkind = \"http\"\nbase_url = \"http://localhost:8000/v1/\"\n\n\
                     [plugins.rest.grants]\napi = \"read\"\n";
         let config = read(toml, &place);
-        let sheets = Connection::to_folder(&place, Some(&config));
+        let sheets = DraftConnection::to_folder(&place, Some(&config));
         assert_eq!(
             (sheets.name.as_str(), sheets.may_write()),
-            ("sheets", (false, Grant::Read))
+            ("sheets", (false, ConnectionGrant::Read))
         );
         let told = sheets.missing(false);
         assert_eq!(
@@ -345,7 +350,7 @@ mod tests {
             ("http://127.0.0.1/items", ("host-127-0-0-1", "/items")),
         ] {
             let (connection, path) =
-                Connection::to_host(&Url::parse(url).expect("a URL"), &config, true);
+                DraftConnection::to_host(&Url::parse(url).expect("a URL"), &config, true);
             assert_eq!((connection.name.as_str(), path.as_str()), expected, "{url}");
         }
     }

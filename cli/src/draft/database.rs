@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use weir::{
-    app::App,
-    config::Config,
+    app::GatewayApp,
+    config::GatewayConfig,
     control::operations::{
         databases::{
             DatabaseRequest, DraftedDatabase, draft_all, find_references, find_tables, list_tables,
@@ -14,29 +14,29 @@ use weir::{
     },
 };
 use weir_connections::ConnectionConfig;
-use weir_contracts::draft::{Draft as OneDraft, TableDraft as DraftedTable};
-use weir_plugin_host::Grant;
+use weir_contracts::draft::{ContractDraft as OneDraft, TableDraft as DraftedTable};
+use weir_plugin_host::ConnectionGrant;
 
 use super::{
-    Draft,
-    connection::Connection,
+    DraftArgs,
+    connection::DraftConnection,
     connection_config, explained, say_next,
     served::{DatabasePlace, NamedSource, database_failure},
     served_report::is_known,
 };
-use crate::{Done, Failure, block_on, start};
+use crate::{AppError, Done, block_on, start};
 
 /// A database that is drafted from.
-pub(super) struct Database {
-    pub(super) config: Config,
+pub(super) struct SourceDatabase {
+    pub(super) config: GatewayConfig,
     /// The name of its connection.
     connection: String,
     title: String,
     /// The connection that `weir.toml` may lack.
-    lacking: Option<Connection>,
+    lacking: Option<DraftConnection>,
 }
 
-impl Draft {
+impl DraftArgs {
     /// Drafts from a database, if one is named.
     pub(super) fn of_database(&self) -> Option<Done> {
         let database = match (&self.file, &self.connection) {
@@ -63,12 +63,12 @@ impl Draft {
     }
 
     /// Returns a database that the command line names.
-    fn named_database(&self, place: &DatabasePlace) -> Result<Database, Failure> {
+    fn named_database(&self, place: &DatabasePlace) -> Result<SourceDatabase, AppError> {
         let known = match self.settings.present() {
             true => Some(self.settings.config()?),
             false => None,
         };
-        let lacking = Connection::to_database(place, known.as_ref()).beside(&self.written());
+        let lacking = DraftConnection::to_database(place, known.as_ref()).beside(&self.written());
         let mut config = match known {
             Some(config) => config,
             None => self.settings.config()?,
@@ -79,8 +79,11 @@ impl Draft {
             config.connections.insert(name.clone(), connection);
         }
         let plugin = config.plugins.entry("sql".to_owned()).or_default();
-        plugin.grants.entry(name.clone()).or_insert(Grant::Read);
-        Ok(Database {
+        plugin
+            .grants
+            .entry(name.clone())
+            .or_insert(ConnectionGrant::Read);
+        Ok(SourceDatabase {
             config,
             connection: name,
             title: place.title.clone(),
@@ -89,7 +92,7 @@ impl Draft {
     }
 
     /// Returns a database of the configuration.
-    pub(super) fn known_database(&self, connection: &str) -> Result<Database, Failure> {
+    pub(super) fn known_database(&self, connection: &str) -> Result<SourceDatabase, AppError> {
         let config = self.settings.config()?;
         let Some(known) = config.connections.get(connection) else {
             let names: Vec<&str> = config.connections.keys().map(String::as_str).collect();
@@ -108,7 +111,7 @@ impl Draft {
             )
             .into());
         }
-        Ok(Database {
+        Ok(SourceDatabase {
             connection: connection.to_owned(),
             title: connection.to_owned(),
             lacking: None,
@@ -116,8 +119,8 @@ impl Draft {
         })
     }
 
-    fn draft_database(&self, database: Database) -> Done {
-        let Database {
+    fn draft_database(&self, database: SourceDatabase) -> Done {
+        let SourceDatabase {
             config,
             connection,
             title,
@@ -128,7 +131,7 @@ impl Draft {
             let started = start::briefly(config, None).await?;
             if self.openapi.all {
                 let drafted = self.every_table(&started, &connection, &title).await?;
-                return Ok::<_, Failure>(print_database(&drafted));
+                return Ok::<_, AppError>(print_database(&drafted));
             }
             let drafted = self.one_table(&started, &connection).await?;
             print!("{}", drafted.contract);
@@ -143,10 +146,10 @@ impl Draft {
 
     async fn every_table(
         &self,
-        started: &App,
+        started: &GatewayApp,
         connection: &str,
         title: &str,
-    ) -> Result<DraftedDatabase, Failure> {
+    ) -> Result<DraftedDatabase, AppError> {
         let sources = find_tables(&started.connections, connection, &[]).await;
         let sources = sources.map_err(|failure| database_failure(failure, title))?;
         let request = DatabaseRequest {
@@ -161,7 +164,11 @@ impl Draft {
         drafted.map_err(|failure| database_failure(failure, title))
     }
 
-    async fn one_table(&self, started: &App, connection: &str) -> Result<OneDraft, Failure> {
+    async fn one_table(
+        &self,
+        started: &GatewayApp,
+        connection: &str,
+    ) -> Result<OneDraft, AppError> {
         let listed = list_tables(&started.connections, connection).await;
         let table = match (&self.table, listed) {
             (Some(table), Ok(known)) if !is_among(table, &known) => {

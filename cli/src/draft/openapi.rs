@@ -11,8 +11,8 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use weir_contracts::{
     form::FILE_BYTES_MAX,
-    import::{Imported, Remark, Wanted, openapi, toolbox},
-    problem::Problem,
+    import::{ImportOptions, ImportRemark, ImportedContract, openapi, toolbox},
+    problem::FileProblem,
 };
 
 use crate::{
@@ -29,7 +29,7 @@ const EXAMPLES: usize = 3;
 /// Exit code 0 where every operation that is wanted has a tool, 3 where some have none, 1 where there is no contract.
 #[derive(Args)]
 #[command(next_help_heading = "Of an HTTP API")]
-pub(super) struct Openapi {
+pub(super) struct DraftOpenapiArgs {
     /// A document of OpenAPI 3.0 or 3.1, JSON or YAML: a file, `-` for stdin, or a URL. Exit code 3: some operations have no
     /// tool
     #[arg(long = "openapi", value_name = "DOCUMENT", group = "foreign", conflicts_with_all = ["file", "connection", "table", "url"])]
@@ -45,20 +45,20 @@ pub(super) struct Openapi {
     headers: Vec<String>,
     /// The output on stdout
     #[arg(long, value_enum, default_value_t = Print::Contract, requires = "foreign")]
-    print: Print,
+    print: DraftOutput,
     /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract
     #[arg(long, conflicts_with = "url")]
     pub(super) all: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Print {
+enum DraftOutput {
     Contract,
     /// The `[connections.NAME]` of weir.toml
     Connection,
 }
 
-impl Openapi {
+impl DraftOpenapiArgs {
     /// Drafts a contract if a document is named.
     pub(super) fn run(&self, name: Option<&str>) -> Option<Done> {
         if let Some(file) = &self.toolbox {
@@ -81,7 +81,7 @@ impl Openapi {
             false => compile::read(Path::new(document))?,
         };
         let url = is_url.then_some(document);
-        let wanted = Wanted {
+        let wanted = ImportOptions {
             name,
             only: &self.only,
             url,
@@ -90,15 +90,15 @@ impl Openapi {
     }
 
     /// Prints the requested output, and a report on the parts that are called `what`.
-    fn print(&self, imported: Result<Imported, Vec<Problem>>, what: &str) -> Done {
+    fn print(&self, imported: Result<ImportedContract, Vec<FileProblem>>, what: &str) -> Done {
         let imported =
             imported.map_err(|problems| problems.into_iter().map(printable).collect::<Vec<_>>())?;
         match self.print {
-            Print::Contract => {
+            DraftOutput::Contract => {
                 print!("{}", imported.contract);
                 eprintln!("For weir.toml:\n\n{}", imported.connection);
             }
-            Print::Connection => print!("{}", imported.connection),
+            DraftOutput::Connection => print!("{}", imported.connection),
         }
         self.report(&imported, what);
         let whole = imported.remarks.iter().all(|remark| !remark.left_out);
@@ -109,8 +109,8 @@ impl Openapi {
         })
     }
 
-    fn report(&self, imported: &Imported, what: &str) {
-        let (left_out, noted): (Vec<&Remark>, Vec<&Remark>) =
+    fn report(&self, imported: &ImportedContract, what: &str) {
+        let (left_out, noted): (Vec<&ImportRemark>, Vec<&ImportRemark>) =
             imported.remarks.iter().partition(|one| one.left_out);
         eprintln!(
             "{} tools; {} {what} left out, {} notes",
@@ -119,7 +119,7 @@ impl Openapi {
             noted.len()
         );
         for (what, remarks) in [("left out", left_out), ("note", noted)] {
-            let mut by_reason: BTreeMap<&str, Vec<&Remark>> = BTreeMap::new();
+            let mut by_reason: BTreeMap<&str, Vec<&ImportRemark>> = BTreeMap::new();
             remarks
                 .into_iter()
                 .for_each(|remark| by_reason.entry(remark.reason).or_default().push(remark));
@@ -183,8 +183,8 @@ impl Openapi {
 }
 
 /// Writes a remark as lines of the report. Its words are the document's, and a terminal may print all of them.
-fn in_words(remark: &Remark) -> String {
-    let Remark {
+fn in_words(remark: &ImportRemark) -> String {
+    let ImportRemark {
         place,
         operation,
         message,
@@ -200,8 +200,8 @@ fn in_words(remark: &Remark) -> String {
 }
 
 /// Returns a problem whose words a terminal may print.
-fn printable(problem: Problem) -> Problem {
-    Problem {
+fn printable(problem: FileProblem) -> FileProblem {
+    FileProblem {
         place: safe(&problem.place),
         message: safe(&problem.message),
         ..problem
@@ -219,7 +219,8 @@ mod tests {
             "/ok": {"get": {"responses": {"204": {}}}},
             "/\u001b[2J\nleft out": {"get": {"responses": {"200": {"content": {"image/\u001b[1A": {}}}}}},
             "/b": {"get": {"parameters": [{"$ref": "#/\u001b[8m"}]}}}}"##;
-        let imported = openapi("document", document, &Wanted::default()).expect("a contract");
+        let imported =
+            openapi("document", document, &ImportOptions::default()).expect("a contract");
         let report: Vec<String> = imported.remarks.iter().map(in_words).collect();
         assert_eq!(
             report,
@@ -232,7 +233,7 @@ mod tests {
         let problems = openapi(
             "document",
             &document.replace("/ok", "ok"),
-            &Wanted::default(),
+            &ImportOptions::default(),
         )
         .expect_err("no operation");
         let told: Vec<String> = problems

@@ -7,22 +7,22 @@ use clap::Args;
 use reqwest::Url;
 use serde_json::{Value, json};
 use weir::{
-    app::App,
-    config::Config,
+    app::GatewayApp,
+    config::GatewayConfig,
     control::operations::{
         databases::{DatabaseRequest, DraftedDatabase, draft_all, find_references, find_tables},
         sources::{DataSource, SourceFailure, draft_of, read_shape},
     },
 };
 use weir_contracts::{compile, form};
-use weir_plugin_host::Grant;
+use weir_plugin_host::ConnectionGrant;
 
 use super::{
     CONNECTION, checked, connection_config, explained, file_source, folder_of,
     served_report::{ServedReport, database_report, sheet_report},
     state_folder, workbook,
 };
-use crate::{Failure, Settings};
+use crate::{AppError, CliSettings};
 
 /// The first bytes of every SQLite database.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
@@ -199,8 +199,8 @@ fn is_sqlite(file: &Path) -> anyhow::Result<bool> {
 pub(crate) fn served_config(
     word: &Path,
     part: &ServedPart,
-    settings: &Settings,
-) -> Result<Config, Failure> {
+    settings: &CliSettings,
+) -> Result<GatewayConfig, AppError> {
     let write = part.write;
     let source = NamedSource::read(word)?;
     part.check(&source)?;
@@ -216,12 +216,16 @@ pub(crate) fn served_config(
             ("rest", connection)
         }
     };
-    let mut config = Config::bare(Path::new("."));
+    let mut config = GatewayConfig::bare(Path::new("."));
     config.folders.state = state_folder();
     settings.over(&mut config);
     let connection = connection_config(connection)?;
     config.connections.insert(CONNECTION.to_owned(), connection);
-    let grant = if write { Grant::Write } else { Grant::Read };
+    let grant = if write {
+        ConnectionGrant::Write
+    } else {
+        ConnectionGrant::Read
+    };
     let plugin = config.plugins.entry(adapter.to_owned()).or_default();
     plugin.grants.insert(CONNECTION.to_owned(), grant);
     Ok(config)
@@ -229,10 +233,10 @@ pub(crate) fn served_config(
 
 /// Drafts a contract over a source and serves it. Returns how the source was understood, and what was left out.
 pub(crate) async fn serve_source(
-    started: &App,
+    started: &GatewayApp,
     word: &Path,
     part: &ServedPart,
-) -> Result<ServedReport, Failure> {
+) -> Result<ServedReport, AppError> {
     let shown = word.file_name().unwrap_or_default().to_string_lossy();
     match NamedSource::read(word)? {
         NamedSource::Database(place) => {
@@ -317,7 +321,7 @@ impl ServedPart {
         }
     }
 
-    fn sheet_source(&self, file: &Path) -> Result<DataSource, Failure> {
+    fn sheet_source(&self, file: &Path) -> Result<DataSource, AppError> {
         let mut source = file_source(file, CONNECTION)?;
         if let Some(name) = &self.name {
             source = DataSource::new(name, source.adapter, source.settings);
@@ -347,7 +351,7 @@ pub(super) fn service_source(
 }
 
 /// Says what to do where a database cannot be looked at.
-pub(super) fn database_failure(failure: SourceFailure, title: &str) -> Failure {
+pub(super) fn database_failure(failure: SourceFailure, title: &str) -> AppError {
     match failure {
         SourceFailure::Unservable(why) => {
             anyhow::anyhow!("nothing of `{title}` can be served. {}", why.join(" ")).into()
@@ -356,7 +360,10 @@ pub(super) fn database_failure(failure: SourceFailure, title: &str) -> Failure {
     }
 }
 
-async fn serve_many(started: &App, request: DatabaseRequest) -> Result<ServedReport, Failure> {
+async fn serve_many(
+    started: &GatewayApp,
+    request: DatabaseRequest,
+) -> Result<ServedReport, AppError> {
     let title = request.title.clone();
     let drafted = draft_all(&started.gateway, request).await;
     let drafted = drafted.map_err(|failure| database_failure(failure, &title))?;
@@ -371,11 +378,11 @@ async fn serve_many(started: &App, request: DatabaseRequest) -> Result<ServedRep
 }
 
 async fn serve_one(
-    started: &App,
+    started: &GatewayApp,
     source: &DataSource,
     shown: &str,
     write: bool,
-) -> Result<ServedReport, Failure> {
+) -> Result<ServedReport, AppError> {
     let gateway = &started.gateway;
     let explain = |failure| explained(failure, gateway, source);
     let shape = read_shape(gateway, source).await.map_err(explain)?;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use weir::control::operations::databases::DraftedDatabase;
-use weir_contracts::{Shape, draft::Draft, name::quoted};
+use weir_contracts::{CollectionShape, draft::ContractDraft, name::quoted};
 
 use crate::terminal;
 
@@ -89,7 +89,7 @@ pub(super) fn database_report(title: &str, drafted: &DraftedDatabase) -> ServedR
 }
 
 /// Writes the report of one spreadsheet or service.
-pub(super) fn sheet_report(drafted: &Draft, shape: &Shape) -> ServedReport {
+pub(super) fn sheet_report(drafted: &ContractDraft, shape: &CollectionShape) -> ServedReport {
     let mut lines = vec![format!(
         "{}: {}",
         shape.name,
@@ -105,7 +105,7 @@ pub(super) fn is_known(note: &str) -> bool {
 }
 
 /// Names the columns and the key.
-fn described(shape: &Shape) -> String {
+fn described(shape: &CollectionShape) -> String {
     let mut text = match shape.fields.len() {
         1 => "1 column".to_owned(),
         columns => format!("{columns} columns"),

@@ -8,7 +8,7 @@ use weir::{
         databases::{DatabaseRequest, WorkbookSheets, find_sheets},
         sources::{DataSource, SourceFailure},
     },
-    serving::Serving,
+    serving::ServingGateway,
 };
 use weir_contracts::name::quoted;
 
@@ -17,7 +17,7 @@ pub(super) struct ChosenSheets(WorkbookSheets);
 
 /// Chooses the sheets of a file. Those that are named are taken as they are.
 pub(super) async fn sheets(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
     named: &[String],
 ) -> Result<ChosenSheets, SourceFailure> {

@@ -7,7 +7,7 @@ use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode, ObjectPr
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::Host;
+use super::McpHost;
 
 /// The members that say how a server is reached, in the words of all clients.
 const ADDRESS: [&str; 7] = [
@@ -31,9 +31,9 @@ const OF_URLS: [&str; 4] = [
 ];
 
 /// Returns the server as the configuration has it; `None` if it is not in it.
-pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, String> {
+pub(crate) fn find(host: McpHost, text: &str, name: &str) -> Result<Option<Value>, String> {
     let config: Value = match host {
-        Host::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
+        McpHost::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
         _ => jsonc_parser::parse_to_serde_value(text, &Default::default())
             .map_err(|error| error.to_string())?,
     };
@@ -42,11 +42,11 @@ pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, 
 
 /// Returns the configuration with the server in it. Members of its entry that others wrote stay, such as a key, except
 /// another address and its members.
-pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<String, String> {
+pub(crate) fn put(host: McpHost, text: &str, name: &str, entry: &Value) -> Result<String, String> {
     let nothing = Map::new();
     let members = entry.as_object().unwrap_or(&nothing);
     let before = find(host, text, name)?.unwrap_or_default();
-    if host == Host::Codex {
+    if host == McpHost::Codex {
         let mut document = toml(text)?;
         let servers = document.entry(host.member()).or_insert_with(|| {
             let mut servers = Table::new();
@@ -99,8 +99,8 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
 }
 
 /// Returns the configuration without the server; `None` if it is not in it.
-pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String>, String> {
-    if host == Host::Codex {
+pub(crate) fn remove(host: McpHost, text: &str, name: &str) -> Result<Option<String>, String> {
+    if host == McpHost::Codex {
         let mut document = toml(text)?;
         let servers = document
             .get_mut(host.member())
@@ -286,7 +286,7 @@ mod tests {
     fn nothing_but_the_server_changes() {
         let entry = json!({ "command": "/bin/weir", "args": ["stdio"] });
         let zed = "// Zed\n{\n  \"theme\": \"One\", // kept\n  \"context_servers\": {\n    \"other\": { \"command\": \"o\" }\n  }\n}\n";
-        let with = put(Host::Zed, zed, "weir", &entry).expect("put");
+        let with = put(McpHost::Zed, zed, "weir", &entry).expect("put");
         for kept in [
             "// Zed",
             "\"One\", // kept",
@@ -296,35 +296,35 @@ mod tests {
             assert!(with.contains(kept), "{kept} in\n{with}");
         }
         assert_eq!(
-            put(Host::Zed, &with, "weir", &entry).expect("put again"),
+            put(McpHost::Zed, &with, "weir", &entry).expect("put again"),
             with,
             "putting it twice changes nothing"
         );
-        let without = remove(Host::Zed, &with, "weir")
+        let without = remove(McpHost::Zed, &with, "weir")
             .expect("removed")
             .expect("it was there");
         assert!(
             without.contains("// kept") && without.contains("other") && !without.contains("weir"),
             "{without}"
         );
-        assert_eq!(remove(Host::Zed, zed, "weir"), Ok(None));
+        assert_eq!(remove(McpHost::Zed, zed, "weir"), Ok(None));
 
         let codex = "# Codex\nmodel = \"m\" # kept\n\n[mcp_servers.other]\ncommand = \"o\"\n";
-        let with = put(Host::Codex, codex, "weir", &entry).expect("put");
+        let with = put(McpHost::Codex, codex, "weir", &entry).expect("put");
         assert!(with.starts_with(codex), "{with}");
         assert!(
             with.contains("[mcp_servers.weir]\ncommand = \"/bin/weir\"\nargs = [\"stdio\"]\n"),
             "{with}"
         );
         assert_eq!(
-            remove(Host::Codex, &with, "weir")
+            remove(McpHost::Codex, &with, "weir")
                 .expect("removed")
                 .expect("it was there")
                 .trim(),
             codex.trim()
         );
 
-        let made = put(Host::Cursor, "", "weir", &entry).expect("an empty file");
+        let made = put(McpHost::Cursor, "", "weir", &entry).expect("an empty file");
         let read: Value = serde_json::from_str(&made).expect("JSON");
         assert_eq!(read, json!({ "mcpServers": { "weir": entry } }));
     }
@@ -341,7 +341,7 @@ mod tests {
   "env": { "LANG": "nb" } // theirs
 }}}
 "#;
-        let with = put(Host::Zed, zed, "weir", &command).expect("put");
+        let with = put(McpHost::Zed, zed, "weir", &command).expect("put");
         assert!(
             with.contains("// mine") && with.contains("// theirs"),
             "{with}"
@@ -349,10 +349,10 @@ mod tests {
         let mut expected = command.clone();
         expected["enabled"] = false.into();
         expected["env"]["LANG"] = "nb".into();
-        assert_eq!(find(Host::Zed, &with, "weir"), Ok(Some(expected)));
-        let with = put(Host::Zed, &with, "weir", &url).expect("put");
+        assert_eq!(find(McpHost::Zed, &with, "weir"), Ok(Some(expected)));
+        let with = put(McpHost::Zed, &with, "weir", &url).expect("put");
         assert_eq!(
-            find(Host::Zed, &with, "weir"),
+            find(McpHost::Zed, &with, "weir"),
             Ok(Some(json!({ "enabled": false, "url": url["url"] })))
         );
 
@@ -364,7 +364,7 @@ enabled_tools = ["a"]
 [mcp_servers.weir.env]
 LANG = "nb"
 "#;
-        let with = put(Host::Codex, codex, "weir", &command).expect("put");
+        let with = put(McpHost::Codex, codex, "weir", &command).expect("put");
         assert!(
             with.starts_with("[mcp_servers.weir]\ncommand = \"/bin/weir\" # mine\n"),
             "{with}"
@@ -373,24 +373,27 @@ LANG = "nb"
         expected["startup_timeout_sec"] = json!(20.0);
         expected["enabled_tools"] = json!(["a"]);
         expected["env"]["LANG"] = "nb".into();
-        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected.clone())));
+        assert_eq!(
+            find(McpHost::Codex, &with, "weir"),
+            Ok(Some(expected.clone()))
+        );
         // The entry that was found can be put into another client.
-        let other = put(Host::Codex, "", "weir", &expected).expect("put");
-        assert_eq!(find(Host::Codex, &other, "weir"), Ok(Some(expected)));
-        let with = put(Host::Codex, &with, "weir", &url).expect("put");
+        let other = put(McpHost::Codex, "", "weir", &expected).expect("put");
+        assert_eq!(find(McpHost::Codex, &other, "weir"), Ok(Some(expected)));
+        let with = put(McpHost::Codex, &with, "weir", &url).expect("put");
         let expected =
             json!({ "startup_timeout_sec": 20.0, "enabled_tools": ["a"], "url": url["url"] });
-        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
+        assert_eq!(find(McpHost::Codex, &with, "weir"), Ok(Some(expected)));
     }
 
     #[test]
     fn a_key_that_a_variable_holds_does_not_stay_beside_it() {
         let codex = "[mcp_servers.weir]\nurl = \"http://127.0.0.1/mcp\"\n\n[mcp_servers.weir.http_headers]\nauthorization = \"Bearer mine\"\n";
         let entry = json!({ "url": "http://127.0.0.1/mcp", "bearer_token_env_var": "WEIR_KEY" });
-        let with = put(Host::Codex, codex, "weir", &entry).expect("put");
-        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(entry.clone())));
+        let with = put(McpHost::Codex, codex, "weir", &entry).expect("put");
+        assert_eq!(find(McpHost::Codex, &with, "weir"), Ok(Some(entry.clone())));
         let with = put(
-            Host::Codex,
+            McpHost::Codex,
             &format!("{codex}X-Team = \"a\"\n"),
             "weir",
             &entry,
@@ -398,7 +401,7 @@ LANG = "nb"
         .expect("put");
         let mut expected = entry;
         expected["http_headers"] = json!({ "X-Team": "a" });
-        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
+        assert_eq!(find(McpHost::Codex, &with, "weir"), Ok(Some(expected)));
     }
 
     #[test]
@@ -415,9 +418,9 @@ LANG = "nb"
             (r#"{"theme": [{"a": 1, "a": 2}]}"#, "a"),
         ] {
             let expected = format!("`{twice}` occurs twice in one object: leave one");
-            let put = put(Host::Cursor, text, "weir", &server);
+            let put = put(McpHost::Cursor, text, "weir", &server);
             assert_eq!(put.as_ref(), Err(&expected), "{text}");
-            let removed = remove(Host::Cursor, text, "weir");
+            let removed = remove(McpHost::Cursor, text, "weir");
             assert_eq!(removed.as_ref(), Err(&expected), "{text}");
         }
     }
@@ -426,10 +429,10 @@ LANG = "nb"
     fn what_is_no_configuration_is_left_alone() {
         for text in ["[]", "{\"mcpServers\": []}", "{\"mcpServers\": "] {
             assert!(
-                put(Host::Cursor, text, "weir", &json!({})).is_err(),
+                put(McpHost::Cursor, text, "weir", &json!({})).is_err(),
                 "{text}"
             );
         }
-        assert!(put(Host::Codex, "mcp_servers = 1", "weir", &json!({})).is_err());
+        assert!(put(McpHost::Codex, "mcp_servers = 1", "weir", &json!({})).is_err());
     }
 }

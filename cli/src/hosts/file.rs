@@ -8,8 +8,8 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
-use weir_files::{HeldFolder, HeldText, Readers};
-use weir_upstream::{Failure, Kind};
+use weir_files::{FilePermission, HeldFolder, HeldText};
+use weir_upstream::{UpstreamFailure, UpstreamFailureKind};
 
 use super::{TEXT_MAX_BYTES, home, set};
 
@@ -27,7 +27,7 @@ pub(crate) struct ClientFile {
 
 impl ClientFile {
     /// Finds the file of the project in the working folder. The project may come from elsewhere, with links in it.
-    pub(crate) fn in_project(file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn in_project(file: &Path) -> Result<Self, UpstreamFailure> {
         let base = std::env::current_dir()
             .and_then(fs::canonicalize)
             .map_err(|error| unreadable(file, &error.to_string()))?;
@@ -41,7 +41,7 @@ impl ClientFile {
 
     /// Finds the file of the user. A link, such as programs for dotfiles make, is followed to a file of the user's own below
     /// home.
-    pub(crate) fn of_user(file: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of_user(file: &Path) -> Result<Self, UpstreamFailure> {
         let home = home()?;
         let failed = |error: io::Error| unreadable(file, &error.to_string());
         let shown = std::path::absolute(file).map_err(failed)?;
@@ -79,7 +79,7 @@ impl ClientFile {
     }
 
     /// Finds the backup of the file in the user's state folder.
-    pub(crate) fn backup(&self, ending: &str) -> Result<Self, Failure> {
+    pub(crate) fn backup(&self, ending: &str) -> Result<Self, UpstreamFailure> {
         let path = self.real_path();
         let folder = match set("XDG_STATE_HOME") {
             Some(folder) if folder.is_absolute() => folder,
@@ -105,7 +105,7 @@ impl ClientFile {
     }
 
     /// Returns the text; `None` if there is no such file.
-    pub(crate) fn text(&self) -> Result<Option<String>, Failure> {
+    pub(crate) fn text(&self) -> Result<Option<String>, UpstreamFailure> {
         let read = self.read().map_err(|error| match error.kind() {
             ErrorKind::InvalidData => unreadable(&self.shown, "it is not UTF-8"),
             _ => unreadable(&self.shown, &error.to_string()),
@@ -115,10 +115,10 @@ impl ClientFile {
 
     /// Writes the file whole or not at all. It keeps its permissions. Where there is none, only the user may read the new
     /// one: it may hold a key.
-    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), UpstreamFailure> {
         let write = || {
             let bits = self.read()?.map(|read| read.bits);
-            let readers = bits.map_or(Readers::Owner, Readers::Bits);
+            let readers = bits.map_or(FilePermission::Owner, FilePermission::Bits);
             let (folder, name) = self.folder(HeldFolder::make_inner)?;
             folder.replace(&name, text.as_bytes(), readers)
         };
@@ -126,7 +126,7 @@ impl ClientFile {
     }
 
     /// Removes the file, if there is one.
-    pub(crate) fn remove(&self) -> Result<(), Failure> {
+    pub(crate) fn remove(&self) -> Result<(), UpstreamFailure> {
         let remove = || {
             let (folder, name) = self.folder(|folder, name, _| folder.inner(name))?;
             folder.remove(&name)
@@ -165,9 +165,9 @@ impl ClientFile {
         Ok((folder, name.into()))
     }
 
-    fn unwritten(&self, error: &io::Error) -> Failure {
-        Failure::new(
-            Kind::Start,
+    fn unwritten(&self, error: &io::Error) -> UpstreamFailure {
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             format!("{} to be writable", self.shown.display()),
             error.to_string(),
         )
@@ -192,15 +192,16 @@ fn split_at_last_there(path: &Path) -> (&Path, &Path) {
     (there, path.strip_prefix(there).unwrap_or(path))
 }
 
-fn unreadable(file: &Path, cause: &str) -> Failure {
+fn unreadable(file: &Path, cause: &str) -> UpstreamFailure {
     let expected = format!("{} to be readable", file.display());
-    Failure::new(Kind::Start, expected, cause)
+    UpstreamFailure::new(UpstreamFailureKind::Start, expected, cause)
 }
 
-fn refused(file: &Path, cause: &str) -> Failure {
+fn refused(file: &Path, cause: &str) -> UpstreamFailure {
     let expected = format!(
         "{} to be a file, or a link to one of yours below your home folder",
         file.display()
     );
-    Failure::new(Kind::Start, expected, cause).step("put the file itself there")
+    UpstreamFailure::new(UpstreamFailureKind::Start, expected, cause)
+        .step("put the file itself there")
 }

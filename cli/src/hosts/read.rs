@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Map, Value};
-use weir_upstream::{Command, Failure, Kind, Target, Transport, Url};
+use weir_upstream::{
+    UpstreamCommand, UpstreamFailure, UpstreamFailureKind, UpstreamTarget, UpstreamTransport,
+    UpstreamUrl,
+};
 
 use super::is_toml;
 
@@ -11,10 +14,10 @@ use super::is_toml;
 const MEMBERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_servers"];
 
 /// Returns the servers of one file by name. The project's own ones of Claude Code count as well.
-pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>, Failure> {
+pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>, UpstreamFailure> {
     let broken = |cause: String| {
-        Failure::new(
-            Kind::Start,
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             format!("{} to be a configuration", file.display()),
             cause,
         )
@@ -39,21 +42,29 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
 }
 
 /// Returns the value of a variable that an entry names.
-type Fill = fn(&str) -> Result<String, Failure>;
+type Fill = fn(&str) -> Result<String, UpstreamFailure>;
 
 /// Returns how one of them is reached now, with the values of all variables; `folder` is that of its file.
-pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
+pub(super) fn target(server: &Value, folder: &Path) -> Result<UpstreamTarget, UpstreamFailure> {
     filled(server, folder, value_of, value_of)
 }
 
 /// Returns how one of them is reached, for `weir.toml`: a value may be a secret, so that variables stay references. An entry
 /// that names one where `weir.toml` takes no reference is refused.
-pub(super) fn target_to_write(server: &Value, folder: &Path) -> Result<Target, Failure> {
+pub(super) fn target_to_write(
+    server: &Value,
+    folder: &Path,
+) -> Result<UpstreamTarget, UpstreamFailure> {
     filled(server, folder, reference_to, refused)
 }
 
 /// `secret` fills in variables of the URL, the headers and the environment, `word` those of the command and its folder.
-fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Target, Failure> {
+fn filled(
+    server: &Value,
+    folder: &Path,
+    secret: Fill,
+    word: Fill,
+) -> Result<UpstreamTarget, UpstreamFailure> {
     let text = |name: &str, fill: Fill| {
         server[name]
             .as_str()
@@ -62,8 +73,8 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
     };
     // The variables of another file would be missing without a word.
     if server.get("envFile").is_some() {
-        return Err(Failure::new(
-            Kind::Start,
+        return Err(UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             "an entry that says everything itself",
             "its variables are in `envFile`",
         )
@@ -86,11 +97,11 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
                 );
             }
             let transport = if server["type"] == "sse" || server["transport"] == "sse" {
-                Transport::Sse
+                UpstreamTransport::Sse
             } else {
-                Transport::Either
+                UpstreamTransport::Either
             };
-            return Ok(Target::Url(Url {
+            return Ok(UpstreamTarget::Url(UpstreamUrl {
                 url,
                 headers: headers.into_iter().collect(),
                 transport,
@@ -104,8 +115,8 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
         command => (command.as_str(), server),
     };
     let Some(command) = command else {
-        return Err(Failure::new(
-            Kind::Start,
+        return Err(UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             "an entry with a `command` or a `url`",
             "it has neither",
         )
@@ -128,7 +139,7 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
     {
         environment.insert(variable.to_owned(), secret(variable)?);
     }
-    Ok(Target::Command(Command {
+    Ok(UpstreamTarget::Command(UpstreamCommand {
         program: expand(command, folder, word)?.into(),
         arguments: arguments?,
         environment: environment
@@ -136,16 +147,20 @@ fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Tar
             .map(|(name, value)| (name.into(), value.into()))
             .collect(),
         folder: text("cwd", word)?.map(|cwd| folder.join(cwd)),
-        ..Command::default()
+        ..UpstreamCommand::default()
     }))
 }
 
 /// Replaces `${env:NAME}`, `${NAME}` and `${NAME:-otherwise}`, as clients do.
-pub(crate) fn expanded(text: &str) -> Result<String, Failure> {
+pub(crate) fn expanded(text: &str) -> Result<String, UpstreamFailure> {
     expand(text, &std::env::current_dir().unwrap_or_default(), value_of)
 }
 
-fn texts(members: &Value, folder: &Path, fill: Fill) -> Result<BTreeMap<String, String>, Failure> {
+fn texts(
+    members: &Value,
+    folder: &Path,
+    fill: Fill,
+) -> Result<BTreeMap<String, String>, UpstreamFailure> {
     let members = members.as_object().map(Map::iter).into_iter().flatten();
     let texts = members.filter_map(|(name, value)| match value {
         Value::String(text) => Some((name, text.clone())),
@@ -157,7 +172,7 @@ fn texts(members: &Value, folder: &Path, fill: Fill) -> Result<BTreeMap<String, 
         .collect()
 }
 
-fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
+fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, UpstreamFailure> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -182,8 +197,8 @@ fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
             ("userHome" | "HOME", _) => expanded.push_str(&value_of("HOME")?),
             (input, _) if input.starts_with("input:") => {
                 let asked = input.trim_start_matches("input:");
-                return Err(Failure::new(
-                    Kind::Start,
+                return Err(UpstreamFailure::new(
+                    UpstreamFailureKind::Start,
                     "an entry that says everything itself",
                     format!("its client asks its user for `{asked}`"),
                 )
@@ -201,10 +216,10 @@ fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
     Ok(expanded)
 }
 
-fn value_of(name: &str) -> Result<String, Failure> {
+fn value_of(name: &str) -> Result<String, UpstreamFailure> {
     std::env::var(name).map_err(|_| {
-        Failure::new(
-            Kind::Start,
+        UpstreamFailure::new(
+            UpstreamFailureKind::Start,
             format!("the variable `{name}` in the environment"),
             "it is not set, or is no text",
         )
@@ -212,14 +227,14 @@ fn value_of(name: &str) -> Result<String, Failure> {
     })
 }
 
-fn reference_to(name: &str) -> Result<String, Failure> {
+fn reference_to(name: &str) -> Result<String, UpstreamFailure> {
     value_of(name).map(|_| format!("${{env:{name}}}"))
 }
 
-fn refused(name: &str) -> Result<String, Failure> {
+fn refused(name: &str) -> Result<String, UpstreamFailure> {
     let cause =
         format!("it names the variable `{name}`, whose value would stand in weir.toml in clear");
-    Err(Failure::new(Kind::Start, "an entry whose command and folder name no variables", cause)
+    Err(UpstreamFailure::new(UpstreamFailureKind::Start, "an entry whose command and folder name no variables", cause)
         .step(format!(
             "if it is a secret, let the server read it from its environment: --env {name}, and the command after `--`"
         ))
@@ -232,17 +247,17 @@ mod tests {
 
     use super::*;
 
-    fn command(server: &Value) -> Command {
+    fn command(server: &Value) -> UpstreamCommand {
         match target(server, Path::new("/project")).expect("a command") {
-            Target::Command(command) => command,
-            Target::Url(_) => panic!("{server} is a command"),
+            UpstreamTarget::Command(command) => command,
+            UpstreamTarget::Url(_) => panic!("{server} is a command"),
         }
     }
 
-    fn url(server: &Value) -> Url {
+    fn url(server: &Value) -> UpstreamUrl {
         match target(server, Path::new("/project")).expect("a URL") {
-            Target::Url(url) => url,
-            Target::Command(_) => panic!("{server} is a URL"),
+            UpstreamTarget::Url(url) => url,
+            UpstreamTarget::Command(_) => panic!("{server} is a URL"),
         }
     }
 
@@ -307,7 +322,7 @@ mod tests {
         );
         assert_eq!(
             url(&json!({ "serverUrl": "https://a/sse", "type": "sse" })).transport,
-            Transport::Sse
+            UpstreamTransport::Sse
         );
         assert_eq!(
             url(&json!({ "httpUrl": "https://g/mcp", "url": "https://old" })).url,
@@ -331,7 +346,7 @@ mod tests {
         let environment = json!({ "A": "${PATH}", "B": "x ${env:PATH}", "C": "${NO_SUCH_NAME:-c}", "D": "${PATH:-d}" });
         let command =
             json!({ "command": "${userHome}/s", "env": environment, "env_vars": ["PATH"] });
-        let Ok(Target::Command(command)) = written(command) else {
+        let Ok(UpstreamTarget::Command(command)) = written(command) else {
             panic!("it is a command")
         };
         let reference = "${env:PATH}";
@@ -347,7 +362,7 @@ mod tests {
             BTreeMap::from(environment.map(|(name, value)| (name.into(), value.into())))
         );
         let codex = json!({ "url": "https://a/${PATH}", "env_http_headers": { "X": "PATH" }, "bearer_token_env_var": "PATH" });
-        let Ok(Target::Url(url)) = written(codex) else {
+        let Ok(UpstreamTarget::Url(url)) = written(codex) else {
             panic!("it is a URL")
         };
         assert_eq!(url.url, "https://a/${env:PATH}");

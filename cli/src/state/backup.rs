@@ -9,25 +9,25 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use weir_state::{FILE, State};
+use weir_state::{FILE, GatewayState};
 
-use crate::{Done, Settings, block_on};
+use crate::{CliSettings, Done, block_on};
 
 /// Copy the state folder while gateways run: contract versions, keys, the audit trail
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Backup {
+pub(super) struct BackupArgs {
     /// A folder that is not there yet; to restore, make it the state folder
     to: PathBuf,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 /// The files and folders that are copied as they stand, beside the database: the first admin key, the builds that
 /// published tools run on, the audit trail.
 const COPIED: [&str; 3] = ["admin.token", "builds", "audit"];
 
-impl Backup {
+impl BackupArgs {
     pub(super) fn run(self) -> Done {
         block_on(self.back_up())?
     }
@@ -46,7 +46,7 @@ impl Backup {
         let from = config.folders.state;
         fs::metadata(from.join(FILE))
             .with_context(|| format!("there is no state in {}", from.display()))?;
-        let state = State::open_to_read(&from)
+        let state = GatewayState::open_to_read(&from)
             .await
             .map_err(anyhow::Error::from)?;
         private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;

@@ -5,22 +5,22 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context as _;
 use clap::Args;
 use weir_connections::config::resolve_url;
-use weir_state::{FILE, ServerAddress, State, StateError};
+use weir_state::{FILE, GatewayState, ServerAddress, StateError};
 
-use crate::{Done, Settings, block_on};
+use crate::{CliSettings, Done, block_on};
 
 /// Copy the state of the configuration into a PostgreSQL database, or back into a folder, while no gateway runs on it
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
-pub(super) struct Migrate {
+pub(super) struct MigrateArgs {
     /// `postgresql://…` of an empty database, where a password may be `${env:NAME}`; or a folder, which gets a `weir.db`
     #[arg(long)]
     to: String,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
-impl Migrate {
+impl MigrateArgs {
     pub(super) fn run(self) -> Done {
         block_on(self.migrate())?
     }
@@ -29,8 +29,8 @@ impl Migrate {
     async fn migrate(&self) -> Done {
         let config = self.settings.config()?;
         let from = match config.state_address().map_err(anyhow::Error::from)? {
-            Some(address) => State::connect(&address, &config.folders.state).await,
-            None => State::open_alone(&config.folders.state).await,
+            Some(address) => GatewayState::connect(&address, &config.folders.state).await,
+            None => GatewayState::open_alone(&config.folders.state).await,
         };
         let from = from.map_err(anyhow::Error::from)?;
         let to = self
@@ -61,12 +61,12 @@ impl Migrate {
         &self,
         base: &std::path::Path,
         folder: &std::path::Path,
-    ) -> anyhow::Result<State> {
+    ) -> anyhow::Result<GatewayState> {
         if self.is_database() {
             let url = resolve_url(&self.to, base).map_err(|why| anyhow::anyhow!("--to: {why}"))?;
             let address =
                 ServerAddress::parse(&url).map_err(|why| anyhow::anyhow!("--to: {why}"))?;
-            return Ok(State::connect(&address, folder).await?);
+            return Ok(GatewayState::connect(&address, folder).await?);
         }
         let to = PathBuf::from(&self.to);
         if to.join(FILE).exists() {
@@ -75,7 +75,7 @@ impl Migrate {
                 to.display()
             );
         }
-        let opened: Result<State, StateError> = State::open(&to).await;
+        let opened: Result<GatewayState, StateError> = GatewayState::open(&to).await;
         opened.with_context(|| format!("{} cannot be made", to.display()))
     }
 }

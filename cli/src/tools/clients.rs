@@ -7,15 +7,15 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use weir::catalogue::CatalogueViewer;
 use weir_contracts::{
-    client::{ClientProfile, Lowered, Verdict, lower},
+    client::{ClientProfile, ClientVerdict, LoweredTool, lower},
     compiled_document,
 };
 
 use crate::{
-    Done, Failure,
+    AppError, Done,
     admin::table,
     block_on, client_profile,
-    compile::{Shapes, read},
+    compile::{ShapeArgs, read},
     diff::document,
     start,
 };
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
 #[derive(Args)]
-pub(super) struct Clients {
+pub(super) struct ClientsArgs {
     /// A contract, a compiled document, any server's tools/list answer or what `weir extract` prints, instead of what a
     /// configuration serves; `-` for stdin
     #[arg(conflicts_with = "view")]
@@ -42,25 +42,25 @@ pub(super) struct Clients {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    shapes: Shapes,
+    shapes: ShapeArgs,
 }
 
 /// A tool as each client takes it.
-struct Checked {
+struct ClientSupport {
     tool: String,
     /// The contract that serves it; of a file nothing is served.
     contract: Option<String>,
-    clients: Vec<(ClientProfile, Lowered)>,
+    clients: Vec<(ClientProfile, LoweredTool)>,
 }
 
-impl Clients {
+impl ClientsArgs {
     pub(super) fn run(self) -> Done {
         let (profiles, checked) = match &self.file {
             Some(_) => self.of_file()?,
             None => block_on(self.served())??,
         };
         if self.json {
-            let tools: Vec<Value> = checked.iter().map(Checked::json).collect();
+            let tools: Vec<Value> = checked.iter().map(ClientSupport::json).collect();
             println!(
                 "{}",
                 serde_json::to_string_pretty(&tools).expect("plain JSON")
@@ -72,8 +72,9 @@ impl Clients {
             .iter()
             .flat_map(|checked| &checked.clients)
             .map(|(_, lowered)| lowered.verdict());
-        let fails =
-            |verdict| verdict == Verdict::Refuse || (self.no_loss && verdict == Verdict::Loss);
+        let fails = |verdict| {
+            verdict == ClientVerdict::Refuse || (self.no_loss && verdict == ClientVerdict::Loss)
+        };
         Ok(if verdicts.any(fails) {
             ExitCode::FAILURE
         } else {
@@ -81,7 +82,7 @@ impl Clients {
         })
     }
 
-    fn of_file(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
+    fn of_file(&self) -> Result<(Vec<ClientProfile>, Vec<ClientSupport>), AppError> {
         let file = self.file.as_deref().expect("a file is named");
         let text = read(file)?;
         let document = match serde_json::from_str(&text).ok().and_then(document) {
@@ -101,12 +102,12 @@ impl Clients {
         let tools = document["tools"].as_array().into_iter().flatten();
         let checked = tools.map(|tool| {
             let name = tool["name"].as_str().unwrap_or_default();
-            Checked::new(name, None, &tool["inputSchema"], &profiles)
+            ClientSupport::new(name, None, &tool["inputSchema"], &profiles)
         });
         Ok((profiles.clone(), checked.collect()))
     }
 
-    async fn served(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
+    async fn served(&self) -> Result<(Vec<ClientProfile>, Vec<ClientSupport>), AppError> {
         let (started, caller) = start::here(&self.shapes.settings, "check").await?;
         let mut config = (**started.gateway.config()).clone();
         let endpoint = crate::view(&config, self.view.as_deref())?;
@@ -120,7 +121,7 @@ impl Clients {
             profiles = of_view.map_or_else(|| ClientProfile::ALL.to_vec(), |profile| vec![profile]);
         }
         let snapshot = started.gateway.snapshot();
-        let catalogue = weir::catalogue::Catalogue::new(
+        let catalogue = weir::catalogue::ToolCatalogue::new(
             &snapshot.contracts,
             &config.views,
             Some(&snapshot.catalogue),
@@ -129,7 +130,7 @@ impl Clients {
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
         let tools = listing.tools.entries().iter();
         let checked = tools.map(|tool| {
-            Checked::new(
+            ClientSupport::new(
                 &tool.name,
                 Some(&tool.contract),
                 &tool.tool.input_schema.value(),
@@ -140,7 +141,7 @@ impl Clients {
     }
 }
 
-impl Checked {
+impl ClientSupport {
     fn new(tool: &str, contract: Option<&str>, input: &Value, profiles: &[ClientProfile]) -> Self {
         let clients = profiles
             .iter()
@@ -161,7 +162,7 @@ impl Checked {
     }
 }
 
-fn say(profiles: &[ClientProfile], checked: &[Checked]) {
+fn say(profiles: &[ClientProfile], checked: &[ClientSupport]) {
     let head: Vec<&str> = std::iter::once("TOOL")
         .chain(profiles.iter().map(|profile| profile.word()))
         .collect();
@@ -175,7 +176,7 @@ fn say(profiles: &[ClientProfile], checked: &[Checked]) {
             .collect::<Vec<String>>()
     });
     print!("{}", table(&head, &rows.collect::<Vec<_>>()));
-    for Checked { tool, clients, .. } in checked {
+    for ClientSupport { tool, clients, .. } in checked {
         for (profile, lowered) in clients {
             for remark in &lowered.remarks {
                 let place = if remark.at.is_empty() {
@@ -205,10 +206,10 @@ fn say(profiles: &[ClientProfile], checked: &[Checked]) {
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: ClientVerdict) -> &'static str {
     match verdict {
-        Verdict::Accept => "accept",
-        Verdict::Loss => "loss",
-        Verdict::Refuse => "refuse",
+        ClientVerdict::Accept => "accept",
+        ClientVerdict::Loss => "loss",
+        ClientVerdict::Refuse => "refuse",
     }
 }

@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use weir::{
-    catalogue::{Catalogue, CatalogueViewer, Endpoint, ListShape, Listing},
-    config::View,
+    catalogue::{CatalogueEndpoint, CatalogueListing, CatalogueViewer, ListShape, ToolCatalogue},
+    config::ViewConfig,
     tokens::vocabulary,
 };
 use weir_contracts::client::ClientProfile;
 
-use crate::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
+use crate::{AppError, CliSettings, Done, admin::table, block_on, client_profile, start};
 
 /// Measure the lists of this catalogue, and say which way costs a model least
 ///
@@ -20,7 +20,7 @@ use crate::{Done, Failure, Settings, admin::table, block_on, client_profile, sta
 /// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with
 /// search.
 #[derive(Args)]
-pub(super) struct Cost {
+pub(super) struct CostArgs {
     /// The cost with schemas written for this client
     #[arg(long, value_name = "CLIENT", value_parser = client_profile)]
     client: Option<ClientProfile>,
@@ -31,7 +31,7 @@ pub(super) struct Cost {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["client", "json"])]
     text: Option<PathBuf>,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
 /// Names that no view has.
@@ -44,7 +44,7 @@ const FOUND: usize = 5;
 const QUESTION_TOKENS: usize = 30;
 
 /// The cost of one way to the tools.
-struct Row {
+struct CostRow {
     name: String,
     /// Tools that can be called through it.
     tools: usize,
@@ -56,7 +56,7 @@ struct Row {
     found_tokens: Option<usize>,
 }
 
-impl Row {
+impl CostRow {
     /// Returns the tokens of a task. A list is in each of its requests: one that ends in a call, one that ends in the answer.
     /// With search there is one more in front, and the results are in the two after it.
     fn task_tokens(&self) -> usize {
@@ -78,7 +78,7 @@ impl Row {
     }
 }
 
-impl Cost {
+impl CostArgs {
     pub(super) fn run(self) -> Done {
         if let Some(file) = &self.text {
             let text = match file.as_os_str() == "-" {
@@ -92,7 +92,7 @@ impl Cost {
         let rows = block_on(self.rows())??;
         let advice = advice(&rows);
         if self.json {
-            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+            let rows: Vec<Value> = rows.iter().map(CostRow::json).collect();
             let measured = json!({ "vocabulary": "o200k_base", "rows": rows, "advice": advice });
             println!(
                 "{}",
@@ -100,7 +100,7 @@ impl Cost {
             );
             return Ok(ExitCode::SUCCESS);
         }
-        let cells = |row: &Row| {
+        let cells = |row: &CostRow| {
             let found = row
                 .found_tokens
                 .map_or_else(|| "-".to_owned(), |found| found.to_string());
@@ -128,7 +128,7 @@ impl Cost {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn rows(&self) -> Result<Vec<Row>, Failure> {
+    async fn rows(&self) -> Result<Vec<CostRow>, AppError> {
         let (started, caller) = start::here(&self.settings, "views").await?;
         let snapshot = started.gateway.snapshot();
         let mut views = started.gateway.config().views.clone();
@@ -139,20 +139,20 @@ impl Cost {
         }
         views.insert(
             EVERYTHING.to_owned(),
-            View {
+            ViewConfig {
                 profile: self.client,
-                ..View::default()
+                ..ViewConfig::default()
             },
         );
         views.insert(
             SEARCH.to_owned(),
-            View {
+            ViewConfig {
                 profile: self.client,
                 search: true,
-                ..View::default()
+                ..ViewConfig::default()
             },
         );
-        let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
+        let catalogue = ToolCatalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
         let count = |text: &str| vocabulary().count(text);
         let rows = views.keys().filter_map(|name| {
             row(
@@ -167,19 +167,19 @@ impl Cost {
 }
 
 fn row(
-    catalogue: &Catalogue,
+    catalogue: &ToolCatalogue,
     name: &str,
     viewer: CatalogueViewer<'_>,
     count: impl Fn(&str) -> usize,
-) -> Option<Row> {
-    let listing = catalogue.listing(&Endpoint::View(name.into()), viewer)?;
+) -> Option<CostRow> {
+    let listing = catalogue.listing(&CatalogueEndpoint::View(name.into()), viewer)?;
     let written = |shape| {
         listing
             .tools_page(shape, None, usize::MAX)
             .map(|page| page.entries.into_owned())
             .unwrap_or_default()
     };
-    Some(Row {
+    Some(CostRow {
         name: name.to_owned(),
         tools: listing.tools.len(),
         bytes: written(ListShape::Modern).len() + "[]".len(),
@@ -189,7 +189,7 @@ fn row(
 }
 
 /// Returns the mean answer, if every tool is looked for in the words of its own description.
-fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
+fn found(listing: &Arc<CatalogueListing>, count: impl Fn(&str) -> usize) -> usize {
     let step = listing.tools.len().div_ceil(QUESTIONS_MAX).max(1);
     let answers: Vec<usize> = listing
         .tools
@@ -206,7 +206,7 @@ fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
     answers.iter().sum::<usize>() / answers.len().max(1)
 }
 
-fn advice(rows: &[Row]) -> String {
+fn advice(rows: &[CostRow]) -> String {
     let named = |name: &str| rows.iter().find(|row| row.name == name);
     let (Some(everything), Some(search)) = (named(EVERYTHING), named(SEARCH)) else {
         return "There is no tool to be listed.".to_owned();

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
-use weir::{call::Endpoint, catalogue::CatalogueViewer};
+use weir::{call::CatalogueEndpoint, catalogue::CatalogueViewer};
 
-use crate::{Done, Failure, Settings, block_on, start};
+use crate::{AppError, CliSettings, Done, block_on, start};
 
 /// Print the tools in words, as `/llms.txt` serves them: for models and people who read a page
 #[derive(Args)]
-pub(super) struct Llms {
+pub(super) struct LlmsArgs {
     /// The contract; by default all of them
     contract: Option<String>,
     /// The tools of this view
@@ -20,10 +20,10 @@ pub(super) struct Llms {
     #[arg(long, value_name = "URL", conflicts_with_all = ["contract", "view"])]
     url: Option<String>,
     #[command(flatten)]
-    settings: Settings,
+    settings: CliSettings,
 }
 
-impl Llms {
+impl LlmsArgs {
     pub(super) fn run(self) -> Done {
         let page = match &self.url {
             Some(url) => block_on(at_url(url))??,
@@ -33,12 +33,14 @@ impl Llms {
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn here(&self) -> Result<String, Failure> {
+    async fn here(&self) -> Result<String, AppError> {
         let (started, caller) = start::here(&self.settings, "llms").await?;
         let snapshot = started.gateway.snapshot();
         let endpoint = match &self.contract {
-            Some(contract) => Endpoint::Contract(contract.as_str().into()),
-            None => crate::view(&started.gateway.config(), self.view.as_deref())?.of(&caller),
+            Some(contract) => CatalogueEndpoint::Contract(contract.as_str().into()),
+            None => {
+                crate::view(&started.gateway.config(), self.view.as_deref())?.for_caller(&caller)
+            }
         };
         let listing = snapshot
             .catalogue

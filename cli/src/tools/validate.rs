@@ -11,7 +11,7 @@ use crate::Done;
 
 /// Check arguments against a JSON Schema, and print what a caller would get
 #[derive(Args)]
-pub(super) struct Validate {
+pub(super) struct ValidateArgs {
     /// Any JSON Schema 2020-12
     schema: PathBuf,
     /// The arguments, a JSON file; `-` for stdin
@@ -21,7 +21,7 @@ pub(super) struct Validate {
     text: bool,
 }
 
-impl Validate {
+impl ValidateArgs {
     pub(super) fn run(self) -> Done {
         let schema = crate::compile::read(&self.schema)?;
         let schema = weir_contracts::json::read(&schema)

@@ -13,8 +13,8 @@ use tokio::{
 };
 use toml_edit::{InlineTable, Table};
 use weir::{
-    accounts::{Accounts, SignInPlan},
-    app::App,
+    accounts::{AccountRegistry, SignInPlan},
+    app::GatewayApp,
 };
 use weir_oauth::SignInAnswer;
 use weir_upstream::{find_challenge, find_server_issuer};
@@ -22,7 +22,7 @@ use weir_upstream::{find_challenge, find_server_issuer};
 use super::{
     super::{
         Done,
-        admin::{Target, cell, path, table, time},
+        admin::{AdminTarget, cell, path, table, time},
         block_on, start,
         terminal::TerminalProgress,
     },
@@ -38,7 +38,7 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// The name of the gateway's own account.
 const GATEWAY: &str = "gateway";
 
-pub(super) fn list(target: &Target, name: &str) -> Done {
+pub(super) fn list(target: &AdminTarget, name: &str) -> Done {
     let api = target.api()?;
     let place = path(&["v1", "upstreams", name, "accounts"]);
     let all = block_on(api.ask(Method::GET, &place, None))??;
@@ -66,7 +66,7 @@ pub(super) fn list(target: &Target, name: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn disconnect(target: &Target, name: &str, number: i64) -> Done {
+pub(super) fn disconnect(target: &AdminTarget, name: &str, number: i64) -> Done {
     let api = target.api()?;
     let number = number.to_string();
     let place = path(&["v1", "upstreams", name, "accounts", &number]);
@@ -75,7 +75,7 @@ pub(super) fn disconnect(target: &Target, name: &str, number: i64) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn connect(target: &Target, name: &str) -> Done {
+pub(super) async fn connect(target: &AdminTarget, name: &str) -> Done {
     let config = target.settings().config()?;
     let started = start::briefly(config, Some("upstream")).await?;
     sign_in(&started, name).await?;
@@ -113,7 +113,7 @@ pub(super) async fn choose_sign_in(entry: &mut Table) -> bool {
 }
 
 /// Removes the account that was connected for a look without a result.
-pub(super) async fn forget(started: &App, name: &str, signed_in: bool) {
+pub(super) async fn forget(started: &GatewayApp, name: &str, signed_in: bool) {
     let Some(accounts) = started.gateway.accounts().filter(|_| signed_in) else {
         return;
     };
@@ -126,14 +126,14 @@ pub(super) async fn forget(started: &App, name: &str, signed_in: bool) {
 }
 
 /// Prints a link, waits until a person has signed in, and keeps the account.
-pub(super) async fn sign_in(started: &App, name: &str) -> anyhow::Result<()> {
+pub(super) async fn sign_in(started: &GatewayApp, name: &str) -> anyhow::Result<()> {
     let gateway = &started.gateway;
     let upstream = gateway.upstreams().get(name);
     let upstream = upstream.with_context(|| format!("there is no upstream `{name}`"))?;
     let server = upstream
         .oauth()
         .with_context(|| format!("`{name}` has no `auth` of the kind \"oauth\""))?;
-    let accounts: &Accounts = gateway
+    let accounts: &AccountRegistry = gateway
         .accounts()
         .context("this process keeps no accounts")?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -10,7 +10,7 @@ mod rules;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use rules::{RULES, Rule};
+pub use rules::{ClientRule, RULES};
 
 /// The client or model vendor that reads a view's schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -64,15 +64,15 @@ impl ClientProfile {
 
 /// A tool as one client sees it.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct LoweredTool {
     pub input: Value,
     /// The reasons why the client does not see everything, or refuses the tool.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ClientRemark>,
 }
 
 /// A rule that applies at one place of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct ClientRemark {
     /// The rule's name in [`RULES`].
     pub rule: &'static str,
     /// A JSON pointer into the input schema; empty for the whole tool.
@@ -85,7 +85,7 @@ pub struct Remark {
 /// How well a client can use a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum ClientVerdict {
     /// The client sees everything.
     Accept,
     /// The client accepts the tool, but does not see everything.
@@ -93,13 +93,13 @@ pub enum Verdict {
     Refuse,
 }
 
-impl Lowered {
+impl LoweredTool {
     /// Returns how well the client can use the tool, by its remarks.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClientVerdict {
         match self.remarks.is_empty() {
-            _ if self.is_refused() => Verdict::Refuse,
-            true => Verdict::Accept,
-            false => Verdict::Loss,
+            _ if self.is_refused() => ClientVerdict::Refuse,
+            true => ClientVerdict::Accept,
+            false => ClientVerdict::Loss,
         }
     }
 
@@ -110,6 +110,6 @@ impl Lowered {
 }
 
 /// Returns a tool as `profile` takes it. `input` is its input schema in 2020-12.
-pub fn lower(name: &str, input: &Value, profile: ClientProfile) -> Lowered {
+pub fn lower(name: &str, input: &Value, profile: ClientProfile) -> LoweredTool {
     lower::lower(name, input, rules::takes(profile))
 }

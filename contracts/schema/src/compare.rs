@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use self::normal::canonical;
 pub use self::{
     digest::digest,
-    rule::{Class, SCHEMA_ROWS, SchemaRow, SchemaRule, Side},
-    witness::Prover,
+    rule::{ChangeSeverity, SCHEMA_ROWS, SchemaRow, SchemaRule, SchemaSide},
+    witness::WitnessProver,
 };
 
 /// Pairs of schemas that are looked at; more are left undecided.
@@ -31,7 +31,7 @@ static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// One change at one place.
 #[derive(Clone, Debug)]
-pub struct Finding<'s> {
+pub struct SchemaChange<'s> {
     pub rule: SchemaRule,
     /// JSON Pointer into the schema.
     pub path: String,
@@ -39,21 +39,21 @@ pub struct Finding<'s> {
     pub new: Value,
     pub reason: String,
     /// The schemas around the place, outermost first, and the pair that differs.
-    pub frames: Vec<Frame<'s>>,
+    pub frames: Vec<SchemaFrame<'s>>,
     pub pair: (&'s Value, &'s Value),
 }
 
 /// A schema that holds the next one, and where.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame<'s> {
+pub struct SchemaFrame<'s> {
     pub old: &'s Value,
     pub new: &'s Value,
-    pub step: Step<'s>,
+    pub step: PathStep<'s>,
 }
 
 /// A step from a value to one inside it.
 #[derive(Clone, Copy, Debug)]
-pub enum Step<'s> {
+pub enum PathStep<'s> {
     Property(&'s str),
     /// A member that no property names.
     Further,
@@ -65,27 +65,27 @@ pub enum Step<'s> {
 }
 
 /// Returns all changes between two schemas in their one spelling.
-pub fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<Finding<'s>> {
-    let mut comparison = Comparison::new(PAIRS_MAX);
+pub fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<SchemaChange<'s>> {
+    let mut comparison = SchemaComparison::new(PAIRS_MAX);
     comparison.schema(old, new);
     comparison.findings
 }
 
-struct Comparison<'s> {
-    findings: Vec<Finding<'s>>,
-    frames: Vec<Frame<'s>>,
+struct SchemaComparison<'s> {
+    findings: Vec<SchemaChange<'s>>,
+    frames: Vec<SchemaFrame<'s>>,
     path: String,
     left: usize,
 }
 
 /// The effect of a change as a whole on the set of valid values.
 #[derive(Clone, Copy, Debug, Default)]
-struct Effect {
+struct ChangeEffect {
     narrows: bool,
     widens: bool,
 }
 
-impl<'s> Comparison<'s> {
+impl<'s> SchemaComparison<'s> {
     fn new(left: usize) -> Self {
         Self {
             findings: Vec::new(),
@@ -264,7 +264,7 @@ impl<'s> Comparison<'s> {
         if !key.is_empty() {
             crate::json::push_pointer(&mut path, key);
         }
-        self.findings.push(Finding {
+        self.findings.push(SchemaChange {
             rule,
             path,
             old,
@@ -279,14 +279,14 @@ impl<'s> Comparison<'s> {
     fn inside(
         &mut self,
         around: (&'s Value, &'s Value),
-        step: Step<'s>,
+        step: PathStep<'s>,
         keys: &[&str],
         pair: (&'s Value, &'s Value),
     ) {
         let length = self.path.len();
         keys.iter()
             .for_each(|key| crate::json::push_pointer(&mut self.path, key));
-        self.frames.push(Frame {
+        self.frames.push(SchemaFrame {
             old: around.0,
             new: around.1,
             step,
@@ -297,11 +297,11 @@ impl<'s> Comparison<'s> {
     }
 
     /// Returns what a change would do, without recording it.
-    fn effect(&mut self, old: &'s Value, new: &'s Value) -> Effect {
-        let mut trial = Comparison::new(self.left);
+    fn effect(&mut self, old: &'s Value, new: &'s Value) -> ChangeEffect {
+        let mut trial = SchemaComparison::new(self.left);
         trial.schema(old, new);
         self.left = trial.left;
-        Effect {
+        ChangeEffect {
             narrows: trial.findings.iter().any(|finding| finding.rule.narrows()),
             widens: trial.findings.iter().any(|finding| finding.rule.widens()),
         }

@@ -11,8 +11,8 @@ mod pattern;
 
 use serde_json::Value;
 
-pub(crate) use self::graph::{Graph, NodeId};
-use self::levels::Levels;
+pub(crate) use self::graph::{NodeId, SchemaGraph};
+use self::levels::CostLevels;
 
 /// The steps that one value may take at most, in a value that is nested [`LEVELS`] deep. The largest schemas of real servers
 /// and services take some thousand.
@@ -39,8 +39,8 @@ pub(crate) struct ValueSteps {
 impl SchemaCost {
     /// Measures a schema. The error says why it is refused, in one sentence.
     pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
-        let graph = Graph::new(schema)?;
-        let mut levels = Levels::new(&graph);
+        let graph = SchemaGraph::new(schema)?;
+        let mut levels = CostLevels::new(&graph);
         let mut by_depth = Vec::new();
         loop {
             by_depth.push(levels.steps(0));

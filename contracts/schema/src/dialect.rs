@@ -16,7 +16,7 @@ use crate::{
     },
     name,
     schema::{DIALECT, each_once},
-    walk::{Inside, each_inside_mut, inside},
+    walk::{SubschemaKind, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -41,7 +41,7 @@ const BOUNDS: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Dialect {
+enum SchemaDialect {
     Draft4,
     Draft6,
     Draft7,
@@ -49,8 +49,8 @@ enum Dialect {
     Draft2020,
 }
 
-impl Dialect {
-    fn of(schema: &Value) -> Result<Self, String> {
+impl SchemaDialect {
+    fn from_schema(schema: &Value) -> Result<Self, String> {
         let Some(stated) = schema.get(SCHEMA) else {
             return Ok(Self::Draft2020);
         };
@@ -89,11 +89,11 @@ impl Dialect {
 
 /// Translates the schema into 2020-12. The error names what has no counterpart there.
 pub fn translate(schema: &Value) -> Result<Value, String> {
-    let dialect = Dialect::of(schema)?;
-    let mut translator = Translator {
+    let dialect = SchemaDialect::from_schema(schema)?;
+    let mut translator = DialectTranslator {
         root: schema,
         dialect,
-        resources: vec![Resource {
+        resources: vec![SchemaResource {
             id: String::new(),
             pointer: String::new(),
         }],
@@ -109,7 +109,9 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
     translator.scan(schema, "", 0);
     let mut translated = translator.schema(schema, "", "", 0)?;
     translator.lift(&mut translated)?;
-    if dialect == Dialect::Draft2019 && translator.has_contains && translator.has_unevaluated_items
+    if dialect == SchemaDialect::Draft2019
+        && translator.has_contains
+        && translator.has_unevaluated_items
     {
         return Err(
             "`contains` beside `unevaluatedItems` means something else in 2019-09 than in 2020-12"
@@ -124,16 +126,16 @@ pub fn translate(schema: &Value) -> Result<Value, String> {
 }
 
 /// A schema with an identifier of its own.
-struct Resource {
+struct SchemaResource {
     id: String,
     pointer: String,
 }
 
-struct Translator<'s> {
+struct DialectTranslator<'s> {
     root: &'s Value,
-    dialect: Dialect,
+    dialect: SchemaDialect,
     /// The first one is the document.
-    resources: Vec<Resource>,
+    resources: Vec<SchemaResource>,
     /// Pointers by resource and name.
     anchors: BTreeMap<(usize, String), String>,
     /// Dynamic anchors: pointers by name.
@@ -150,7 +152,7 @@ struct Translator<'s> {
     has_unevaluated_items: bool,
 }
 
-impl Translator<'_> {
+impl DialectTranslator<'_> {
     fn schema(
         &mut self,
         schema: &Value,
@@ -170,7 +172,7 @@ impl Translator<'_> {
             .position(|resource| resource.pointer == old);
         let resource = own.unwrap_or(resource);
         let overridden =
-            self.dialect <= Dialect::Draft7 && members.get(REF).is_some_and(Value::is_string);
+            self.dialect <= SchemaDialect::Draft7 && members.get(REF).is_some_and(Value::is_string);
         let mut out = Map::new();
         // `dependencies` joins the keywords that took its place, and comes after them.
         let joins = ["dependentRequired", "dependentSchemas"]
@@ -184,7 +186,7 @@ impl Translator<'_> {
             let is_ignored = overridden
                 && !TEXTS.contains(&keyword)
                 && ![REF, DEFINITIONS, DEFS].contains(&keyword);
-            if is_ignored || Dialect::since(keyword) > self.dialect {
+            if is_ignored || SchemaDialect::since(keyword) > self.dialect {
                 continue;
             }
             self.keyword(members, keyword, value, &mut out, (old, new), resource)?;
@@ -205,13 +207,13 @@ impl Translator<'_> {
         match keyword {
             SCHEMA if old.is_empty() || self.root.get(SCHEMA) == Some(value) => {}
             SCHEMA => return Err(format!("a schema inside is of another dialect, at {at}")),
-            "id" if self.dialect == Dialect::Draft4 && value.is_string() => {}
+            "id" if self.dialect == SchemaDialect::Draft4 && value.is_string() => {}
             ID | ANCHOR | DYNAMIC_ANCHOR | "$recursiveAnchor" | "$vocabulary" => {}
             REF => self.refer(&self.resolved(value, resource)?, out),
-            DYNAMIC_REF if self.dialect == Dialect::Draft2020 => {
+            DYNAMIC_REF if self.dialect == SchemaDialect::Draft2020 => {
                 self.refer_dynamically(value, &at, resource, out)?;
             }
-            RECURSIVE_REF if self.dialect == Dialect::Draft2019 => {
+            RECURSIVE_REF if self.dialect == SchemaDialect::Draft2019 => {
                 if self.resources.len() > 1 && self.has_recursive_anchor {
                     return Err(format!(
                         "`$recursiveRef` at {at} may mean one of several schemas"
@@ -221,7 +223,7 @@ impl Translator<'_> {
             }
             DYNAMIC_REF | RECURSIVE_REF | "additionalItems" => {}
             DEFINITIONS | DEFS => {
-                let to = if self.dialect == Dialect::Draft2020 {
+                let to = if self.dialect == SchemaDialect::Draft2020 {
                     keyword
                 } else {
                     DEFS
@@ -235,10 +237,10 @@ impl Translator<'_> {
             "items" if value.is_array() => {
                 self.translate_tuple(members, value, out, (old, new), resource)?;
             }
-            "minimum" | "maximum" if self.dialect == Dialect::Draft4 => {
+            "minimum" | "maximum" if self.dialect == SchemaDialect::Draft4 => {
                 translate_bound(members, keyword, value, out);
             }
-            "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == Dialect::Draft4 => {}
+            "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == SchemaDialect::Draft4 => {}
             bound if BOUNDS.contains(&bound) && is_no_bound(bound, value) => {}
             "default" | "examples" if !json::is_exact(value) => {}
             "const" | "enum" if !json::is_exact(value) => {
@@ -253,8 +255,10 @@ impl Translator<'_> {
                 self.has_unevaluated_items |= keyword == "unevaluatedItems";
                 let to = below(new, keyword);
                 let translated = match (inside(keyword), value) {
-                    (Inside::Schemas, Value::Array(_)) => self.listed(value, &at, &to, resource)?,
-                    (Inside::Schemas, value) => self.schema(value, &at, &to, resource)?,
+                    (SubschemaKind::Schemas, Value::Array(_)) => {
+                        self.listed(value, &at, &to, resource)?
+                    }
+                    (SubschemaKind::Schemas, value) => self.schema(value, &at, &to, resource)?,
                     _ => value.clone(),
                 };
                 out.insert(keyword.to_owned(), translated);
@@ -426,7 +430,7 @@ impl Translator<'_> {
             true => resource,
             false => {
                 let full = joined(&self.resources[resource].id, document);
-                let is_meant = |resource: &Resource| {
+                let is_meant = |resource: &SchemaResource| {
                     !resource.id.is_empty() && [&full, document].contains(&resource.id.as_str())
                 };
                 let found = self.resources.iter().position(is_meant);

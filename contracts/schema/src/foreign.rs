@@ -11,21 +11,21 @@ use weir_text::shorten;
 pub use self::pattern::check as check_pattern;
 use crate::{
     cost,
-    json::{self, Fault},
+    json::{self, JsonFault},
     keyword::{ID, REFERENCES},
     walk::try_each_inside_at,
 };
 
 /// The bounds of a foreign schema.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct SchemaLimits {
     pub bytes_max: usize,
     pub depth_max: usize,
     /// Characters of one `pattern`.
     pub pattern_max: usize,
 }
 
-impl Default for Bounds {
+impl Default for SchemaLimits {
     fn default() -> Self {
         Self {
             bytes_max: 100 * 1024,
@@ -36,7 +36,7 @@ impl Default for Bounds {
 }
 
 /// Checks a schema. The error says why it is refused, in one sentence that names the place.
-pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
+pub fn check(text: &str, bounds: &SchemaLimits) -> Result<(), String> {
     if text.len() > bounds.bytes_max {
         return Err(format!(
             "the schema has {} bytes, and at most {} are accepted",
@@ -76,7 +76,7 @@ fn read(text: &str) -> Result<Value, String> {
         value,
         faults
             .iter()
-            .find(|fault| fault.fault != Fault::NumberOutOfRange),
+            .find(|fault| fault.fault != JsonFault::NumberOutOfRange),
     ) {
         (_, Some(fault)) if fault.path.is_empty() => Err(fault.message.clone()),
         (_, Some(fault)) => Err(format!("{} at {}", fault.message, fault.path)),
@@ -89,7 +89,7 @@ fn judge(
     schema: &Value,
     place: &str,
     ids: &BTreeSet<String>,
-    bounds: &Bounds,
+    bounds: &SchemaLimits,
 ) -> Result<(), String> {
     for keyword in REFERENCES {
         let Some(target) = schema.get(keyword).and_then(Value::as_str) else {

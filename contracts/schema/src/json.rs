@@ -35,12 +35,12 @@ pub struct JsonError {
     /// JSON Pointer to the value at fault, as far as it is known, of at most [`PATH_MAX`] bytes.
     pub path: String,
     pub message: String,
-    pub fault: Fault,
+    pub fault: JsonFault,
 }
 
 /// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum JsonFault {
     /// The text is not JSON at all, or something follows it.
     Syntax,
     DuplicateKey,
@@ -64,9 +64,9 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
 /// Reads a document for a reader that takes integers of 64 bits. Whole numbers that are written with an exponent pass too;
 /// an integer with more digits would be rounded and is refused.
 pub fn read_wide(text: &str) -> Result<Value, JsonError> {
-    let walk = Walk {
-        numbers: Numbers::All,
-        ..Walk::quick()
+    let walk = JsonWalk {
+        numbers: NumberRange::All,
+        ..JsonWalk::quick()
     };
     match walk.read(text) {
         Some(value) if !walk.has_large_double.get() || !mend::has_long_integer(text) => Ok(value),
@@ -82,9 +82,9 @@ pub fn read_wide(text: &str) -> Result<Value, JsonError> {
 
 /// Reads as far as it goes, as [`read_all`] does, by the rules of [`read_wide`].
 pub fn read_all_wide(text: &str) -> (Option<Value>, Vec<JsonError>) {
-    Walk {
-        numbers: Numbers::wide(text),
-        ..Walk::reporting(DEPTH_MAX)
+    JsonWalk {
+        numbers: NumberRange::wide(text),
+        ..JsonWalk::reporting(DEPTH_MAX)
     }
     .read_all(text)
 }
@@ -97,10 +97,10 @@ pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
         return Ok((value, Vec::new()));
     }
     let mended = mend::mended(text);
-    let read = Walk {
-        numbers: Numbers::wide(text),
+    let read = JsonWalk {
+        numbers: NumberRange::wide(text),
         is_lenient: true,
-        ..Walk::reporting(DEPTH_MAX)
+        ..JsonWalk::reporting(DEPTH_MAX)
     }
     .read_all(mended.as_deref().unwrap_or(text));
     match read {
@@ -110,7 +110,7 @@ pub fn read_answer(text: &str) -> Result<(Value, Vec<JsonError>), JsonError> {
                 faults.push(JsonError {
                     path: String::new(),
                     message: message.to_owned(),
-                    fault: Fault::NumberOutOfRange,
+                    fault: JsonFault::NumberOutOfRange,
                 });
             }
             Ok((value, faults))
@@ -142,7 +142,7 @@ pub fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
 }
 
 fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
-    Walk::reporting(depth_max).read_all(text)
+    JsonWalk::reporting(depth_max).read_all(text)
 }
 
 /// The value with every fault of ours; or the first of them, if there was one, the place, and the format's own error.
@@ -150,8 +150,8 @@ pub type OtherRead<E> = Result<(Value, Vec<JsonError>), (Option<JsonError>, Stri
 
 /// Reads a document of another format by the same rules, as [`read_all`] does for JSON.
 pub fn read_other<'de, D: Deserializer<'de>>(deserializer: D) -> OtherRead<D::Error> {
-    let walk = Walk::reporting(DEPTH_MAX);
-    let outcome = ValueSeed {
+    let walk = JsonWalk::reporting(DEPTH_MAX);
+    let outcome = JsonSeed {
         walk: &walk,
         depth: 0,
     }
@@ -269,20 +269,20 @@ pub fn depth(text: &str) -> usize {
 
 /// Reads a text as every call does: no places are kept, and the first fault ends it.
 fn read_quickly(text: &str) -> Option<Value> {
-    Walk::quick().read(text)
+    JsonWalk::quick().read(text)
 }
 
 fn syntax(path: String, message: String) -> JsonError {
     JsonError {
         path,
         message,
-        fault: Fault::Syntax,
+        fault: JsonFault::Syntax,
     }
 }
 
 /// The whole numbers that pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+enum NumberRange {
     /// Numbers within ±(2^53−1).
     Safe,
     /// Integers of 64 bits.
@@ -291,7 +291,7 @@ enum Numbers {
     All,
 }
 
-impl Numbers {
+impl NumberRange {
     /// Returns those that pass in a text for a reader of integers of 64 bits: larger ones unless some are written with
     /// digits that a double does not hold.
     fn wide(text: &str) -> Self {
@@ -302,26 +302,26 @@ impl Numbers {
     }
 }
 
-struct Walk {
+struct JsonWalk {
     /// The place of the reader; kept only if faults are to be reported.
     place: Option<RefCell<Vec<String>>>,
     faults: RefCell<Vec<JsonError>>,
     depth_max: usize,
-    numbers: Numbers,
+    numbers: NumberRange,
     /// Whether values that are nested too deep are read as null instead of refused.
     is_lenient: bool,
     /// A whole number beyond ±(2^53−1) has passed that was read as a double.
     has_large_double: Cell<bool>,
 }
 
-impl Walk {
+impl JsonWalk {
     /// Keeps no places; the first fault ends the reading.
     fn quick() -> Self {
         Self {
             place: None,
             faults: RefCell::default(),
             depth_max: DEPTH_MAX,
-            numbers: Numbers::Safe,
+            numbers: NumberRange::Safe,
             is_lenient: false,
             has_large_double: Cell::new(false),
         }
@@ -337,7 +337,7 @@ impl Walk {
 
     fn read(&self, text: &str) -> Option<Value> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let seed = ValueSeed {
+        let seed = JsonSeed {
             walk: self,
             depth: 0,
         };
@@ -348,7 +348,7 @@ impl Walk {
 
     fn read_all(self, text: &str) -> (Option<Value>, Vec<JsonError>) {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let outcome = ValueSeed {
+        let outcome = JsonSeed {
             walk: &self,
             depth: 0,
         }
@@ -358,12 +358,14 @@ impl Walk {
         faults.dedup();
         match outcome.and_then(|value| deserializer.end().map(|()| value)) {
             Ok(value) => (Some(value), faults),
-            Err(_) if faults.iter().any(|fault| fault.fault == Fault::TooDeep) => (None, faults),
+            Err(_) if faults.iter().any(|fault| fault.fault == JsonFault::TooDeep) => {
+                (None, faults)
+            }
             Err(error) if error.to_string().starts_with("number out of range") => {
                 faults.push(JsonError {
                     path: place,
                     message: "a number is too large".to_owned(),
-                    fault: Fault::NumberOutOfRange,
+                    fault: JsonFault::NumberOutOfRange,
                 });
                 (None, faults)
             }
@@ -377,12 +379,12 @@ impl Walk {
     /// Notes a fault and continues, or, when places are not kept, ends the reading.
     fn fault<E: serde::de::Error>(
         &self,
-        fault: Fault,
+        fault: JsonFault,
         message: impl Into<String>,
     ) -> Result<(), E> {
         let message = message.into();
         let mut faults = self.faults.borrow_mut();
-        if self.place.is_none() || (fault == Fault::TooDeep && !self.is_lenient) {
+        if self.place.is_none() || (fault == JsonFault::TooDeep && !self.is_lenient) {
             faults.push(JsonError {
                 path: self.pointer(),
                 message: message.clone(),
@@ -426,17 +428,19 @@ impl Walk {
     }
 }
 
-struct ValueSeed<'w> {
-    walk: &'w Walk,
+struct JsonSeed<'w> {
+    walk: &'w JsonWalk,
     depth: usize,
 }
 
-impl ValueSeed<'_> {
+impl JsonSeed<'_> {
     fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
         let most = self.walk.depth_max;
         if self.depth >= most {
-            self.walk
-                .fault(Fault::TooDeep, format!("nested deeper than {most} levels"))?;
+            self.walk.fault(
+                JsonFault::TooDeep,
+                format!("nested deeper than {most} levels"),
+            )?;
         }
         Ok(Self {
             walk: self.walk,
@@ -446,10 +450,10 @@ impl ValueSeed<'_> {
 
     fn out_of_range<E: serde::de::Error>(&self) -> Result<(), E> {
         let message = match self.walk.numbers {
-            Numbers::Safe => "an integer is outside ±(2^53−1)",
-            Numbers::Integers | Numbers::All => "an integer has more than 64 bits",
+            NumberRange::Safe => "an integer is outside ±(2^53−1)",
+            NumberRange::Integers | NumberRange::All => "an integer has more than 64 bits",
         };
-        self.walk.fault(Fault::NumberOutOfRange, message)
+        self.walk.fault(JsonFault::NumberOutOfRange, message)
     }
 
     fn is_too_deep(&self) -> bool {
@@ -457,7 +461,7 @@ impl ValueSeed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+impl<'de> DeserializeSeed<'de> for JsonSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -465,7 +469,7 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for ValueSeed<'_> {
+impl<'de> Visitor<'de> for JsonSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -485,14 +489,14 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
-        if value < -INTEGER_MAX && self.walk.numbers == Numbers::Safe {
+        if value < -INTEGER_MAX && self.walk.numbers == NumberRange::Safe {
             self.out_of_range()?;
         }
         Ok(Value::Number(value.into()))
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > INTEGER_MAX as u64 && self.walk.numbers == Numbers::Safe {
+        if value > INTEGER_MAX as u64 && self.walk.numbers == NumberRange::Safe {
             self.out_of_range()?;
         }
         Ok(Value::Number(value.into()))
@@ -501,12 +505,12 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         if !value.is_finite() {
             self.walk
-                .fault(Fault::NumberOutOfRange, "a number is not finite")?;
+                .fault(JsonFault::NumberOutOfRange, "a number is not finite")?;
             return Ok(Value::Null);
         }
         if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
             self.walk.has_large_double.set(true);
-            if self.walk.numbers != Numbers::All {
+            if self.walk.numbers != NumberRange::All {
                 self.out_of_range()?;
             }
         }
@@ -551,7 +555,8 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             self.walk.enter(|| key.clone());
             let value = access.next_value_seed(self.deeper()?)?;
             if map.contains_key(&key) {
-                self.walk.fault(Fault::DuplicateKey, "a key occurs twice")?;
+                self.walk
+                    .fault(JsonFault::DuplicateKey, "a key occurs twice")?;
             }
             self.walk.leave();
             map.insert(key, value);
@@ -564,7 +569,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 mod tests {
     use super::*;
 
-    fn fault(text: &str) -> (Fault, String) {
+    fn fault(text: &str) -> (JsonFault, String) {
         let error = read(text).expect_err(text);
         (error.fault, error.path)
     }
@@ -573,39 +578,39 @@ mod tests {
     fn refusals_name_the_place() {
         assert_eq!(
             fault(r#"{"a":1,"a":2}"#),
-            (Fault::DuplicateKey, "/a".into())
+            (JsonFault::DuplicateKey, "/a".into())
         );
         assert_eq!(
             fault(r#"{"a":[{"b/c":1,"b/c":2}]}"#),
-            (Fault::DuplicateKey, "/a/0/b~1c".into())
+            (JsonFault::DuplicateKey, "/a/0/b~1c".into())
         );
         assert_eq!(
             fault(r#"{"a":1,"\u0061":2}"#),
-            (Fault::DuplicateKey, "/a".into())
+            (JsonFault::DuplicateKey, "/a".into())
         );
         assert_eq!(
             fault(r#"{"n":9007199254740992}"#),
-            (Fault::NumberOutOfRange, "/n".into())
+            (JsonFault::NumberOutOfRange, "/n".into())
         );
         assert_eq!(
             fault(r#"{"n":-9007199254740992}"#),
-            (Fault::NumberOutOfRange, "/n".into())
+            (JsonFault::NumberOutOfRange, "/n".into())
         );
         assert_eq!(
             fault(r#"{"n":99999999999999999999}"#),
-            (Fault::NumberOutOfRange, "/n".into())
+            (JsonFault::NumberOutOfRange, "/n".into())
         );
         assert_eq!(
             fault(r#"{"n":1e20}"#),
-            (Fault::NumberOutOfRange, "/n".into())
+            (JsonFault::NumberOutOfRange, "/n".into())
         );
         assert_eq!(
             fault(r#"{"n":[1e400]}"#),
-            (Fault::NumberOutOfRange, "/n/0".into())
+            (JsonFault::NumberOutOfRange, "/n/0".into())
         );
-        assert_eq!(fault(r#"{"s":"\ud800"}"#).0, Fault::Syntax);
-        assert_eq!(fault(r#"{"s":"\udc00\ud800"}"#).0, Fault::Syntax);
-        assert_eq!(fault(r#"{"\ud800":1}"#).0, Fault::Syntax);
+        assert_eq!(fault(r#"{"s":"\ud800"}"#).0, JsonFault::Syntax);
+        assert_eq!(fault(r#"{"s":"\udc00\ud800"}"#).0, JsonFault::Syntax);
+        assert_eq!(fault(r#"{"\ud800":1}"#).0, JsonFault::Syntax);
         for text in [
             "",
             "  ",
@@ -620,7 +625,7 @@ mod tests {
             "{a:1}",
             "\u{feff}{}",
         ] {
-            assert_eq!(fault(text).0, Fault::Syntax, "{text:?}");
+            assert_eq!(fault(text).0, JsonFault::Syntax, "{text:?}");
         }
     }
 
@@ -642,7 +647,7 @@ mod tests {
             r#"{"n":1e400}"#,
         ] {
             let error = read_wide(text).expect_err(text);
-            assert_eq!(error.fault, Fault::NumberOutOfRange, "{text}");
+            assert_eq!(error.fault, JsonFault::NumberOutOfRange, "{text}");
         }
         assert_eq!(
             read_wide(r#"{"n":99999999999999999999}"#)
@@ -652,7 +657,7 @@ mod tests {
         );
         assert_eq!(
             read_wide(r#"{"a":1,"a":2}"#).expect_err("twice").fault,
-            Fault::DuplicateKey
+            JsonFault::DuplicateKey
         );
     }
 
@@ -690,7 +695,7 @@ mod tests {
                 )
             };
             assert!(read(&nested(DEPTH_MAX)).is_ok());
-            assert_eq!(fault(&nested(DEPTH_MAX + 1)).0, Fault::TooDeep);
+            assert_eq!(fault(&nested(DEPTH_MAX + 1)).0, JsonFault::TooDeep);
             assert!(read(&nested(50_000)).is_err());
         }
     }

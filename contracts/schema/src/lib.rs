@@ -1,6 +1,6 @@
 //! JSON, and JSON Schema 2020-12.
 //!
-//! Pure functions: no I/O, no async, no clock, and nothing of contracts. [`json`] is the one strict reader. [`Schema`] is a
+//! Pure functions: no I/O, no async, no clock, and nothing of contracts. [`json`] is the one strict reader. [`RawSchema`] is a
 //! schema as it is published, [`walk`] goes through the schemas inside one, and [`reference`] finds what a `$ref` names.
 //! [`foreign`] decides whether a stranger's schema may be used, [`dialect`] translates older dialects, [`rewrite`],
 //! [`presets`] and [`renaming`] write one in the form that clients take, [`client`] in the form that one of them takes.
@@ -23,4 +23,4 @@ pub mod text;
 pub mod validate;
 pub mod walk;
 
-pub use schema::Schema;
+pub use schema::RawSchema;

@@ -14,7 +14,7 @@ use crate::{
     name,
     reference::pointed_from,
     validate,
-    walk::{Inside, each_inside, each_inside_mut, inside},
+    walk::{SubschemaKind, each_inside, each_inside_mut, inside},
 };
 
 /// Schemas that speak about one value at once.
@@ -22,7 +22,7 @@ const PARTS_MAX: usize = 2_000;
 
 /// Renames what has to be; the table is published name → the maker's own. The error says why a name has to stay.
 pub fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
-    let mut names = Names::default();
+    let mut names = MemberNames::default();
     names.collect(schema);
     let refused: Vec<String> = names
         .properties
@@ -56,7 +56,7 @@ pub fn restore(
     arguments: Map<String, Value>,
 ) -> Map<String, Value> {
     let mut value = Value::Object(arguments);
-    Renaming { root, names: keys }.within(&[root], &mut value);
+    MemberRenaming { root, names: keys }.within(&[root], &mut value);
     match value {
         Value::Object(arguments) => arguments,
         _ => Map::new(),
@@ -65,13 +65,13 @@ pub fn restore(
 
 /// Names of members that a schema is about.
 #[derive(Default)]
-struct Names {
+struct MemberNames {
     /// Each once, in their order.
     properties: Vec<String>,
     mentioned: BTreeSet<String>,
 }
 
-impl Names {
+impl MemberNames {
     fn collect(&mut self, schema: &Value) {
         let mut known: BTreeSet<String> = BTreeSet::new();
         self.within(schema, &mut known);
@@ -219,7 +219,7 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
     let Value::Object(members) = &mut *schema else {
         return;
     };
-    let renaming = Renaming {
+    let renaming = MemberRenaming {
         root: original,
         names: published,
     };
@@ -287,7 +287,7 @@ fn pointed(target: &str, published: &BTreeMap<String, String>) -> String {
             }
             None => {
                 push_pointer(&mut now, &token);
-                is_name = (inside(&token) == Inside::Named)
+                is_name = (inside(&token) == SubschemaKind::Named)
                     .then(|| ["properties", "dependentSchemas"].contains(&&*token));
             }
         }
@@ -296,12 +296,12 @@ fn pointed(target: &str, published: &BTreeMap<String, String>) -> String {
 }
 
 /// Members of a value that a schema names are renamed.
-struct Renaming<'r> {
+struct MemberRenaming<'r> {
     root: &'r Value,
     names: &'r BTreeMap<String, String>,
 }
 
-impl Renaming<'_> {
+impl MemberRenaming<'_> {
     /// Renames within a value. `schemas` are all those that describe it.
     fn within(&self, schemas: &[&Value], value: &mut Value) {
         match value {

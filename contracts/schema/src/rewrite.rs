@@ -72,11 +72,11 @@ const OF_OBJECTS: &[&str] = &[
 
 /// The changes that were made, in words for a report.
 #[derive(Default)]
-pub struct Lowered {
+pub struct RewriteReport {
     pub told: Vec<&'static str>,
 }
 
-impl Lowered {
+impl RewriteReport {
     /// Adds a change, unless it is there already.
     pub fn tell(&mut self, what: &'static str) {
         if !self.told.contains(&what) {
@@ -86,7 +86,7 @@ impl Lowered {
 }
 
 /// Makes the root a plain object. The error says why it cannot be one.
-pub fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
+pub fn root(schema: &mut Value, lowered: &mut RewriteReport) -> Result<(), String> {
     note_patterns(schema, lowered);
     if *schema == Value::Bool(true) {
         *schema = json!({});
@@ -134,7 +134,7 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
 }
 
 /// Notes patterns that no engine runs in linear time.
-fn note_patterns(schema: &Value, lowered: &mut Lowered) {
+fn note_patterns(schema: &Value, lowered: &mut RewriteReport) {
     if !crate::validate::looking_patterns(schema).is_empty() {
         lowered.tell(
             "patterns that look around or refer back are matched with texts of up to 4 KB and for a bounded number of steps; beyond that the server alone judges",
@@ -143,7 +143,7 @@ fn note_patterns(schema: &Value, lowered: &mut Lowered) {
 }
 
 /// Lists of types become alternatives, lists say that they hold anything where they say nothing.
-pub fn inside(schema: &mut Value, lowered: &mut Lowered) {
+pub fn inside(schema: &mut Value, lowered: &mut RewriteReport) {
     let Value::Object(members) = schema else {
         return;
     };
@@ -332,7 +332,7 @@ pub fn has_few_alternatives(root: &Value) -> bool {
 }
 
 /// The least that objects of a schema may hold.
-struct Members {
+struct ObjectMembers {
     properties: Map<String, Value>,
     required: Vec<String>,
     /// Whether only the properties may be there.
@@ -341,8 +341,8 @@ struct Members {
     is_exact: bool,
 }
 
-fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
-    let mut all = Members {
+fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> ObjectMembers {
+    let mut all = ObjectMembers {
         properties: schema
             .get("properties")
             .and_then(Value::as_object)
@@ -374,7 +374,7 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
         let arm = if depth < 8 {
             all_of(&arm, root, depth + 1)
         } else {
-            Members::anything()
+            ObjectMembers::anything()
         };
         all.is_exact &= arm.is_exact;
         all.is_closed |= arm.is_closed;
@@ -397,10 +397,10 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
             if depth < 8 {
                 all_of(arm, root, depth + 1)
             } else {
-                Members::anything()
+                ObjectMembers::anything()
             }
         });
-        let any = arms.reduce(either).unwrap_or_else(Members::anything);
+        let any = arms.reduce(either).unwrap_or_else(ObjectMembers::anything);
         all.is_closed |= any.is_closed;
         for (name, property) in any.properties {
             let both = match all.properties.get(&name) {
@@ -422,7 +422,7 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
     all
 }
 
-impl Members {
+impl ObjectMembers {
     fn anything() -> Self {
         Self {
             properties: Map::new(),
@@ -435,7 +435,7 @@ impl Members {
 
 /// Returns the objects of either. A property that one side alone names keeps its schema: on the other it would mean
 /// nothing.
-fn either(one: Members, other: Members) -> Members {
+fn either(one: ObjectMembers, other: ObjectMembers) -> ObjectMembers {
     let mut properties = one.properties;
     for (name, property) in other.properties {
         let both = match properties.get(&name) {
@@ -445,7 +445,7 @@ fn either(one: Members, other: Members) -> Members {
         };
         properties.insert(name, both);
     }
-    Members {
+    ObjectMembers {
         properties,
         required: one
             .required

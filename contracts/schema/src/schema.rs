@@ -16,9 +16,9 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// JSON on one line, in the order of keys that a client sees.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub struct Schema(Box<RawValue>);
+pub struct RawSchema(Box<RawValue>);
 
-impl Schema {
+impl RawSchema {
     /// Returns the text, on one line.
     pub fn as_json(&self) -> &str {
         self.0.get()
@@ -30,13 +30,13 @@ impl Schema {
     }
 }
 
-impl From<Value> for Schema {
+impl From<Value> for RawSchema {
     fn from(value: Value) -> Self {
         Self(serde_json::value::to_raw_value(&value).expect("a tree is JSON"))
     }
 }
 
-impl<'de> Deserialize<'de> for Schema {
+impl<'de> Deserialize<'de> for RawSchema {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(from)?;
         // Weir writes schemas on one line; a schema written otherwise must not split a message.
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Schema {
     }
 }
 
-impl PartialEq for Schema {
+impl PartialEq for RawSchema {
     fn eq(&self, other: &Self) -> bool {
         self.as_json() == other.as_json()
     }

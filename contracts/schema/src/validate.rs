@@ -28,17 +28,17 @@ use serde_json::{Map, Value, json};
 use weir_text::shorten;
 
 pub use self::digits::with_text_form;
-pub use self::violations::{Stated, Violation};
+pub use self::violations::{RenderedValue, SchemaViolation};
 use self::{
     budget::StepBudget,
-    example::{Examples, Exemplified},
-    failure::Context,
+    example::{ExampleSource, SchemaExamples},
+    failure::FailureContext,
     violations::ViolationCache,
 };
 pub use self::{checker::SchemaChecker, looking::looking_patterns};
 use crate::{
     cost::SchemaCost,
-    json::{self, Fault, JsonError},
+    json::{self, JsonError, JsonFault},
 };
 
 /// The bound on reported errors; a call with more is not a near miss.
@@ -53,7 +53,7 @@ pub struct ArgumentValidator {
     checker: SchemaChecker,
     /// The schema, in a box since examples are found by the address of a part of it.
     schema: Box<Value>,
-    examples: Examples,
+    examples: SchemaExamples,
     known: ViolationCache,
     /// The argument that names the fields to empty.
     clear: Option<String>,
@@ -65,8 +65,8 @@ pub struct ArgumentValidator {
 
 /// The rules for arguments that no schema has.
 #[derive(Clone, Debug)]
-pub struct ArgumentRules {
-    pub judge: Judge,
+pub struct ValidationRules {
+    pub judge: ValidationAuthority,
     /// The argument that names the fields to empty.
     pub clear: Option<String>,
     /// Whether the digits of numbers stay as they are, for a server or a service that knows which it accepts.
@@ -98,7 +98,7 @@ pub struct ErrorContent<'a> {
 /// One problem, with enough to repair it mechanically. It never holds the value that was sent.
 #[derive(Clone, Debug)]
 pub struct ArgumentError {
-    violation: Arc<Violation>,
+    violation: Arc<SchemaViolation>,
     /// The nearest known name or allowed value.
     pub suggestion: Option<String>,
 }
@@ -184,7 +184,10 @@ impl ArgumentValidator {
     /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
     /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        Ok(Self::with(SchemaChecker::new(schema, Judge::Own)?, schema))
+        Ok(Self::with(
+            SchemaChecker::new(schema, ValidationAuthority::Own)?,
+            schema,
+        ))
     }
 
     fn with(checker: SchemaChecker, schema: &Value) -> Self {
@@ -192,7 +195,7 @@ impl ArgumentValidator {
         Self {
             checker,
             schema,
-            examples: Examples::default(),
+            examples: SchemaExamples::default(),
             known: ViolationCache::default(),
             clear: None,
             is_wide: false,
@@ -201,7 +204,7 @@ impl ArgumentValidator {
     }
 
     /// Compiles a schema together with the rules that no schema has.
-    pub fn with_rules(schema: &Value, rules: ArgumentRules) -> Result<Self, String> {
+    pub fn with_rules(schema: &Value, rules: ValidationRules) -> Result<Self, String> {
         Ok(Self {
             has_digits: rules.has_digits && digits::are_in(schema),
             is_wide: rules.is_wide,
@@ -286,7 +289,7 @@ impl ArgumentValidator {
     #[cold]
     fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
         if budget::is_spent() {
-            let violation = Violation::at(String::new(), "too_costly");
+            let violation = SchemaViolation::at(String::new(), "too_costly");
             return InvalidArguments {
                 errors: vec![violation.into()],
             };
@@ -302,7 +305,7 @@ impl ArgumentValidator {
                     .clear
                     .as_ref()
                     .and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
-                let context = Context {
+                let context = FailureContext {
                     schema: self.exemplified(),
                     known: &self.known,
                 };
@@ -319,20 +322,20 @@ impl ArgumentValidator {
         }
         errors.truncate(ERRORS_MAX);
         if errors.is_empty() {
-            errors.push(Violation::at(String::new(), "no_match").into());
+            errors.push(SchemaViolation::at(String::new(), "no_match").into());
         }
         InvalidArguments { errors }
     }
 
-    fn exemplified(&self) -> Exemplified<'_> {
-        Exemplified {
+    fn exemplified(&self) -> ExampleSource<'_> {
+        ExampleSource {
             root: &self.schema,
             examples: &self.examples,
         }
     }
 
     fn not_an_object(&self) -> InvalidArguments {
-        let mut violation = Violation::at(String::new(), "wrong_type");
+        let mut violation = SchemaViolation::at(String::new(), "wrong_type");
         violation.constraint = Some(json!({ "type": "object" }).into());
         violation.example = self.whole_example();
         InvalidArguments {
@@ -342,20 +345,20 @@ impl ArgumentValidator {
 
     fn unreadable(&self, fault: JsonError) -> ArgumentError {
         let reason = match fault.fault {
-            Fault::Syntax => "invalid_json",
-            Fault::DuplicateKey => "duplicate_key",
-            Fault::TooDeep => "too_deep",
-            Fault::NumberOutOfRange => "out_of_range",
+            JsonFault::Syntax => "invalid_json",
+            JsonFault::DuplicateKey => "duplicate_key",
+            JsonFault::TooDeep => "too_deep",
+            JsonFault::NumberOutOfRange => "out_of_range",
         };
-        let mut violation = Violation::at(fault.path, reason);
+        let mut violation = SchemaViolation::at(fault.path, reason);
         match fault.fault {
-            Fault::Syntax | Fault::TooDeep => {
+            JsonFault::Syntax | JsonFault::TooDeep => {
                 violation.path = String::new();
                 violation.field = String::new();
                 violation.example = self.whole_example();
             }
-            Fault::DuplicateKey => {}
-            Fault::NumberOutOfRange => {
+            JsonFault::DuplicateKey => {}
+            JsonFault::NumberOutOfRange => {
                 let bounds = match self.is_wide {
                     true => json!({ "minimum": i64::MIN, "maximum": u64::MAX }),
                     false => json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }),
@@ -371,7 +374,7 @@ impl ArgumentValidator {
         violation.into()
     }
 
-    fn whole_example(&self) -> Option<Stated> {
+    fn whole_example(&self) -> Option<RenderedValue> {
         self.exemplified()
             .example(&self.schema)
             .filter(|example| self.checker.is_valid(example))
@@ -382,17 +385,17 @@ impl InvalidArguments {
     /// Returns the refusal of a foreign, altered or stale cursor.
     pub fn bad_cursor() -> Self {
         Self {
-            errors: vec![Violation::at("/cursor".to_owned(), "bad_cursor").into()],
+            errors: vec![SchemaViolation::at("/cursor".to_owned(), "bad_cursor").into()],
         }
     }
 
     /// Returns the refusal of a text at `path` that is none of these.
     pub fn not_among(path: String, allowed: &[&str]) -> Self {
-        let mut violation = Violation::at(path, "not_in_enum");
-        violation.constraint = Some(Stated::from(serde_json::json!({ "enum": allowed })));
+        let mut violation = SchemaViolation::at(path, "not_in_enum");
+        violation.constraint = Some(RenderedValue::from(serde_json::json!({ "enum": allowed })));
         violation.example = allowed
             .first()
-            .map(|first| Stated::from(Value::from(*first)));
+            .map(|first| RenderedValue::from(Value::from(*first)));
         Self {
             errors: vec![violation.into()],
         }
@@ -455,7 +458,7 @@ impl ArgumentError {
     }
 }
 
-impl Violation {
+impl SchemaViolation {
     fn json(&self) -> &str {
         self.json
             .get_or_init(|| serde_json::to_string(self).expect("an error is plain data"))
@@ -476,7 +479,7 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 
 /// The party that decides whether a value is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judge {
+pub enum ValidationAuthority {
     /// The gateway: formats are asserted, and every pattern runs in linear time.
     Own,
     /// An upstream server, which alone knows what it accepts as an address or a date. Its patterns may look around; if that
@@ -487,17 +490,17 @@ pub enum Judge {
 /// Compiles a schema. All schemas here are compiled like this: 2020-12, formats asserted, linear-time patterns, nothing
 /// fetched.
 pub fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    Ok(built(schema, Judge::Own)?.0)
+    Ok(built(schema, ValidationAuthority::Own)?.0)
 }
 
 /// Compiles a schema of an upstream server.
 pub fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
-    Ok(built(schema, Judge::Foreign)?.0)
+    Ok(built(schema, ValidationAuthority::Foreign)?.0)
 }
 
 /// Compiles a schema that is one pattern.
 fn linear(pattern: &str) -> Result<jsonschema::Validator, String> {
-    options_for(Judge::Own)
+    options_for(ValidationAuthority::Own)
         .build(&json!({ "pattern": pattern }))
         .map_err(|error| error.masked().to_string())
 }
@@ -528,22 +531,26 @@ fn has_flags(pattern: &str) -> bool {
     false
 }
 
-fn options_for(judge: Judge) -> jsonschema::ValidationOptions<'static> {
+fn options_for(judge: ValidationAuthority) -> jsonschema::ValidationOptions<'static> {
     let patterns = jsonschema::PatternOptions::regex()
         .size_limit(PATTERN_BYTES_MAX)
         .dfa_size_limit(PATTERN_BYTES_MAX);
     jsonschema::options()
         .with_draft(jsonschema::Draft::Draft202012)
-        .should_validate_formats(judge == Judge::Own)
+        .should_validate_formats(judge == ValidationAuthority::Own)
         .with_pattern_options(patterns)
         .with_keyword(looking::KEYWORD, looking::keyword)
         .offline()
 }
 
-fn built(schema: &Value, judge: Judge) -> Result<(jsonschema::Validator, SchemaCost), String> {
+fn built(
+    schema: &Value,
+    judge: ValidationAuthority,
+) -> Result<(jsonschema::Validator, SchemaCost), String> {
     let cost = schema::check(schema)?;
     let options = options_for(judge);
-    let built = match judge == Judge::Foreign && !looking_patterns(schema).is_empty() {
+    let built = match judge == ValidationAuthority::Foreign && !looking_patterns(schema).is_empty()
+    {
         true => {
             let mut schema = schema.clone();
             looking::replace(&mut schema);

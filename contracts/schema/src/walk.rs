@@ -11,7 +11,7 @@ use crate::{
 
 /// The kind of value that a keyword has, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Inside {
+pub enum SubschemaKind {
     /// Schemas by name.
     Named,
     /// One schema, or a list of them.
@@ -20,10 +20,10 @@ pub enum Inside {
 }
 
 /// Returns what the value of a keyword has in it. An unknown keyword has no schemas.
-pub fn inside(keyword: &str) -> Inside {
+pub fn inside(keyword: &str) -> SubschemaKind {
     match keyword {
         "properties" | "patternProperties" | DEFS | DEFINITIONS | "dependentSchemas"
-        | "dependencies" => Inside::Named,
+        | "dependencies" => SubschemaKind::Named,
         "items"
         | "prefixItems"
         | "additionalItems"
@@ -39,8 +39,8 @@ pub fn inside(keyword: &str) -> Inside {
         | "propertyNames"
         | "unevaluatedItems"
         | "unevaluatedProperties"
-        | "contentSchema" => Inside::Schemas,
-        _ => Inside::Nothing,
+        | "contentSchema" => SubschemaKind::Schemas,
+        _ => SubschemaKind::Nothing,
     }
 }
 
@@ -48,9 +48,11 @@ pub fn inside(keyword: &str) -> Inside {
 pub fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn FnMut(&'s Value)) {
     for (keyword, value) in members {
         match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => schemas.values().for_each(&mut *visit),
-            (Inside::Schemas, Value::Array(schemas)) => schemas.iter().for_each(&mut *visit),
-            (Inside::Schemas, schema) => visit(schema),
+            (SubschemaKind::Named, Value::Object(schemas)) => {
+                schemas.values().for_each(&mut *visit)
+            }
+            (SubschemaKind::Schemas, Value::Array(schemas)) => schemas.iter().for_each(&mut *visit),
+            (SubschemaKind::Schemas, schema) => visit(schema),
             _ => {}
         }
     }
@@ -60,9 +62,13 @@ pub fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn FnMut(&'
 pub fn each_inside_mut(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
     for (keyword, value) in members.iter_mut() {
         match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => schemas.values_mut().for_each(&mut *visit),
-            (Inside::Schemas, Value::Array(schemas)) => schemas.iter_mut().for_each(&mut *visit),
-            (Inside::Schemas, schema) => visit(schema),
+            (SubschemaKind::Named, Value::Object(schemas)) => {
+                schemas.values_mut().for_each(&mut *visit)
+            }
+            (SubschemaKind::Schemas, Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(&mut *visit)
+            }
+            (SubschemaKind::Schemas, schema) => visit(schema),
             _ => {}
         }
     }
@@ -80,21 +86,21 @@ pub fn try_each_inside_at<'s, E>(
         push_pointer(place, keyword);
         let around = place.len();
         match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => {
+            (SubschemaKind::Named, Value::Object(schemas)) => {
                 for (name, schema) in schemas {
                     push_pointer(place, name);
                     visit(schema, place)?;
                     place.truncate(around);
                 }
             }
-            (Inside::Schemas, Value::Array(schemas)) => {
+            (SubschemaKind::Schemas, Value::Array(schemas)) => {
                 for (index, schema) in schemas.iter().enumerate() {
                     push_pointer(place, &index.to_string());
                     visit(schema, place)?;
                     place.truncate(around);
                 }
             }
-            (Inside::Schemas, schema) => visit(schema, place)?,
+            (SubschemaKind::Schemas, schema) => visit(schema, place)?,
             _ => {}
         }
         place.truncate(own);
@@ -122,10 +128,10 @@ pub fn map_inside<'s, E>(
     rewrite: &mut impl FnMut(&'s Value) -> Result<Value, E>,
 ) -> Result<Value, E> {
     Ok(match (inside(keyword), value) {
-        (Inside::Schemas, Value::Array(schemas)) => {
+        (SubschemaKind::Schemas, Value::Array(schemas)) => {
             Value::Array(schemas.iter().map(rewrite).collect::<Result<_, E>>()?)
         }
-        (Inside::Named, Value::Object(named)) => {
+        (SubschemaKind::Named, Value::Object(named)) => {
             let mut written = Map::new();
             for (name, inner) in named {
                 // `dependencies` may list names.
@@ -137,7 +143,7 @@ pub fn map_inside<'s, E>(
             }
             Value::Object(written)
         }
-        (Inside::Schemas, Value::Object(_) | Value::Bool(_)) => rewrite(value)?,
+        (SubschemaKind::Schemas, Value::Object(_) | Value::Bool(_)) => rewrite(value)?,
         _ => value.clone(),
     })
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_schema::client::{ClientProfile, RULES, Verdict, lower};
+use weir_schema::client::{ClientProfile, ClientVerdict, RULES, lower};
 
 fn object(properties: Value, required: Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
@@ -113,7 +113,7 @@ fn references_are_replaced_and_a_schema_within_itself_is_ended() {
     assert_eq!(lowered.remarks[0].rule, "reference");
     assert_eq!(
         lower("tool", &input, ClientProfile::Vscode).verdict(),
-        Verdict::Accept
+        ClientVerdict::Accept
     );
     // Each level names the one below twice: a billion objects in a kilobyte.
     let mut names = serde_json::Map::new();
@@ -223,7 +223,7 @@ fn strict_functions_send_every_argument() {
         );
         assert_eq!(
             lowered.verdict(),
-            Verdict::Refuse,
+            ClientVerdict::Refuse,
             "{open}: {:?}",
             lowered.remarks
         );
@@ -322,20 +322,20 @@ fn what_would_cost_the_others_is_refused() {
     let odd = object(json!({ "a b": { "type": "string" } }), json!([]));
     assert_eq!(
         lower("tool", &odd, ClientProfile::Anthropic).verdict(),
-        Verdict::Refuse
+        ClientVerdict::Refuse
     );
     assert_eq!(
         lower("tool", &odd, ClientProfile::Openai).verdict(),
-        Verdict::Accept
+        ClientVerdict::Accept
     );
     let plain = object(json!({}), json!([]));
     assert_eq!(
         lower(&"n".repeat(55), &plain, ClientProfile::Cursor).verdict(),
-        Verdict::Accept
+        ClientVerdict::Accept
     );
     assert_eq!(
         lower(&"n".repeat(56), &plain, ClientProfile::Cursor).verdict(),
-        Verdict::Refuse
+        ClientVerdict::Refuse
     );
     let long = object(
         json!({ "a": { "type": "string", "description": "x".repeat(2000) } }),

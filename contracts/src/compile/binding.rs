@@ -2,34 +2,40 @@
 //! ignored is a lie to the agent.
 
 use super::{
-    Problems,
+    FileProblems,
     collection::{columns_hint, no_column},
-    property::Slot,
+    property::FieldSlot,
 };
 use crate::{
-    contract::{BoundField, BoundSource, Collection, Destination, Form, Verb},
-    form::{self, Field, Kind},
+    contract::{
+        BoundField, BoundSource, ContractCollection, FieldDestination, ToolVerb, ValueForm,
+    },
+    form::{self, FieldType, FormField},
     name,
-    shape::{self, COMPARISONS, Operation, Param, Type},
+    shape::{self, COMPARISONS, OperationParam, ShapeOperation, ValueType},
 };
 
 /// The destination of one field, and the column or parameter it must agree with.
-pub(super) struct Bound<'s> {
-    pub to: Destination,
-    pub slot: Slot<'s>,
-    pub form: Form,
+pub(super) struct FieldBinding<'s> {
+    pub to: FieldDestination,
+    pub slot: FieldSlot<'s>,
+    pub form: ValueForm,
 }
 
 /// The target that a tool is bound to.
-pub(super) struct Target<'s> {
-    pub collection: &'s Collection,
-    pub verb: Verb,
+pub(super) struct BindingTarget<'s> {
+    pub collection: &'s ContractCollection,
+    pub verb: ToolVerb,
     /// The operation; only for `call`.
-    pub operation: Option<&'s Operation>,
+    pub operation: Option<&'s ShapeOperation>,
 }
 
-impl<'s> Target<'s> {
-    pub(super) fn bind(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+impl<'s> BindingTarget<'s> {
+    pub(super) fn bind(
+        &self,
+        field: &FormField,
+        problems: &mut FileProblems,
+    ) -> Option<FieldBinding<'s>> {
         if let (Some(_), Some(_)) = (&field.param, &field.column) {
             problems.add_hint(
                 format!("{}/param", field.place),
@@ -38,7 +44,7 @@ impl<'s> Target<'s> {
             );
             return None;
         }
-        match field.param.is_some() || self.verb == Verb::Call {
+        match field.param.is_some() || self.verb == ToolVerb::Call {
             true => self.bind_param(field, problems),
             false => self.bind_column(field, problems),
         }
@@ -47,10 +53,10 @@ impl<'s> Target<'s> {
     /// Checks the fields together: every field that a key column or parameter needs must be there.
     pub(super) fn check_whole(
         &self,
-        form: &form::Tool,
-        bound: &[Option<Bound<'s>>],
-        fixed: &[(&form::Bound, Option<BoundField>)],
-        problems: &mut Problems,
+        form: &form::FormTool,
+        bound: &[Option<FieldBinding<'s>>],
+        fixed: &[(&form::FormBound, Option<BoundField>)],
+        problems: &mut FileProblems,
     ) {
         for (index, here) in bound.iter().enumerate() {
             let Some(here) = here else { continue };
@@ -67,21 +73,21 @@ impl<'s> Target<'s> {
             }
         }
         self.check_fixed(bound, fixed, problems);
-        let fixed: Vec<&Destination> = fixed
+        let fixed: Vec<&FieldDestination> = fixed
             .iter()
             .filter_map(|(_, field)| Some(&field.as_ref()?.to))
             .collect();
-        if matches!(self.verb, Verb::Update | Verb::Delete) {
+        if matches!(self.verb, ToolVerb::Update | ToolVerb::Delete) {
             self.check_key(form, bound, &fixed, problems);
         }
-        if self.verb == Verb::Create
+        if self.verb == ToolVerb::Create
             && bound.iter().all(Option::is_some)
             && fixed.len() == form.bound.len()
         {
             self.check_needed(form, bound, &fixed, problems);
         }
         for param in self.params().iter().filter(|param| param.required) {
-            let to = Destination::Param(param.name.clone());
+            let to = FieldDestination::Param(param.name.clone());
             let is_sent = form.fields.iter().zip(bound).any(|(field, bound)| {
                 field.required && bound.as_ref().is_some_and(|bound| bound.to == to)
             });
@@ -96,9 +102,9 @@ impl<'s> Target<'s> {
     /// Checks the bound fields, which no agent can influence.
     fn check_fixed(
         &self,
-        bound: &[Option<Bound<'s>>],
-        fixed: &[(&form::Bound, Option<BoundField>)],
-        problems: &mut Problems,
+        bound: &[Option<FieldBinding<'s>>],
+        fixed: &[(&form::FormBound, Option<BoundField>)],
+        problems: &mut FileProblems,
     ) {
         for (index, (entry, here)) in fixed.iter().enumerate() {
             let Some(here) = here else { continue };
@@ -108,7 +114,7 @@ impl<'s> Target<'s> {
             let mut sent = bound.iter().flatten().map(|bound| &bound.to);
             if others.any(|other| *other == here.to) || sent.clone().any(|other| *other == here.to)
             {
-                let what = if matches!(here.to, Destination::Param(_)) {
+                let what = if matches!(here.to, FieldDestination::Param(_)) {
                     "parameter"
                 } else {
                     "column"
@@ -118,13 +124,14 @@ impl<'s> Target<'s> {
                     format!("a second field for the same {what}"),
                 );
             }
-            let Destination::Guard { column, .. } = &here.to else {
+            let FieldDestination::Guard { column, .. } = &here.to else {
                 continue;
             };
             let is_caller = !matches!(here.source, BoundSource::Value(_));
             if is_caller
-                && sent
-                    .any(|other| matches!(other, Destination::Column(written) if written == column))
+                && sent.any(
+                    |other| matches!(other, FieldDestination::Column(written) if written == column),
+                )
             {
                 let message = format!(
                     "a field writes '{column}', so that a record could be given to another caller"
@@ -134,14 +141,18 @@ impl<'s> Target<'s> {
         }
     }
 
-    fn params(&self) -> &'s [Param] {
+    fn params(&self) -> &'s [OperationParam] {
         match self.verb {
-            Verb::Call => self.operation.map_or(&[], |operation| &operation.params),
+            ToolVerb::Call => self.operation.map_or(&[], |operation| &operation.params),
             _ => &self.collection.shape.capabilities.params,
         }
     }
 
-    fn bind_param(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+    fn bind_param(
+        &self,
+        field: &FormField,
+        problems: &mut FileProblems,
+    ) -> Option<FieldBinding<'s>> {
         for (key, given) in [
             ("column", field.column.is_some()),
             ("match", field.comparison.is_some()),
@@ -176,15 +187,15 @@ impl<'s> Target<'s> {
             problems.add_hint(format!("{}/{place}", field.place), message, hint);
             return None;
         };
-        let slot = Slot {
+        let slot = FieldSlot {
             what: "parameter",
             name: &param.name,
             kind: param.kind,
             fields: &[],
             items: param.items.as_deref(),
         };
-        Some(Bound {
-            to: Destination::Param(param.name.clone()),
+        Some(FieldBinding {
+            to: FieldDestination::Param(param.name.clone()),
             slot,
             form: form_of(
                 field,
@@ -194,7 +205,7 @@ impl<'s> Target<'s> {
     }
 
     /// Reports a field whose column is not there.
-    fn refuse_unbound(&self, field: &Field, wanted: &str, problems: &mut Problems) {
+    fn refuse_unbound(&self, field: &FormField, wanted: &str, problems: &mut FileProblems) {
         let shape = &self.collection.shape;
         if field.column.is_some() {
             no_column(format!("{}/column", field.place), wanted, shape, problems);
@@ -215,7 +226,11 @@ impl<'s> Target<'s> {
         problems.add_hint(format!("{}/name", field.place), message, hint);
     }
 
-    fn bind_column(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+    fn bind_column(
+        &self,
+        field: &FormField,
+        problems: &mut FileProblems,
+    ) -> Option<FieldBinding<'s>> {
         let shape = &self.collection.shape;
         let wanted = field.column.as_deref().unwrap_or(&field.name);
         let Some(column) = shape.field(wanted) else {
@@ -228,7 +243,7 @@ impl<'s> Target<'s> {
                 self.check_published(field, column, problems);
                 self.condition(field, column, problems)
             }
-            Verb::Delete if !is_key => {
+            ToolVerb::Delete if !is_key => {
                 let message = format!(
                     "a delete takes the key alone, and {} is no part of it",
                     name::quoted(wanted)
@@ -240,7 +255,7 @@ impl<'s> Target<'s> {
                 );
                 None
             }
-            Verb::Update | Verb::Delete if is_key => {
+            ToolVerb::Update | ToolVerb::Delete if is_key => {
                 if field
                     .comparison
                     .as_deref()
@@ -256,13 +271,13 @@ impl<'s> Target<'s> {
                 if field.nullable {
                     problems.add(format!("{}/nullable", field.place), "a key cannot be null");
                 }
-                let to = Destination::Condition {
+                let to = FieldDestination::Condition {
                     column: wanted.to_owned(),
                     comparison: "equals".to_owned(),
                 };
-                Some(Bound {
+                Some(FieldBinding {
                     to,
-                    slot: Slot::column(column),
+                    slot: FieldSlot::column(column),
                     form: form_of(field, column.kind),
                 })
             }
@@ -287,10 +302,10 @@ impl<'s> Target<'s> {
                         "drop `nullable`",
                     );
                 }
-                let to = Destination::Column(wanted.to_owned());
-                Some(Bound {
+                let to = FieldDestination::Column(wanted.to_owned());
+                Some(FieldBinding {
                     to,
-                    slot: Slot::column(column),
+                    slot: FieldSlot::column(column),
                     form: form_of(field, column.kind),
                 })
             }
@@ -301,10 +316,10 @@ impl<'s> Target<'s> {
     /// exactly.
     pub(super) fn condition(
         &self,
-        field: &Field,
-        column: &'s shape::Field,
-        problems: &mut Problems,
-    ) -> Option<Bound<'s>> {
+        field: &FormField,
+        column: &'s shape::ShapeField,
+        problems: &mut FileProblems,
+    ) -> Option<FieldBinding<'s>> {
         let comparison = field.comparison.as_deref().unwrap_or("equals");
         let place = match field.comparison.is_some() {
             true => format!("{}/match", field.place),
@@ -345,18 +360,18 @@ impl<'s> Target<'s> {
             }
         }
         let slot = match comparison {
-            "is-empty" => Slot {
-                kind: Type::Boolean,
+            "is-empty" => FieldSlot {
+                kind: ValueType::Boolean,
                 fields: &[],
                 items: None,
-                ..Slot::column(column)
+                ..FieldSlot::column(column)
             },
-            "one-of" => Slot::list_of(column),
-            _ => Slot::column(column),
+            "one-of" => FieldSlot::list_of(column),
+            _ => FieldSlot::column(column),
         };
         let wrong = match (comparison, &field.kind) {
-            ("is-empty", Kind::Checkbox)
-            | ("one-of", Kind::MultiChoice { .. } | Kind::List { .. }) => None,
+            ("is-empty", FieldType::Checkbox)
+            | ("one-of", FieldType::MultiChoice { .. } | FieldType::List { .. }) => None,
             ("is-empty", _) => Some(
                 "'is-empty' is asked with a checkbox: true finds the empty ones, false the others",
             ),
@@ -372,11 +387,11 @@ impl<'s> Target<'s> {
             problems.add_hint(format!("{}/type", field.place), message, hint);
             return None;
         }
-        let to = Destination::Condition {
+        let to = FieldDestination::Condition {
             column: column.key.clone(),
             comparison: comparison.to_owned(),
         };
-        Some(Bound {
+        Some(FieldBinding {
             to,
             slot,
             form: form_of(field, column.kind),
@@ -385,7 +400,12 @@ impl<'s> Target<'s> {
 
     /// Refuses comparisons of columns that are not published: an agent that may compare can find out every value piece
     /// by piece.
-    fn check_published(&self, field: &Field, column: &shape::Field, problems: &mut Problems) {
+    fn check_published(
+        &self,
+        field: &FormField,
+        column: &shape::ShapeField,
+        problems: &mut FileProblems,
+    ) {
         let Some(comparison) = &field.comparison else {
             return;
         };
@@ -410,9 +430,9 @@ impl<'s> Target<'s> {
     fn check_source_can(
         &self,
         comparison: &str,
-        column: &shape::Field,
+        column: &shape::ShapeField,
         place: &str,
-        problems: &mut Problems,
+        problems: &mut FileProblems,
     ) {
         let can = self.collection.shape.capabilities.compares(&column.key);
         if can.iter().any(|known| known == comparison) {
@@ -437,19 +457,19 @@ impl<'s> Target<'s> {
     /// Refuses a create that lacks a column, since it would fail at the source whatever the arguments are.
     fn check_needed(
         &self,
-        form: &form::Tool,
-        bound: &[Option<Bound<'s>>],
-        fixed: &[&Destination],
-        problems: &mut Problems,
+        form: &form::FormTool,
+        bound: &[Option<FieldBinding<'s>>],
+        fixed: &[&FieldDestination],
+        problems: &mut FileProblems,
     ) {
         let shape = &self.collection.shape;
-        let is_given = |column: &shape::Field| {
+        let is_given = |column: &shape::ShapeField| {
             let mut given = bound
                 .iter()
                 .flatten()
                 .map(|bound| &bound.to)
                 .chain(fixed.iter().copied());
-            given.any(|to| matches!(to, Destination::Column(bound) if *bound == column.key))
+            given.any(|to| matches!(to, FieldDestination::Column(bound) if *bound == column.key))
         };
         let needed = shape
             .fields
@@ -480,12 +500,12 @@ impl<'s> Target<'s> {
     /// changes something.
     fn check_key(
         &self,
-        form: &form::Tool,
-        bound: &[Option<Bound<'s>>],
-        fixed: &[&Destination],
-        problems: &mut Problems,
+        form: &form::FormTool,
+        bound: &[Option<FieldBinding<'s>>],
+        fixed: &[&FieldDestination],
+        problems: &mut FileProblems,
     ) {
-        let names = |to: &Destination, key: &str| matches!(to, Destination::Condition { column, .. } if column == key);
+        let names = |to: &FieldDestination, key: &str| matches!(to, FieldDestination::Condition { column, .. } if column == key);
         let key = &self.collection.shape.key;
         let place = format!("{}/fields", form.place);
         if key.is_empty() {
@@ -529,8 +549,8 @@ impl<'s> Target<'s> {
         let changes = bound
             .iter()
             .flatten()
-            .any(|bound| matches!(bound.to, Destination::Column(_)));
-        if self.verb == Verb::Update && !changes && bound.iter().all(Option::is_some) {
+            .any(|bound| matches!(bound.to, FieldDestination::Column(_)));
+        if self.verb == ToolVerb::Update && !changes && bound.iter().all(Option::is_some) {
             problems.add_hint(
                 place,
                 "the update has nothing to change",
@@ -541,36 +561,36 @@ impl<'s> Target<'s> {
 }
 
 /// Returns `true` if values of such a column can be compared so.
-pub(crate) fn makes_sense(comparison: &str, kind: Type) -> bool {
+pub(crate) fn makes_sense(comparison: &str, kind: ValueType) -> bool {
     match comparison {
         "is-empty" => true,
         "equals" | "not-equals" | "one-of" => {
-            !matches!(kind, Type::Json | Type::Record | Type::List)
+            !matches!(kind, ValueType::Json | ValueType::Record | ValueType::List)
         }
         "at-least" | "at-most" => {
             matches!(
                 kind,
-                Type::String
-                    | Type::Integer
-                    | Type::Decimal
-                    | Type::Number
-                    | Type::Date
-                    | Type::Datetime
+                ValueType::String
+                    | ValueType::Integer
+                    | ValueType::Decimal
+                    | ValueType::Number
+                    | ValueType::Date
+                    | ValueType::Datetime
             )
         }
-        "contains" | "contains-ci" | "starts-with" => kind == Type::String,
+        "contains" | "contains-ci" | "starts-with" => kind == ValueType::String,
         _ => false,
     }
 }
 
-fn form_of(field: &Field, kind: Type) -> Form {
+fn form_of(field: &FormField, kind: ValueType) -> ValueForm {
     let inner = match &field.kind {
-        Kind::List { of, .. } => &of.kind,
+        FieldType::List { of, .. } => &of.kind,
         other => other,
     };
     match (inner, kind) {
-        (Kind::Number { .. }, Type::Decimal) => Form::Decimal,
-        (Kind::Datetime, Type::Datetime | Type::String) => Form::Utc,
-        _ => Form::AsSent,
+        (FieldType::Number { .. }, ValueType::Decimal) => ValueForm::Decimal,
+        (FieldType::Datetime, ValueType::Datetime | ValueType::String) => ValueForm::Utc,
+        _ => ValueForm::AsSent,
     }
 }

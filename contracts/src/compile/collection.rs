@@ -1,18 +1,18 @@
 //! A described shape becomes the recorded one: the contract's key, types and time zone applied.
 
-use super::Problems;
+use super::FileProblems;
 use crate::{
-    contract::Collection,
+    contract::ContractCollection,
     form, json, name,
-    shape::{Field, Misfits, Shape, Type},
+    shape::{CollectionShape, MisfitPolicy, ShapeField, ValueType},
 };
 
 /// Compiles one collection. `None` means that it is refused; tools bound to it are then checked as far as possible.
 pub(super) fn compile(
-    entry: &form::Collection,
-    described: Option<&Shape>,
-    problems: &mut Problems,
-) -> Option<Collection> {
+    entry: &form::FormCollection,
+    described: Option<&CollectionShape>,
+    problems: &mut FileProblems,
+) -> Option<ContractCollection> {
     let before = problems.len();
     if let Err(message) = name::check_collection(&entry.name) {
         problems.add(entry.place.clone(), message);
@@ -48,7 +48,7 @@ pub(super) fn compile(
     let shape = recorded(entry, described, problems);
     let published = published(entry, &shape, problems);
     check_write(entry, &shape, problems);
-    (problems.len() == before).then(|| Collection {
+    (problems.len() == before).then(|| ContractCollection {
         name: entry.name.clone(),
         adapter: entry.adapter.clone(),
         settings: entry.settings.clone(),
@@ -59,7 +59,11 @@ pub(super) fn compile(
     })
 }
 
-fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems) -> Shape {
+fn recorded(
+    entry: &form::FormCollection,
+    described: &CollectionShape,
+    problems: &mut FileProblems,
+) -> CollectionShape {
     let mut shape = described.clone();
     for (index, change) in entry.overrides.iter().enumerate() {
         let mut place = format!("{}/shape", entry.place);
@@ -97,7 +101,10 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
             no_column(place, column, described, problems);
             continue;
         };
-        if matches!(field.kind, Type::Json | Type::Record | Type::List) {
+        if matches!(
+            field.kind,
+            ValueType::Json | ValueType::Record | ValueType::List
+        ) {
             problems.add(
                 place,
                 format!("a {} column cannot be part of the key", field.kind.word()),
@@ -112,12 +119,12 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
 }
 
 /// Checks that rules for texts that are no values are given for sources of text alone.
-fn check_cell_rules(entry: &form::Collection, problems: &mut Problems) {
-    if Shape::takes_formats(&entry.adapter) {
+fn check_cell_rules(entry: &form::FormCollection, problems: &mut FileProblems) {
+    if CollectionShape::takes_formats(&entry.adapter) {
         return;
     }
     let keys = [
-        ("misfits", entry.misfits != Misfits::Refuse),
+        ("misfits", entry.misfits != MisfitPolicy::Refuse),
         ("null_words", !entry.null_words.is_empty()),
     ];
     for (key, _) in keys.into_iter().filter(|(_, is_given)| *is_given) {
@@ -133,14 +140,18 @@ fn check_cell_rules(entry: &form::Collection, problems: &mut Problems) {
 }
 
 /// Checks that formats fit their column's type, and that only a source that holds text has them.
-fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
+fn check_formats(
+    entry: &form::FormCollection,
+    shape: &CollectionShape,
+    problems: &mut FileProblems,
+) {
     for change in &entry.overrides {
         let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else {
             continue;
         };
         let mut place = format!("{}/shape", entry.place);
         json::push_pointer(&mut place, &change.column);
-        if !Shape::takes_formats(&entry.adapter) {
+        if !CollectionShape::takes_formats(&entry.adapter) {
             let keys: Vec<&str> = format.keys().map(|(key, _)| key).collect();
             let message = format!(
                 "the adapter '{}' reads no column in a format of its own",
@@ -155,7 +166,11 @@ fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problem
     }
 }
 
-fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -> Vec<String> {
+fn published(
+    entry: &form::FormCollection,
+    shape: &CollectionShape,
+    problems: &mut FileProblems,
+) -> Vec<String> {
     let (key, named) = match &entry.columns {
         Some(columns) => ("columns", columns),
         None => ("hide", &entry.hide),
@@ -187,7 +202,7 @@ fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -
     published
 }
 
-fn check_write(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
+fn check_write(entry: &form::FormCollection, shape: &CollectionShape, problems: &mut FileProblems) {
     if entry.write
         && shape.capabilities.write.is_empty()
         && shape.capabilities.operations.is_empty()
@@ -206,7 +221,12 @@ fn check_write(entry: &form::Collection, shape: &Shape, problems: &mut Problems)
 }
 
 /// Reports a column that does not exist. Every such problem uses this one sentence.
-pub(super) fn no_column(place: String, column: &str, shape: &Shape, problems: &mut Problems) {
+pub(super) fn no_column(
+    place: String,
+    column: &str,
+    shape: &CollectionShape,
+    problems: &mut FileProblems,
+) {
     problems.add_hint(
         place,
         format!("there is no column {}", name::quoted(column)),
@@ -214,7 +234,7 @@ pub(super) fn no_column(place: String, column: &str, shape: &Shape, problems: &m
     );
 }
 
-pub(super) fn columns_hint(column: &str, fields: &[Field]) -> String {
+pub(super) fn columns_hint(column: &str, fields: &[ShapeField]) -> String {
     match name::nearest(column, fields.iter().map(|field| field.key.as_str())) {
         Some(near) => format!("did you mean '{near}'?"),
         None => {

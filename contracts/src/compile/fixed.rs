@@ -3,31 +3,35 @@
 use serde_json::Value;
 
 use super::{
-    Problems,
-    binding::{Bound, Target},
-    property::{self, Slot},
+    FileProblems,
+    binding::{BindingTarget, FieldBinding},
+    property::{self, FieldSlot},
     result,
 };
 use crate::{
-    contract::{BoundField, BoundSource, Destination, Verb},
-    form::{self, Field, Kind},
+    contract::{BoundField, BoundSource, FieldDestination, ToolVerb},
+    form::{self, FieldType, FormField},
     shape, validate,
 };
 
-impl<'s> Target<'s> {
-    pub(super) fn fix(&self, entry: &form::Bound, problems: &mut Problems) -> Option<BoundField> {
+impl<'s> BindingTarget<'s> {
+    pub(super) fn fix(
+        &self,
+        entry: &form::FormBound,
+        problems: &mut FileProblems,
+    ) -> Option<BoundField> {
         let is_null = entry.source == BoundSource::Value(Value::Null);
         if is_null {
             self.check_null(entry, problems)?;
         }
-        let field = Field {
+        let field = FormField {
             name: entry.name.clone(),
             nullable: is_null,
             column: entry.column.clone(),
             comparison: entry.comparison.clone(),
             param: entry.param.clone(),
             place: entry.place.clone(),
-            ..Field::of_kind(entry.kind.clone().unwrap_or_else(|| self.fitting(entry)))
+            ..FormField::of_kind(entry.kind.clone().unwrap_or_else(|| self.fitting(entry)))
         };
         let bound = match self.column_of(entry) {
             Some(column) if self.guards(&column.key) => self.guard(&field, column, problems)?,
@@ -46,8 +50,8 @@ impl<'s> Target<'s> {
     }
 
     /// Returns the column that the field goes to; `None` if it goes to a parameter or nowhere.
-    fn column_of(&self, entry: &form::Bound) -> Option<&'s shape::Field> {
-        let is_column = entry.param.is_none() && self.verb != Verb::Call;
+    fn column_of(&self, entry: &form::FormBound) -> Option<&'s shape::ShapeField> {
+        let is_column = entry.param.is_none() && self.verb != ToolVerb::Call;
         self.collection
             .shape
             .field(entry.column.as_deref().unwrap_or(&entry.name))
@@ -55,18 +59,18 @@ impl<'s> Target<'s> {
     }
 
     /// Returns the field type that a form would have named.
-    fn fitting(&self, entry: &form::Bound) -> Kind {
+    fn fitting(&self, entry: &form::FormBound) -> FieldType {
         let column = self
             .column_of(entry)
-            .map_or(shape::Type::String, |column| column.kind);
+            .map_or(shape::ValueType::String, |column| column.kind);
         match entry.comparison.as_deref() {
-            Some("is-empty") => Kind::Checkbox,
-            Some("one-of") => Kind::list_of(Kind::of(column)),
-            _ => Kind::of(column),
+            Some("is-empty") => FieldType::Checkbox,
+            Some("one-of") => FieldType::list_of(FieldType::from_value_type(column)),
+            _ => FieldType::from_value_type(column),
         }
     }
 
-    fn check_null(&self, entry: &form::Bound, problems: &mut Problems) -> Option<()> {
+    fn check_null(&self, entry: &form::FormBound, problems: &mut FileProblems) -> Option<()> {
         let refusal = match (
             self.column_of(entry),
             entry.comparison.as_deref().unwrap_or("equals"),
@@ -83,20 +87,24 @@ impl<'s> Target<'s> {
     /// Returns `true` if the bound field is a condition on the record: it is part of an update or delete and not of the
     /// key.
     fn guards(&self, column: &str) -> bool {
-        matches!(self.verb, Verb::Update | Verb::Delete)
+        matches!(self.verb, ToolVerb::Update | ToolVerb::Delete)
             && !self.collection.shape.key.iter().any(|key| key == column)
     }
 
     fn guard(
         &self,
-        field: &Field,
-        column: &'s shape::Field,
-        problems: &mut Problems,
-    ) -> Option<Bound<'s>> {
+        field: &FormField,
+        column: &'s shape::ShapeField,
+        problems: &mut FileProblems,
+    ) -> Option<FieldBinding<'s>> {
         if !self.collection.shape.capabilities.guarded_write {
             let message = format!(
                 "the source cannot hold the record of {} {} to '{}' beside the key",
-                if self.verb == Verb::Update { "an" } else { "a" },
+                if self.verb == ToolVerb::Update {
+                    "an"
+                } else {
+                    "a"
+                },
                 self.verb.word(),
                 column.key
             );
@@ -108,21 +116,25 @@ impl<'s> Target<'s> {
             return None;
         }
         let bound = self.condition(field, column, problems)?;
-        let Destination::Condition { column, comparison } = bound.to else {
+        let FieldDestination::Condition { column, comparison } = bound.to else {
             return Some(bound);
         };
-        Some(Bound {
-            to: Destination::Guard { column, comparison },
+        Some(FieldBinding {
+            to: FieldDestination::Guard { column, comparison },
             ..bound
         })
     }
 }
 
 /// Returns the bound field's value as the source receives it.
-fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Option<BoundSource> {
+fn source(
+    entry: &form::FormBound,
+    bound: &FieldBinding<'_>,
+    problems: &mut FileProblems,
+) -> Option<BoundSource> {
     let slot = bound.slot;
     let BoundSource::Value(value) = &entry.source else {
-        if slot.kind != shape::Type::String {
+        if slot.kind != shape::ValueType::String {
             let message = format!(
                 "a name is text, but {} '{}' takes {}",
                 slot.what,
@@ -149,15 +161,15 @@ fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Op
     Some(BoundSource::Value(value))
 }
 
-fn taken(slot: Slot<'_>) -> String {
+fn taken(slot: FieldSlot<'_>) -> String {
     match slot.items {
         Some(items) => format!("a list of {}", items.kind.word()),
         None => slot.kind.word().to_owned(),
     }
 }
 
-fn fits(value: &Value, slot: Slot<'_>) -> bool {
-    let field = shape::Field {
+fn fits(value: &Value, slot: FieldSlot<'_>) -> bool {
+    let field = shape::ShapeField {
         key: slot.name.to_owned(),
         kind: slot.kind,
         nullable: false,

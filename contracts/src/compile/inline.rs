@@ -9,7 +9,7 @@ use weir_schema::{
     walk::{each_inside, each_inside_at},
 };
 
-use super::{Problems, property::check_dialect};
+use super::{FileProblems, property::check_dialect};
 use crate::{
     json::{percent_decoded, push_pointer},
     name, offer, validate,
@@ -35,7 +35,7 @@ pub(super) fn of_field(
     schema: &Value,
     field: &str,
     place: &str,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) -> Map<String, Value> {
     let schema = match schema {
         Value::Object(members) => members.clone(),
@@ -50,7 +50,7 @@ pub(super) fn of_field(
         }
     };
     let whole = Value::Object(schema.clone());
-    let refused = offer::check_schema(&whole.to_string(), &offer::Bounds::default());
+    let refused = offer::check_schema(&whole.to_string(), &offer::SchemaLimits::default());
     if let Err(why) = refused.and_then(|()| validate::validator(&whole).map(drop)) {
         problems.add(place, why);
         return Map::new();
@@ -68,7 +68,7 @@ pub(super) fn of_field(
 
 /// Refuses keywords that only a whole schema may have, names of members that models' interfaces refuse, and patterns of
 /// another dialect.
-fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problems) {
+fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut FileProblems) {
     for keyword in ADDRESSES
         .iter()
         .filter(|keyword| schema.contains_key(**keyword))

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Problems, binding::Target, order, summary};
+use super::{FileProblems, binding::BindingTarget, order, summary};
 use crate::{
-    contract::{ListChoices, Verb},
+    contract::{ListChoices, ToolVerb},
     form, name,
-    shape::Summaries,
+    shape::SummarySupport,
 };
 
 /// The arguments that every list has beside its filters.
@@ -19,13 +19,13 @@ const ORDER_BY_MAX: usize = 3;
 
 /// Compiles the choices that a form offers. `answered` are the columns of a record where an agent chooses none.
 pub(super) fn choices(
-    form: &form::Tool,
-    target: &Target<'_>,
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
     answered: &[String],
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) -> Option<ListChoices> {
     let offers = form.order_by.is_some() || form.columns.is_some() || form.with_total;
-    if target.verb != Verb::List || !offers {
+    if target.verb != ToolVerb::List || !offers {
         return None;
     }
     Some(ListChoices {
@@ -35,7 +35,11 @@ pub(super) fn choices(
     })
 }
 
-fn order_by(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
+fn order_by(
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
+    problems: &mut FileProblems,
+) -> Vec<String> {
     let wanted = form.order_by.as_deref().unwrap_or_default();
     if form.order_by.is_some() && wanted.is_empty() {
         refuse_empty(form, ORDER_BY, problems);
@@ -66,10 +70,10 @@ fn order_by(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> 
 
 /// Returns every column that a record can have, in the collection's order.
 fn columns(
-    form: &form::Tool,
-    target: &Target<'_>,
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
     answered: &[String],
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) -> Vec<String> {
     let Some(wanted) = &form.columns else {
         return Vec::new();
@@ -88,9 +92,13 @@ fn columns(
         .collect()
 }
 
-fn with_total(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> bool {
+fn with_total(
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
+    problems: &mut FileProblems,
+) -> bool {
     let collection = target.collection;
-    if form.with_total && collection.shape.capabilities.summaries < Summaries::Count {
+    if form.with_total && collection.shape.capabilities.summaries < SummarySupport::Count {
         let place = format!("{}/{WITH_TOTAL}", form.place);
         let message = format!(
             "collection '{}' has no total: the source cannot count records",
@@ -102,7 +110,7 @@ fn with_total(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -
     form.with_total
 }
 
-fn refuse_empty(form: &form::Tool, key: &str, problems: &mut Problems) {
+fn refuse_empty(form: &form::FormTool, key: &str, problems: &mut FileProblems) {
     let place = format!("{}/{key}", form.place);
     problems.add_hint(place, "names no column", "drop it, or name columns");
 }
@@ -149,13 +157,13 @@ fn insert_before_limit(properties: &mut Map<String, Value>, name: &str, schema: 
 }
 
 /// Checks the keys that only a list has, and the names that it takes for itself.
-pub(super) fn check_keys(form: &form::Tool, verb: Verb, problems: &mut Problems) {
+pub(super) fn check_keys(form: &form::FormTool, verb: ToolVerb, problems: &mut FileProblems) {
     let keys = [
         (ORDER_BY, form.order_by.is_some()),
         (COLUMNS, form.columns.is_some()),
         (WITH_TOTAL, form.with_total),
     ];
-    if verb != Verb::List {
+    if verb != ToolVerb::List {
         for (key, _) in keys.into_iter().filter(|(_, is_given)| *is_given) {
             let place = format!("{}/{key}", form.place);
             problems.add_hint(place, "only a list has it", "drop it");

@@ -1,19 +1,19 @@
 //! Compiles the order of a list.
 
-use super::{Problems, binding::Target, collection::no_column};
+use super::{FileProblems, binding::BindingTarget, collection::no_column};
 use crate::{
-    contract::Verb,
+    contract::ToolVerb,
     form, name,
-    shape::{Shape, Type},
+    shape::{CollectionShape, ValueType},
 };
 
 /// Returns the order asked for, followed by the key, so that paging meets each record once.
 pub(super) fn compile(
-    form: &form::Tool,
-    target: &Target<'_>,
-    problems: &mut Problems,
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
+    problems: &mut FileProblems,
 ) -> Vec<String> {
-    if !matches!(target.verb, Verb::List | Verb::Lookup) {
+    if !matches!(target.verb, ToolVerb::List | ToolVerb::Lookup) {
         return Vec::new();
     }
     let shape = &target.collection.shape;
@@ -46,11 +46,13 @@ pub(super) fn check_column(
     place: &str,
     key: &str,
     column: &str,
-    shape: &Shape,
-    problems: &mut Problems,
+    shape: &CollectionShape,
+    problems: &mut FileProblems,
 ) -> bool {
-    let kind = shape.field(column).map_or(Type::String, |field| field.kind);
-    if matches!(kind, Type::Json | Type::Record | Type::List) {
+    let kind = shape
+        .field(column)
+        .map_or(ValueType::String, |field| field.kind);
+    if matches!(kind, ValueType::Json | ValueType::Record | ValueType::List) {
         problems.add(place, format!("a {} column has no order", kind.word()));
         return false;
     }

@@ -2,28 +2,28 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Problems, inline};
+use super::{FileProblems, inline};
 use crate::{
-    form::{Choice, Field, Kind},
+    form::{FieldChoice, FieldType, FormField},
     name,
-    shape::{self, Type},
+    shape::{self, ValueType},
     validate, values,
 };
 
 /// The column or parameter that a field is bound to. It decides between integer and number, and refuses what cannot
 /// agree.
 #[derive(Clone, Copy)]
-pub(super) struct Slot<'s> {
+pub(super) struct FieldSlot<'s> {
     /// The word for messages: `column` or `parameter`.
     pub what: &'static str,
     pub name: &'s str,
-    pub kind: Type,
-    pub fields: &'s [shape::Field],
-    pub items: Option<&'s shape::Field>,
+    pub kind: ValueType,
+    pub fields: &'s [shape::ShapeField],
+    pub items: Option<&'s shape::ShapeField>,
 }
 
-impl<'s> Slot<'s> {
-    pub(super) fn column(field: &'s shape::Field) -> Self {
+impl<'s> FieldSlot<'s> {
+    pub(super) fn column(field: &'s shape::ShapeField) -> Self {
         Self {
             what: "column",
             name: &field.key,
@@ -34,9 +34,9 @@ impl<'s> Slot<'s> {
     }
 
     /// Returns the slot for a list of such a column's values, as `one-of` takes it.
-    pub(super) fn list_of(field: &'s shape::Field) -> Self {
+    pub(super) fn list_of(field: &'s shape::ShapeField) -> Self {
         Self {
-            kind: Type::List,
+            kind: ValueType::List,
             items: Some(field),
             fields: &[],
             ..Self::column(field)
@@ -45,13 +45,17 @@ impl<'s> Slot<'s> {
 }
 
 /// Returns the property schema of one field. Its references lead into its own `$defs`, which [`inline::lift`] moves.
-pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> Value {
+pub(super) fn schema(
+    field: &FormField,
+    slot: Option<FieldSlot<'_>>,
+    problems: &mut FileProblems,
+) -> Value {
     if let Some(slot) = slot {
         check_agreement(field, slot, problems);
     }
     let mut schema = Map::new();
     match &field.kind {
-        Kind::Json { schema: given } => {
+        FieldType::Json { schema: given } => {
             schema = inline::of_field(
                 given,
                 &field.name,
@@ -119,21 +123,21 @@ fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
 
 /// Properties, the names of the required ones, in the author's order, and the definitions they refer to.
 pub(super) fn object(
-    fields: &[Field],
-    slot: Option<Slot<'_>>,
-    problems: &mut Problems,
+    fields: &[FormField],
+    slot: Option<FieldSlot<'_>>,
+    problems: &mut FileProblems,
 ) -> (Map<String, Value>, Vec<Value>, Map<String, Value>) {
     let mut properties = Map::new();
     let mut defs = Map::new();
     let mut required = Vec::new();
     for field in fields {
-        let inner = slot.filter(|slot| slot.kind == Type::Record);
+        let inner = slot.filter(|slot| slot.kind == ValueType::Record);
         let inner =
             inner.and_then(
                 |slot| match slot.fields.iter().find(|inner| inner.key == field.name) {
-                    Some(found) => Some(Slot {
+                    Some(found) => Some(FieldSlot {
                         what: slot.what,
-                        ..Slot::column(found)
+                        ..FieldSlot::column(found)
                     }),
                     None => {
                         let message = format!(
@@ -158,15 +162,19 @@ pub(super) fn object(
     (properties, required, defs)
 }
 
-fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> &'static str {
+fn type_word(
+    field: &FormField,
+    slot: Option<FieldSlot<'_>>,
+    problems: &mut FileProblems,
+) -> &'static str {
     match &field.kind {
-        Kind::Text { .. }
-        | Kind::Email
-        | Kind::Url
-        | Kind::Dropdown { .. }
-        | Kind::Date
-        | Kind::Datetime => "string",
-        Kind::Number {
+        FieldType::Text { .. }
+        | FieldType::Email
+        | FieldType::Url
+        | FieldType::Dropdown { .. }
+        | FieldType::Date
+        | FieldType::Datetime => "string",
+        FieldType::Number {
             min,
             max,
             step,
@@ -175,30 +183,33 @@ fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> 
             let bounds = [("min", min), ("max", max), ("step", step)];
             number_word(field, &bounds, *decimals, slot, problems)
         }
-        Kind::MultiChoice { .. } | Kind::List { .. } => "array",
-        Kind::Checkbox => "boolean",
-        Kind::File | Kind::Record { .. } => "object",
-        Kind::Json { .. } => unreachable!("its schema says so itself"),
+        FieldType::MultiChoice { .. } | FieldType::List { .. } => "array",
+        FieldType::Checkbox => "boolean",
+        FieldType::File | FieldType::Record { .. } => "object",
+        FieldType::Json { .. } => unreachable!("its schema says so itself"),
     }
 }
 
 /// Chooses between `integer` and `number`. In a bound field the column decides; else whole bounds mean `integer`, and a
 /// fraction, `decimals` or no bounds mean `number`.
 fn number_word(
-    field: &Field,
+    field: &FormField,
     bounds: &[(&str, &Option<Number>)],
     decimals: Option<bool>,
-    slot: Option<Slot<'_>>,
-    problems: &mut Problems,
+    slot: Option<FieldSlot<'_>>,
+    problems: &mut FileProblems,
 ) -> &'static str {
     let fraction = bounds
         .iter()
         .find(|(_, bound)| bound.as_ref().is_some_and(|bound| !is_whole(bound)));
-    let bound = slot
-        .map(|slot| (slot, slot.kind))
-        .filter(|(_, kind)| matches!(kind, Type::Integer | Type::Number | Type::Decimal));
+    let bound = slot.map(|slot| (slot, slot.kind)).filter(|(_, kind)| {
+        matches!(
+            kind,
+            ValueType::Integer | ValueType::Number | ValueType::Decimal
+        )
+    });
     match (bound, decimals, fraction) {
-        (Some((slot, Type::Integer)), Some(true), _) => {
+        (Some((slot, ValueType::Integer)), Some(true), _) => {
             let message = format!(
                 "{} '{}' is integer, but the field says decimals: true",
                 slot.what, slot.name
@@ -210,7 +221,7 @@ fn number_word(
             );
             "integer"
         }
-        (Some((slot, Type::Integer)), _, Some((key, _))) => {
+        (Some((slot, ValueType::Integer)), _, Some((key, _))) => {
             let message = format!(
                 "{} '{}' is integer, but '{key}' has a fraction",
                 slot.what, slot.name
@@ -222,7 +233,7 @@ fn number_word(
             );
             "integer"
         }
-        (Some((_, Type::Integer)), _, None) => "integer",
+        (Some((_, ValueType::Integer)), _, None) => "integer",
         (Some((slot, kind)), Some(false), _) => {
             let message = format!(
                 "{} '{}' is {}, but the field says decimals: false",
@@ -255,14 +266,14 @@ fn number_word(
 }
 
 fn constraints(
-    field: &Field,
-    slot: Option<Slot<'_>>,
+    field: &FormField,
+    slot: Option<FieldSlot<'_>>,
     schema: &mut Map<String, Value>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let place = &field.place;
     match &field.kind {
-        Kind::Text {
+        FieldType::Text {
             min_length,
             max_length,
             pattern,
@@ -270,21 +281,21 @@ fn constraints(
             let lengths = (*min_length, *max_length);
             constrain_text(place, lengths, pattern.as_deref(), slot, schema, problems);
         }
-        Kind::Email => insert(schema, "format", Some("email")),
-        Kind::Url => insert(schema, "format", Some("uri")),
-        Kind::Date => insert(schema, "format", Some("date")),
-        Kind::Datetime => insert(schema, "format", Some("date-time")),
-        Kind::Checkbox | Kind::Json { .. } => {}
-        Kind::Number { min, max, step, .. } => {
+        FieldType::Email => insert(schema, "format", Some("email")),
+        FieldType::Url => insert(schema, "format", Some("uri")),
+        FieldType::Date => insert(schema, "format", Some("date")),
+        FieldType::Datetime => insert(schema, "format", Some("date-time")),
+        FieldType::Checkbox | FieldType::Json { .. } => {}
+        FieldType::Number { min, max, step, .. } => {
             check_bounds(place, min.as_ref(), max.as_ref(), step.as_ref(), problems);
             insert(schema, "minimum", min.clone());
             insert(schema, "maximum", max.clone());
             insert(schema, "multipleOf", step.clone());
         }
-        Kind::Dropdown { choices } => {
+        FieldType::Dropdown { choices } => {
             schema.insert("enum".into(), Value::Array(choice_values(choices)));
         }
-        Kind::MultiChoice {
+        FieldType::MultiChoice {
             choices,
             min_items,
             max_items,
@@ -292,13 +303,13 @@ fn constraints(
             let counts = (*min_items, *max_items);
             constrain_choices(place, choices, counts, schema, problems);
         }
-        Kind::File => {
+        FieldType::File => {
             constrain_file(schema);
         }
-        Kind::Record { fields } => {
+        FieldType::Record { fields } => {
             constrain_record(fields, slot, schema, problems);
         }
-        Kind::List {
+        FieldType::List {
             of,
             min_items,
             max_items,
@@ -313,9 +324,9 @@ fn constrain_text(
     place: &str,
     (min_length, max_length): (Option<u64>, Option<u64>),
     pattern: Option<&str>,
-    slot: Option<Slot<'_>>,
+    slot: Option<FieldSlot<'_>>,
     schema: &mut Map<String, Value>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     ordered(
         place,
@@ -328,17 +339,17 @@ fn constrain_text(
     if let Some(pattern) = pattern {
         check_pattern(place, pattern, problems);
     }
-    let decimal = slot.is_some_and(|slot| slot.kind == Type::Decimal);
+    let decimal = slot.is_some_and(|slot| slot.kind == ValueType::Decimal);
     let pattern = pattern.or(decimal.then_some(values::DECIMAL_PATTERN));
     insert(schema, "pattern", pattern);
 }
 
 fn constrain_choices(
     place: &str,
-    choices: &[Choice],
+    choices: &[FieldChoice],
     (min_items, max_items): (Option<u64>, Option<u64>),
     schema: &mut Map<String, Value>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let mut items = Map::new();
     items.insert("type".into(), "string".into());
@@ -373,10 +384,10 @@ fn constrain_file(schema: &mut Map<String, Value>) {
 }
 
 fn constrain_record(
-    fields: &[Field],
-    slot: Option<Slot<'_>>,
+    fields: &[FormField],
+    slot: Option<FieldSlot<'_>>,
     schema: &mut Map<String, Value>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let (properties, required, defs) = object(fields, slot, problems);
     schema.insert("properties".into(), Value::Object(properties));
@@ -389,17 +400,17 @@ fn constrain_record(
 
 fn constrain_list(
     place: &str,
-    of: &Field,
+    of: &FormField,
     (min_items, max_items): (Option<u64>, Option<u64>),
-    slot: Option<Slot<'_>>,
+    slot: Option<FieldSlot<'_>>,
     schema: &mut Map<String, Value>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let items = slot.and_then(|slot| {
-        Some(Slot {
+        Some(FieldSlot {
             what: slot.what,
             name: slot.name,
-            ..Slot::column(slot.items?)
+            ..FieldSlot::column(slot.items?)
         })
     });
     let mut defs = Map::new();
@@ -418,56 +429,66 @@ fn constrain_list(
 }
 
 /// Returns `true` if values of a field can be values of a column. `items` is the type of a list's items, where it is known.
-pub(crate) fn agrees(field: &Kind, column: Type, items: Option<Type>) -> bool {
+pub(crate) fn agrees(field: &FieldType, column: ValueType, items: Option<ValueType>) -> bool {
     match (field, column) {
-        (_, Type::Json) => true,
-        (Kind::Text { .. }, Type::String | Type::Decimal) => true,
-        (Kind::Email | Kind::Url, Type::String) => true,
-        (Kind::Number { .. }, Type::Integer | Type::Number | Type::Decimal) => true,
-        (Kind::Dropdown { .. }, Type::String) => true,
-        (Kind::Dropdown { choices }, kind @ (Type::Decimal | Type::Date | Type::Datetime)) => {
-            choices
-                .iter()
-                .all(|choice| values::is_text_of(kind, &choice.value))
+        (_, ValueType::Json) => true,
+        (FieldType::Text { .. }, ValueType::String | ValueType::Decimal) => true,
+        (FieldType::Email | FieldType::Url, ValueType::String) => true,
+        (FieldType::Number { .. }, ValueType::Integer | ValueType::Number | ValueType::Decimal) => {
+            true
         }
-        (Kind::Checkbox, Type::Boolean) => true,
+        (FieldType::Dropdown { .. }, ValueType::String) => true,
+        (
+            FieldType::Dropdown { choices },
+            kind @ (ValueType::Decimal | ValueType::Date | ValueType::Datetime),
+        ) => choices
+            .iter()
+            .all(|choice| values::is_text_of(kind, &choice.value)),
+        (FieldType::Checkbox, ValueType::Boolean) => true,
         // A source that keeps dates as text keeps them in the order of their text.
-        (Kind::Date, Type::Date | Type::String) => true,
-        (Kind::Datetime, Type::Datetime | Type::String) => true,
-        (Kind::File | Kind::Record { .. }, Type::Record) => true,
-        (Kind::MultiChoice { choices, .. }, Type::List) => items.is_none_or(|items| match items {
-            Type::String | Type::Json => true,
-            kind => choices
-                .iter()
-                .all(|choice| values::is_text_of(kind, &choice.value)),
-        }),
-        (Kind::List { .. }, Type::List) => true,
+        (FieldType::Date, ValueType::Date | ValueType::String) => true,
+        (FieldType::Datetime, ValueType::Datetime | ValueType::String) => true,
+        (FieldType::File | FieldType::Record { .. }, ValueType::Record) => true,
+        (FieldType::MultiChoice { choices, .. }, ValueType::List) => {
+            items.is_none_or(|items| match items {
+                ValueType::String | ValueType::Json => true,
+                kind => choices
+                    .iter()
+                    .all(|choice| values::is_text_of(kind, &choice.value)),
+            })
+        }
+        (FieldType::List { .. }, ValueType::List) => true,
         _ => false,
     }
 }
 
 /// Checks that values of the field can be values of the slot at all.
-pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
+pub(super) fn check_agreement(field: &FormField, slot: FieldSlot<'_>, problems: &mut FileProblems) {
     if agrees(&field.kind, slot.kind, slot.items.map(|items| items.kind)) {
         return;
     }
     let hint = match (&field.kind, slot.kind) {
-        (Kind::Checkbox, Type::Integer) => {
+        (FieldType::Checkbox, ValueType::Integer) => {
             format!(
                 "if it holds 0 and 1, say so in the collection: `shape: {{ {}: boolean }}`",
                 slot.name
             )
         }
-        (Kind::Dropdown { .. }, kind)
-            if matches!(kind, Type::Decimal | Type::Date | Type::Datetime) =>
+        (FieldType::Dropdown { .. }, kind)
+            if matches!(
+                kind,
+                ValueType::Decimal | ValueType::Date | ValueType::Datetime
+            ) =>
         {
             format!("write every choice as a {}", kind.word())
         }
-        (_, Type::List) => "use type: list or multi-choice".to_owned(),
-        (_, Type::Record) => "use type: record".to_owned(),
-        (_, Type::String) => "use type: text".to_owned(),
-        (_, Type::Integer | Type::Number | Type::Decimal) => "use type: number".to_owned(),
-        (_, Type::Boolean) => "use type: checkbox".to_owned(),
+        (_, ValueType::List) => "use type: list or multi-choice".to_owned(),
+        (_, ValueType::Record) => "use type: record".to_owned(),
+        (_, ValueType::String) => "use type: text".to_owned(),
+        (_, ValueType::Integer | ValueType::Number | ValueType::Decimal) => {
+            "use type: number".to_owned()
+        }
+        (_, ValueType::Boolean) => "use type: checkbox".to_owned(),
         (_, kind) => format!("use type: {}", kind.word()),
     };
     let message = format!(
@@ -487,7 +508,13 @@ pub(super) fn insert_defs(schema: &mut Map<String, Value>, defs: Map<String, Val
 }
 
 /// Checks that the field takes its own default or example.
-fn check_value(value: &Value, schema: &Value, place: &str, what: &str, problems: &mut Problems) {
+fn check_value(
+    value: &Value,
+    schema: &Value,
+    place: &str,
+    what: &str,
+    problems: &mut FileProblems,
+) {
     if let Ok(validator) = validate::validator(schema)
         && let Err(error) = validator.validate(value)
     {
@@ -496,7 +523,7 @@ fn check_value(value: &Value, schema: &Value, place: &str, what: &str, problems:
     }
 }
 
-fn check_pattern(place: &str, pattern: &str, problems: &mut Problems) {
+fn check_pattern(place: &str, pattern: &str, problems: &mut FileProblems) {
     let schema = serde_json::json!({ "type": "string", "pattern": pattern });
     if validate::validator(&schema).is_err() {
         problems.add_hint(
@@ -510,7 +537,7 @@ fn check_pattern(place: &str, pattern: &str, problems: &mut Problems) {
 }
 
 /// Refuses a pattern that our engine knows and those of clients do not.
-pub(super) fn check_dialect(place: &str, pattern: &str, problems: &mut Problems) {
+pub(super) fn check_dialect(place: &str, pattern: &str, problems: &mut FileProblems) {
     if !validate::is_pattern(pattern) {
         problems.add_hint(
             place,
@@ -526,7 +553,7 @@ fn check_bounds(
     min: Option<&Number>,
     max: Option<&Number>,
     step: Option<&Number>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let value = |number: Option<&Number>| number.and_then(Number::as_f64);
     let (min, max) = (value(min), value(max));
@@ -554,7 +581,7 @@ fn ordered(
     place: &str,
     min: (&str, Option<u64>),
     max: (&str, Option<u64>),
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     if let (Some(least), Some(most)) = (min.1, max.1)
         && least > most
@@ -566,7 +593,7 @@ fn ordered(
     }
 }
 
-fn choice_values(choices: &[Choice]) -> Vec<Value> {
+fn choice_values(choices: &[FieldChoice]) -> Vec<Value> {
     choices
         .iter()
         .map(|choice| choice.value.clone().into())

@@ -5,24 +5,24 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Problems, collection::no_column, result};
+use super::{FileProblems, collection::no_column, result};
 use crate::{
-    contract::{Collection, Inclusion, Verb},
-    form::{self, Source},
+    contract::{ContractCollection, RecordInclusion, ToolVerb},
+    form::{self, ContractSource},
     name,
-    shape::Field,
+    shape::ShapeField,
 };
 
 const INCLUDE: &str = "include";
 
 /// The relations that can be followed, by the name of their collection and their own.
-pub(super) type Relations<'s> = BTreeMap<(&'s str, &'s str), Inclusion>;
+pub(super) type Relations<'s> = BTreeMap<(&'s str, &'s str), RecordInclusion>;
 
 /// Compiles the relations of all collections. Those that are refused are missing.
 pub(super) fn compile<'s>(
-    source: &'s Source,
-    collections: &BTreeMap<&str, Option<Collection>>,
-    problems: &mut Problems,
+    source: &'s ContractSource,
+    collections: &BTreeMap<&str, Option<ContractCollection>>,
+    problems: &mut FileProblems,
 ) -> Relations<'s> {
     let mut relations = Relations::new();
     for entry in &source.collections {
@@ -36,11 +36,11 @@ pub(super) fn compile<'s>(
 }
 
 fn follow(
-    entry: &form::Collection,
-    relation: &form::Relation,
-    collections: &BTreeMap<&str, Option<Collection>>,
-    problems: &mut Problems,
-) -> Option<Inclusion> {
+    entry: &form::FormCollection,
+    relation: &form::FormRelation,
+    collections: &BTreeMap<&str, Option<ContractCollection>>,
+    problems: &mut FileProblems,
+) -> Option<RecordInclusion> {
     if let Err(message) = name::check_field(&relation.name) {
         problems.add(relation.place.clone(), message);
         return None;
@@ -63,7 +63,7 @@ fn follow(
     let before = problems.len();
     check_source(own, other, relation, problems);
     check_columns(own, other, relation, problems);
-    (problems.len() == before).then(|| Inclusion {
+    (problems.len() == before).then(|| RecordInclusion {
         name: relation.name.clone(),
         collection: relation.collection.clone(),
         columns: relation.columns.clone(),
@@ -72,14 +72,14 @@ fn follow(
 
 /// Checks that the other record can be read by its key, through the same connection.
 fn check_source(
-    own: &Collection,
-    other: &Collection,
-    relation: &form::Relation,
-    problems: &mut Problems,
+    own: &ContractCollection,
+    other: &ContractCollection,
+    relation: &form::FormRelation,
+    problems: &mut FileProblems,
 ) {
     let place = || format!("{}/collection", relation.place);
     let named = name::quoted(&other.name);
-    let connection = |collection: &Collection| collection.settings["connection"].clone();
+    let connection = |collection: &ContractCollection| collection.settings["connection"].clone();
     if own.adapter != other.adapter || connection(own) != connection(other) {
         problems.add_hint(
             place(),
@@ -120,10 +120,10 @@ fn check_source(
 
 /// Checks that the columns hold a key of the other collection.
 fn check_columns(
-    own: &Collection,
-    other: &Collection,
-    relation: &form::Relation,
-    problems: &mut Problems,
+    own: &ContractCollection,
+    other: &ContractCollection,
+    relation: &form::FormRelation,
+    problems: &mut FileProblems,
 ) {
     let place = format!("{}/columns", relation.place);
     let key = &other.shape.key;
@@ -162,13 +162,13 @@ fn check_columns(
 
 /// Chooses the relations that a lookup names. `answered` are the columns of its records.
 pub(super) fn chosen(
-    form: &form::Tool,
-    own: &Collection,
-    source: &Source,
+    form: &form::FormTool,
+    own: &ContractCollection,
+    source: &ContractSource,
     relations: &Relations<'_>,
     answered: &[String],
-    problems: &mut Problems,
-) -> Vec<Inclusion> {
+    problems: &mut FileProblems,
+) -> Vec<RecordInclusion> {
     let Some(wanted) = &form.include else {
         return Vec::new();
     };
@@ -235,21 +235,21 @@ pub(super) fn chosen(
 }
 
 /// Returns a tool that shows its callers only some records of a collection: the others must not leave by another way.
-fn bound_tool<'s>(source: &'s Source, collection: &str) -> Option<&'s form::Tool> {
+fn bound_tool<'s>(source: &'s ContractSource, collection: &str) -> Option<&'s form::FormTool> {
     let mut tools = source.tools.iter();
     tools.find(|tool| {
         tool.collection.as_deref() == Some(collection)
-            && tool.verb.is_some_and(Verb::is_query)
+            && tool.verb.is_some_and(ToolVerb::is_query)
             && !tool.bound.is_empty()
     })
 }
 
 /// Checks the key that only a lookup has, and the name that it takes for itself.
-pub(super) fn check_keys(form: &form::Tool, verb: Verb, problems: &mut Problems) {
+pub(super) fn check_keys(form: &form::FormTool, verb: ToolVerb, problems: &mut FileProblems) {
     if form.include.is_none() {
         return;
     }
-    if verb != Verb::Lookup {
+    if verb != ToolVerb::Lookup {
         let place = format!("{}/{INCLUDE}", form.place);
         problems.add_hint(place, "only a lookup has it", "drop it");
         return;
@@ -262,7 +262,7 @@ pub(super) fn check_keys(form: &form::Tool, verb: Verb, problems: &mut Problems)
 }
 
 /// Adds the argument by which an agent asks for related records.
-pub(super) fn add_input(include: &[Inclusion], input_schema: &mut Value) {
+pub(super) fn add_input(include: &[RecordInclusion], input_schema: &mut Value) {
     let Some(properties) = input_schema["properties"].as_object_mut() else {
         return;
     };
@@ -279,8 +279,8 @@ pub(super) fn add_input(include: &[Inclusion], input_schema: &mut Value) {
 
 /// Adds the related records to the schema of an answer. `find` returns the fields of a collection and which of them leave.
 pub(crate) fn add_outputs<'c>(
-    include: &[Inclusion],
-    find: impl Fn(&str) -> Option<(&'c [Field], &'c [String])>,
+    include: &[RecordInclusion],
+    find: impl Fn(&str) -> Option<(&'c [ShapeField], &'c [String])>,
     output_schema: &mut Value,
 ) {
     let Some(properties) = output_schema["properties"].as_object_mut() else {

@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    contract::{Binding, Verb},
-    shape::{Field, Misfits, Shape, Type},
+    contract::{ToolBinding, ToolVerb},
+    shape::{CollectionShape, MisfitPolicy, ShapeField, ValueType},
     values,
 };
 
@@ -26,19 +26,24 @@ pub(crate) const ERROR_MEMBERS: &[&str] = &[
 
 /// Returns the schema of every result of a tool, errors included.
 /// `fields` are those that the records of an answer can have, or the operation's.
-pub(crate) fn schema(verb: Verb, fields: &[Field], binding: &Binding, shape: &Shape) -> Value {
+pub(crate) fn schema(
+    verb: ToolVerb,
+    fields: &[ShapeField],
+    binding: &ToolBinding,
+    shape: &CollectionShape,
+) -> Value {
     let (columns, misfits) = (&binding.columns, shape.misfits);
     if let Some(choices) = &binding.summary {
         return summary_schema(&choices.fields(shape), misfits);
     }
     let (properties, required) = match verb {
-        Verb::Lookup => record_members(fields, columns),
-        Verb::Count => {
+        ToolVerb::Lookup => record_members(fields, columns),
+        ToolVerb::Count => {
             let mut members = Map::from_iter([(COUNT.to_owned(), value(&count_field()))]);
             add_skipped(&mut members, misfits);
             (members, vec![COUNT.into()])
         }
-        Verb::List => {
+        ToolVerb::List => {
             let choices = binding.list.as_ref();
             let item = match choices.filter(|choices| !choices.columns.is_empty()) {
                 Some(choices) => chosen_record(fields, &choices.columns, &shape.key, columns),
@@ -55,7 +60,11 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], binding: &Binding, shape: &Sh
             add_skipped(&mut members, misfits);
             (members, vec!["records".into(), "next".into()])
         }
-        Verb::Create | Verb::Update | Verb::Delete | Verb::Call | Verb::Summarize => {
+        ToolVerb::Create
+        | ToolVerb::Update
+        | ToolVerb::Delete
+        | ToolVerb::Call
+        | ToolVerb::Summarize => {
             let status = json!({ "type": "string", "enum": [status(verb)] });
             (
                 Map::from_iter([
@@ -70,7 +79,7 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], binding: &Binding, shape: &Sh
 }
 
 /// Returns the schema of every result of a summary. Its records have the members that were asked for, and no others.
-fn summary_schema(fields: &[Field], misfits: Misfits) -> Value {
+fn summary_schema(fields: &[ShapeField], misfits: MisfitPolicy) -> Value {
     let columns: Vec<String> = fields.iter().map(|field| field.key.clone()).collect();
     let (properties, _) = record_members(fields, &columns);
     let records =
@@ -98,12 +107,12 @@ fn with_errors(properties: Map<String, Value>, required: Vec<Value>) -> Value {
 pub(crate) const COUNT: &str = "count";
 
 /// Returns the field of the one record that a count answers.
-pub fn count_field() -> Field {
-    Field::new(COUNT, Type::Integer)
+pub fn count_field() -> ShapeField {
+    ShapeField::new(COUNT, ValueType::Integer)
 }
 
-fn add_skipped(members: &mut Map<String, Value>, misfits: Misfits) {
-    if misfits == Misfits::Empty {
+fn add_skipped(members: &mut Map<String, Value>, misfits: MisfitPolicy) {
+    if misfits == MisfitPolicy::Empty {
         let skipped = json!({ "type": "integer", "description": "Records left out because a filter could not compare their value." });
         members.insert("skipped".to_owned(), skipped);
     }
@@ -140,12 +149,16 @@ pub fn error_arm() -> Value {
 }
 
 /// Returns the word that a write answers with.
-pub(super) fn status(verb: Verb) -> &'static str {
+pub(super) fn status(verb: ToolVerb) -> &'static str {
     match verb {
-        Verb::Create => "created",
-        Verb::Update => "updated",
-        Verb::Delete => "deleted",
-        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize | Verb::Call => "done",
+        ToolVerb::Create => "created",
+        ToolVerb::Update => "updated",
+        ToolVerb::Delete => "deleted",
+        ToolVerb::Lookup
+        | ToolVerb::List
+        | ToolVerb::Count
+        | ToolVerb::Summarize
+        | ToolVerb::Call => "done",
     }
 }
 
@@ -158,7 +171,7 @@ pub(crate) fn error_members() -> Value {
 }
 
 /// Returns the schema of one record. It is open, and every column is present.
-fn record(fields: &[Field], columns: &[String]) -> Value {
+fn record(fields: &[ShapeField], columns: &[String]) -> Value {
     let (properties, required) = record_members(fields, columns);
     open_object(properties, required)
 }
@@ -166,7 +179,7 @@ fn record(fields: &[Field], columns: &[String]) -> Value {
 /// Returns the schema of a record whose columns are chosen. Only those of the key are always present, where
 /// they are answered without a choice too.
 fn chosen_record(
-    fields: &[Field],
+    fields: &[ShapeField],
     columns: &[String],
     key: &[String],
     answered: &[String],
@@ -190,7 +203,7 @@ fn open_object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
 }
 
 pub(super) fn record_members(
-    fields: &[Field],
+    fields: &[ShapeField],
     columns: &[String],
 ) -> (Map<String, Value>, Vec<Value>) {
     let mut properties = Map::new();
@@ -206,16 +219,18 @@ pub(super) fn record_members(
 }
 
 /// Returns the schema of one column's values.
-pub(super) fn value(field: &Field) -> Value {
+pub(super) fn value(field: &ShapeField) -> Value {
     let mut schema = Map::new();
     let word = match field.kind {
-        Type::String | Type::Decimal | Type::Date | Type::Datetime => Some("string"),
-        Type::Integer => Some("integer"),
-        Type::Number => Some("number"),
-        Type::Boolean => Some("boolean"),
-        Type::Record => Some("object"),
-        Type::List => Some("array"),
-        Type::Json => None,
+        ValueType::String | ValueType::Decimal | ValueType::Date | ValueType::Datetime => {
+            Some("string")
+        }
+        ValueType::Integer => Some("integer"),
+        ValueType::Number => Some("number"),
+        ValueType::Boolean => Some("boolean"),
+        ValueType::Record => Some("object"),
+        ValueType::List => Some("array"),
+        ValueType::Json => None,
     };
     if let Some(word) = word {
         let word = Value::from(word);
@@ -227,14 +242,14 @@ pub(super) fn value(field: &Field) -> Value {
         schema.insert("type".into(), types);
     }
     match field.kind {
-        Type::Decimal => drop(schema.insert("pattern".into(), values::DECIMAL_PATTERN.into())),
-        Type::Date => drop(schema.insert("format".into(), "date".into())),
-        Type::Datetime => drop(schema.insert("format".into(), "date-time".into())),
-        Type::List => {
+        ValueType::Decimal => drop(schema.insert("pattern".into(), values::DECIMAL_PATTERN.into())),
+        ValueType::Date => drop(schema.insert("format".into(), "date".into())),
+        ValueType::Datetime => drop(schema.insert("format".into(), "date-time".into())),
+        ValueType::List => {
             let items = field.items.as_deref().map_or_else(|| json!({}), value);
             schema.insert("items".into(), items);
         }
-        Type::Record => {
+        ValueType::Record => {
             let names: Vec<String> = field.fields.iter().map(|inner| inner.key.clone()).collect();
             let (properties, required) = record_members(&field.fields, &names);
             schema.insert("properties".into(), Value::Object(properties));
@@ -242,7 +257,11 @@ pub(super) fn value(field: &Field) -> Value {
                 schema.insert("required".into(), Value::Array(required));
             }
         }
-        Type::String | Type::Integer | Type::Number | Type::Boolean | Type::Json => {}
+        ValueType::String
+        | ValueType::Integer
+        | ValueType::Number
+        | ValueType::Boolean
+        | ValueType::Json => {}
     }
     if let Some(description) = &field.description {
         schema.insert("description".into(), description.clone().into());

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Problems, collection::no_column};
+use super::{FileProblems, collection::no_column};
 use crate::{
     contract::{
-        Collection, GroupChoice, GroupStep, MeasureChoice, MeasureFunction, SummaryChoices, Verb,
-        is_groupable,
+        ContractCollection, GroupChoice, GroupStep, MeasureChoice, MeasureFunction, SummaryChoices,
+        ToolVerb, is_groupable,
     },
     form, name,
-    shape::{Field, Type},
+    shape::{ShapeField, ValueType},
 };
 
 /// The arguments that a summary has beside its filters.
@@ -23,10 +23,10 @@ const MEASURES_MAX: usize = 10;
 
 /// Refuses a verb that asks about many records at once, which the source cannot answer.
 pub(super) fn check_source(
-    collection: &Collection,
-    verb: Verb,
+    collection: &ContractCollection,
+    verb: ToolVerb,
     place: String,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) {
     let (name, word) = (&collection.name, verb.word());
     problems.add_hint(
@@ -38,9 +38,9 @@ pub(super) fn check_source(
 
 /// Compiles the groups and measures that a form offers.
 pub(super) fn choices(
-    form: &form::Tool,
-    collection: &Collection,
-    problems: &mut Problems,
+    form: &form::FormTool,
+    collection: &ContractCollection,
+    problems: &mut FileProblems,
 ) -> SummaryChoices {
     let mut choices = SummaryChoices::default();
     let wanted = |key: &str, index: usize| format!("{}/{key}/{index}", form.place);
@@ -55,7 +55,7 @@ pub(super) fn choices(
             continue;
         }
         let steps: Vec<Option<GroupStep>> = match field.kind {
-            Type::Date | Type::Datetime => GroupStep::ALL.map(Some).to_vec(),
+            ValueType::Date | ValueType::Datetime => GroupStep::ALL.map(Some).to_vec(),
             _ => vec![None],
         };
         choices
@@ -94,10 +94,10 @@ pub(super) fn choices(
 /// Finds a column that an answer may tell of.
 pub(super) fn published<'c>(
     column: &str,
-    collection: &'c Collection,
+    collection: &'c ContractCollection,
     place: &str,
-    problems: &mut Problems,
-) -> Option<&'c Field> {
+    problems: &mut FileProblems,
+) -> Option<&'c ShapeField> {
     let Some(field) = collection.shape.field(column) else {
         no_column(place.to_owned(), column, &collection.shape, problems);
         return None;
@@ -113,9 +113,9 @@ pub(super) fn published<'c>(
 
 fn measure(
     text: &str,
-    collection: &Collection,
+    collection: &ContractCollection,
     place: &str,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) -> Option<MeasureChoice> {
     let column = text.strip_suffix(')').and_then(|text| text.split_once('('));
     let (word, column) = column.map_or((text, None), |(word, column)| (word, Some(column)));
@@ -137,7 +137,8 @@ fn measure(
                 problems.add(place.to_owned(), message);
                 return None;
             }
-            let is_exact = field.kind == Type::Decimal && function != MeasureFunction::Distinct;
+            let is_exact =
+                field.kind == ValueType::Decimal && function != MeasureFunction::Distinct;
             Some(choice(function, is_exact))
         }
         _ => {
@@ -203,8 +204,8 @@ pub(super) fn add_inputs(
 }
 
 /// Checks the keys of a form that mean nothing to a count or a summary, and those that they alone have.
-pub(super) fn check_keys(form: &form::Tool, verb: Verb, problems: &mut Problems) {
-    let is_summary = verb == Verb::Summarize;
+pub(super) fn check_keys(form: &form::FormTool, verb: ToolVerb, problems: &mut FileProblems) {
+    let is_summary = verb == ToolVerb::Summarize;
     let word = verb.word();
     let keys = [
         ("group_by", form.group_by.is_some() && !is_summary),
@@ -214,7 +215,7 @@ pub(super) fn check_keys(form: &form::Tool, verb: Verb, problems: &mut Problems)
         let place = format!("{}/{key}", form.place);
         problems.add_hint(place, "only a summarize has it", "drop it");
     }
-    if form.returns.is_some() && matches!(verb, Verb::Count | Verb::Summarize) {
+    if form.returns.is_some() && matches!(verb, ToolVerb::Count | ToolVerb::Summarize) {
         let place = format!("{}/returns", form.place);
         problems.add_hint(place, format!("a {word} answers no columns"), "drop it");
     }

@@ -12,31 +12,32 @@ use self::{
     input::{input_schema, inputs, root},
 };
 use super::{
-    Problems, approval,
-    binding::{Bound, Target},
+    FileProblems, approval,
+    binding::{BindingTarget, FieldBinding},
     listing, order, property,
     relation::{self, Relations},
     result, summary,
 };
 use crate::{
     contract::{
-        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Limits, Tool, Verb,
+        self, BoundField, CallLimits, CollectionTarget, ContractCollection, ContractTool,
+        ToolAnnotations, ToolBinding, ToolVerb,
     },
-    form::{self, Source},
+    form::{self, ContractSource},
     name,
-    shape::{Effect, Field},
+    shape::{OperationEffect, ShapeField},
 };
 
 const ROWS_MAX_DEFAULT: u32 = 100;
 const LIMIT_DEFAULT: u32 = 50;
 
 pub(super) fn compile(
-    source: &Source,
-    form: &form::Tool,
-    collections: &BTreeMap<&str, Option<Collection>>,
+    source: &ContractSource,
+    form: &form::FormTool,
+    collections: &BTreeMap<&str, Option<ContractCollection>>,
     relations: &Relations<'_>,
-    problems: &mut Problems,
-) -> Tool {
+    problems: &mut FileProblems,
+) -> ContractTool {
     let name = name::prefixed(source.prefix.as_deref().unwrap_or_default(), &form.tool);
     let is_unread = form.tool.is_empty() && !form.is_whole;
     if !is_unread && let Err(message) = name::check_tool(&name) {
@@ -55,7 +56,7 @@ pub(super) fn compile(
     check_audit(form, problems);
     let choices = target
         .as_ref()
-        .filter(|target| target.verb == Verb::Summarize)
+        .filter(|target| target.verb == ToolVerb::Summarize)
         .map(|target| summary::choices(form, target.collection, problems));
     let mut input_schema = input_schema(form, &bound, target.as_ref(), choices.as_ref(), problems);
     let Some(target) = target else {
@@ -80,7 +81,7 @@ pub(super) fn compile(
         problems,
     );
     relation::add_input(&include, &mut input_schema);
-    let binding = Binding {
+    let binding = ToolBinding {
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
         bound: fixed,
@@ -93,17 +94,17 @@ pub(super) fn compile(
         summary: choices,
         include,
     };
-    Tool {
+    ContractTool {
         output_schema: Some(output_schema(&target, fields, &binding, collections).into()),
         annotations: approval::check(form, annotations(&target), problems),
-        target: contract::Target::Collection(Arc::new(CollectionTarget {
+        target: contract::CallTarget::Collection(Arc::new(CollectionTarget {
             verb: target.verb,
             binding,
             say: form.say.clone(),
             text: form.text.unwrap_or_default(),
             resource: form.resource,
         })),
-        limits: Limits {
+        limits: CallLimits {
             rate: form.limits.rate,
             timeout_ms: form.limits.timeout_ms,
         },
@@ -115,19 +116,19 @@ pub(super) fn compile(
 
 /// Returns where each field goes, and the fields that agents do not set.
 fn bind_fields<'t>(
-    form: &form::Tool,
-    target: Option<&Target<'t>>,
-    problems: &mut Problems,
-) -> (Vec<Option<Bound<'t>>>, Vec<BoundField>) {
+    form: &form::FormTool,
+    target: Option<&BindingTarget<'t>>,
+    problems: &mut FileProblems,
+) -> (Vec<Option<FieldBinding<'t>>>, Vec<BoundField>) {
     let Some(target) = target else {
         return (form.fields.iter().map(|_| None).collect(), Vec::new());
     };
-    let bound: Vec<Option<Bound<'_>>> = form
+    let bound: Vec<Option<FieldBinding<'_>>> = form
         .fields
         .iter()
         .map(|field| target.bind(field, problems))
         .collect();
-    let fixed: Vec<(&form::Bound, Option<BoundField>)> = form
+    let fixed: Vec<(&form::FormBound, Option<BoundField>)> = form
         .bound
         .iter()
         .map(|field| (field, target.fix(field, problems)))
@@ -141,10 +142,10 @@ fn bind_fields<'t>(
 
 /// Returns the schema of the tool's results, with the related records that it can answer.
 fn output_schema(
-    target: &Target<'_>,
-    fields: &[Field],
-    binding: &Binding,
-    collections: &BTreeMap<&str, Option<Collection>>,
+    target: &BindingTarget<'_>,
+    fields: &[ShapeField],
+    binding: &ToolBinding,
+    collections: &BTreeMap<&str, Option<ContractCollection>>,
 ) -> Value {
     let mut schema = result::schema(target.verb, fields, binding, &target.collection.shape);
     let find = |name: &str| {
@@ -156,7 +157,7 @@ fn output_schema(
 }
 
 /// Compiles a form without a contract: it has the input side alone, and its effects are unknown.
-fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
+fn bare(name: String, form: &form::FormTool, problems: &mut FileProblems) -> ContractTool {
     for field in &form.fields {
         let keys = [
             ("column", &field.column),
@@ -182,16 +183,16 @@ fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
     unbound(name, form, root(properties, required, None, defs))
 }
 
-fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
-    Tool {
+fn unbound(name: String, form: &form::FormTool, input_schema: Value) -> ContractTool {
+    ContractTool {
         name,
         title: form.title.clone(),
         description: approval::describe(form, described(form)),
         input_schema: input_schema.into(),
         output_schema: None,
         annotations: cautious(form.verb),
-        target: contract::Target::Form,
-        limits: Limits::default(),
+        target: contract::CallTarget::Form,
+        limits: CallLimits::default(),
         audit_clear: Vec::new(),
         approval: None,
     }
@@ -199,17 +200,17 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
 
 /// Returns what may be said of a tool whose source is not known: lookups and lists read, and anything else may do
 /// anything.
-fn cautious(verb: Option<Verb>) -> Annotations {
-    let reads = verb.is_some_and(Verb::is_query);
-    Annotations::of(reads, !reads, reads, false)
+fn cautious(verb: Option<ToolVerb>) -> ToolAnnotations {
+    let reads = verb.is_some_and(ToolVerb::is_query);
+    ToolAnnotations::from_hints(reads, !reads, reads, false)
 }
 
 /// Returns the collection, verb and operation if all three are right.
 fn target<'c>(
-    form: &'c form::Tool,
-    collections: &'c BTreeMap<&str, Option<Collection>>,
-    problems: &mut Problems,
-) -> Option<Target<'c>> {
+    form: &'c form::FormTool,
+    collections: &'c BTreeMap<&str, Option<ContractCollection>>,
+    problems: &mut FileProblems,
+) -> Option<BindingTarget<'c>> {
     let wanted = form.collection.as_deref()?;
     let Some(collection) = collections.get(wanted) else {
         let hint = match name::nearest(wanted, collections.keys().copied()) {
@@ -225,19 +226,19 @@ fn target<'c>(
     let capabilities = &collection.shape.capabilities;
     let place = format!("{}/verb", form.place);
     match verb {
-        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize => {
+        ToolVerb::Lookup | ToolVerb::List | ToolVerb::Count | ToolVerb::Summarize => {
             if !capabilities.read {
                 problems.add(place, format!("collection '{wanted}' cannot be read"));
             } else if verb.needed_summaries() > capabilities.summaries {
                 summary::check_source(collection, verb, place, problems);
             }
-            Some(Target {
+            Some(BindingTarget {
                 collection,
                 verb,
                 operation: None,
             })
         }
-        Verb::Create | Verb::Update | Verb::Delete => {
+        ToolVerb::Create | ToolVerb::Update | ToolVerb::Delete => {
             if !capabilities.write.iter().any(|known| known == verb.word()) {
                 let reason = match (&capabilities.read_only, capabilities.write.is_empty()) {
                     (Some(reason), true) => reason.clone(),
@@ -258,21 +259,21 @@ fn target<'c>(
                     format!("add `write: true` to collection '{wanted}'"),
                 );
             }
-            Some(Target {
+            Some(BindingTarget {
                 collection,
                 verb,
                 operation: None,
             })
         }
-        Verb::Call => call_target(form, collection, problems),
+        ToolVerb::Call => call_target(form, collection, problems),
     }
 }
 
 fn call_target<'c>(
-    form: &form::Tool,
-    collection: &'c Collection,
-    problems: &mut Problems,
-) -> Option<Target<'c>> {
+    form: &form::FormTool,
+    collection: &'c ContractCollection,
+    problems: &mut FileProblems,
+) -> Option<BindingTarget<'c>> {
     let operations = &collection.shape.capabilities.operations;
     let names: Vec<&str> = operations
         .iter()
@@ -298,7 +299,7 @@ fn call_target<'c>(
         problems.add_hint(format!("{}/operation", form.place), message, hint);
         return None;
     };
-    if operation.effect != Effect::Read && !collection.write {
+    if operation.effect != OperationEffect::Read && !collection.write {
         let message = format!(
             "operation '{wanted}' changes the source, and collection '{}' is read-only here",
             collection.name
@@ -309,36 +310,41 @@ fn call_target<'c>(
             format!("add `write: true` to collection '{}'", collection.name),
         );
     }
-    Some(Target {
+    Some(BindingTarget {
         collection,
-        verb: Verb::Call,
+        verb: ToolVerb::Call,
         operation: Some(operation),
     })
 }
 
 /// Checks the keys that only some verbs have, and the names that a verb takes for itself.
-fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
+fn check_verb_rules(form: &form::FormTool, problems: &mut FileProblems) {
     let Some(verb) = form.verb else { return };
     listing::check_keys(form, verb, problems);
     relation::check_keys(form, verb, problems);
     let only = [
-        ("order", form.order.is_some(), verb == Verb::List, "list"),
+        (
+            "order",
+            form.order.is_some(),
+            verb == ToolVerb::List,
+            "list",
+        ),
         (
             "operation",
             form.operation.is_some(),
-            verb == Verb::Call,
+            verb == ToolVerb::Call,
             "call",
         ),
         (
             "limits/rows_max",
             form.limits.rows_max.is_some(),
-            matches!(verb, Verb::List | Verb::Summarize),
+            matches!(verb, ToolVerb::List | ToolVerb::Summarize),
             "list or a summarize",
         ),
         (
             "limits/rows_default",
             form.limits.rows_default.is_some(),
-            matches!(verb, Verb::List | Verb::Summarize),
+            matches!(verb, ToolVerb::List | ToolVerb::Summarize),
             "list or a summarize",
         ),
     ];
@@ -359,7 +365,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
         let message = format!("one page has at most {} records", rows_max(form));
         problems.add_hint(place, message, "lower it, or raise rows_max");
     }
-    if form.resource && (verb != Verb::Lookup || form.fields.len() != 1) {
+    if form.resource && (verb != ToolVerb::Lookup || form.fields.len() != 1) {
         let message = "the records of a lookup by one argument can be resources, and no others";
         problems.add_hint(
             format!("{}/resource", form.place),
@@ -367,7 +373,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             "drop it, or publish a lookup by the key beside",
         );
     }
-    if matches!(verb, Verb::Update | Verb::Delete) {
+    if matches!(verb, ToolVerb::Update | ToolVerb::Delete) {
         for field in form.fields.iter().filter(|field| field.default.is_some()) {
             let message = format!(
                 "a default on {} would write or match what nobody asked for",
@@ -383,15 +389,19 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
 }
 
 /// Returns the fields of the records that come back.
-fn answered_fields<'c>(target: &Target<'c>) -> &'c [Field] {
+fn answered_fields<'c>(target: &BindingTarget<'c>) -> &'c [ShapeField] {
     match target.operation {
         Some(operation) => &operation.returns,
         None => &target.collection.shape.fields,
     }
 }
 
-fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
-    if target.verb == Verb::Count {
+fn columns(
+    form: &form::FormTool,
+    target: &BindingTarget<'_>,
+    problems: &mut FileProblems,
+) -> Vec<String> {
+    if target.verb == ToolVerb::Count {
         return vec![result::COUNT.to_owned()];
     }
     let fields = answered_fields(target);
@@ -435,7 +445,7 @@ fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> V
 }
 
 /// Placeholders of `say:` are columns of the answer; a typo would leave a hole in every sentence.
-fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
+fn check_say(form: &form::FormTool, columns: &[String], problems: &mut FileProblems) {
     let mut rest = form.say.as_deref().unwrap_or_default();
     while let Some((_, after)) = rest.split_once('{') {
         let Some((column, after)) = after.split_once('}') else {
@@ -450,21 +460,23 @@ fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
     }
 }
 
-fn annotations(target: &Target<'_>) -> Annotations {
+fn annotations(target: &BindingTarget<'_>) -> ToolAnnotations {
     let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation)
     {
-        (Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize, _) => (true, false, true),
-        (Verb::Create, _) => (false, false, false),
-        (Verb::Update | Verb::Delete, _) => (false, true, true),
-        (Verb::Call, operation) => match operation.map(|operation| operation.effect) {
-            Some(Effect::Read) => (true, false, true),
-            Some(Effect::Create) => (false, false, false),
-            Some(Effect::Update) => (false, true, true),
-            Some(Effect::Destructive) | None => (false, true, false),
+        (ToolVerb::Lookup | ToolVerb::List | ToolVerb::Count | ToolVerb::Summarize, _) => {
+            (true, false, true)
+        }
+        (ToolVerb::Create, _) => (false, false, false),
+        (ToolVerb::Update | ToolVerb::Delete, _) => (false, true, true),
+        (ToolVerb::Call, operation) => match operation.map(|operation| operation.effect) {
+            Some(OperationEffect::Read) => (true, false, true),
+            Some(OperationEffect::Create) => (false, false, false),
+            Some(OperationEffect::Update) => (false, true, true),
+            Some(OperationEffect::Destructive) | None => (false, true, false),
         },
     };
     let open_world_hint = target.collection.shape.capabilities.open_world;
-    Annotations::of(
+    ToolAnnotations::from_hints(
         read_only_hint,
         destructive_hint,
         idempotent_hint,
@@ -472,17 +484,17 @@ fn annotations(target: &Target<'_>) -> Annotations {
     )
 }
 
-fn rows_max(form: &form::Tool) -> u32 {
+fn rows_max(form: &form::FormTool) -> u32 {
     form.limits.rows_max.unwrap_or(ROWS_MAX_DEFAULT)
 }
 
-fn rows_default(form: &form::Tool) -> u32 {
+fn rows_default(form: &form::FormTool) -> u32 {
     let wanted = form.limits.rows_default.unwrap_or(LIMIT_DEFAULT);
     wanted.min(rows_max(form))
 }
 
 /// Returns the description of a form, which is made for one that has none, because clients and models need one.
-fn described(form: &form::Tool) -> String {
+fn described(form: &form::FormTool) -> String {
     if let Some(own) = &form.description {
         return own.clone();
     }

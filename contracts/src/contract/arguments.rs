@@ -1,18 +1,18 @@
 //! The check of a tool's arguments: its input schema, and the rules that no schema has.
 
-use weir_schema::validate::{ArgumentRules, ArgumentValidator, Judge};
+use weir_schema::validate::{ArgumentValidator, ValidationAuthority, ValidationRules};
 
-use super::Tool;
+use super::ContractTool;
 
-impl Tool {
+impl ContractTool {
     /// Prepares the check of its arguments.
     pub fn argument_validator(&self) -> Result<ArgumentValidator, String> {
         let binding = self.collection().map(|target| &target.binding);
         let is_operation = binding.is_some_and(|binding| binding.operation.is_some());
-        let rules = ArgumentRules {
+        let rules = ValidationRules {
             judge: match self.is_foreign() {
-                true => Judge::Foreign,
-                false => Judge::Own,
+                true => ValidationAuthority::Foreign,
+                false => ValidationAuthority::Own,
             },
             clear: binding
                 .and_then(|binding| binding.clear())

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shape::{Field, Shape, Type};
+use crate::shape::{CollectionShape, ShapeField, ValueType};
 
 /// The choices of an agent for a list, besides its filters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,20 +119,25 @@ impl MeasureFunction {
     }
 
     /// Returns `true` if it has a meaning for a column of this type.
-    pub(crate) fn fits(self, kind: Type) -> bool {
-        let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);
+    pub(crate) fn fits(self, kind: ValueType) -> bool {
+        let is_number = matches!(
+            kind,
+            ValueType::Integer | ValueType::Number | ValueType::Decimal
+        );
         match self {
             Self::Count => false,
             Self::Sum | Self::Avg => is_number,
-            Self::Min | Self::Max => is_number || matches!(kind, Type::Date | Type::Datetime),
+            Self::Min | Self::Max => {
+                is_number || matches!(kind, ValueType::Date | ValueType::Datetime)
+            }
             Self::Distinct => is_groupable(kind),
         }
     }
 }
 
 /// Returns `true` for types whose values can be grouped.
-pub(crate) fn is_groupable(kind: Type) -> bool {
-    !matches!(kind, Type::Json | Type::Record | Type::List)
+pub(crate) fn is_groupable(kind: ValueType) -> bool {
+    !matches!(kind, ValueType::Json | ValueType::Record | ValueType::List)
 }
 
 impl SummaryChoices {
@@ -150,27 +155,27 @@ impl SummaryChoices {
     }
 
     /// Returns the fields that the records of an answer may have, in the form's order.
-    pub fn fields(&self, shape: &Shape) -> Vec<Field> {
+    pub fn fields(&self, shape: &CollectionShape) -> Vec<ShapeField> {
         let column = |name: &String| shape.field(name);
         let groups = self.groups.iter().filter_map(|group| {
             let column = column(&group.column)?;
             let kind = match group.step {
-                Some(_) => Type::String,
+                Some(_) => ValueType::String,
                 None => column.kind,
             };
-            let mut field = Field::new(&group.name, kind);
+            let mut field = ShapeField::new(&group.name, kind);
             field.nullable = column.nullable;
             Some(field)
         });
         let measures = self.measures.iter().map(|measure| {
             let kind = measure.column.as_ref().and_then(column);
-            let kind = kind.map_or(Type::Integer, |column| column.kind);
+            let kind = kind.map_or(ValueType::Integer, |column| column.kind);
             let (kind, nullable) = match measure.function {
-                MeasureFunction::Count | MeasureFunction::Distinct => (Type::Integer, false),
-                MeasureFunction::Avg if kind == Type::Integer => (Type::Number, true),
+                MeasureFunction::Count | MeasureFunction::Distinct => (ValueType::Integer, false),
+                MeasureFunction::Avg if kind == ValueType::Integer => (ValueType::Number, true),
                 _ => (kind, true),
             };
-            let mut field = Field::new(&measure.name, kind);
+            let mut field = ShapeField::new(&measure.name, kind);
             field.nullable = nullable;
             field
         });

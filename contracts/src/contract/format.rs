@@ -6,9 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
-pub struct Format(u32);
+pub struct ArtifactFormat(u32);
 
-impl Format {
+impl ArtifactFormat {
     /// The format of artifacts that have no number.
     pub const FIRST: Self = Self(1);
     /// The format with tools that a plugin or another server makes.
@@ -42,13 +42,13 @@ impl Format {
     }
 }
 
-impl Default for Format {
+impl Default for ArtifactFormat {
     fn default() -> Self {
         Self::FIRST
     }
 }
 
-impl<'de> Deserialize<'de> for Format {
+impl<'de> Deserialize<'de> for ArtifactFormat {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let number = u32::deserialize(from)?;
         if (Self::FIRST.0..=Self::NEWEST.0).contains(&number) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One record of another collection, found by its key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Inclusion {
+pub struct RecordInclusion {
     /// The name that `include` asks for it by, and the member of the answer that holds it.
     pub name: String,
     /// A collection of the same contract.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_schema::Schema;
+use weir_schema::RawSchema;
 
 use super::{
-    Annotations, ApprovalRule, Binding, CollectionTarget, Limits, OfferTarget, Target, TextMode,
-    Tool, Verb,
+    ApprovalRule, CallLimits, CallTarget, CollectionTarget, ContractTool, OfferTarget, TextMode,
+    ToolAnnotations, ToolBinding, ToolVerb,
 };
 
 pub(crate) const NO_VERB: &str = "a bound tool has a verb and an output schema";
@@ -22,17 +22,17 @@ pub(super) struct StoredTool {
     title: Option<String>,
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    verb: Option<Verb>,
-    input_schema: Schema,
+    verb: Option<ToolVerb>,
+    input_schema: RawSchema,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Schema>,
-    annotations: Annotations,
+    output_schema: Option<RawSchema>,
+    annotations: ToolAnnotations,
     #[serde(skip_serializing_if = "Option::is_none")]
-    binding: Option<Binding>,
+    binding: Option<ToolBinding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     offer: Option<OfferTarget>,
     #[serde(default)]
-    limits: Limits,
+    limits: CallLimits,
     #[serde(skip_serializing_if = "Option::is_none")]
     say: Option<String>,
     #[serde(default)]
@@ -45,12 +45,12 @@ pub(super) struct StoredTool {
     approval: Option<ApprovalRule>,
 }
 
-impl TryFrom<StoredTool> for Tool {
+impl TryFrom<StoredTool> for ContractTool {
     type Error = String;
 
     fn try_from(stored: StoredTool) -> Result<Self, String> {
         let target = match (stored.verb, stored.binding, stored.offer) {
-            (None, None, None) => Target::Form,
+            (None, None, None) => CallTarget::Form,
             (Some(verb), Some(binding), None) => {
                 let target = CollectionTarget {
                     verb,
@@ -59,9 +59,9 @@ impl TryFrom<StoredTool> for Tool {
                     text: stored.text,
                     resource: stored.resource,
                 };
-                Target::Collection(Arc::new(target))
+                CallTarget::Collection(Arc::new(target))
             }
-            (None, None, Some(offer)) => Target::Offer(Arc::new(offer)),
+            (None, None, Some(offer)) => CallTarget::Offer(Arc::new(offer)),
             (_, _, None) => return Err(NO_VERB.to_owned()),
             (_, _, Some(_)) => {
                 return Err("an offered tool has neither a verb nor a binding".to_owned());
@@ -82,8 +82,8 @@ impl TryFrom<StoredTool> for Tool {
     }
 }
 
-impl From<Tool> for StoredTool {
-    fn from(tool: Tool) -> Self {
+impl From<ContractTool> for StoredTool {
+    fn from(tool: ContractTool) -> Self {
         let bare = Self {
             name: tool.name,
             title: tool.title,
@@ -102,12 +102,12 @@ impl From<Tool> for StoredTool {
             approval: tool.approval,
         };
         match tool.target {
-            Target::Form => bare,
-            Target::Offer(offer) => Self {
+            CallTarget::Form => bare,
+            CallTarget::Offer(offer) => Self {
                 offer: Some(Arc::unwrap_or_clone(offer)),
                 ..bare
             },
-            Target::Collection(target) => {
+            CallTarget::Collection(target) => {
                 let CollectionTarget {
                     verb,
                     binding,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shape::Summaries;
+use crate::shape::SummarySupport;
 
 /// What a tool does with its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verb {
+pub enum ToolVerb {
     Lookup,
     List,
     Count,
@@ -18,7 +18,7 @@ pub enum Verb {
     Call,
 }
 
-impl Verb {
+impl ToolVerb {
     /// Returns the verb of a word in a contract file; `None` for any other word.
     pub fn from_word(word: &str) -> Option<Self> {
         let verb = match word {
@@ -44,11 +44,11 @@ impl Verb {
     }
 
     /// Returns what the verb needs of a source beside reading.
-    pub fn needed_summaries(self) -> Summaries {
+    pub fn needed_summaries(self) -> SummarySupport {
         match self {
-            Self::Count => Summaries::Count,
-            Self::Summarize => Summaries::All,
-            _ => Summaries::None,
+            Self::Count => SummarySupport::Count,
+            Self::Summarize => SummarySupport::All,
+            _ => SummarySupport::None,
         }
     }
 

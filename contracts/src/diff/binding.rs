@@ -7,19 +7,19 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Report, include::inclusions, rule::ToolRule};
+use super::{DiffReport, include::inclusions, rule::ToolRule};
 use crate::{
     contract::{
-        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input,
-        OfferTarget, Target, Tool,
+        BindingInput, BoundField, CallTarget, CollectionTarget, CompiledContract,
+        ContractCollection, ContractTool, FieldDestination, OfferTarget, ToolBinding,
     },
     json::push_pointer,
     name,
-    shape::Shape,
+    shape::CollectionShape,
 };
 
 /// Compares the contracts themselves and their collections.
-pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
+pub(super) fn contracts(old: &CompiledContract, new: &CompiledContract, report: &mut DiffReport) {
     if old.name != new.name {
         let reason = format!(
             "{} is now {}",
@@ -79,8 +79,8 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
 }
 
 /// Compares the targets and limits of every tool that both versions have.
-pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
-    let now: BTreeMap<&str, &Tool> = new
+pub(super) fn tools(old: &CompiledContract, new: &CompiledContract, report: &mut DiffReport) {
+    let now: BTreeMap<&str, &ContractTool> = new
         .tools
         .iter()
         .map(|tool| (tool.name.as_str(), &**tool))
@@ -94,8 +94,8 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
         limits::audit(was, is, report);
         limits::approval(was, is, report);
         match (&was.target, &is.target) {
-            (Target::Collection(before), Target::Collection(after)) => {
-                told(before, after, tool, report);
+            (CallTarget::Collection(before), CallTarget::Collection(after)) => {
+                compare_targets(before, after, tool, report);
                 source(
                     (old, &before.binding),
                     (new, &after.binding),
@@ -104,8 +104,8 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
                 );
                 bindings(&before.binding, &after.binding, &was.name, report);
             }
-            (Target::Form, Target::Form) => {}
-            (Target::Form, _) => {
+            (CallTarget::Form, CallTarget::Form) => {}
+            (CallTarget::Form, _) => {
                 let reason = "the tool can now be called".to_owned();
                 report.note(
                     ToolRule::BindingAdded,
@@ -115,7 +115,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
                     reason,
                 );
             }
-            (_, Target::Form) => {
+            (_, CallTarget::Form) => {
                 let reason = "the tool can no longer be called".to_owned();
                 report.note(
                     ToolRule::BindingRemoved,
@@ -126,7 +126,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
                 );
             }
             (before, after) if before == after => {}
-            (Target::Offer(before), Target::Offer(after)) => {
+            (CallTarget::Offer(before), CallTarget::Offer(after)) => {
                 offers(before, after, &was.name, report)
             }
             (before, after) => {
@@ -135,7 +135,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
                     ToolRule::TargetChanged,
                     tool,
                     "/target",
-                    (shown(before), shown(after)),
+                    (render_target(before), render_target(after)),
                     reason,
                 );
             }
@@ -145,7 +145,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
 
 /// Compares the maker, the maker's tool and what every call of it carries. The rest of an offer shows in lists and
 /// schemas.
-fn offers(was: &OfferTarget, is: &OfferTarget, tool: &str, report: &mut Report) {
+fn offers(was: &OfferTarget, is: &OfferTarget, tool: &str, report: &mut DiffReport) {
     if (&was.maker, &was.name, was.wrapped) != (&is.maker, &is.name, is.wrapped) {
         let reason = "something else answers its calls".to_owned();
         report.note(
@@ -203,7 +203,7 @@ fn set(
     argument: &str,
     change: (Value, Value),
     (rule, what): (ToolRule, &str),
-    report: &mut Report,
+    report: &mut DiffReport,
 ) {
     let mut path = "/set".to_owned();
     push_pointer(&mut path, argument);
@@ -217,7 +217,12 @@ fn set(
 }
 
 /// Compares the questions to a collection, and the form of its answers.
-fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, report: &mut Report) {
+fn compare_targets(
+    was: &CollectionTarget,
+    is: &CollectionTarget,
+    tool: Option<&str>,
+    report: &mut DiffReport,
+) {
     if was.verb != is.verb {
         let reason = format!("{} → {}", was.verb.word(), is.verb.word());
         report.note(
@@ -240,16 +245,21 @@ fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, repor
     }
 }
 
-fn shown(target: &Target) -> Value {
+fn render_target(target: &CallTarget) -> Value {
     match target {
-        Target::Form => Value::Null,
-        Target::Collection(target) => json!({ "collection": target.binding.collection }),
-        Target::Offer(offer) => json!(offer),
+        CallTarget::Form => Value::Null,
+        CallTarget::Collection(target) => json!({ "collection": target.binding.collection }),
+        CallTarget::Offer(offer) => json!(offer),
     }
 }
 
 /// Compares tools bound to collections of different names, which may be the same source.
-fn source(old: (&Contract, &Binding), new: (&Contract, &Binding), tool: &str, report: &mut Report) {
+fn source(
+    old: (&CompiledContract, &ToolBinding),
+    new: (&CompiledContract, &ToolBinding),
+    tool: &str,
+    report: &mut DiffReport,
+) {
     let (was, is) = (&old.1.collection, &new.1.collection);
     if was == is {
         return;
@@ -276,11 +286,11 @@ fn source(old: (&Contract, &Binding), new: (&Contract, &Binding), tool: &str, re
 }
 
 fn collections(
-    old: &Collection,
-    new: &Collection,
+    old: &ContractCollection,
+    new: &ContractCollection,
     tool: Option<&str>,
     path: &str,
-    report: &mut Report,
+    report: &mut DiffReport,
 ) {
     let shown = name::quoted(&old.name);
     let mut changed = |rule: ToolRule, key: &str, was: Value, is: Value, what: &str| {
@@ -308,7 +318,7 @@ fn collections(
         new.settings.clone(),
         "the source is another or read otherwise",
     );
-    let statement = |collection: &Collection| {
+    let statement = |collection: &ContractCollection| {
         let part = |key| {
             collection
                 .settings
@@ -339,7 +349,7 @@ fn collections(
         zones.1,
         "zoneless times are read in another zone",
     );
-    let cells = |shape: &Shape| json!({ "misfits": shape.misfits, "null_words": shape.null_words });
+    let cells = |shape: &CollectionShape| json!({ "misfits": shape.misfits, "null_words": shape.null_words });
     changed(
         ToolRule::MisfitsChanged,
         "shape/misfits",
@@ -358,8 +368,8 @@ fn collections(
 
 /// Compares what a source says of itself, apart from what is compared by itself.
 fn recorded_shape(
-    old: &Collection,
-    new: &Collection,
+    old: &ContractCollection,
+    new: &ContractCollection,
     changed: &mut impl FnMut(ToolRule, &str, Value, Value, &str),
 ) {
     let mut recorded = old.shape.clone();
@@ -382,8 +392,8 @@ fn recorded_shape(
 
 /// Compares the columns that may leave a source.
 fn published_columns(
-    old: &Collection,
-    new: &Collection,
+    old: &ContractCollection,
+    new: &ContractCollection,
     changed: &mut impl FnMut(ToolRule, &str, Value, Value, &str),
 ) {
     let without = |columns: &[String], others: &[String]| -> Vec<String> {
@@ -419,7 +429,7 @@ fn published_columns(
     }
 }
 
-fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
+fn bindings(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut DiffReport) {
     let mut changed = |rule: ToolRule, path: String, was: Value, is: Value, reason: String| {
         if was != is {
             report.note(rule, Some(tool), path, (was, is), reason);
@@ -487,21 +497,24 @@ fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
     inclusions(old, new, tool, report);
 }
 
-fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
+fn destination(old: &BindingInput, new: &BindingInput) -> Option<(ToolRule, &'static str)> {
     if old.to == new.to {
         return None;
     }
     Some(match (&old.to, &new.to) {
-        (Destination::Condition { column: was, .. }, Destination::Condition { column: is, .. })
-        | (Destination::Column(was), Destination::Column(is))
+        (
+            FieldDestination::Condition { column: was, .. },
+            FieldDestination::Condition { column: is, .. },
+        )
+        | (FieldDestination::Column(was), FieldDestination::Column(is))
             if was != is =>
         {
             (ToolRule::ColumnChanged, "goes to another column")
         }
-        (Destination::Condition { .. }, Destination::Condition { .. }) => {
+        (FieldDestination::Condition { .. }, FieldDestination::Condition { .. }) => {
             (ToolRule::MatchChanged, "is compared in another way")
         }
-        (Destination::Param(_), Destination::Param(_)) => {
+        (FieldDestination::Param(_), FieldDestination::Param(_)) => {
             (ToolRule::ParamChanged, "goes to another parameter")
         }
         _ => (ToolRule::DestinationChanged, "is used for something else"),
@@ -509,7 +522,7 @@ fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
 }
 
 /// Compares bound fields. Their names are the author's own; what counts is where the value comes from and goes.
-fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
+fn bound_fields(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut DiffReport) {
     let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
     let is_kept = |field: &BoundField, others: &[BoundField]| {
         others

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Class, Diff, Item};
-use crate::contract::{Contract, Version};
+use super::{ChangeSeverity, ContractChange, ContractDiff};
+use crate::contract::{CompiledContract, ContractVersion};
 
 /// The changes of an upstream server that go live by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,10 +56,10 @@ const WITHOUT_TEXT: &[&str] = &[
     "union-removed",
 ];
 
-impl Diff {
+impl ContractDiff {
     /// Returns the items that wait for consent if the contract is an upstream server's, whatever their class. If there
     /// are none, the class alone decides, as for any other contract.
-    pub fn awaiting_consent(&self, changes: ForeignChanges) -> Vec<&Item> {
+    pub fn awaiting_consent(&self, changes: ForeignChanges) -> Vec<&ContractChange> {
         self.items
             .iter()
             .filter(|item| awaits_consent(item, changes))
@@ -67,8 +67,8 @@ impl Diff {
     }
 }
 
-pub(super) fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
-    if item.class == Class::Identical || OPERATORS.contains(&item.rule.as_str()) {
+pub(super) fn awaits_consent(item: &ContractChange, changes: ForeignChanges) -> bool {
+    if item.class == ChangeSeverity::Identical || OPERATORS.contains(&item.rule.as_str()) {
         return false;
     }
     let rule = item
@@ -77,29 +77,30 @@ pub(super) fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
     let is_without_text = rule.is_some_and(|rule| WITHOUT_TEXT.contains(&rule));
     match changes {
         ForeignChanges::Hold => true,
-        ForeignChanges::Compatible => !is_without_text || item.class > Class::Compatible,
+        ForeignChanges::Compatible => !is_without_text || item.class > ChangeSeverity::Compatible,
     }
 }
 
 /// A tool that was served once, went, and is offered again.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Returned {
+pub struct ReturnedTool {
     pub tool: String,
     /// The last version that had it.
-    pub version: Version,
+    pub version: ContractVersion,
     /// The differences from the version that was served last.
-    pub diff: Diff,
+    pub diff: ContractDiff,
 }
 
 /// Returns the tools of `new` that `live` does not have and an earlier version had, compared with the last served ones, so
 /// that removing and adding again hides no change. `served` is newest first.
 pub fn returned<'c>(
-    live: &Contract,
-    served: impl IntoIterator<Item = &'c Contract> + Clone,
-    new: &'c Contract,
-) -> Vec<Returned> {
-    let named =
-        |contract: &'c Contract, name: &str| contract.tools.iter().find(|tool| tool.name == name);
+    live: &CompiledContract,
+    served: impl IntoIterator<Item = &'c CompiledContract> + Clone,
+    new: &'c CompiledContract,
+) -> Vec<ReturnedTool> {
+    let named = |contract: &'c CompiledContract, name: &str| {
+        contract.tools.iter().find(|tool| tool.name == name)
+    };
     let came = new
         .tools
         .iter()
@@ -109,12 +110,12 @@ pub fn returned<'c>(
             .clone()
             .into_iter()
             .find_map(|contract| Some((contract.version, named(contract, &tool.name)?.clone())))?;
-        let with = |tool| Contract {
+        let with = |tool| CompiledContract {
             tools: vec![tool],
             ..new.clone()
         };
         let diff = super::diff(&with(before), &with(tool.clone()));
-        Some(Returned {
+        Some(ReturnedTool {
             tool: tool.name.clone(),
             version,
             diff,

@@ -2,10 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Report, rule::ToolRule};
-use crate::{contract::Binding, name};
+use super::{DiffReport, rule::ToolRule};
+use crate::{contract::ToolBinding, name};
 
-pub(super) fn inclusions(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
+pub(super) fn inclusions(
+    old: &ToolBinding,
+    new: &ToolBinding,
+    tool: &str,
+    report: &mut DiffReport,
+) {
     for (index, now) in new.include.iter().enumerate() {
         let was = old.include.iter().find(|was| was.name == now.name);
         let shown = name::quoted(&now.name);

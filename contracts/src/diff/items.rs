@@ -4,15 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{Report, rule::ToolRule};
+use super::{DiffReport, rule::ToolRule};
 use crate::{
-    contract::{Contract, Prompt, PromptArgument},
+    contract::{CompiledContract, ContractPrompt, PromptArgument},
     json::push_pointer,
     listed, name,
 };
 
-pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
-    let prompt = |prompt: &Arc<Prompt>| Item {
+pub(super) fn compare(old: &CompiledContract, new: &CompiledContract, report: &mut DiffReport) {
+    let prompt = |prompt: &Arc<ContractPrompt>| DiffEntry {
         key: prompt.name.clone(),
         texts: json!([prompt.title, prompt.description]),
         rest: json!([prompt.own_name, prompt.listed]),
@@ -29,14 +29,14 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
                 title: &Option<String>,
                 description: &Option<String>,
                 listed: &Map<String, Value>| {
-        Item {
+        DiffEntry {
             key: key.to_owned(),
             texts: json!([name, title, description]),
             rest: json!(listed),
             arguments: Vec::new(),
         }
     };
-    let resources = |contract: &Contract| -> Vec<Item> {
+    let resources = |contract: &CompiledContract| -> Vec<DiffEntry> {
         contract
             .resources
             .iter()
@@ -44,7 +44,7 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
             .collect()
     };
     kind("resources", resources(old), resources(new), report);
-    let templates = |contract: &Contract| -> Vec<Item> {
+    let templates = |contract: &CompiledContract| -> Vec<DiffEntry> {
         let templates = contract.templates.iter();
         let pinned = templates.map(|it| {
             item(
@@ -60,7 +60,7 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
             .tools
             .iter()
             .filter_map(|tool| listed::record_template("", tool));
-        let records = records.map(|(argument, template)| Item {
+        let records = records.map(|(argument, template)| DiffEntry {
             key: template["uriTemplate"]
                 .as_str()
                 .unwrap_or_default()
@@ -72,14 +72,14 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
         pinned.chain(records).collect()
     };
     kind("templates", templates(old), templates(new), report);
-    let live = |contract: &Contract| contract.live_resources.then(live_resources);
+    let live = |contract: &CompiledContract| contract.live_resources.then(live_resources);
     kind("resources", live(old), live(new), report);
 }
 
 /// Returns the resources that change by themselves, as one item.
-fn live_resources() -> Item {
+fn live_resources() -> DiffEntry {
     let key = "resources that come and go".to_owned();
-    Item {
+    DiffEntry {
         key,
         texts: Value::Null,
         rest: Value::Null,
@@ -87,7 +87,7 @@ fn live_resources() -> Item {
     }
 }
 
-struct Item {
+struct DiffEntry {
     /// The name or URI that clients know the item by.
     key: String,
     texts: Value,
@@ -97,12 +97,13 @@ struct Item {
 
 fn kind(
     place: &str,
-    old: impl IntoIterator<Item = Item>,
-    new: impl IntoIterator<Item = Item>,
-    report: &mut Report,
+    old: impl IntoIterator<Item = DiffEntry>,
+    new: impl IntoIterator<Item = DiffEntry>,
+    report: &mut DiffReport,
 ) {
-    let new: Vec<Item> = new.into_iter().collect();
-    let mut came: HashMap<&str, &Item> = new.iter().map(|item| (item.key.as_str(), item)).collect();
+    let new: Vec<DiffEntry> = new.into_iter().collect();
+    let mut came: HashMap<&str, &DiffEntry> =
+        new.iter().map(|item| (item.key.as_str(), item)).collect();
     let path = |key: &str| {
         let mut path = format!("/{place}");
         push_pointer(&mut path, key);
@@ -162,7 +163,7 @@ fn kind(
     }
 }
 
-fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report: &mut Report) {
+fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report: &mut DiffReport) {
     let mut note = |rule: ToolRule, name: &str, change: (Value, Value), what: &str| {
         let mut path = format!("{place}/arguments");
         push_pointer(&mut path, name);

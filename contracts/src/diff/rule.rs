@@ -1,10 +1,10 @@
 //! The rules by name: what each change means on either side. `docs/contract-changes.md` is this table.
 
-use weir_schema::compare::{Class, SCHEMA_ROWS, Side};
+use weir_schema::compare::{ChangeSeverity, SCHEMA_ROWS, SchemaSide};
 
 struct ToolRow {
     id: &'static str,
-    class: Class,
+    class: ChangeSeverity,
     what: &'static str,
 }
 
@@ -90,7 +90,7 @@ impl ToolRule {
         TOOL_ROWS[self as usize].id
     }
 
-    pub(super) fn class(self) -> Class {
+    pub(super) fn class(self) -> ChangeSeverity {
         TOOL_ROWS[self as usize].class
     }
 }
@@ -107,9 +107,9 @@ pub fn page() -> String {
          Breaking or undecided is a major version, compatible or review a minor one, cosmetic a patch.\n\n\
          ## Schemas\n\n| rule | class | change |\n|---|---|---|\n",
     );
-    for side in [Side::Input, Side::Output] {
+    for side in [SchemaSide::Input, SchemaSide::Output] {
         for row in SCHEMA_ROWS {
-            let class = if side == Side::Input {
+            let class = if side == SchemaSide::Input {
                 row.input
             } else {
                 row.output
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn no_rule_has_the_name_of_another() {
-        let schema = SCHEMA_ROWS
-            .iter()
-            .flat_map(|row| [Side::Input, Side::Output].map(|side| (side.word(), row.name)));
+        let schema = SCHEMA_ROWS.iter().flat_map(|row| {
+            [SchemaSide::Input, SchemaSide::Output].map(|side| (side.word(), row.name))
+        });
         let mut ids: Vec<String> = schema
             .map(|(side, name)| format!("{side}-{name}"))
             .collect();

@@ -7,11 +7,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{ForeignChanges, Report, Side, consent::awaits_consent, rule::ToolRule};
+use super::{DiffReport, ForeignChanges, SchemaSide, consent::awaits_consent, rule::ToolRule};
 use crate::{
-    Schema,
+    RawSchema,
     compile::{error_arm, result_arm},
-    contract::{Annotations, Contract, Tool},
+    contract::{CompiledContract, ContractTool, ToolAnnotations},
     json::push_pointer,
     name,
 };
@@ -21,7 +21,7 @@ const TOOLS_MAX: usize = 20_000;
 /// Tools that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 200;
 
-pub(super) struct View<'d> {
+pub(super) struct DiffTool<'d> {
     name: &'d str,
     title: Option<&'d str>,
     description: Option<&'d str>,
@@ -31,17 +31,17 @@ pub(super) struct View<'d> {
     /// The hints, in the order of [`HINTS`].
     hints: [bool; 4],
     /// The parts that only a contract's tool has.
-    further: Option<Further<'d>>,
+    further: Option<ContractParts<'d>>,
 }
 
 /// The parts of a contract's tool that a tool of a document lacks.
-struct Further<'d> {
+struct ContractParts<'d> {
     stated: [Option<bool>; 4],
     annotations: &'d Map<String, Value>,
     /// Members of its entry in lists.
     listed: Option<&'d Map<String, Value>>,
     /// The published schemas, if calls are checked against more than those.
-    published: (&'d Schema, Option<&'d Schema>),
+    published: (&'d RawSchema, Option<&'d RawSchema>),
     is_foreign: bool,
 }
 
@@ -53,12 +53,12 @@ const HINTS: [(&str, bool, bool); 4] = [
     ("openWorldHint", true, true),
 ];
 
-pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
+pub(super) fn of_contract(contract: &CompiledContract) -> Vec<DiffTool<'_>> {
     contract.tools.iter().map(|tool| of_tool(tool)).collect()
 }
 
-fn of_tool(tool: &Tool) -> View<'_> {
-    let Annotations {
+fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
+    let ToolAnnotations {
         read_only_hint,
         destructive_hint,
         idempotent_hint,
@@ -71,7 +71,7 @@ fn of_tool(tool: &Tool) -> View<'_> {
         *idempotent_hint,
         *open_world_hint,
     ];
-    View {
+    DiffTool {
         name: &tool.name,
         title: tool.title.as_deref(),
         description: Some(&tool.description),
@@ -81,7 +81,7 @@ fn of_tool(tool: &Tool) -> View<'_> {
             .checked_output()
             .map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
-        further: Some(Further {
+        further: Some(ContractParts {
             stated: said,
             annotations: others,
             listed: tool.offer().map(|offer| &offer.listed),
@@ -92,14 +92,14 @@ fn of_tool(tool: &Tool) -> View<'_> {
 }
 
 /// Reads the tools of a document. The error says which one cannot be read and why.
-pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
+pub(super) fn of_document(document: &Value) -> Result<Vec<DiffTool<'_>>, String> {
     let Some(Value::Array(tools)) = document.get("tools") else {
         return Err("it has no list of tools".to_owned());
     };
     if tools.len() > TOOLS_MAX {
         return Err(format!("it has more than {TOOLS_MAX} tools"));
     }
-    let mut views: Vec<View<'_>> = Vec::new();
+    let mut views: Vec<DiffTool<'_>> = Vec::new();
     let mut names = std::collections::HashSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let fault = |message: &str| format!("tools[{index}]: {message}");
@@ -129,7 +129,7 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
                 .unwrap_or(absent)
         });
         let output = tool.get("outputSchema").filter(|schema| !schema.is_null());
-        views.push(View {
+        views.push(DiffTool {
             name,
             title: text("title")?,
             description: text("description")?,
@@ -143,10 +143,10 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
     Ok(views)
 }
 
-pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
-    let by_name: HashMap<&str, &View<'_>> = new.iter().map(|tool| (tool.name, tool)).collect();
-    let known: HashMap<&str, &View<'_>> = old.iter().map(|tool| (tool.name, tool)).collect();
-    let mut came: Vec<&View<'_>> = new
+pub(super) fn compare(old: &[DiffTool<'_>], new: &[DiffTool<'_>], report: &mut DiffReport) {
+    let by_name: HashMap<&str, &DiffTool<'_>> = new.iter().map(|tool| (tool.name, tool)).collect();
+    let known: HashMap<&str, &DiffTool<'_>> = old.iter().map(|tool| (tool.name, tool)).collect();
+    let mut came: Vec<&DiffTool<'_>> = new
         .iter()
         .filter(|tool| !known.contains_key(tool.name))
         .collect();
@@ -196,9 +196,9 @@ pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
     }
 }
 
-fn new_name(tool: &View<'_>, came: &[&View<'_>]) -> Option<usize> {
+fn new_name(tool: &DiffTool<'_>, came: &[&DiffTool<'_>]) -> Option<usize> {
     let came = &came[..came.len().min(LIKELY_MAX)];
-    let is_same = |now: &&View<'_>| {
+    let is_same = |now: &&DiffTool<'_>| {
         now.input == tool.input && now.output == tool.output && now.description == tool.description
     };
     came.iter().position(is_same).or_else(|| {
@@ -207,7 +207,7 @@ fn new_name(tool: &View<'_>, came: &[&View<'_>]) -> Option<usize> {
     })
 }
 
-fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn one(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     let before = report.items.len();
     compare_parts(old, new, report);
     if let (Some(was), Some(is)) = (&old.further, &new.further)
@@ -222,8 +222,13 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
 
 /// Compares words in a place that no rule looks at, such as a definition that nothing refers to: models read them as
 /// well.
-fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
-    let of = |further: &Further<'_>| {
+fn unseen_words(
+    tool: &str,
+    old: &ContractParts<'_>,
+    new: &ContractParts<'_>,
+    report: &mut DiffReport,
+) {
+    let of = |further: &ContractParts<'_>| {
         let mut words = BTreeSet::new();
         let (input, output) = further.published;
         [Some(input), output]
@@ -260,7 +265,7 @@ fn collect_words(value: &Value, words: &mut BTreeSet<String>) {
     }
 }
 
-fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn compare_parts(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     compare_texts(old, new, report);
     compare_hints(old, new, report);
     if let (Some(was), Some(is)) = (&old.further, &new.further) {
@@ -271,7 +276,7 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     compare_outputs(old, new, report);
 }
 
-fn compare_texts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn compare_texts(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     for (path, was, is) in [
         ("/title", old.title, new.title),
         ("/description", old.description, new.description),
@@ -290,7 +295,7 @@ fn compare_texts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     }
 }
 
-fn compare_hints(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn compare_hints(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     for ((hint, _, careful), (was, is)) in HINTS.iter().zip(old.hints.iter().zip(new.hints)) {
         if *was == is {
             continue;
@@ -311,24 +316,24 @@ fn compare_hints(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     }
 }
 
-fn compare_inputs(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn compare_inputs(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     match (&old.further, &new.further) {
         // If the schema that calls are checked against stayed the same, the change of the published one is what counts.
         (Some(was), Some(is)) if old.input == new.input && was.published.0 != is.published.0 => {
             report.schemas(
                 &was.published.0.value(),
                 &is.published.0.value(),
-                Side::Input,
+                SchemaSide::Input,
                 Some(old.name),
             );
         }
-        _ => report.schemas(&old.input, &new.input, Side::Input, Some(old.name)),
+        _ => report.schemas(&old.input, &new.input, SchemaSide::Input, Some(old.name)),
     }
 }
 
 /// Compares whether lists describe the results, where their schema stayed the same.
-fn compare_listed_output(old: &View<'_>, new: &View<'_>, report: &mut Report) {
-    let listed = |view: &View<'_>| {
+fn compare_listed_output(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
+    let listed = |view: &DiffTool<'_>| {
         view.further
             .as_ref()
             .map_or(view.output.is_some(), |it| it.published.1.is_some())
@@ -362,7 +367,7 @@ fn compare_listed_output(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     }
 }
 
-fn compare_outputs(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+fn compare_outputs(old: &DiffTool<'_>, new: &DiffTool<'_>, report: &mut DiffReport) {
     match (&old.output, &new.output) {
         (None, None) => {}
         (None, Some(schema)) => {
@@ -385,14 +390,19 @@ fn compare_outputs(old: &View<'_>, new: &View<'_>, report: &mut Report) {
                 reason,
             );
         }
-        (Some(was), Some(is)) if was == is => report.schemas(was, is, Side::Output, Some(old.name)),
-        (Some(was), Some(is)) => {
-            report.schemas(&result(was), &result(is), Side::Output, Some(old.name))
+        (Some(was), Some(is)) if was == is => {
+            report.schemas(was, is, SchemaSide::Output, Some(old.name))
         }
+        (Some(was), Some(is)) => report.schemas(
+            &result(was),
+            &result(is),
+            SchemaSide::Output,
+            Some(old.name),
+        ),
     }
 }
 
-fn further(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
+fn further(tool: &str, old: &ContractParts<'_>, new: &ContractParts<'_>, report: &mut DiffReport) {
     for (index, (hint, absent, _)) in HINTS.iter().enumerate() {
         let (was, is) = (old.stated[index], new.stated[index]);
         if was != is && was.unwrap_or(*absent) == is.unwrap_or(*absent) {
@@ -437,7 +447,7 @@ fn members(
     place: &str,
     old: Option<&Map<String, Value>>,
     new: Option<&Map<String, Value>>,
-    report: &mut Report,
+    report: &mut DiffReport,
     rule: impl Fn(&str) -> ToolRule,
 ) {
     let of = |members: Option<&Map<String, Value>>, name: &str| {

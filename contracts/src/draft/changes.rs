@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Drafter, help, is_writable, yaml::scalar};
-use crate::{form, shape::Field};
+use super::{ContractDrafter, help, is_writable, yaml::scalar};
+use crate::{form, shape::ShapeField};
 
 /// The argument that an update with nullable fields has of its own.
 const CLEAR: &str = "clear";
 
-impl<'a> Drafter<'a> {
+impl<'a> ContractDrafter<'a> {
     /// Writes the tool that changes a record by its key.
     pub(super) fn update(&self, text: &mut String) {
         let changed = self.changed();
@@ -60,10 +60,10 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns that an update has a field for; none if they are too many for a form.
-    fn changed(&self) -> Vec<&'a Field> {
-        let is_key = |field: &Field| self.shape.key.contains(&field.key);
+    fn changed(&self) -> Vec<&'a ShapeField> {
+        let is_key = |field: &ShapeField| self.shape.key.contains(&field.key);
         let columns = self.columns.iter().copied();
-        let changed: Vec<&Field> = columns
+        let changed: Vec<&ShapeField> = columns
             .filter(|field| is_writable(field) && !is_key(field))
             .collect();
         match changed.len() + self.shape.key.len() > form::FIELDS_MAX {

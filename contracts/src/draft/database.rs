@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    Drafter, Input, as_read,
+    ContractDrafter, DraftInput, as_read,
     relations::{RelatedTable, TableReference},
     title,
-    words::{self, Noun},
+    words::{self, RecordNoun},
     yaml::scalar,
 };
-use crate::shape::Shape;
+use crate::shape::CollectionShape;
 
 /// The tables of a database, or the sheets of a workbook.
 pub struct DatabaseInput<'a> {
@@ -18,7 +18,7 @@ pub struct DatabaseInput<'a> {
     /// The name of the database, as people wrote it.
     pub title: &'a str,
     /// In the order in which the contract has them; the title of each is its table's name.
-    pub tables: &'a [Input<'a>],
+    pub tables: &'a [DraftInput<'a>],
     /// The foreign keys between them, which become relations.
     pub references: &'a [TableReference],
     /// Whether records may be changed and deleted too, where the source can.
@@ -54,7 +54,7 @@ pub struct LeftOutTable {
 
 /// Drafts one contract. The error is for tables of which no tool can be made: each with the reason.
 pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<LeftOutTable>> {
-    let read: Vec<(Shape, Vec<String>)> = input
+    let read: Vec<(CollectionShape, Vec<String>)> = input
         .tables
         .iter()
         .map(|table| as_read(table.shape))
@@ -63,7 +63,7 @@ pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<Le
     let nouns = nouns(&titles);
     let drafter = |at: usize| {
         let (shape, notes) = &read[at];
-        let mut drafter = Drafter::new(&input.tables[at], shape);
+        let mut drafter = ContractDrafter::new(&input.tables[at], shape);
         drafter.noun = nouns[at].clone();
         drafter.notes.extend(notes.iter().cloned());
         drafter.changes = input.changes;
@@ -100,7 +100,7 @@ pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<Le
     let mut contract = String::new();
     let (name, title) = (
         scalar(input.name),
-        title(input.title, &Noun::of(input.title)),
+        title(input.title, &RecordNoun::from_name(input.title)),
     );
     let described = format!("Records of {title}: {}.", listed(&tables));
     let _ = writeln!(contract, "contract: {name}");
@@ -118,7 +118,7 @@ pub fn draft_database(input: &DatabaseInput<'_>) -> Result<DatabaseDraft, Vec<Le
 /// Chooses the tables whose tools the contract has room for, in their order. The others are left out, each with the reason.
 fn choose_tables<'d>(
     input: &DatabaseInput<'_>,
-    drafter: impl Fn(usize) -> Drafter<'d>,
+    drafter: impl Fn(usize) -> ContractDrafter<'d>,
 ) -> (Vec<usize>, Vec<LeftOutTable>) {
     let (mut kept, mut left_out) = (Vec::new(), Vec::new());
     let mut count = 0;
@@ -165,10 +165,10 @@ fn tool_names(tools: &str) -> Vec<String> {
 
 /// Names the records of each table, no two alike. A table that is called as its records are, and needs no schema to be
 /// named, comes first to a name; another one takes more of its own name, and a number in the end.
-fn nouns(titles: &[&str]) -> Vec<Noun> {
-    let own: Vec<Noun> = titles
+fn nouns(titles: &[&str]) -> Vec<RecordNoun> {
+    let own: Vec<RecordNoun> = titles
         .iter()
-        .map(|title| Noun::of(table_of(title)))
+        .map(|title| RecordNoun::from_name(table_of(title)))
         .collect();
     let mut order: Vec<usize> = (0..titles.len()).collect();
     order.sort_by_key(|&at| {
@@ -176,12 +176,16 @@ fn nouns(titles: &[&str]) -> Vec<Noun> {
         (!is_own, titles[at].contains('.'))
     });
     let mut taken = BTreeSet::new();
-    let mut nouns: Vec<Option<Noun>> = titles.iter().map(|_| None).collect();
+    let mut nouns: Vec<Option<RecordNoun>> = titles.iter().map(|_| None).collect();
     for at in order {
         let whole = titles[at].replace('.', " ");
-        let named = [own[at].clone(), Noun::of(&whole), Noun::of_records(&whole)];
-        let numbered = (2..).map(|number| Noun::of_records(&format!("{whole} {number}")));
-        let mut is_free = |noun: &Noun| {
+        let named = [
+            own[at].clone(),
+            RecordNoun::from_name(&whole),
+            RecordNoun::of_records(&whole),
+        ];
+        let numbered = (2..).map(|number| RecordNoun::of_records(&format!("{whole} {number}")));
+        let mut is_free = |noun: &RecordNoun| {
             let names = [&noun.one, &noun.many].map(|words| words::joined(words));
             let free = names.iter().all(|name| !taken.contains(name));
             if free {

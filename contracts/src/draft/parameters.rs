@@ -6,16 +6,16 @@ use serde_json::{Map, Value, json};
 use weir_statements::SqlSyntax;
 
 use super::{
-    Input, said, words,
+    DraftInput, render_help, words,
     yaml::{flow, scalar},
 };
 use crate::{
     name,
-    shape::{Param, Shape, Type},
+    shape::{CollectionShape, OperationParam, ValueType},
 };
 
 /// Writes the settings of the collection. A query keeps its lines, and has its parameters declared as the shape has them.
-pub(super) fn settings(input: &Input<'_>) -> String {
+pub(super) fn settings(input: &DraftInput<'_>) -> String {
     let query = input.settings.get("query").and_then(Value::as_str);
     let (Some(query), Some(members)) = (query, input.settings.as_object()) else {
         return format!("    settings: {}\n", flow(input.settings));
@@ -32,7 +32,7 @@ pub(super) fn settings(input: &Input<'_>) -> String {
 }
 
 /// Says that a query's own order is not that of the answers, if it has one.
-pub(super) fn note_order(input: &Input<'_>) -> Option<String> {
+pub(super) fn note_order(input: &DraftInput<'_>) -> Option<String> {
     let query = input.settings.get("query").and_then(Value::as_str)?;
     let tokens = weir_statements::tokens(query, SqlSyntax::Sqlite).ok()?;
     let code: Vec<_> = tokens.iter().filter(|token| token.is_code()).collect();
@@ -68,7 +68,7 @@ pub(crate) fn block(query: &str) -> String {
 }
 
 /// Writes the key `parameters` of a collection.
-pub(crate) fn declared(params: &[Param]) -> String {
+pub(crate) fn declared(params: &[OperationParam]) -> String {
     if params.is_empty() {
         return "      parameters: {}\n".to_owned();
     }
@@ -88,8 +88,8 @@ pub(crate) fn declared(params: &[Param]) -> String {
 }
 
 /// Returns a field for each parameter. Its name is taken before those of columns.
-pub(super) fn fields(shape: &Shape, taken: &mut HashSet<String>) -> Vec<String> {
-    let field = |param: &Param| {
+pub(super) fn fields(shape: &CollectionShape, taken: &mut HashSet<String>) -> Vec<String> {
+    let field = |param: &OperationParam| {
         let stem = name::plain_field(&words::field(&param.name));
         let numbered = (2..).map(|number| format!("{stem}_{number}"));
         let named = std::iter::once(stem.clone())
@@ -104,7 +104,11 @@ pub(super) fn fields(shape: &Shape, taken: &mut HashSet<String>) -> Vec<String> 
         } else {
             ""
         };
-        let help = param.description.as_deref().map(said).unwrap_or_default();
+        let help = param
+            .description
+            .as_deref()
+            .map(render_help)
+            .unwrap_or_default();
         Some(format!(
             "{{ name: {}, {typed}, param: {}{required}{help} }}",
             scalar(&named),
@@ -114,13 +118,13 @@ pub(super) fn fields(shape: &Shape, taken: &mut HashSet<String>) -> Vec<String> 
     shape.capabilities.params.iter().filter_map(field).collect()
 }
 
-fn type_of(kind: Type) -> &'static str {
+fn type_of(kind: ValueType) -> &'static str {
     match kind {
-        Type::Integer | Type::Number | Type::Decimal => "type: number",
-        Type::Boolean => "type: checkbox",
-        Type::Date => "type: date",
-        Type::Datetime => "type: datetime",
-        Type::Json | Type::Record | Type::List => "type: json, schema: {}",
-        Type::String => "type: text",
+        ValueType::Integer | ValueType::Number | ValueType::Decimal => "type: number",
+        ValueType::Boolean => "type: checkbox",
+        ValueType::Date => "type: date",
+        ValueType::Datetime => "type: datetime",
+        ValueType::Json | ValueType::Record | ValueType::List => "type: json, schema: {}",
+        ValueType::String => "type: text",
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{collections::HashSet, fmt::Write as _};
 
-use super::{Drafter, can, help, help_and, titled, worth::ColumnWorth, yaml::scalar};
+use super::{ContractDrafter, can, help, help_and, titled, worth::ColumnWorth, yaml::scalar};
 use crate::{
     name,
-    shape::{Field, Summaries, Type},
+    shape::{ShapeField, SummarySupport, ValueType},
 };
 
 /// The longest name of a column in a measure: `sum(…)` is a name of at most 200 characters.
@@ -30,7 +30,7 @@ const NAMES: [&str; 14] = [
     "lon", "version",
 ];
 
-impl<'a> Drafter<'a> {
+impl<'a> ContractDrafter<'a> {
     /// Writes the list, and what sums its records up.
     pub(super) fn questions(&mut self, text: &mut String) {
         if !self.shape.capabilities.read {
@@ -92,7 +92,7 @@ impl<'a> Drafter<'a> {
         let many = &self.noun.many;
         let rule = rule_of(filters);
         match self.shape.capabilities.summaries {
-            Summaries::All if !groups.is_empty() || measures.len() > 1 => {
+            SummarySupport::All if !groups.is_empty() || measures.len() > 1 => {
                 let what = match measures.len() {
                     1 => "",
                     _ => ", and what their numbers come to",
@@ -106,8 +106,8 @@ impl<'a> Drafter<'a> {
                 self.head_with(text, "summarize", many, &described, "summarize", &keys);
                 write_fields(filters, text);
             }
-            Summaries::None => {}
-            Summaries::All | Summaries::Count => {
+            SummarySupport::None => {}
+            SummarySupport::All | SummarySupport::Count => {
                 let described = format!("Returns how many {many} there are{rule}.");
                 self.head_with(text, "count", many, &described, "count", "");
                 write_fields(filters, text);
@@ -116,7 +116,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Writes a key of a tool that names columns, if there are any.
-    fn names_of(&self, key: &str, columns: &[&Field]) -> String {
+    fn names_of(&self, key: &str, columns: &[&ShapeField]) -> String {
         if columns.is_empty() {
             return String::new();
         }
@@ -125,7 +125,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns that the list answers, and those that it answers only where an agent asks for them.
-    fn answered(&self) -> (Vec<&'a Field>, Vec<&'a Field>) {
+    fn answered(&self) -> (Vec<&'a ShapeField>, Vec<&'a ShapeField>) {
         if self.columns.len() <= COLUMNS_MAX {
             return (self.columns.clone(), Vec::new());
         }
@@ -154,11 +154,15 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns whose order says something: numbers, times, and the key.
-    fn orders(&self) -> Vec<&'a Field> {
-        let says_something = |field: &&Field| {
+    fn orders(&self) -> Vec<&'a ShapeField> {
+        let says_something = |field: &&ShapeField| {
             let is_measured = matches!(
                 field.kind,
-                Type::Integer | Type::Number | Type::Decimal | Type::Date | Type::Datetime
+                ValueType::Integer
+                    | ValueType::Number
+                    | ValueType::Decimal
+                    | ValueType::Date
+                    | ValueType::Datetime
             );
             (is_measured || self.shape.key.contains(&field.key))
                 && !field.key.starts_with('-')
@@ -170,17 +174,17 @@ impl<'a> Drafter<'a> {
 
     /// Returns the columns that records are put together by: those of few values first, then times and keys of other
     /// tables, then texts.
-    fn groups(&self) -> Vec<&'a Field> {
-        let rank = |field: &Field| match field.kind {
+    fn groups(&self) -> Vec<&'a ShapeField> {
+        let rank = |field: &ShapeField| match field.kind {
             _ if self.shape.key.contains(&field.key) => None,
-            Type::Boolean => Some(0),
-            Type::String if self.choices(field).is_some() => Some(0),
-            Type::Date | Type::Datetime => Some(1),
+            ValueType::Boolean => Some(0),
+            ValueType::String if self.choices(field).is_some() => Some(0),
+            ValueType::Date | ValueType::Datetime => Some(1),
             _ if self.names_record(&field.key) => Some(1),
-            Type::String => Some(2),
+            ValueType::String => Some(2),
             _ => None,
         };
-        let mut ranked: Vec<(u8, &Field)> = self
+        let mut ranked: Vec<(u8, &ShapeField)> = self
             .columns
             .iter()
             .filter_map(|field| Some((rank(field)?, *field)))
@@ -192,8 +196,11 @@ impl<'a> Drafter<'a> {
 
     /// Returns what can be computed: how many there are, and sums, averages and extremes of numbers that are amounts.
     fn measures(&self) -> Vec<String> {
-        let is_amount = |field: &&&Field| {
-            let is_number = matches!(field.kind, Type::Integer | Type::Number | Type::Decimal);
+        let is_amount = |field: &&&ShapeField| {
+            let is_number = matches!(
+                field.kind,
+                ValueType::Integer | ValueType::Number | ValueType::Decimal
+            );
             let last = name::words(&field.key).pop().unwrap_or_default();
             is_number
                 && field.key.chars().count() <= MEASURED_MAX
@@ -208,7 +215,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Adds the filters for one column that make sense and that the source does exactly.
-    fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
+    fn filters(&self, field: &ShapeField, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
         let shape = self.shape;
         let mut add =
             |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
@@ -216,10 +223,10 @@ impl<'a> Drafter<'a> {
             };
         let key = self.name(field).to_owned();
         match field.kind {
-            Type::String if self.choices(field).is_some() => {
+            ValueType::String if self.choices(field).is_some() => {
                 add(key, "equals", self.type_of(field, false), "", help(field))
             }
-            Type::String if can(shape, field, "contains-ci") => {
+            ValueType::String if can(shape, field, "contains-ci") => {
                 add(
                     key,
                     "contains-ci",
@@ -228,7 +235,7 @@ impl<'a> Drafter<'a> {
                     help_and(field, "contains this"),
                 );
             }
-            Type::String if can(shape, field, "contains") => {
+            ValueType::String if can(shape, field, "contains") => {
                 add(
                     key,
                     "contains",
@@ -237,10 +244,12 @@ impl<'a> Drafter<'a> {
                     help_and(field, "contains this, in the same case"),
                 );
             }
-            Type::String | Type::Boolean => {
+            ValueType::String | ValueType::Boolean => {
                 add(key, "equals", self.type_of(field, false), "", help(field))
             }
-            Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
+            ValueType::Integer | ValueType::Number | ValueType::Decimal
+                if self.shape.key.contains(&field.key) =>
+            {
                 add(
                     key,
                     "equals",
@@ -249,7 +258,7 @@ impl<'a> Drafter<'a> {
                     self.help_of_key(field),
                 );
             }
-            Type::Integer if self.holds_keys(&field.key) => {
+            ValueType::Integer if self.holds_keys(&field.key) => {
                 add(
                     key,
                     "equals",
@@ -259,24 +268,24 @@ impl<'a> Drafter<'a> {
                 );
             }
             // The digits of a number of JSON may be too few for a key.
-            Type::Decimal if self.relates_by(&field.key) => {
+            ValueType::Decimal if self.relates_by(&field.key) => {
                 let typed = "type: text".to_owned();
                 add(key, "equals", typed, "", help_and(field, "is this"));
             }
-            Type::Integer | Type::Number | Type::Decimal => {
+            ValueType::Integer | ValueType::Number | ValueType::Decimal => {
                 bound_number(field, &key, &mut add);
             }
-            Type::Date | Type::Datetime => {
+            ValueType::Date | ValueType::Datetime => {
                 self.bound_time(field, &key, &mut add);
             }
-            Type::Json | Type::Record | Type::List => {}
+            ValueType::Json | ValueType::Record | ValueType::List => {}
         }
     }
 
     /// Writes one filter, if the source does it and its name is free.
     fn filter(
         &self,
-        field: &Field,
+        field: &ShapeField,
         wanted: String,
         comparison: &str,
         typed: &str,
@@ -317,12 +326,12 @@ impl<'a> Drafter<'a> {
     /// Adds the first and the last time of a range.
     fn bound_time(
         &self,
-        field: &Field,
+        field: &ShapeField,
         key: &str,
         add: &mut impl FnMut(String, &str, String, &str, String),
     ) {
         let typed = self.type_of(field, false);
-        let when = if field.kind == Type::Date {
+        let when = if field.kind == ValueType::Date {
             "day"
         } else {
             "time"
@@ -342,7 +351,7 @@ impl<'a> Drafter<'a> {
 
 /// Adds the least and the greatest number of a range.
 fn bound_number(
-    field: &Field,
+    field: &ShapeField,
     key: &str,
     add: &mut impl FnMut(String, &str, String, &str, String),
 ) {

@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
-    Drafter,
-    words::{self, Noun},
+    ContractDrafter,
+    words::{self, RecordNoun},
     yaml::{flow, scalar},
 };
-use crate::{compile::ERROR_MEMBERS, name, shape::Shape};
+use crate::{compile::ERROR_MEMBERS, name, shape::CollectionShape};
 
 /// Relations of one lookup: each is a word in a schema, and a record in an answer.
 const RELATIONS_MAX: usize = 8;
@@ -33,11 +33,11 @@ pub(super) struct DraftedRelation {
 /// A table of the contract to which others may refer.
 pub(super) struct RelatedTable<'a> {
     pub(super) title: &'a str,
-    pub(super) shape: &'a Shape,
-    pub(super) noun: &'a Noun,
+    pub(super) shape: &'a CollectionShape,
+    pub(super) noun: &'a RecordNoun,
 }
 
-impl<'a> Drafter<'a> {
+impl<'a> ContractDrafter<'a> {
     /// Takes over the references of this table to tables of the same contract.
     pub(super) fn relate(&mut self, references: &[TableReference], tables: &[RelatedTable<'_>]) {
         if self.asked_key().is_none() {
@@ -83,7 +83,11 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns the columns of a reference in the order of the other table's key, if they hold that key and may leave.
-    fn key_columns(&self, reference: &TableReference, other: &Shape) -> Option<Vec<String>> {
+    fn key_columns(
+        &self,
+        reference: &TableReference,
+        other: &CollectionShape,
+    ) -> Option<Vec<String>> {
         let key = &other.key;
         if key.is_empty() || reference.columns.len() != key.len() {
             return None;

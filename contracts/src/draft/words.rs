@@ -3,7 +3,7 @@
 use deunicode::deunicode;
 use pluralizer::pluralize;
 
-use crate::{name, shape::Reading};
+use crate::{name, shape::ColumnReading};
 
 /// Longer names leave no room for what filters put around them.
 const FIELD_LENGTH: usize = 50;
@@ -12,17 +12,17 @@ const TOOL_PART_LENGTH: usize = 32;
 
 /// The name of a source's records, taken from the source's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Noun {
+pub(super) struct RecordNoun {
     /// `order item`
     pub one: String,
     /// `order items`
     pub many: String,
 }
 
-impl Noun {
+impl RecordNoun {
     /// Reads `Order-Items 2026-02` as order item, order items. Digits, dates and words such as `export` are about the file
     /// and not about its records. A name that is no English plural, or not clearly English, becomes `… records`.
-    pub(super) fn of(name: &str) -> Self {
+    pub(super) fn from_name(name: &str) -> Self {
         let ascii = deunicode(name);
         let mut words: Vec<String> = name::words(&ascii);
         words.retain(|word| !is_of_the_file(word));
@@ -270,7 +270,7 @@ pub(super) fn capital(words: &str) -> String {
 }
 
 /// Says how values are written, by one that leaves no doubt: `dates such as 31/12/2026 (day, month, year)`.
-pub(super) fn reading_words(reading: &Reading) -> String {
+pub(super) fn reading_words(reading: &ColumnReading) -> String {
     let format = &reading.format;
     let unit = |number: String| match &format.unit {
         Some(unit) => unit.replace('#', &number),
@@ -319,7 +319,7 @@ fn last_day(pattern: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{TextFormat, Type};
+    use crate::shape::{ColumnFormat, ValueType};
 
     #[test]
     fn fields() {
@@ -355,17 +355,17 @@ mod tests {
 
     #[test]
     fn readings_are_told_apart_by_a_value() {
-        let written = |format: TextFormat| {
-            reading_words(&Reading {
-                kind: Type::String,
+        let written = |format: ColumnFormat| {
+            reading_words(&ColumnReading {
+                kind: ValueType::String,
                 format,
                 null_words: Vec::new(),
             })
         };
         let date = |pattern: &str| {
-            written(TextFormat {
+            written(ColumnFormat {
                 date: Some(pattern.to_owned()),
-                ..TextFormat::default()
+                ..ColumnFormat::default()
             })
         };
         assert_eq!(
@@ -376,16 +376,16 @@ mod tests {
             date("%m/%d/%Y"),
             "dates such as 12/31/2026 (month, day, year)"
         );
-        let time = written(TextFormat {
+        let time = written(ColumnFormat {
             datetime: Some("%Y-%d-%m %H:%M:%S".to_owned()),
-            ..TextFormat::default()
+            ..ColumnFormat::default()
         });
         assert_eq!(time, "times such as 2026-31-12 14:30:05 (year, day, month)");
         let number = |grouping: Option<&str>, unit: Option<&str>| {
-            written(TextFormat {
+            written(ColumnFormat {
                 grouping: grouping.map(str::to_owned),
                 unit: unit.map(str::to_owned),
-                ..TextFormat::default()
+                ..ColumnFormat::default()
             })
         };
         assert_eq!(
@@ -436,8 +436,8 @@ mod tests {
             ("", "record", "records"),
         ] {
             assert_eq!(
-                Noun::of(name),
-                Noun {
+                RecordNoun::from_name(name),
+                RecordNoun {
                     one: one.to_owned(),
                     many: many.to_owned()
                 },

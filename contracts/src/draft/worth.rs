@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Drafter;
+use super::ContractDrafter;
 use crate::{
     name,
-    shape::{Field, Type},
+    shape::{ShapeField, ValueType},
 };
 
 /// The values of a column in the first records of a source.
@@ -75,9 +75,9 @@ pub(super) enum ColumnWorth {
     Remote,
 }
 
-impl<'a> Drafter<'a> {
+impl<'a> ContractDrafter<'a> {
     /// Judges a column by its type, its few values and the words of its name.
-    pub(super) fn judge(&self, field: &Field) -> ColumnWorth {
+    pub(super) fn judge(&self, field: &ShapeField) -> ColumnWorth {
         if self.shape.key.contains(&field.key) {
             return ColumnWorth::Key;
         }
@@ -88,20 +88,20 @@ impl<'a> Drafter<'a> {
             sample.is_some_and(|sample| !sample.is_filled || sample.tokens > VALUE_TOKENS_MAX);
         match field.kind {
             _ if is_remote || has_any(&REMOTE) => ColumnWorth::Remote,
-            Type::Boolean => ColumnWorth::Choice,
-            Type::String if self.choices(field).is_some() => ColumnWorth::Choice,
-            Type::Date | Type::Datetime => ColumnWorth::Time,
-            Type::Json | Type::Record | Type::List => ColumnWorth::Remote,
+            ValueType::Boolean => ColumnWorth::Choice,
+            ValueType::String if self.choices(field).is_some() => ColumnWorth::Choice,
+            ValueType::Date | ValueType::Datetime => ColumnWorth::Time,
+            ValueType::Json | ValueType::Record | ValueType::List => ColumnWorth::Remote,
             _ if has_any(&FINDING) => ColumnWorth::Name,
-            Type::Integer | Type::Number | Type::Decimal => ColumnWorth::Amount,
-            Type::String => ColumnWorth::Text,
+            ValueType::Integer | ValueType::Number | ValueType::Decimal => ColumnWorth::Amount,
+            ValueType::String => ColumnWorth::Text,
         }
     }
 
     /// Chooses among the filters of columns: all of them, or those of the best columns, in their order.
     pub(super) fn best_filters(
         &self,
-        by_column: Vec<(&'a Field, Vec<String>)>,
+        by_column: Vec<(&'a ShapeField, Vec<String>)>,
         filters_max: usize,
     ) -> (Vec<String>, usize) {
         let all: usize = by_column.iter().map(|(_, lines)| lines.len()).sum();
@@ -122,7 +122,7 @@ impl<'a> Drafter<'a> {
     }
 
     /// Returns how many records of these columns make an answer of a good size; `None` for the default.
-    pub(super) fn rows_default(&self, answered: &[&Field]) -> Option<usize> {
+    pub(super) fn rows_default(&self, answered: &[&ShapeField]) -> Option<usize> {
         let tokens = answered
             .iter()
             .map(|field| self.input.samples.get(&field.key).map(|it| it.tokens));

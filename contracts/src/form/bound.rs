@@ -3,19 +3,19 @@
 use serde_json::Value;
 
 use super::{
-    field::{self, Kind},
+    field::{self, FieldType},
     keys,
-    table::{self, Problems, Table},
+    table::{self, FileProblems, FormTable},
 };
 use crate::{contract::BoundSource, name};
 
 /// A bound field, as it is written.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct FormBound {
     pub name: String,
     pub source: BoundSource,
     /// The type; without it the column's own.
-    pub kind: Option<Kind>,
+    pub kind: Option<FieldType>,
     pub column: Option<String>,
     pub comparison: Option<String>,
     pub param: Option<String>,
@@ -31,8 +31,8 @@ pub(super) fn is_bound(field: &Value) -> bool {
         .is_some_and(|field| SOURCES.iter().any(|key| field.contains_key(*key)))
 }
 
-pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Bound> {
-    let table = &Table::new(value, place, problems)?;
+pub(super) fn read(value: &Value, place: String, problems: &mut FileProblems) -> Option<FormBound> {
+    let table = &FormTable::new(value, place, problems)?;
     let field_name = table.required_text("name", problems).unwrap_or_default();
     if table.get("name").is_some_and(Value::is_string)
         && let Err(message) = name::check_bound_field(&field_name)
@@ -52,10 +52,10 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     }
     table.check_keys(&known, problems);
     let kind = match table.has("type") {
-        true => Some(Kind::plain(&field::type_word(table, problems)?)),
+        true => Some(FieldType::plain(&field::type_word(table, problems)?)),
         false => None,
     };
-    Some(Bound {
+    Some(FormBound {
         name: field_name,
         source: source(table, problems)?,
         kind,
@@ -66,7 +66,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     })
 }
 
-fn source(table: &Table<'_>, problems: &mut Problems) -> Option<BoundSource> {
+fn source(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<BoundSource> {
     if SOURCES.iter().all(|key| table.has(key)) {
         problems.add_hint(
             table.at("value"),

@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::{
     keys,
-    relation::{self, Relation},
-    table::{self, Problems, Table},
+    relation::{self, FormRelation},
+    table::{self, FileProblems, FormTable},
 };
 use crate::{
     json,
-    shape::{Misfits, Override, TextFormat, Type},
+    shape::{ColumnFormat, ColumnOverride, MisfitPolicy, ValueType},
 };
 
 /// A source as the contract names it, before its shape is known.
 #[derive(Clone, Debug)]
-pub struct Collection {
+pub struct FormCollection {
     pub name: String,
     pub adapter: String,
     pub settings: Value,
@@ -24,14 +24,14 @@ pub struct Collection {
     pub key: Option<Vec<String>>,
     pub write: bool,
     /// The contract's own words about columns, where it knows better than the source.
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<ColumnOverride>,
     pub timezone: Option<String>,
     /// The treatment of cells that are no values of their column.
-    pub misfits: Misfits,
+    pub misfits: MisfitPolicy,
     /// The texts that stand for an empty cell.
     pub null_words: Vec<String>,
     /// Records of other collections that records of this one name by their key.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<FormRelation>,
     pub(crate) place: String,
 }
 
@@ -44,11 +44,11 @@ pub(super) fn read(
     name: &str,
     entry: &Value,
     parent: String,
-    problems: &mut Problems,
-) -> Option<Collection> {
+    problems: &mut FileProblems,
+) -> Option<FormCollection> {
     let mut place = parent;
     json::push_pointer(&mut place, name);
-    let table = Table::new(entry, place.clone(), problems)?;
+    let table = FormTable::new(entry, place.clone(), problems)?;
     table.check_known(keys::COLLECTION, problems);
     if table.has("columns") && table.has("hide") {
         problems.add_hint(
@@ -76,7 +76,7 @@ pub(super) fn read(
             "name them, or leave 'key' out",
         );
     }
-    Some(Collection {
+    Some(FormCollection {
         name: name.to_owned(),
         adapter: table.required_text("adapter", problems).unwrap_or_default(),
         settings,
@@ -93,21 +93,21 @@ pub(super) fn read(
     })
 }
 
-fn misfits(table: &Table<'_>, problems: &mut Problems) -> Misfits {
+fn misfits(table: &FormTable<'_>, problems: &mut FileProblems) -> MisfitPolicy {
     let Some(word) = table.text("misfits", table::TITLE_MAX, problems) else {
-        return Misfits::default();
+        return MisfitPolicy::default();
     };
-    Misfits::from_word(&word).unwrap_or_else(|| {
+    MisfitPolicy::from_word(&word).unwrap_or_else(|| {
         problems.add_hint(
             table.at("misfits"),
             "does not say what becomes of cells that are no values of their column",
             "write empty, text or refuse",
         );
-        Misfits::default()
+        MisfitPolicy::default()
     })
 }
 
-fn null_words(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
+fn null_words(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<String> {
     const WORDS_MAX: usize = 20;
     const WORD_CHARS_MAX: usize = 40;
     let words = table.names("null_words", problems).unwrap_or_default();
@@ -127,7 +127,7 @@ fn null_words(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
     words
 }
 
-fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
+fn overrides(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<ColumnOverride> {
     let Some(columns) = table.object("shape", problems) else {
         return Vec::new();
     };
@@ -137,7 +137,7 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
         let mut place = place.clone();
         json::push_pointer(&mut place, column);
         let entry = match value {
-            Value::String(_) => Override {
+            Value::String(_) => ColumnOverride {
                 column: column.clone(),
                 kind: kind(value, &place, problems),
                 nullable: None,
@@ -145,11 +145,11 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
                 format: None,
             },
             _ => {
-                let Some(table) = Table::new(value, place, problems) else {
+                let Some(table) = FormTable::new(value, place, problems) else {
                     continue;
                 };
                 table.check_known(keys::COLUMN, problems);
-                Override {
+                ColumnOverride {
                     column: column.clone(),
                     kind: table
                         .get("type")
@@ -166,9 +166,9 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
 }
 
 /// Reads `decimal: ",", grouping: "."`, `unit: "# €"` or `date: "%d/%m/%Y"`.
-fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
+fn format(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ColumnFormat> {
     let mut text = |key| table.text(key, table::TITLE_MAX, problems);
-    let format = TextFormat {
+    let format = ColumnFormat {
         decimal: text("decimal"),
         grouping: text("grouping"),
         unit: text("unit"),
@@ -178,9 +178,9 @@ fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
     (!format.is_empty()).then_some(format)
 }
 
-fn kind(value: &Value, place: &str, problems: &mut Problems) -> Option<Type> {
-    match Type::deserialize_value(value) {
-        Some(Type::Record | Type::List) | None => {
+fn kind(value: &Value, place: &str, problems: &mut FileProblems) -> Option<ValueType> {
+    match ValueType::deserialize_value(value) {
+        Some(ValueType::Record | ValueType::List) | None => {
             problems.add_hint(
                 place,
                 "is not a type that a contract may give a column",

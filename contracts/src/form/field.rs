@@ -3,11 +3,11 @@
 use serde_json::{Number, Value, json};
 
 use super::{
-    bound::{self, Bound},
+    bound::{self, FormBound},
     keys::{self, ITEMS_MAX, LENGTH_MAX, PATTERN_MAX},
-    table::{self, Problems, Table},
+    table::{self, FileProblems, FormTable},
 };
-use crate::{name, shape::Type};
+use crate::{name, shape::ValueType};
 
 /// Fields of one form, those inside records and lists included.
 pub(crate) const FIELDS_MAX: usize = 300;
@@ -16,10 +16,10 @@ const EXAMPLES_MAX: usize = 20;
 
 /// A field of a form, as it is written.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct FormField {
     /// Empty for the element of a list.
     pub name: String,
-    pub kind: Kind,
+    pub kind: FieldType,
     pub required: bool,
     pub help: Option<String>,
     pub title: Option<String>,
@@ -34,7 +34,7 @@ pub struct Field {
 
 /// The closed table of field types, each with its own keys.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum FieldType {
     Text {
         min_length: Option<u64>,
         max_length: Option<u64>,
@@ -49,10 +49,10 @@ pub enum Kind {
         decimals: Option<bool>,
     },
     Dropdown {
-        choices: Vec<Choice>,
+        choices: Vec<FieldChoice>,
     },
     MultiChoice {
-        choices: Vec<Choice>,
+        choices: Vec<FieldChoice>,
         min_items: Option<u64>,
         max_items: Option<u64>,
     },
@@ -61,10 +61,10 @@ pub enum Kind {
     Datetime,
     File,
     Record {
-        fields: Vec<Field>,
+        fields: Vec<FormField>,
     },
     List {
-        of: Box<Field>,
+        of: Box<FormField>,
         min_items: Option<u64>,
         max_items: Option<u64>,
     },
@@ -76,7 +76,7 @@ pub enum Kind {
 
 /// A value with a title for people who fill in the form; the schema has the value alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct FieldChoice {
     pub value: String,
     pub title: Option<String>,
 }
@@ -99,7 +99,7 @@ pub const TYPES: &[&str] = &[
     "json",
 ];
 
-impl Kind {
+impl FieldType {
     /// Returns the word for it in a message.
     pub(crate) fn word(&self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-impl Kind {
+impl FieldType {
     /// Returns the type alone, as a bound field names it: bounds and choices are for what an agent sends.
     pub(crate) fn plain(word: &str) -> Self {
         match word {
@@ -149,21 +149,21 @@ impl Kind {
     }
 
     /// Returns the field type that agrees with a column.
-    pub(crate) fn of(kind: Type) -> Self {
+    pub(crate) fn from_value_type(kind: ValueType) -> Self {
         match kind {
-            Type::String | Type::Json => Self::TEXT,
-            Type::Integer | Type::Number | Type::Decimal => Self::NUMBER,
-            Type::Boolean => Self::Checkbox,
-            Type::Date => Self::Date,
-            Type::Datetime => Self::Datetime,
-            Type::Record => Self::Record { fields: Vec::new() },
-            Type::List => Self::list_of(Self::TEXT),
+            ValueType::String | ValueType::Json => Self::TEXT,
+            ValueType::Integer | ValueType::Number | ValueType::Decimal => Self::NUMBER,
+            ValueType::Boolean => Self::Checkbox,
+            ValueType::Date => Self::Date,
+            ValueType::Datetime => Self::Datetime,
+            ValueType::Record => Self::Record { fields: Vec::new() },
+            ValueType::List => Self::list_of(Self::TEXT),
         }
     }
 
     pub(crate) fn list_of(kind: Self) -> Self {
         Self::List {
-            of: Box::new(Field::of_kind(kind)),
+            of: Box::new(FormField::of_kind(kind)),
             min_items: None,
             max_items: None,
         }
@@ -182,9 +182,9 @@ impl Kind {
     };
 }
 
-impl Field {
+impl FormField {
     /// Returns a field that says nothing but its type.
-    pub(crate) fn of_kind(kind: Kind) -> Self {
+    pub(crate) fn of_kind(kind: FieldType) -> Self {
         Self {
             name: String::new(),
             kind,
@@ -204,7 +204,7 @@ impl Field {
 
 /// The place of a field, which decides the keys it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum FieldPosition {
     Form,
     Record,
     /// The element of a list: it has no name, and is never absent.
@@ -215,19 +215,19 @@ enum Position {
 pub(super) fn read_all(
     values: &[Value],
     place: &str,
-    problems: &mut Problems,
-) -> (Vec<Field>, Vec<Bound>) {
+    problems: &mut FileProblems,
+) -> (Vec<FormField>, Vec<FormBound>) {
     let (bound, sent): (Vec<_>, Vec<_>) = values
         .iter()
         .enumerate()
         .partition(|(_, value)| bound::is_bound(value));
     // One more than may be: a form that uses it up has too many.
     let mut left = (FIELDS_MAX + 1).saturating_sub(bound.len());
-    let fields = read_list(&sent, place, Position::Form, &mut left, problems);
+    let fields = read_list(&sent, place, FieldPosition::Form, &mut left, problems);
     if left == 0 {
         problems.add(place, format!("the form has more than {FIELDS_MAX} fields"));
     }
-    let mut found: Vec<Bound> = Vec::new();
+    let mut found: Vec<FormBound> = Vec::new();
     for (index, value) in bound.into_iter().take(FIELDS_MAX) {
         let place = format!("{place}/{index}");
         let Some(field) = bound::read(value, place.clone(), problems) else {
@@ -248,11 +248,11 @@ pub(super) fn read_all(
 fn read_list(
     values: &[(usize, &Value)],
     place: &str,
-    position: Position,
+    position: FieldPosition,
     left: &mut usize,
-    problems: &mut Problems,
-) -> Vec<Field> {
-    let mut fields: Vec<Field> = Vec::new();
+    problems: &mut FileProblems,
+) -> Vec<FormField> {
+    let mut fields: Vec<FormField> = Vec::new();
     for (index, value) in values {
         if *left == 0 {
             break;
@@ -269,7 +269,7 @@ fn read_list(
     fields
 }
 
-fn twice(place: &str, field: &str, problems: &mut Problems) {
+fn twice(place: &str, field: &str, problems: &mut FileProblems) {
     problems.add(
         format!("{place}/name"),
         format!("the field name {} occurs twice", name::quoted(field)),
@@ -279,30 +279,30 @@ fn twice(place: &str, field: &str, problems: &mut Problems) {
 fn read(
     value: &Value,
     place: String,
-    position: Position,
+    position: FieldPosition,
     left: &mut usize,
-    problems: &mut Problems,
-) -> Option<Field> {
+    problems: &mut FileProblems,
+) -> Option<FormField> {
     *left = left.saturating_sub(1);
-    let table = Table::new(value, place.clone(), problems)?;
+    let table = FormTable::new(value, place.clone(), problems)?;
     let kind_name = type_word(&table, problems);
     let field_name = match position {
-        Position::Element => String::new(),
+        FieldPosition::Element => String::new(),
         _ => table.required_text("name", problems).unwrap_or_default(),
     };
-    if position != Position::Element
+    if position != FieldPosition::Element
         && table.get("name").is_some_and(Value::is_string)
         && let Err(message) = name::check_field(&field_name)
     {
         let plain = name::plain_field(&field_name);
         let hint = match position {
-            Position::Form if !table.has("param") && !table.has("column") => {
+            FieldPosition::Form if !table.has("param") && !table.has("column") => {
                 format!(
                     "call it '{plain}', with `column: {}` for its column",
                     json!(field_name)
                 )
             }
-            Position::Record => {
+            FieldPosition::Record => {
                 format!("call it '{plain}', as the member of the column must be called too")
             }
             _ => format!("call it '{plain}'"),
@@ -319,7 +319,7 @@ fn read(
             "drop 'required' or 'default'",
         );
     }
-    if position == Position::Record && default.is_some() {
+    if position == FieldPosition::Record && default.is_some() {
         problems.add_hint(
             table.at("default"),
             "a member of a record has no default: nothing is put into a record",
@@ -327,7 +327,7 @@ fn read(
         );
     }
     let kind = read_kind(&table, kind_name.as_deref()?, left, problems)?;
-    Some(Field {
+    Some(FormField {
         name: field_name,
         kind,
         required,
@@ -344,7 +344,7 @@ fn read(
 }
 
 /// Reads one of [`TYPES`].
-pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
+pub(super) fn type_word(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<String> {
     let word = table.required_text("type", problems)?;
     if TYPES.contains(&word.as_str()) {
         return Some(word);
@@ -373,17 +373,22 @@ pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
     )
 }
 
-fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
+fn check_keys(
+    table: &FormTable<'_>,
+    kind: Option<&str>,
+    position: FieldPosition,
+    problems: &mut FileProblems,
+) {
     let mut known: Vec<&str> = keys::names(keys::FIELD).collect();
-    if position != Position::Element {
+    if position != FieldPosition::Element {
         known.extend(keys::names(keys::NAMED_FIELD));
     }
-    if position == Position::Form {
+    if position == FieldPosition::Form {
         known.extend(keys::names(keys::FORM_FIELD).chain(bound::SOURCES));
     }
     for key in bound::SOURCES
         .into_iter()
-        .filter(|key| position != Position::Form && table.has(key))
+        .filter(|key| position != FieldPosition::Form && table.has(key))
     {
         problems.add_hint(
             table.at(key),
@@ -405,38 +410,39 @@ fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problem
 }
 
 fn read_kind(
-    table: &Table<'_>,
+    table: &FormTable<'_>,
     kind: &str,
     left: &mut usize,
-    problems: &mut Problems,
-) -> Option<Kind> {
-    let count = |key: &str, max: u64, problems: &mut Problems| table.count(key, 0..=max, problems);
+    problems: &mut FileProblems,
+) -> Option<FieldType> {
+    let count =
+        |key: &str, max: u64, problems: &mut FileProblems| table.count(key, 0..=max, problems);
     let kind = match kind {
-        "text" | "multiline" => Kind::Text {
+        "text" | "multiline" => FieldType::Text {
             min_length: count("min_length", LENGTH_MAX, problems),
             max_length: count("max_length", LENGTH_MAX, problems),
             pattern: table.text("pattern", PATTERN_MAX, problems),
         },
-        "email" => Kind::Email,
-        "url" => Kind::Url,
-        "number" => Kind::Number {
+        "email" => FieldType::Email,
+        "url" => FieldType::Url,
+        "number" => FieldType::Number {
             min: table.number("min", problems),
             max: table.number("max", problems),
             step: table.number("step", problems),
             decimals: table.flag("decimals", problems),
         },
-        "dropdown" => Kind::Dropdown {
+        "dropdown" => FieldType::Dropdown {
             choices: choices(table, problems),
         },
-        "multi-choice" => Kind::MultiChoice {
+        "multi-choice" => FieldType::MultiChoice {
             choices: choices(table, problems),
             min_items: count("min_items", ITEMS_MAX, problems),
             max_items: count("max_items", ITEMS_MAX, problems),
         },
-        "checkbox" => Kind::Checkbox,
-        "date" => Kind::Date,
-        "datetime" => Kind::Datetime,
-        "file" => Kind::File,
+        "checkbox" => FieldType::Checkbox,
+        "date" => FieldType::Date,
+        "datetime" => FieldType::Datetime,
+        "file" => FieldType::File,
         "record" => {
             if !table.has("fields") {
                 problems.add_hint(
@@ -446,11 +452,11 @@ fn read_kind(
                 );
             }
             let values: Vec<_> = table.list("fields", problems)?.iter().enumerate().collect();
-            Kind::Record {
+            FieldType::Record {
                 fields: read_list(
                     &values,
                     &table.at("fields"),
-                    Position::Record,
+                    FieldPosition::Record,
                     left,
                     problems,
                 ),
@@ -463,7 +469,7 @@ fn read_kind(
                 problems.add_hint(table.at("schema"), "a json field needs its schema", hint);
                 return None;
             };
-            Kind::Json {
+            FieldType::Json {
                 schema: schema.clone(),
             }
         }
@@ -476,8 +482,8 @@ fn read_kind(
                 );
                 return None;
             };
-            let of = read(of, table.at("of"), Position::Element, left, problems)?;
-            Kind::List {
+            let of = read(of, table.at("of"), FieldPosition::Element, left, problems)?;
+            FieldType::List {
                 of: Box::new(of),
                 min_items: count("min_items", ITEMS_MAX, problems),
                 max_items: count("max_items", ITEMS_MAX, problems),
@@ -487,14 +493,14 @@ fn read_kind(
     Some(kind)
 }
 
-fn examples(table: &Table<'_>, problems: &mut Problems) -> Vec<Value> {
+fn examples(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<Value> {
     let values = table.list("examples", problems).unwrap_or_default();
     problems
         .bounded(&table.at("examples"), values, EXAMPLES_MAX, "examples")
         .to_vec()
 }
 
-fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
+fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoice> {
     let place = table.at("choices");
     let Some(values) = table.list("choices", problems) else {
         if !table.has("choices") {
@@ -505,7 +511,7 @@ fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
     if values.is_empty() {
         problems.add(place.clone(), "there is no choice");
     }
-    let mut choices: Vec<Choice> = Vec::new();
+    let mut choices: Vec<FieldChoice> = Vec::new();
     for (index, value) in problems
         .bounded(&place, values, CHOICES_MAX, "choices")
         .iter()
@@ -526,20 +532,20 @@ fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
     choices
 }
 
-fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choice> {
+fn choice(value: &Value, place: String, problems: &mut FileProblems) -> Option<FieldChoice> {
     match value {
-        Value::String(text) => Some(Choice {
+        Value::String(text) => Some(FieldChoice {
             value: text.clone(),
             title: None,
         }),
         Value::Object(_) => {
-            let table = Table::new(value, place, problems)?;
+            let table = FormTable::new(value, place, problems)?;
             table.check_known(keys::CHOICE, problems);
             if let Some(other) = table.get("value").filter(|value| !value.is_string()) {
                 not_text(other, table.at("value"), problems);
                 return None;
             }
-            Some(Choice {
+            Some(FieldChoice {
                 value: table.required_text("value", problems)?,
                 title: table.text("title", table::TITLE_MAX, problems),
             })
@@ -551,7 +557,7 @@ fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choic
     }
 }
 
-fn not_text(value: &Value, place: String, problems: &mut Problems) {
+fn not_text(value: &Value, place: String, problems: &mut FileProblems) {
     let message = format!("a choice must be text, not {}", table::kind(value));
     problems.add_hint(
         place,

@@ -2,13 +2,13 @@
 
 use super::{
     keys,
-    table::{Problems, Table},
+    table::{FileProblems, FormTable},
 };
 use crate::json;
 
 /// A record of another collection, whose key columns of this one hold.
 #[derive(Clone, Debug)]
-pub struct Relation {
+pub struct FormRelation {
     pub name: String,
     /// The other collection.
     pub collection: String,
@@ -18,7 +18,7 @@ pub struct Relation {
 }
 
 /// Reads `relations: { customer: { collection: customers, columns: [customer_id] } }`.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Vec<Relation> {
+pub(super) fn read(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FormRelation> {
     let Some(entries) = table.object("relations", problems) else {
         return Vec::new();
     };
@@ -27,7 +27,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Vec<Relation> 
     for (name, value) in entries {
         let mut place = parent.clone();
         json::push_pointer(&mut place, name);
-        let Some(entry) = Table::new(value, place.clone(), problems) else {
+        let Some(entry) = FormTable::new(value, place.clone(), problems) else {
             continue;
         };
         entry.check_known(keys::RELATION, problems);
@@ -40,7 +40,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems) -> Vec<Relation> 
         let (Some(collection), Some(columns)) = (collection, columns) else {
             continue;
         };
-        relations.push(Relation {
+        relations.push(FormRelation {
             name: name.clone(),
             collection,
             columns,

@@ -3,21 +3,21 @@
 use serde_json::{Map, Value};
 
 use super::keys::{self, FormKey};
-use crate::{json, name, problem::Problem};
+use crate::{json, name, problem::FileProblem};
 
 pub(crate) const TITLE_MAX: usize = 200;
 pub(crate) const TEXT_MAX: usize = 20_000;
 
 /// The problems found so far.
-pub(crate) struct Problems {
+pub(crate) struct FileProblems {
     file: String,
-    found: Vec<Problem>,
+    found: Vec<FileProblem>,
 }
 
 /// Reports at most this many; a file with more is one mistake repeated.
 const PROBLEMS_MAX: usize = 1_000;
 
-impl Problems {
+impl FileProblems {
     pub(crate) fn new(file: &str) -> Self {
         Self {
             file: file.to_owned(),
@@ -26,7 +26,7 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.push(Problem::new(&self.file, place, message));
+        self.push(FileProblem::new(&self.file, place, message));
     }
 
     pub(crate) fn add_hint(
@@ -35,14 +35,14 @@ impl Problems {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.push(Problem::new(&self.file, place, message).hint(hint));
+        self.push(FileProblem::new(&self.file, place, message).hint(hint));
     }
 
-    pub(crate) fn into_vec(self) -> Vec<Problem> {
+    pub(crate) fn into_vec(self) -> Vec<FileProblem> {
         self.found
     }
 
-    pub(crate) fn continued(file: &str, found: Vec<Problem>) -> Self {
+    pub(crate) fn continued(file: &str, found: Vec<FileProblem>) -> Self {
         Self {
             file: file.to_owned(),
             found,
@@ -53,7 +53,7 @@ impl Problems {
         self.found.len()
     }
 
-    pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<Problem>> {
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<FileProblem>> {
         match self.found.is_empty() {
             true => Ok(value),
             false => Err(self.found),
@@ -74,20 +74,24 @@ impl Problems {
         &entries[..entries.len().min(max)]
     }
 
-    fn push(&mut self, problem: Problem) {
+    fn push(&mut self, problem: FileProblem) {
         if self.found.len() < PROBLEMS_MAX && !self.found.contains(&problem) {
             self.found.push(problem);
         }
     }
 }
 
-pub(crate) struct Table<'v> {
+pub(crate) struct FormTable<'v> {
     place: String,
     map: &'v Map<String, Value>,
 }
 
-impl<'v> Table<'v> {
-    pub(crate) fn new(value: &'v Value, place: String, problems: &mut Problems) -> Option<Self> {
+impl<'v> FormTable<'v> {
+    pub(crate) fn new(
+        value: &'v Value,
+        place: String,
+        problems: &mut FileProblems,
+    ) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { place, map }),
             other => {
@@ -115,11 +119,11 @@ impl<'v> Table<'v> {
         self.map.get(key)
     }
 
-    pub(crate) fn check_known(&self, known: &'static [FormKey], problems: &mut Problems) {
+    pub(crate) fn check_known(&self, known: &'static [FormKey], problems: &mut FileProblems) {
         self.check_keys(&keys::names(known).collect::<Vec<_>>(), problems);
     }
 
-    pub(crate) fn check_keys(&self, known: &[&str], problems: &mut Problems) {
+    pub(crate) fn check_keys(&self, known: &[&str], problems: &mut FileProblems) {
         for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
             let hint = match name::nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean '{near}'?"),
@@ -137,7 +141,7 @@ impl<'v> Table<'v> {
         &self,
         key: &str,
         characters_max: usize,
-        problems: &mut Problems,
+        problems: &mut FileProblems,
     ) -> Option<String> {
         let value = self.map.get(key)?;
         let Value::String(text) = value else {
@@ -154,7 +158,7 @@ impl<'v> Table<'v> {
         Some(text.clone())
     }
 
-    pub(crate) fn required_text(&self, key: &str, problems: &mut Problems) -> Option<String> {
+    pub(crate) fn required_text(&self, key: &str, problems: &mut FileProblems) -> Option<String> {
         if !self.has(key) {
             problems.add_hint(
                 self.place.clone(),
@@ -165,7 +169,7 @@ impl<'v> Table<'v> {
         self.text(key, TITLE_MAX, problems)
     }
 
-    pub(crate) fn flag(&self, key: &str, problems: &mut Problems) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str, problems: &mut FileProblems) -> Option<bool> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
             other => {
@@ -178,7 +182,11 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(crate) fn number(&self, key: &str, problems: &mut Problems) -> Option<serde_json::Number> {
+    pub(crate) fn number(
+        &self,
+        key: &str,
+        problems: &mut FileProblems,
+    ) -> Option<serde_json::Number> {
         match self.map.get(key)? {
             Value::Number(number) => Some(number.clone()),
             other => {
@@ -195,7 +203,7 @@ impl<'v> Table<'v> {
         &self,
         key: &str,
         range: std::ops::RangeInclusive<u64>,
-        problems: &mut Problems,
+        problems: &mut FileProblems,
     ) -> Option<u64> {
         let value = self.map.get(key)?;
         match value.as_u64() {
@@ -214,7 +222,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(crate) fn list(&self, key: &str, problems: &mut Problems) -> Option<&'v [Value]> {
+    pub(crate) fn list(&self, key: &str, problems: &mut FileProblems) -> Option<&'v [Value]> {
         match self.map.get(key)? {
             Value::Array(items) => Some(items),
             other => {
@@ -227,7 +235,7 @@ impl<'v> Table<'v> {
     pub(crate) fn object(
         &self,
         key: &str,
-        problems: &mut Problems,
+        problems: &mut FileProblems,
     ) -> Option<&'v Map<String, Value>> {
         match self.map.get(key)? {
             Value::Object(map) => Some(map),
@@ -242,7 +250,7 @@ impl<'v> Table<'v> {
     }
 
     /// Reads a list of names: columns, keys, orders.
-    pub(crate) fn names(&self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+    pub(crate) fn names(&self, key: &str, problems: &mut FileProblems) -> Option<Vec<String>> {
         const NAMES_MAX: usize = 1_000;
         let place = self.at(key);
         let items = self.list(key, problems)?;

@@ -4,23 +4,27 @@ use serde_json::Value;
 use weir_text::shorten;
 
 use crate::{
-    json::{self, Fault, JsonError},
-    problem::Problem,
+    json::{self, JsonError, JsonFault},
+    problem::FileProblem,
 };
 
 /// Reads the text as JSON if it starts with `{` or `[`, else as YAML.
-pub(crate) fn read(file: &str, text: &str) -> Result<Value, Problem> {
+pub(crate) fn read(file: &str, text: &str) -> Result<Value, FileProblem> {
     read_but_for(file, text, |_| false)
 }
 
 /// Reads like [`read`], except that numbers may be larger than readers hold exactly.
-pub(crate) fn read_any_numbers(file: &str, text: &str) -> Result<Value, Problem> {
-    read_but_for(file, text, |fault| fault == Fault::NumberOutOfRange)
+pub(crate) fn read_any_numbers(file: &str, text: &str) -> Result<Value, FileProblem> {
+    read_but_for(file, text, |fault| fault == JsonFault::NumberOutOfRange)
 }
 
-fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
+fn read_but_for(
+    file: &str,
+    text: &str,
+    is_borne: fn(JsonFault) -> bool,
+) -> Result<Value, FileProblem> {
     if text.len() > super::FILE_BYTES_MAX {
-        return Err(Problem::new(
+        return Err(FileProblem::new(
             file,
             "",
             format!(
@@ -32,7 +36,7 @@ fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<V
     // Editors on Windows put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {
-        return Err(Problem::new(file, "", "the file is empty"));
+        return Err(FileProblem::new(file, "", "the file is empty"));
     }
     match text.trim_start().starts_with(['{', '[']) {
         true => json(file, text, is_borne),
@@ -40,9 +44,9 @@ fn read_but_for(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<V
     }
 }
 
-fn json(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
+fn json(file: &str, text: &str, is_borne: fn(JsonFault) -> bool) -> Result<Value, FileProblem> {
     let refused =
-        |fault: JsonError| Problem::new(file, fault.path, format!("JSON: {}", fault.message));
+        |fault: JsonError| FileProblem::new(file, fault.path, format!("JSON: {}", fault.message));
     json::read(text).or_else(|first| {
         let (value, faults) = json::read_all(text);
         match faults.into_iter().find(|fault| !is_borne(fault.fault)) {
@@ -52,15 +56,15 @@ fn json(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Pr
     })
 }
 
-fn yaml(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Problem> {
+fn yaml(file: &str, text: &str, is_borne: fn(JsonFault) -> bool) -> Result<Value, FileProblem> {
     let refused = |fault: JsonError| {
-        let problem = Problem::new(file, fault.path, format!("YAML: {}", fault.message));
+        let problem = FileProblem::new(file, fault.path, format!("YAML: {}", fault.message));
         match fault.fault {
-            Fault::NumberOutOfRange => problem.hint("put it in quotes to keep it as text"),
+            JsonFault::NumberOutOfRange => problem.hint("put it in quotes to keep it as text"),
             _ => problem,
         }
     };
-    let mut outcome = Err(Problem::new(file, "", "YAML: the file has no document"));
+    let mut outcome = Err(FileProblem::new(file, "", "YAML: the file has no document"));
     let read =
         serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
             match json::read_other(deserializer) {
@@ -74,14 +78,16 @@ fn yaml(file: &str, text: &str, is_borne: fn(Fault) -> bool) -> Result<Value, Pr
                 Err((fault, place, error)) => {
                     outcome = Err(match fault {
                         Some(fault) => refused(fault),
-                        None => Problem::new(file, place, format!("YAML: {}", first_line(&error))),
+                        None => {
+                            FileProblem::new(file, place, format!("YAML: {}", first_line(&error)))
+                        }
                     });
                     Err(error)
                 }
             }
         });
     match (outcome, read) {
-        (Ok(_), Err(error)) => Err(Problem::new(
+        (Ok(_), Err(error)) => Err(FileProblem::new(
             file,
             "",
             format!("YAML: {}", first_line(&error)),

@@ -3,29 +3,29 @@
 use serde_json::Value;
 
 use super::{
-    bound::Bound,
-    field::{self, Field},
+    bound::FormBound,
+    field::{self, FormField},
     keys,
-    table::{self, Problems, Table},
+    table::{self, FileProblems, FormTable},
 };
 use crate::{
-    contract::{ApprovalRule, TextMode, Verb},
+    contract::{ApprovalRule, TextMode, ToolVerb},
     name,
 };
 
 /// A tool of a contract file, as it is written.
 #[derive(Clone, Debug)]
-pub struct Tool {
+pub struct FormTool {
     /// The name without the contract's prefix.
     pub tool: String,
     pub title: Option<String>,
     pub description: Option<String>,
-    pub verb: Option<Verb>,
+    pub verb: Option<ToolVerb>,
     pub collection: Option<String>,
     /// The fields that the agent sends.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FormField>,
     /// The fields that the agent neither sees nor sets.
-    pub bound: Vec<Bound>,
+    pub bound: Vec<FormBound>,
     pub order: Option<Vec<String>>,
     pub returns: Option<Vec<String>>,
     /// Columns that an agent can order a list by.
@@ -40,7 +40,7 @@ pub struct Tool {
     pub group_by: Option<Vec<String>>,
     /// What a summary can compute: `count`, `sum(total)`.
     pub measures: Option<Vec<String>>,
-    pub limits: Limits,
+    pub limits: FormLimits,
     pub say: Option<String>,
     pub text: Option<TextMode>,
     pub operation: Option<String>,
@@ -57,7 +57,7 @@ pub struct Tool {
 
 /// The key `limits` of a tool. The rate is calls, and the seconds in which they are counted.
 #[derive(Clone, Debug, Default)]
-pub struct Limits {
+pub struct FormLimits {
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
     pub rows_max: Option<u32>,
@@ -84,7 +84,11 @@ pub(super) const ROWS_MAX: u64 = 10_000;
 pub(super) const TIMEOUT_MAX_MS: u64 = 600_000;
 
 /// Reads a form on its own: it compiles, but is bound to nothing.
-pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
+pub(super) fn read_bare(
+    value: &Value,
+    place: String,
+    problems: &mut FileProblems,
+) -> Option<FormTool> {
     const BOUND: &[&str] = &[
         "verb",
         "collection",
@@ -106,7 +110,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "collections",
         "prefix",
     ];
-    let table = Table::new(value, place, problems)?;
+    let table = FormTable::new(value, place, problems)?;
     let mut known = keys::BARE_FORM.to_vec();
     for key in BOUND.iter().filter(|key| table.has(key)) {
         problems.add_hint(
@@ -120,14 +124,14 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
     Some(common(&table, problems))
 }
 
-pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
+pub(super) fn read(value: &Value, place: String, problems: &mut FileProblems) -> Option<FormTool> {
     let before = problems.len();
-    let table = Table::new(value, place, problems)?;
+    let table = FormTable::new(value, place, problems)?;
     table.check_known(keys::TOOL, problems);
     let verb = verb(&table, problems);
     let collection = table.required_text("collection", problems);
     let tool = common(&table, problems);
-    Some(Tool {
+    Some(FormTool {
         verb,
         collection,
         order: table.names("order", problems),
@@ -155,7 +159,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
 }
 
 /// Reads what a bare form and a tool of a contract have in common.
-fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
+fn common(table: &FormTable<'_>, problems: &mut FileProblems) -> FormTool {
     let before = problems.len();
     let tool = table.required_text("tool", problems).unwrap_or_default();
     let (fields, bound) = match table.list("fields", problems) {
@@ -171,7 +175,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
             (Vec::new(), Vec::new())
         }
     };
-    Tool {
+    FormTool {
         tool,
         title: table.text("title", table::TITLE_MAX, problems),
         description: table.text("description", table::TEXT_MAX, problems),
@@ -187,7 +191,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         include: None,
         group_by: None,
         measures: None,
-        limits: Limits::default(),
+        limits: FormLimits::default(),
         say: None,
         text: None,
         operation: None,
@@ -199,9 +203,9 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
     }
 }
 
-fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
+fn verb(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ToolVerb> {
     let word = table.required_text("verb", problems)?;
-    let verb = Verb::from_word(&word);
+    let verb = ToolVerb::from_word(&word);
     if verb.is_none() {
         let hint = match name::nearest(&word, VERBS.iter().copied()) {
             Some(near) => format!("did you mean '{near}'? verbs: {}", VERBS.join(", ")),
@@ -216,7 +220,7 @@ fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
     verb
 }
 
-fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
+fn text_mode(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<TextMode> {
     let mode = match table.text("text", table::TITLE_MAX, problems)?.as_str() {
         "sentence" => TextMode::Sentence,
         "json" => TextMode::Json,
@@ -233,7 +237,7 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
     Some(mode)
 }
 
-fn approval(table: &Table<'_>, problems: &mut Problems) -> Option<ApprovalRule> {
+fn approval(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ApprovalRule> {
     let word = table.text("approval", table::TITLE_MAX, problems)?;
     if word != "required" {
         problems.add_hint(
@@ -247,12 +251,16 @@ fn approval(table: &Table<'_>, problems: &mut Problems) -> Option<ApprovalRule> 
 }
 
 /// Reads `limits: { rate, timeout_ms, … }`, with these members alone.
-pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems) -> Limits {
+pub(crate) fn limits(
+    table: &FormTable<'_>,
+    known: &[&str],
+    problems: &mut FileProblems,
+) -> FormLimits {
     let Some(value) = table.get("limits") else {
-        return Limits::default();
+        return FormLimits::default();
     };
-    let Some(limits) = Table::new(value, table.at("limits"), problems) else {
-        return Limits::default();
+    let Some(limits) = FormTable::new(value, table.at("limits"), problems) else {
+        return FormLimits::default();
     };
     limits.check_keys(known, problems);
     let rate = limits.text("rate", 32, problems).and_then(|text| {
@@ -273,7 +281,7 @@ pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems)
             .and_then(|rows| u32::try_from(rows).ok())
     };
     let (rows_max, rows_default) = (rows("rows_max"), rows("rows_default"));
-    Limits {
+    FormLimits {
         rate,
         timeout_ms: limits.count("timeout_ms", 1..=TIMEOUT_MAX_MS, problems),
         rows_max,
@@ -282,10 +290,10 @@ pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems)
 }
 
 /// Reads `audit: { clear: [field] }`.
-pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
+pub(crate) fn audit_clear(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<String> {
     let Some(audit) = table
         .get("audit")
-        .and_then(|value| Table::new(value, table.at("audit"), problems))
+        .and_then(|value| FormTable::new(value, table.at("audit"), problems))
     else {
         return Vec::new();
     };

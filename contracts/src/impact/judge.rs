@@ -12,29 +12,29 @@ use weir_schema::{
     validate,
 };
 
-use super::{Profile, Verdict};
+use super::{ImpactVerdict, ValueProfile};
 
 /// Decides whether the call behind the profile would be valid under `schema`. Reasons name places and rules, never
 /// values.
-pub fn judge(schema: &Value, profile: &Profile) -> Verdict {
+pub fn judge(schema: &Value, profile: &ValueProfile) -> ImpactVerdict {
     let schema = match normal::normal(schema) {
         Ok(schema) => schema,
-        Err(message) => return Verdict::CannotTell { why: message },
+        Err(message) => return ImpactVerdict::CannotTell { why: message },
     };
     match answer(&schema, profile, "") {
-        Answer::Yes => Verdict::Passes,
-        Answer::No(why) => Verdict::Fails { why },
-        Answer::Unknown(why) => Verdict::CannotTell { why },
+        ImpactAnswer::Yes => ImpactVerdict::Passes,
+        ImpactAnswer::No(why) => ImpactVerdict::Fails { why },
+        ImpactAnswer::Unknown(why) => ImpactVerdict::CannotTell { why },
     }
 }
 
-enum Answer {
+enum ImpactAnswer {
     Yes,
     No(String),
     Unknown(String),
 }
 
-impl Answer {
+impl ImpactAnswer {
     fn is_yes(&self) -> bool {
         matches!(self, Self::Yes)
     }
@@ -65,29 +65,33 @@ fn at(path: &str) -> &str {
     }
 }
 
-fn fails(path: &str, key: &str) -> Answer {
-    Answer::No(format!("{key} at {}", at(path)))
+fn fails(path: &str, key: &str) -> ImpactAnswer {
+    ImpactAnswer::No(format!("{key} at {}", at(path)))
 }
 
-fn unknown(path: &str, key: &str) -> Answer {
-    Answer::Unknown(format!(
+fn unknown(path: &str, key: &str) -> ImpactAnswer {
+    ImpactAnswer::Unknown(format!(
         "{key} at {} is not told by what was kept",
         at(path)
     ))
 }
 
-fn decided(holds: bool, path: &str, key: &str) -> Answer {
-    if holds { Answer::Yes } else { fails(path, key) }
+fn decided(holds: bool, path: &str, key: &str) -> ImpactAnswer {
+    if holds {
+        ImpactAnswer::Yes
+    } else {
+        fails(path, key)
+    }
 }
 
-fn answer(schema: &Value, profile: &Profile, path: &str) -> Answer {
+fn answer(schema: &Value, profile: &ValueProfile, path: &str) -> ImpactAnswer {
     let Some(keywords) = schema.as_object() else {
         return unknown(path, "the schema");
     };
-    if let Profile::Value(value) = profile {
+    if let ValueProfile::Value(value) = profile {
         return of_value(schema, value, path);
     }
-    Answer::all(
+    ImpactAnswer::all(
         keywords
             .iter()
             .map(|(key, rule)| keyword(schema, key, rule, profile, path)),
@@ -95,7 +99,7 @@ fn answer(schema: &Value, profile: &Profile, path: &str) -> Answer {
 }
 
 /// Judges a value that was kept as it was.
-fn of_value(schema: &Value, value: &Value, path: &str) -> Answer {
+fn of_value(schema: &Value, value: &Value, path: &str) -> ImpactAnswer {
     if normal::has_reference(schema) {
         return unknown(path, "a reference");
     }
@@ -109,53 +113,59 @@ fn of_value(schema: &Value, value: &Value, path: &str) -> Answer {
     }
 }
 
-fn keyword(schema: &Value, key: &str, rule: &Value, profile: &Profile, path: &str) -> Answer {
+fn keyword(
+    schema: &Value,
+    key: &str,
+    rule: &Value,
+    profile: &ValueProfile,
+    path: &str,
+) -> ImpactAnswer {
     match key {
         "default" | "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType"
-        | "contentSchema" => Answer::Yes,
-        key if TEXTS.contains(&key) || key.starts_with("x-") => Answer::Yes,
+        | "contentSchema" => ImpactAnswer::Yes,
+        key if TEXTS.contains(&key) || key.starts_with("x-") => ImpactAnswer::Yes,
         "type" => of_type(rule, profile, path),
         "enum" => listed(rule.as_array().map_or(&[], Vec::as_slice), profile, path),
         "const" => listed(std::slice::from_ref(rule), profile, path),
-        "allOf" => Answer::all(arms(rule).iter().map(|arm| answer(arm, profile, path))),
+        "allOf" => ImpactAnswer::all(arms(rule).iter().map(|arm| answer(arm, profile, path))),
         "anyOf" => any_of(arms(rule), profile, path),
         "oneOf" => one_of(arms(rule), profile, path),
         "not" => match answer(rule, profile, path) {
-            Answer::Yes => fails(path, "not"),
-            Answer::No(_) => Answer::Yes,
-            Answer::Unknown(_) => unknown(path, "not"),
+            ImpactAnswer::Yes => fails(path, "not"),
+            ImpactAnswer::No(_) => ImpactAnswer::Yes,
+            ImpactAnswer::Unknown(_) => unknown(path, "not"),
         },
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => {
             match profile {
-                Profile::Number { .. } | Profile::Unknown => unknown(path, key),
-                _ => Answer::Yes,
+                ValueProfile::Number { .. } | ValueProfile::Unknown => unknown(path, key),
+                _ => ImpactAnswer::Yes,
             }
         }
         "minLength" | "maxLength" | "pattern" | "format" => match profile {
-            Profile::Text {
+            ValueProfile::Text {
                 length,
                 patterns,
                 formats,
             } => text(key, rule, *length, (patterns, formats), path),
-            Profile::Unknown => unknown(path, key),
-            _ => Answer::Yes,
+            ValueProfile::Unknown => unknown(path, key),
+            _ => ImpactAnswer::Yes,
         },
         "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" => match profile {
-            Profile::List {
+            ValueProfile::List {
                 length,
                 unique,
                 items,
             } => list(schema, key, rule, (*length, *unique, items), path),
-            Profile::Unknown => unknown(path, key),
-            _ => Answer::Yes,
+            ValueProfile::Unknown => unknown(path, key),
+            _ => ImpactAnswer::Yes,
         },
         "properties" | "additionalProperties" | "required" | "minProperties" | "maxProperties" => {
             match profile {
-                Profile::Object { members, further } => {
+                ValueProfile::Object { members, further } => {
                     object(schema, key, rule, (members, *further), path)
                 }
-                Profile::Unknown => unknown(path, key),
-                _ => Answer::Yes,
+                ValueProfile::Unknown => unknown(path, key),
+                _ => ImpactAnswer::Yes,
             }
         }
         key => unknown(path, key),
@@ -166,41 +176,41 @@ fn arms(rule: &Value) -> &[Value] {
     rule.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn any_of(arms: &[Value], profile: &Profile, path: &str) -> Answer {
-    let answers: Vec<Answer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
+fn any_of(arms: &[Value], profile: &ValueProfile, path: &str) -> ImpactAnswer {
+    let answers: Vec<ImpactAnswer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
     match (
-        answers.iter().any(Answer::is_yes),
-        answers.iter().all(Answer::is_no),
+        answers.iter().any(ImpactAnswer::is_yes),
+        answers.iter().all(ImpactAnswer::is_no),
     ) {
-        (true, _) => Answer::Yes,
+        (true, _) => ImpactAnswer::Yes,
         (false, true) => fails(path, "anyOf"),
         (false, false) => unknown(path, "anyOf"),
     }
 }
 
-fn one_of(arms: &[Value], profile: &Profile, path: &str) -> Answer {
-    let answers: Vec<Answer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
+fn one_of(arms: &[Value], profile: &ValueProfile, path: &str) -> ImpactAnswer {
+    let answers: Vec<ImpactAnswer> = arms.iter().map(|arm| answer(arm, profile, path)).collect();
     let met = answers.iter().filter(|answer| answer.is_yes()).count();
     let open = answers
         .iter()
         .filter(|answer| !answer.is_yes() && !answer.is_no())
         .count();
     match (met, open) {
-        (1, 0) => Answer::Yes,
+        (1, 0) => ImpactAnswer::Yes,
         (0, 0) | (2.., _) => fails(path, "oneOf"),
         _ => unknown(path, "oneOf"),
     }
 }
 
-fn of_type(rule: &Value, profile: &Profile, path: &str) -> Answer {
+fn of_type(rule: &Value, profile: &ValueProfile, path: &str) -> ImpactAnswer {
     let is = |word: &Value| {
         matches!(
             (word.as_str(), profile),
-            (Some("number"), Profile::Number { .. })
-                | (Some("integer"), Profile::Number { whole: true })
-                | (Some("string"), Profile::Text { .. })
-                | (Some("array"), Profile::List { .. })
-                | (Some("object"), Profile::Object { .. })
+            (Some("number"), ValueProfile::Number { .. })
+                | (Some("integer"), ValueProfile::Number { whole: true })
+                | (Some("string"), ValueProfile::Text { .. })
+                | (Some("array"), ValueProfile::List { .. })
+                | (Some("object"), ValueProfile::Object { .. })
         )
     };
     let holds = match rule {
@@ -208,22 +218,21 @@ fn of_type(rule: &Value, profile: &Profile, path: &str) -> Answer {
         word => is(word),
     };
     match profile {
-        Profile::Unknown => unknown(path, "type"),
+        ValueProfile::Unknown => unknown(path, "type"),
         _ => decided(holds, path, "type"),
     }
 }
 
 /// Judges a value against a list. A value that was not kept is refused if no listed one could be it.
-fn listed(values: &[Value], profile: &Profile, path: &str) -> Answer {
+fn listed(values: &[Value], profile: &ValueProfile, path: &str) -> ImpactAnswer {
     let may_be = |value: &Value| match (value, profile) {
-        (Value::String(text), Profile::Text { length, .. }) => {
+        (Value::String(text), ValueProfile::Text { length, .. }) => {
             text.chars().count() as u64 == *length
         }
-        (Value::Number(_), Profile::Number { .. }) | (Value::Object(_), Profile::Object { .. }) => {
-            true
-        }
-        (Value::Array(items), Profile::List { length, .. }) => items.len() as u64 == *length,
-        (_, Profile::Unknown) => true,
+        (Value::Number(_), ValueProfile::Number { .. })
+        | (Value::Object(_), ValueProfile::Object { .. }) => true,
+        (Value::Array(items), ValueProfile::List { length, .. }) => items.len() as u64 == *length,
+        (_, ValueProfile::Unknown) => true,
         _ => false,
     };
     match values.iter().any(may_be) {
@@ -232,7 +241,7 @@ fn listed(values: &[Value], profile: &Profile, path: &str) -> Answer {
     }
 }
 
-fn within(key: &str, rule: &Value, found: u64, path: &str) -> Answer {
+fn within(key: &str, rule: &Value, found: u64, path: &str) -> ImpactAnswer {
     match (count(rule), key.starts_with("min")) {
         (Some(least), true) => decided(found >= least, path, key),
         (Some(most), false) => decided(found <= most, path, key),
@@ -240,14 +249,20 @@ fn within(key: &str, rule: &Value, found: u64, path: &str) -> Answer {
     }
 }
 
-fn text(key: &str, rule: &Value, length: u64, met: (&[String], &[String]), path: &str) -> Answer {
+fn text(
+    key: &str,
+    rule: &Value,
+    length: u64,
+    met: (&[String], &[String]),
+    path: &str,
+) -> ImpactAnswer {
     let met = match key {
         "pattern" => met.0,
         "format" => met.1,
         _ => return within(key, rule, length, path),
     };
     match met.iter().any(|met| rule == met) {
-        true => Answer::Yes,
+        true => ImpactAnswer::Yes,
         false => unknown(path, key),
     }
 }
@@ -256,9 +271,9 @@ fn list(
     schema: &Value,
     key: &str,
     rule: &Value,
-    found: (u64, bool, &[Profile]),
+    found: (u64, bool, &[ValueProfile]),
     path: &str,
-) -> Answer {
+) -> ImpactAnswer {
     let (length, unique, items) = found;
     let inside = |index: usize| format!("{path}/{index}");
     let prefix = schema
@@ -273,27 +288,28 @@ fn list(
                 false => unknown(path, key),
             }
         }
-        "uniqueItems" => Answer::Yes,
+        "uniqueItems" => ImpactAnswer::Yes,
         "prefixItems" => {
             let pairs = arms(rule).iter().zip(items).enumerate();
-            Answer::all(pairs.map(|(index, (schema, item))| answer(schema, item, &inside(index))))
+            ImpactAnswer::all(
+                pairs.map(|(index, (schema, item))| answer(schema, item, &inside(index))),
+            )
         }
-        _ if rule.as_object().is_some_and(serde_json::Map::is_empty) => Answer::Yes,
+        _ if rule.as_object().is_some_and(serde_json::Map::is_empty) => ImpactAnswer::Yes,
         _ => {
             let kept = items.iter().enumerate().skip(prefix);
             let kept = kept.map(|(index, item)| answer(rule, item, &inside(index)));
             let rest = (items.len() as u64 != length).then(|| unknown(path, key));
-            Answer::all(kept.chain(rest))
+            ImpactAnswer::all(kept.chain(rest))
         }
     }
 }
 
 /// Returns no if two items that were kept are equal, and unknown otherwise, since others may only look alike.
-fn unknown_or_repeated(items: &[Profile], path: &str) -> Answer {
-    let repeated = items
-        .iter()
-        .enumerate()
-        .any(|(index, item)| matches!(item, Profile::Value(_)) && items[..index].contains(item));
+fn unknown_or_repeated(items: &[ValueProfile], path: &str) -> ImpactAnswer {
+    let repeated = items.iter().enumerate().any(|(index, item)| {
+        matches!(item, ValueProfile::Value(_)) && items[..index].contains(item)
+    });
     match repeated {
         true => fails(path, "uniqueItems"),
         false => unknown(path, "uniqueItems"),
@@ -304,9 +320,9 @@ fn object(
     schema: &Value,
     key: &str,
     rule: &Value,
-    (members, further): (&BTreeMap<String, Profile>, u64),
+    (members, further): (&BTreeMap<String, ValueProfile>, u64),
     path: &str,
-) -> Answer {
+) -> ImpactAnswer {
     let inside = |name: &str| {
         let mut path = path.to_owned();
         push_pointer(&mut path, name);
@@ -321,7 +337,7 @@ fn object(
                 .iter()
                 .filter_map(Value::as_str)
                 .filter(|name| !members.contains_key(*name));
-            Answer::all(names.map(|name| match further {
+            ImpactAnswer::all(names.map(|name| match further {
                 0 => fails(&inside(name), "required"),
                 _ => unknown(&inside(name), "required"),
             }))
@@ -332,13 +348,13 @@ fn object(
             let hidden = (further > 0).then(|| unknown(path, key));
             let known =
                 properties.filter_map(|(name, schema)| Some((name, schema, members.get(name)?)));
-            Answer::all(
+            ImpactAnswer::all(
                 known
                     .map(|(name, schema, member)| answer(schema, member, &inside(name)))
                     .chain(hidden),
             )
         }
-        _ if rule.as_object().is_some_and(serde_json::Map::is_empty) => Answer::Yes,
+        _ if rule.as_object().is_some_and(serde_json::Map::is_empty) => ImpactAnswer::Yes,
         _ if schema.get("patternProperties").is_some() => unknown(path, key),
         _ => {
             let named = schema.get("properties");
@@ -347,7 +363,7 @@ fn object(
                 .filter(|(name, _)| named.is_none_or(|named| named.get(name.as_str()).is_none()));
             let others = others.map(|(name, member)| answer(rule, member, &inside(name)));
             let hidden = (further > 0).then(|| unknown(path, key));
-            Answer::all(others.chain(hidden))
+            ImpactAnswer::all(others.chain(hidden))
         }
     }
 }

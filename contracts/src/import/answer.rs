@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    document::Document,
+    document::ImportDocument,
     schema::{SCHEMAS_MAX, spend},
 };
 
@@ -11,7 +11,7 @@ use super::{
 const COLUMNS_MAX: usize = 200;
 
 #[derive(Default)]
-pub(super) struct Answer<'d> {
+pub(super) struct ImportedResponse<'d> {
     /// The columns, as the adapter's settings write them.
     pub(super) returns: Map<String, Value>,
     /// The media type, if it is not `application/json`.
@@ -26,8 +26,11 @@ pub(super) struct Answer<'d> {
     pub(super) is_list: bool,
 }
 
-pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Answer<'d>, String> {
-    let mut answer = Answer::default();
+pub(super) fn read_response<'d>(
+    document: &'d ImportDocument,
+    responses: &'d Value,
+) -> Result<ImportedResponse<'d>, String> {
+    let mut answer = ImportedResponse::default();
     let all = responses.as_object().into_iter().flatten();
     let mut successes: Vec<(&str, &Value)> = Vec::new();
     for (status, response) in all.filter(|(status, _)| status.starts_with('2')) {
@@ -103,7 +106,7 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
 /// Collects name and type. Returns `false` if the members do not say everything, or
 /// if there are more of them and of the parts of `allOf` than are `left` to be looked at.
 fn members_of<'d>(
-    document: &'d Document,
+    document: &'d ImportDocument,
     schema: &'d Value,
     depth: usize,
     left: &mut usize,

@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use super::{
-    discriminator::Discriminator,
-    document::Document,
-    operation::{Place, QUERY_STYLES},
+    discriminator::SchemaDiscriminator,
+    document::ImportDocument,
+    operation::{ParameterLocation, QUERY_STYLES},
     schema::{SCHEMAS_MAX, spend},
 };
 use crate::{json::push_pointer, name};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
-pub(super) struct Body<'d> {
+pub(super) struct ImportedBody<'d> {
     pub(super) content_type: &'d str,
-    pub(super) parts: Vec<Part<'d>>,
+    pub(super) parts: Vec<BodyPart<'d>>,
     pub(super) required: bool,
     /// Places below the body where the document says too little, or more than a form can express, each with a sentence.
     pub(super) gaps: Vec<(String, String)>,
@@ -22,9 +22,9 @@ pub(super) struct Body<'d> {
 
 const ANYTHING: &Value = &Value::Bool(true);
 
-pub(super) struct Part<'d> {
+pub(super) struct BodyPart<'d> {
     pub(super) name: &'d str,
-    pub(super) place: Place,
+    pub(super) place: ParameterLocation,
     pub(super) required: bool,
     pub(super) schema: &'d Value,
     /// Below the body.
@@ -36,7 +36,10 @@ pub(super) struct Part<'d> {
 }
 
 /// Returns the first kind of content that can be sent. The error says which kinds there are.
-pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>, String> {
+pub(super) fn read_body<'d>(
+    document: &'d ImportDocument,
+    body: &'d Value,
+) -> Result<ImportedBody<'d>, String> {
     let (media, content) = choose_content(body)?;
     let content_type = if media.contains('*') {
         "application/json"
@@ -60,7 +63,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     let is_required = body.get("required") == Some(&Value::Bool(true));
     let resolved = document.resolved(schema)?;
     let is_form = plain_media(media) == FORM;
-    let mut members = Members::new();
+    let mut members = BodyMembers::new();
     let is_plain = members.collect(document, resolved, 0);
     let is_flat = is_plain && !members.properties.is_empty();
     members
@@ -69,7 +72,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     let needs_none = members.required.is_empty();
     // A service that requires an empty object of JSON is sent one.
     if is_plain && !is_flat && members.closed && needs_none && (is_form || !is_required) {
-        return Ok(Body {
+        return Ok(ImportedBody {
             content_type,
             parts: Vec::new(),
             required: is_required,
@@ -83,7 +86,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
                 .iter_mut()
                 .for_each(|part| encode(part, content, media, &mut gaps));
         }
-        return Ok(Body {
+        return Ok(ImportedBody {
             content_type,
             parts,
             required: is_required,
@@ -94,9 +97,9 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         return Err("the body is a form whose fields are not a plain list".to_owned());
     }
     let description = body.get("description").and_then(Value::as_str);
-    let part = Part {
+    let part = BodyPart {
         name: "body",
-        place: Place::WholeBody,
+        place: ParameterLocation::WholeBody,
         required: is_required,
         schema,
         at,
@@ -104,7 +107,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         style: None,
         explode: None,
     };
-    Ok(Body {
+    Ok(ImportedBody {
         content_type,
         parts: vec![part],
         required: is_required,
@@ -145,7 +148,7 @@ fn plain_media(media: &str) -> String {
 
 /// Applies the `encoding` of a form's member. Parts that no form here supports are gaps.
 fn encode<'d>(
-    part: &mut Part<'d>,
+    part: &mut BodyPart<'d>,
     content: &'d Value,
     media: &str,
     gaps: &mut Vec<(String, String)>,
@@ -189,7 +192,7 @@ fn encode<'d>(
 }
 
 /// The members of an object, those in `allOf` included.
-struct Members<'d> {
+struct BodyMembers<'d> {
     properties: Vec<(&'d str, &'d Value)>,
     required: Vec<&'d str>,
     /// Names that only answers have.
@@ -200,7 +203,7 @@ struct Members<'d> {
     left: usize,
 }
 
-impl<'d> Members<'d> {
+impl<'d> BodyMembers<'d> {
     fn new() -> Self {
         Self {
             properties: Vec::new(),
@@ -212,7 +215,7 @@ impl<'d> Members<'d> {
     }
 
     /// Collects the members of an object that says nothing else; `false` if it says more, or too much.
-    fn collect(&mut self, document: &'d Document, schema: &'d Value, depth: usize) -> bool {
+    fn collect(&mut self, document: &'d ImportDocument, schema: &'d Value, depth: usize) -> bool {
         const HARMLESS: &[&str] = &[
             "type",
             "properties",
@@ -242,7 +245,7 @@ impl<'d> Members<'d> {
         let is_object = members.get("type").is_none_or(|kind| kind == "object");
         // A body may be of a subtype, with members that this schema does not name.
         let has_subtypes = depth == 0
-            && Discriminator::read(document, members)
+            && SchemaDiscriminator::read(document, members)
                 .is_some_and(|discriminator| discriminator.has_subtypes());
         if has_subtypes {
             return false;
@@ -296,17 +299,17 @@ impl<'d> Members<'d> {
     /// Returns the members as parts of a body, and adds a gap for each without a schema.
     fn parts(
         &self,
-        document: &Document,
+        document: &ImportDocument,
         is_required: bool,
         at: &str,
         gaps: &mut Vec<(String, String)>,
-    ) -> Vec<Part<'d>> {
+    ) -> Vec<BodyPart<'d>> {
         let part = |name, schema, at| {
             let required = is_required && self.required.contains(&name);
             let (style, explode) = (None, None);
-            Part {
+            BodyPart {
                 name,
-                place: Place::Body,
+                place: ParameterLocation::Body,
                 required,
                 schema,
                 at,
@@ -325,7 +328,7 @@ impl<'d> Members<'d> {
             push_pointer(&mut at, name);
             part(*name, *schema, at)
         });
-        let mut parts: Vec<Part<'d>> = told.collect();
+        let mut parts: Vec<BodyPart<'d>> = told.collect();
         for name in self.untold() {
             let at = format!("{at}/required");
             gaps.push((

@@ -6,15 +6,15 @@
 use serde_json::{Map, Value, json};
 use weir_schema::reference;
 
-use super::document::Document;
+use super::document::ImportDocument;
 
 const DEPTH_MAX: usize = 8;
 /// Schemas that are looked through for one property.
 const PARTS_MAX: usize = 200;
 
 /// The discriminator of a schema.
-pub(super) struct Discriminator<'d> {
-    document: &'d Document,
+pub(super) struct SchemaDiscriminator<'d> {
+    document: &'d ImportDocument,
     pub(super) property: &'d str,
     /// The value of the property, and where the schema that it chooses is in the document.
     mapping: Vec<(&'d str, String)>,
@@ -28,8 +28,11 @@ pub(super) struct ChosenSchema {
     pub(super) rule: Option<Value>,
 }
 
-impl<'d> Discriminator<'d> {
-    pub(super) fn read(document: &'d Document, members: &'d Map<String, Value>) -> Option<Self> {
+impl<'d> SchemaDiscriminator<'d> {
+    pub(super) fn read(
+        document: &'d ImportDocument,
+        members: &'d Map<String, Value>,
+    ) -> Option<Self> {
         let stated = members.get("discriminator")?;
         let mapping = stated.get("mapping").and_then(Value::as_object);
         let mapping = mapping.into_iter().flatten();

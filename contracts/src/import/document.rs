@@ -4,20 +4,20 @@ use serde_json::{Map, Value};
 use weir_schema::reference::stated;
 use weir_text::shorten;
 
-use super::Remark;
-use crate::{form, json::percent_decoded, problem::Problem};
+use super::ImportRemark;
+use crate::{form, json::percent_decoded, problem::FileProblem};
 
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
 
-pub(super) struct Document {
+pub(super) struct ImportDocument {
     root: Value,
     /// Schemas are of OpenAPI 3.0's own dialect.
     pub(super) is_3_0: bool,
 }
 
-impl Document {
-    pub(super) fn read(file: &str, text: &str) -> Result<Self, Problem> {
+impl ImportDocument {
+    pub(super) fn read(file: &str, text: &str) -> Result<Self, FileProblem> {
         // Documents have bounds that are larger than readers hold exactly.
         let root = form::text::read_any_numbers(file, text)?;
         let version = root
@@ -28,7 +28,7 @@ impl Document {
             ["3", "0", ..] => true,
             ["3", "1", ..] => false,
             _ if root.get("swagger").is_some() => {
-                let problem = Problem::new(
+                let problem = FileProblem::new(
                     file,
                     "/swagger",
                     "the document is of Swagger 2.0, and 3.0 and 3.1 are read",
@@ -36,7 +36,7 @@ impl Document {
                 return Err(problem.hint("convert it, for instance with `npx swagger2openapi`"));
             }
             _ => {
-                let problem = Problem::new(
+                let problem = FileProblem::new(
                     file,
                     "/openapi",
                     "the document does not say that it is OpenAPI 3.0 or 3.1",
@@ -45,7 +45,11 @@ impl Document {
             }
         };
         if !root.get("paths").is_some_and(Value::is_object) {
-            return Err(Problem::new(file, "/paths", "the document has no paths"));
+            return Err(FileProblem::new(
+                file,
+                "/paths",
+                "the document has no paths",
+            ));
         }
         Ok(Self { root, is_3_0 })
     }
@@ -68,9 +72,9 @@ impl Document {
     }
 
     /// Returns remarks about the parts that are of no use for tools that are called.
-    pub(super) fn remarks(&self) -> Vec<Remark> {
+    pub(super) fn remarks(&self) -> Vec<ImportRemark> {
         let count = self.get("webhooks").as_object().map_or(0, Map::len);
-        let remark = Remark {
+        let remark = ImportRemark {
             left_out: false,
             place: "/webhooks".to_owned(),
             operation: String::new(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{operation::Parameter, text::sentence};
+use super::{operation::ImportedParameter, text::sentence};
 use crate::{schema::beside_null, validate};
 
 const HELP_MAX: usize = 500;
@@ -30,7 +30,7 @@ const FORMATS: &[&str] = &[
 ];
 
 /// Returns the field, and the type of the parameter that it goes to.
-pub(super) fn of(parameter: &Parameter) -> (Value, &'static str) {
+pub(super) fn build_field(parameter: &ImportedParameter) -> (Value, &'static str) {
     let whole = &parameter.schema;
     let (inner, nullable) = match beside_null(whole) {
         Some(inner) => (inner, parameter.may_be_null),

@@ -6,23 +6,23 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-pub(super) use self::parameter::{Parameter, Place, QUERY_STYLES};
+pub(super) use self::parameter::{ImportedParameter, ParameterLocation, QUERY_STYLES};
 use super::{
-    OPERATIONS_MAX, Remark, Wanted, answer,
-    document::Document,
+    ImportOptions, ImportRemark, OPERATIONS_MAX, answer,
+    document::ImportDocument,
     field, pages,
-    security::Access,
+    security::SecurityAccess,
     text::{sentence, snake, tool_name},
 };
 use crate::{
     json::push_pointer,
     name,
-    shape::{self, Effect, Param, Type},
+    shape::{self, OperationEffect, OperationParam, ValueType},
 };
 
 const DESCRIPTION_MAX: usize = 1_500;
 const TITLE_MAX: usize = 200;
-pub(super) struct Operation {
+pub(super) struct ImportedOperation {
     pub(super) tool: String,
     pub(super) collection: String,
     pub(super) title: String,
@@ -30,7 +30,7 @@ pub(super) struct Operation {
     pub(super) fields: Vec<Value>,
     /// The operation, as the adapter's settings write it.
     pub(super) settings: Value,
-    pub(super) effect: Effect,
+    pub(super) effect: OperationEffect,
     /// `GET /pets`.
     line: String,
     place: String,
@@ -41,12 +41,12 @@ type Refusal = (&'static str, String, String);
 
 /// Returns every operation that is wanted and can be taken, in the document's order.
 pub(super) fn all(
-    document: &Document,
-    wanted: &Wanted<'_>,
+    document: &ImportDocument,
+    wanted: &ImportOptions<'_>,
     contract: &str,
-    access: &Access,
-    remarks: &mut Vec<Remark>,
-) -> Vec<Operation> {
+    access: &SecurityAccess,
+    remarks: &mut Vec<ImportRemark>,
+) -> Vec<ImportedOperation> {
     const METHODS: &[&str] = &[
         "get", "put", "post", "delete", "options", "head", "patch", "trace",
     ];
@@ -86,7 +86,7 @@ pub(super) fn all(
                 remarks.push(remark(true, "/paths", "", "too-many", why));
                 return found;
             }
-            let source = Source {
+            let source = OperationSource {
                 document,
                 contract,
                 access,
@@ -109,7 +109,7 @@ pub(super) fn all(
     found
 }
 
-fn is_wanted(wanted: &Wanted<'_>, operation: &Value, names: &[&str]) -> bool {
+fn is_wanted(wanted: &ImportOptions<'_>, operation: &Value, names: &[&str]) -> bool {
     let tags = operation
         .get("tags")
         .and_then(Value::as_array)
@@ -132,8 +132,8 @@ fn remark(
     operation: &str,
     reason: &'static str,
     message: String,
-) -> Remark {
-    Remark {
+) -> ImportRemark {
+    ImportRemark {
         left_out,
         place: place.to_owned(),
         operation: operation.to_owned(),
@@ -142,25 +142,25 @@ fn remark(
     }
 }
 
-impl Operation {
+impl ImportedOperation {
     pub(super) fn writes(&self) -> bool {
-        self.effect != Effect::Read || self.settings["method"] != "GET"
+        self.effect != OperationEffect::Read || self.settings["method"] != "GET"
     }
 
-    pub(super) fn left_out(&self, reason: &'static str, message: String) -> Remark {
+    pub(super) fn left_out(&self, reason: &'static str, message: String) -> ImportRemark {
         remark(true, &self.place, &self.line, reason, message)
     }
 
     /// Returns the operation as the adapter describes it.
-    pub(super) fn shape(&self) -> shape::Operation {
+    pub(super) fn shape(&self) -> shape::ShapeOperation {
         let kind = |value: &Value| {
             let word = value
                 .as_str()
                 .map_or_else(|| value["type"].clone(), Value::from);
-            serde_json::from_value::<Type>(word).unwrap_or(Type::Json)
+            serde_json::from_value::<ValueType>(word).unwrap_or(ValueType::Json)
         };
         let params = self.settings["params"].as_object().into_iter().flatten();
-        let params = params.map(|(name, param)| Param {
+        let params = params.map(|(name, param)| OperationParam {
             name: name.clone(),
             kind: kind(param),
             required: param["required"] == true,
@@ -174,7 +174,7 @@ impl Operation {
         if self.settings.get("pagination").is_some() {
             returns.insert("next_arguments".to_owned(), "json".into());
         }
-        let returns = returns.iter().map(|(key, value)| shape::Field {
+        let returns = returns.iter().map(|(key, value)| shape::ShapeField {
             key: key.clone(),
             kind: kind(value),
             nullable: value.is_string() || value["nullable"] == true,
@@ -187,7 +187,7 @@ impl Operation {
             fields: Vec::new(),
             items: None,
         });
-        shape::Operation {
+        shape::ShapeOperation {
             name: self.tool.clone(),
             effect: self.effect,
             params: params.collect(),
@@ -197,10 +197,10 @@ impl Operation {
 }
 
 /// An operation and its place in the document.
-struct Source<'d> {
-    document: &'d Document,
+struct OperationSource<'d> {
+    document: &'d ImportDocument,
     contract: &'d str,
-    access: &'d Access,
+    access: &'d SecurityAccess,
     path: &'d str,
     method: &'d str,
     item: &'d Value,
@@ -209,8 +209,12 @@ struct Source<'d> {
     line: &'d str,
 }
 
-impl<'d> Source<'d> {
-    fn read(&self, tool: String, remarks: &mut Vec<Remark>) -> Result<Operation, Refusal> {
+impl<'d> OperationSource<'d> {
+    fn read(
+        &self,
+        tool: String,
+        remarks: &mut Vec<ImportRemark>,
+    ) -> Result<ImportedOperation, Refusal> {
         let at = |member: &str| format!("{}{member}", self.place);
         self.check_request()?;
         self.check_server()?;
@@ -219,7 +223,7 @@ impl<'d> Source<'d> {
         let mut parameters = self.parameters(&mut taken, &mut noted)?;
         let (content_type, body_required) = self.body(&mut parameters, &mut taken, &mut noted)?;
         let responses = self.operation.get("responses").unwrap_or(&Value::Null);
-        let answer = answer::of(self.document, responses)
+        let answer = answer::read_response(self.document, responses)
             .map_err(|why| ("reference", at("/responses"), why))?;
         if let Some(media) = &answer.untold {
             let why = format!("the answer is {media}, and only JSON is told");
@@ -229,14 +233,16 @@ impl<'d> Source<'d> {
             noted.push(("answer", at("/responses"), why));
         }
         let effect = match self.method {
-            "get" => Effect::Read,
-            "post" if answer.creates => Effect::Create,
-            "put" => Effect::Update,
-            _ => Effect::Destructive,
+            "get" => OperationEffect::Read,
+            "post" if answer.creates => OperationEffect::Create,
+            "put" => OperationEffect::Update,
+            _ => OperationEffect::Destructive,
         };
         let pages = match answer.returns.contains_key("next_arguments") {
             true => None,
-            false => pages::of(self.document, self.operation, answer.response, &parameters),
+            false => {
+                pages::find_pagination(self.document, self.operation, answer.response, &parameters)
+            }
         };
         for (reason, place, why) in noted {
             remarks.push(remark(false, &place, self.line, reason, why));
@@ -248,14 +254,14 @@ impl<'d> Source<'d> {
         let (fields, params): (Vec<Value>, Map<String, Value>) = parameters
             .iter()
             .map(|parameter| {
-                let (field, kind) = field::of(parameter);
+                let (field, kind) = field::build_field(parameter);
                 (field, (parameter.field.clone(), parameter.settings(kind)))
             })
             .unzip();
         let sent = (content_type, body_required);
         let settings = self.settings(effect, params, sent, answer, pages);
         let (title, description) = self.words();
-        Ok(Operation {
+        Ok(ImportedOperation {
             tool,
             collection: self.collection(),
             title,
@@ -272,11 +278,11 @@ impl<'d> Source<'d> {
     /// whether there always is one.
     fn settings(
         &self,
-        effect: Effect,
+        effect: OperationEffect,
         params: Map<String, Value>,
         (content_type, body_required): (Option<&str>, bool),
-        answer: answer::Answer<'_>,
-        pages: Option<pages::Pages>,
+        answer: answer::ImportedResponse<'_>,
+        pages: Option<pages::ImportedPagination>,
     ) -> Value {
         let mut settings = Map::new();
         let mut set = |key: &str, value: Value| settings.insert(key.to_owned(), value);

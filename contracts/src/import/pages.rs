@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::{
-    document::Document,
-    operation::{Parameter, Place},
+    document::ImportDocument,
+    operation::{ImportedParameter, ParameterLocation},
 };
 use crate::json::push_pointer;
 
 /// The adapter's `pagination` and `records`.
-pub(super) struct Pages {
+pub(super) struct ImportedPagination {
     pub(super) pagination: Value,
     pub(super) records: Option<String>,
 }
@@ -25,15 +25,15 @@ pub(super) fn is_position(name: &str) -> bool {
     POSITIONS.contains(&name) || SIZES.contains(&name)
 }
 
-pub(super) fn of(
-    document: &Document,
+pub(super) fn find_pagination(
+    document: &ImportDocument,
     operation: &Value,
     response: Option<&Value>,
-    parameters: &[Parameter],
-) -> Option<Pages> {
+    parameters: &[ImportedParameter],
+) -> Option<ImportedPagination> {
     let own = |wanted: &str| {
-        let is_meant = |parameter: &&Parameter| {
-            parameter.place == Place::Query && parameter.original == wanted
+        let is_meant = |parameter: &&ImportedParameter| {
+            parameter.place == ParameterLocation::Query && parameter.original == wanted
         };
         parameters.iter().find(is_meant)
     };
@@ -51,10 +51,10 @@ pub(super) fn of(
         .or_else(|| header(response?, &own))
 }
 
-type Own<'p> = dyn Fn(&str) -> Option<&'p Parameter> + 'p;
+type Own<'p> = dyn Fn(&str) -> Option<&'p ImportedParameter> + 'p;
 
 /// Recognizes a response that has `Link: <…>; rel="next"`.
-fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
+fn header(response: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
     response
         .get("headers")?
         .as_object()?
@@ -69,28 +69,28 @@ fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
     if let Some(size) = size {
         pagination["size"] = size.into();
     }
-    Some(Pages {
+    Some(ImportedPagination {
         pagination,
         records: None,
     })
 }
 
 /// Recognizes a link from the response back to the operation, with a value out of the answer.
-fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<Pages> {
+fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
     if link.get("operationId")? != operation.get("operationId")? {
         return None;
     }
     let (name, value) = link.get("parameters")?.as_object()?.iter().next()?;
     let pointer = value.as_str()?.strip_prefix("$response.body#")?;
     let cursor = own(name.strip_prefix("query.").unwrap_or(name))?;
-    Some(Pages {
+    Some(ImportedPagination {
         pagination: json!({ "style": "cursor", "cursor": cursor.field, "next": pointer }),
         records: None,
     })
 }
 
 /// Reads `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
-fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
+fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
     let said = operation.get("x-speakeasy-pagination")?;
     let input = |kind: &str| {
         let inputs = said.get("inputs")?.as_array()?.iter();
@@ -116,7 +116,7 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
         }
         _ => return None,
     };
-    Some(Pages {
+    Some(ImportedPagination {
         pagination,
         records,
     })
@@ -124,7 +124,7 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
 
 /// Reads `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or the
 /// same with `offset`.
-fn fern(operation: &Value, own: &Own<'_>) -> Option<Pages> {
+fn fern(operation: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
     let said = operation.get("x-fern-pagination")?;
     let request = |name: &str| own(said.get(name)?.as_str()?.strip_prefix("$request.")?);
     let response = |name: &str| json_path(&said.get(name)?.as_str()?.replacen("$response", "$", 1));
@@ -136,7 +136,7 @@ fn fern(operation: &Value, own: &Own<'_>) -> Option<Pages> {
         (_, Some(page)) => json!({ "style": "page", "page": page.field }),
         _ => return None,
     };
-    Some(Pages {
+    Some(ImportedPagination {
         pagination,
         records: response("results"),
     })

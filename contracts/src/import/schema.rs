@@ -7,11 +7,11 @@ use weir_schema::{
     keyword::{DEFINITIONS, DEFS, REF},
     reference::{schema_for, stated_in},
     schema::each_once,
-    walk::{Inside, inside},
+    walk::{SubschemaKind, inside},
 };
 use weir_text::shorten;
 
-use super::{discriminator::Discriminator, document::Document, text::sentence};
+use super::{discriminator::SchemaDiscriminator, document::ImportDocument, text::sentence};
 use crate::{json, name, offer, upstream, validate};
 
 /// Schemas inside one argument, or of one body or answer, with all that they refer to.
@@ -59,14 +59,14 @@ const REFUSED: &[&str] = &[
 ];
 
 /// A lifted schema, with the keywords that were dropped: the kind of each, and a sentence.
-pub(super) struct Lifted {
+pub(super) struct LiftedSchema {
     pub(super) schema: Value,
     pub(super) dropped: Vec<(&'static str, String)>,
 }
 
 /// Lifts a schema out of the document. The error says in one sentence why it cannot be an argument's.
-pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String> {
-    let mut lifter = Lifter {
+pub(super) fn lift(document: &ImportDocument, schema: &Value) -> Result<LiftedSchema, String> {
+    let mut lifter = SchemaLifter {
         document,
         defs: Map::new(),
         names: BTreeMap::new(),
@@ -91,7 +91,7 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
         members.insert(DEFS.to_owned(), Value::Object(lifter.defs));
     }
     upstream::plain_types(&mut lifted);
-    Ok(Lifted {
+    Ok(LiftedSchema {
         schema: lifted,
         dropped: lifter.dropped,
     })
@@ -114,7 +114,7 @@ pub(super) fn spend(left: &mut usize, members: &Map<String, Value>) -> bool {
 
 /// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how much may still be looked at.
 fn read_only_in_parts(
-    document: &Document,
+    document: &ImportDocument,
     members: &Map<String, Value>,
     left: &mut usize,
     found: &mut Vec<String>,
@@ -146,8 +146,8 @@ fn read_only_in_parts(
     Ok(())
 }
 
-struct Lifter<'d> {
-    document: &'d Document,
+struct SchemaLifter<'d> {
+    document: &'d ImportDocument,
     defs: Map<String, Value>,
     /// Reference → the name of its definition.
     names: BTreeMap<String, String>,
@@ -159,7 +159,7 @@ struct Lifter<'d> {
     dropped: Vec<(&'static str, String)>,
 }
 
-impl Lifter<'_> {
+impl SchemaLifter<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Result<Value, String> {
         self.part(schema, depth, &[])
     }
@@ -227,7 +227,7 @@ impl Lifter<'_> {
         unsent: &[String],
         lifted: &mut Map<String, Value>,
     ) {
-        let Some(discriminator) = Discriminator::read(self.document, members)
+        let Some(discriminator) = SchemaDiscriminator::read(self.document, members)
             .filter(|discriminator| !unsent.iter().any(|name| name == discriminator.property))
         else {
             return;
@@ -313,7 +313,7 @@ impl Lifter<'_> {
             // A length or count beyond what readers hold exactly bounds nothing.
             keyword if KEPT.contains(&keyword) => json::is_exact(value).then(|| value.clone()),
             keyword => match (inside(keyword), value) {
-                (Inside::Named, Value::Object(schemas)) => {
+                (SubschemaKind::Named, Value::Object(schemas)) => {
                     let mut inner = Map::new();
                     for (name, schema) in schemas {
                         if keyword == "patternProperties" && self.pattern(name)?.is_none() {
@@ -323,7 +323,7 @@ impl Lifter<'_> {
                     }
                     Some(Value::Object(inner))
                 }
-                (Inside::Schemas, Value::Array(schemas)) => {
+                (SubschemaKind::Schemas, Value::Array(schemas)) => {
                     let unsent = if keyword == "allOf" { unsent } else { &[] };
                     Some(
                         schemas
@@ -332,7 +332,7 @@ impl Lifter<'_> {
                             .collect::<Result<_, _>>()?,
                     )
                 }
-                (Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
+                (SubschemaKind::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
                 // `xml` and extensions do not constrain a value. A discriminator chooses among alternatives.
                 _ => None,
             },

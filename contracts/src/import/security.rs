@@ -5,29 +5,29 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Remark, document::Document};
+use super::{ImportRemark, document::ImportDocument};
 use crate::name;
 
 /// The way in that the connection uses.
 #[derive(Default)]
-pub(super) struct Access {
-    schemes: Vec<Scheme>,
+pub(super) struct SecurityAccess {
+    schemes: Vec<SecurityScheme>,
     /// The other ways that the document knows, in words.
     others: Vec<String>,
 }
 
-struct Scheme {
+struct SecurityScheme {
     name: String,
-    how: How,
+    how: CredentialLocation,
 }
 
-enum How {
+enum CredentialLocation {
     Header { name: String, value: &'static str },
     Query(String),
     Cookie(String),
 }
 
-impl How {
+impl CredentialLocation {
     /// Returns `true` if both set the same header, cookie or part of the query. Cookies share their header.
     fn sets_the_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -44,22 +44,22 @@ impl How {
     }
 }
 
-impl Access {
+impl SecurityAccess {
     /// Returns `true` if the connection sets this header.
     pub(super) fn sends_header(&self, wanted: &str) -> bool {
         self.schemes
             .iter()
-            .any(|scheme| matches!(&scheme.how, How::Header { name, .. } if name.eq_ignore_ascii_case(wanted)))
+            .any(|scheme| matches!(&scheme.how, CredentialLocation::Header { name, .. } if name.eq_ignore_ascii_case(wanted)))
     }
 
     pub(super) fn sends_query(&self, wanted: &str) -> bool {
         self.schemes
             .iter()
-            .any(|scheme| matches!(&scheme.how, How::Query(name) if name == wanted))
+            .any(|scheme| matches!(&scheme.how, CredentialLocation::Query(name) if name == wanted))
     }
 
     /// Returns the first way in that an operation asks for, if the connection has none that it takes.
-    pub(super) fn lacks(&self, document: &Document, operation: &Value) -> Option<String> {
+    pub(super) fn lacks(&self, document: &ImportDocument, operation: &Value) -> Option<String> {
         let asked = operation
             .get("security")
             .unwrap_or_else(|| document.get("security"));
@@ -93,13 +93,13 @@ fn ways(asked: &Value) -> Vec<Vec<&String>> {
 
 /// Chooses the first way in that the document asks for as a whole, else one that an operation asks for, else one that
 /// it declares.
-pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
+pub(super) fn choose(document: &ImportDocument, remarks: &mut Vec<ImportRemark>) -> SecurityAccess {
     let declared = document
         .get("components")
         .get("securitySchemes")
         .and_then(Value::as_object);
     let Some(declared) = declared else {
-        return Access::default();
+        return SecurityAccess::default();
     };
     let of_operations = document
         .paths()
@@ -117,9 +117,9 @@ pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
         .filter(|way| !way.is_empty())
         .filter_map(|way| way.into_iter().map(read).collect::<Option<Vec<_>>>())
         .find(|schemes| can_be_sent_together(schemes));
-    let schemes: Vec<Scheme> = found.unwrap_or_default();
+    let schemes: Vec<SecurityScheme> = found.unwrap_or_default();
     if schemes.is_empty() && !declared.is_empty() {
-        remarks.push(Remark {
+        remarks.push(ImportRemark {
             left_out: false,
             place: "/components/securitySchemes".to_owned(),
             operation: String::new(),
@@ -135,11 +135,11 @@ pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
         .map(|name| name::quoted(name))
         .take(20)
         .collect();
-    Access { schemes, others }
+    SecurityAccess { schemes, others }
 }
 
 /// Returns `false` if a way in sets one header, cookie or part of the query twice, which no request can.
-fn can_be_sent_together(schemes: &[Scheme]) -> bool {
+fn can_be_sent_together(schemes: &[SecurityScheme]) -> bool {
     schemes.iter().enumerate().all(|(index, scheme)| {
         schemes[..index]
             .iter()
@@ -147,9 +147,9 @@ fn can_be_sent_together(schemes: &[Scheme]) -> bool {
     })
 }
 
-fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
+fn scheme(name: &str, scheme: &Value) -> Option<SecurityScheme> {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
-    let authorization = |value| How::Header {
+    let authorization = |value| CredentialLocation::Header {
         name: "Authorization".to_owned(),
         value,
     };
@@ -168,17 +168,17 @@ fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
         ("http", "bearer", _) | ("oauth2" | "openIdConnect", ..) => authorization("Bearer "),
         ("http", "basic", _) => authorization("Basic "),
         ("apiKey", _, place) if is_token(text("name")) => match place {
-            "header" => How::Header {
+            "header" => CredentialLocation::Header {
                 name: text("name").to_owned(),
                 value: "",
             },
-            "query" => How::Query(text("name").to_owned()),
-            "cookie" => How::Cookie(text("name").to_owned()),
+            "query" => CredentialLocation::Query(text("name").to_owned()),
+            "cookie" => CredentialLocation::Cookie(text("name").to_owned()),
             _ => return None,
         },
         _ => return None,
     };
-    Some(Scheme {
+    Some(SecurityScheme {
         name: name.to_owned(),
         how,
     })
@@ -186,9 +186,9 @@ fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
 
 /// Returns the first server, with the defaults of its variables.
 pub(super) fn base(
-    document: &Document,
+    document: &ImportDocument,
     fetched: Option<&str>,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Vec<ImportRemark>,
 ) -> String {
     const UNKNOWN: &str = "https://service.example";
     let server = document.get("servers").get(0);
@@ -223,7 +223,7 @@ pub(super) fn base(
     match absolute.filter(plain) {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => {
-            remarks.push(Remark {
+            remarks.push(ImportRemark {
                 left_out: false,
                 place: "/servers".to_owned(),
                 operation: String::new(),
@@ -261,8 +261,8 @@ fn below(fetched: &str, url: &str) -> Option<String> {
 
 /// Writes the block for weir.toml. Names of the document are in comments, on one line each, and in quoted keys and texts of
 /// plain characters.
-pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) -> String {
-    let variable = |scheme: &Scheme| {
+pub(super) fn connection(name: &str, base: &str, access: &SecurityAccess, writes: bool) -> String {
+    let variable = |scheme: &SecurityScheme| {
         let words = format!(
             "{name}_{}",
             if access.schemes.len() > 1 {
@@ -286,20 +286,20 @@ pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) 
     for scheme in &access.schemes {
         let variable = variable(scheme);
         match &scheme.how {
-            How::Header { name, value } => {
+            CredentialLocation::Header { name, value } => {
                 headers.push(format!("\"{name}\" = \"{value}${{env:{variable}}}\""))
             }
-            How::Cookie(name) => cookies.push(format!("{name}=${{env:{variable}}}")),
-            How::Query(name) => {
+            CredentialLocation::Cookie(name) => cookies.push(format!("{name}=${{env:{variable}}}")),
+            CredentialLocation::Query(name) => {
                 let before = if base.contains('?') { '&' } else { '?' };
                 let _ = write!(base, "{before}{name}=${{env:{variable}}}");
             }
         }
         let what = match &scheme.how {
-            How::Header {
+            CredentialLocation::Header {
                 value: "Basic ", ..
             } => "the base64 of `name:password`",
-            How::Header {
+            CredentialLocation::Header {
                 value: "Bearer ", ..
             } => "a token",
             _ => "a key",

@@ -12,16 +12,19 @@ use std::{
 use serde_json::{Map, Value};
 use weir_statements::SqlSyntax;
 
-use super::{Imported, Remark};
+use super::{ImportRemark, ImportedContract};
 use crate::{
     compile,
     draft::yaml::{flow, scalar},
     form, json, name,
-    problem::Problem,
-    shape::{Capabilities, Effect, Field, Misfits, Operation, Param, Shape, Type},
+    problem::FileProblem,
+    shape::{
+        CollectionShape, MisfitPolicy, OperationEffect, OperationParam, ShapeCapabilities,
+        ShapeField, ShapeOperation, ValueType,
+    },
 };
 
-use statement::Translated;
+use statement::TranslatedStatement;
 
 /// Tools of one configuration that are looked at.
 const TOOLS_MAX: usize = 2_000;
@@ -30,7 +33,7 @@ const ROUNDS_MAX: usize = 20;
 const OWN: [&str; 2] = ["limit", "cursor"];
 
 /// A database of the configuration that is taken.
-struct Source<'a> {
+struct ToolboxSource<'a> {
     name: String,
     syntax: SqlSyntax,
     settings: &'a Map<String, Value>,
@@ -42,16 +45,20 @@ struct ToolboxTool {
     description: String,
     /// The place in `sources`.
     source: usize,
-    statement: Translated,
+    statement: TranslatedStatement,
     place: String,
 }
 
 /// Reads a `tools.yaml` of Toolbox. `file` is the name shown in problems.
-pub fn toolbox(file: &str, text: &str, wanted: Option<&str>) -> Result<Imported, Vec<Problem>> {
+pub fn toolbox(
+    file: &str,
+    text: &str,
+    wanted: Option<&str>,
+) -> Result<ImportedContract, Vec<FileProblem>> {
     let parts = parts(file, text)?;
     let contract = wanted.unwrap_or("toolbox");
     name::check_contract(contract)
-        .map_err(|why| vec![Problem::new(file, "", why).hint("name it with --name")])?;
+        .map_err(|why| vec![FileProblem::new(file, "", why).hint("name it with --name")])?;
     let mut remarks = Vec::new();
     let sources = sources(&parts, &mut remarks);
     let mut tools = tools(&parts, &sources, &mut remarks);
@@ -59,13 +66,15 @@ pub fn toolbox(file: &str, text: &str, wanted: Option<&str>) -> Result<Imported,
         if tools.is_empty() {
             let why = "no tool could be taken, so there is no contract";
             let told = remarks.iter().map(|remark| remark.problem(file));
-            return Err(told.chain([Problem::new(file, "/tools", why)]).collect());
+            return Err(told
+                .chain([FileProblem::new(file, "/tools", why)])
+                .collect());
         }
         let text = written(contract, &sources, &tools);
         let refused = refused(&text, &tools)?;
         if refused.is_empty() {
             let toolsets = toolsets(&parts, &tools, &mut remarks);
-            return Ok(Imported {
+            return Ok(ImportedContract {
                 contract: text,
                 connection: toml::settings(&sources, &tools, &toolsets, &mut remarks),
                 tools: tools.len(),
@@ -79,18 +88,18 @@ pub fn toolbox(file: &str, text: &str, wanted: Option<&str>) -> Result<Imported,
         }
     }
     let why = "the contract does not compile, however much is left out";
-    Err(vec![Problem::new(file, "", why)])
+    Err(vec![FileProblem::new(file, "", why)])
 }
 
 /// The sections of a configuration: in one document by their names, or a document for each part.
-struct Parts {
+struct ToolboxSections {
     sources: Map<String, Value>,
     tools: Map<String, Value>,
     toolsets: Map<String, Value>,
 }
 
-fn parts(file: &str, text: &str) -> Result<Parts, Vec<Problem>> {
-    let mut parts = Parts {
+fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
+    let mut parts = ToolboxSections {
         sources: Map::new(),
         tools: Map::new(),
         toolsets: Map::new(),
@@ -126,7 +135,7 @@ fn parts(file: &str, text: &str) -> Result<Parts, Vec<Problem>> {
     }
     if parts.tools.is_empty() {
         let why = "there are no tools in it: it is no configuration of Toolbox";
-        return Err(vec![Problem::new(file, "/tools", why)]);
+        return Err(vec![FileProblem::new(file, "/tools", why)]);
     }
     Ok(parts)
 }
@@ -152,7 +161,10 @@ fn documents(text: &str) -> Vec<String> {
     documents
 }
 
-fn sources<'a>(parts: &'a Parts, remarks: &mut Vec<Remark>) -> Vec<Source<'a>> {
+fn sources<'a>(
+    parts: &'a ToolboxSections,
+    remarks: &mut Vec<ImportRemark>,
+) -> Vec<ToolboxSource<'a>> {
     let mut sources = Vec::new();
     for (name, given) in &parts.sources {
         let place = pointer("sources", name);
@@ -176,7 +188,7 @@ fn sources<'a>(parts: &'a Parts, remarks: &mut Vec<Remark>) -> Vec<Source<'a>> {
         let Some(settings) = given.as_object() else {
             continue;
         };
-        sources.push(Source {
+        sources.push(ToolboxSource {
             name: plain(name),
             syntax,
             settings,
@@ -185,7 +197,11 @@ fn sources<'a>(parts: &'a Parts, remarks: &mut Vec<Remark>) -> Vec<Source<'a>> {
     sources
 }
 
-fn tools(parts: &Parts, sources: &[Source<'_>], remarks: &mut Vec<Remark>) -> Vec<ToolboxTool> {
+fn tools(
+    parts: &ToolboxSections,
+    sources: &[ToolboxSource<'_>],
+    remarks: &mut Vec<ImportRemark>,
+) -> Vec<ToolboxTool> {
     let mut tools = Vec::new();
     for (name, given) in &parts.tools {
         let place = pointer("tools", name);
@@ -205,9 +221,9 @@ fn tools(parts: &Parts, sources: &[Source<'_>], remarks: &mut Vec<Remark>) -> Ve
 fn tool(
     name: &str,
     given: &Value,
-    sources: &[Source<'_>],
+    sources: &[ToolboxSource<'_>],
     place: &str,
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Vec<ImportRemark>,
 ) -> Result<ToolboxTool, (&'static str, String)> {
     let word = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
     let wanted = plain(word("source"));
@@ -260,7 +276,7 @@ fn tool(
 }
 
 /// Writes the contract: a collection and a tool for each of Toolbox's tools.
-fn written(contract: &str, sources: &[Source<'_>], tools: &[ToolboxTool]) -> String {
+fn written(contract: &str, sources: &[ToolboxSource<'_>], tools: &[ToolboxTool]) -> String {
     let mut text = format!("contract: {}\ncollections:\n", scalar(contract));
     for tool in tools {
         let statement = &tool.statement;
@@ -312,7 +328,7 @@ fn collection(tool: &ToolboxTool) -> String {
 }
 
 /// Returns the tools that the compiler refuses, by their index.
-fn refused(text: &str, tools: &[ToolboxTool]) -> Result<BTreeMap<usize, String>, Vec<Problem>> {
+fn refused(text: &str, tools: &[ToolboxTool]) -> Result<BTreeMap<usize, String>, Vec<FileProblem>> {
     let source = form::read("the imported contract", text)?;
     let shapes = tools.iter().map(|tool| (collection(tool), shape(tool)));
     let mut found = BTreeMap::new();
@@ -334,30 +350,30 @@ fn refused(text: &str, tools: &[ToolboxTool]) -> Result<BTreeMap<usize, String>,
 }
 
 /// Returns a shape like the one that the adapter will describe. Its columns are unknown here.
-fn shape(tool: &ToolboxTool) -> Shape {
-    let params: Vec<Param> = tool.statement.params.clone();
-    let mut capabilities = Capabilities {
+fn shape(tool: &ToolboxTool) -> CollectionShape {
+    let params: Vec<OperationParam> = tool.statement.params.clone();
+    let mut capabilities = ShapeCapabilities {
         read: !tool.statement.writes,
-        ..Capabilities::default()
+        ..ShapeCapabilities::default()
     };
     match tool.statement.writes {
         true => {
-            capabilities.operations = vec![Operation {
+            capabilities.operations = vec![ShapeOperation {
                 name: "run".to_owned(),
-                effect: Effect::Destructive,
+                effect: OperationEffect::Destructive,
                 params,
-                returns: vec![Field::new("rows", Type::Integer)],
+                returns: vec![ShapeField::new("rows", ValueType::Integer)],
             }]
         }
         false => capabilities.params = params,
     }
-    Shape {
+    CollectionShape {
         name: "query".to_owned(),
-        fields: vec![Field::new("column", Type::String)],
+        fields: vec![ShapeField::new("column", ValueType::String)],
         key: Vec::new(),
         capabilities,
         timezone: None,
-        misfits: Misfits::Refuse,
+        misfits: MisfitPolicy::Refuse,
         null_words: Vec::new(),
         left_out: Vec::new(),
         parts: Vec::new(),
@@ -367,9 +383,9 @@ fn shape(tool: &ToolboxTool) -> Shape {
 
 /// Returns the toolsets with the tools that were taken.
 fn toolsets(
-    parts: &Parts,
+    parts: &ToolboxSections,
     tools: &[ToolboxTool],
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Vec<ImportRemark>,
 ) -> Vec<(String, Vec<String>)> {
     let taken: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let mut toolsets = Vec::new();
@@ -409,8 +425,8 @@ fn pointer(section: &str, name: &str) -> String {
     place
 }
 
-fn left_out(place: &str, name: &str, reason: &'static str, message: &str) -> Remark {
-    Remark {
+fn left_out(place: &str, name: &str, reason: &'static str, message: &str) -> ImportRemark {
+    ImportRemark {
         left_out: true,
         place: place.to_owned(),
         operation: name.to_owned(),
@@ -419,8 +435,8 @@ fn left_out(place: &str, name: &str, reason: &'static str, message: &str) -> Rem
     }
 }
 
-fn note(place: &str, name: &str, reason: &'static str, message: &str) -> Remark {
-    Remark {
+fn note(place: &str, name: &str, reason: &'static str, message: &str) -> ImportRemark {
+    ImportRemark {
         left_out: false,
         ..left_out(place, name, reason, message)
     }

@@ -4,18 +4,18 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
 
-use super::{document::Document, operation::Operation, text::sentence};
+use super::{document::ImportDocument, operation::ImportedOperation, text::sentence};
 use crate::{
     draft::yaml::{flow, scalar},
-    shape::Effect,
+    shape::OperationEffect,
 };
 
-pub(super) struct Head<'d> {
+pub(super) struct ImportHead<'d> {
     pub(super) name: &'d str,
-    pub(super) document: &'d Document,
+    pub(super) document: &'d ImportDocument,
 }
 
-pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
+pub(super) fn contract(head: &ImportHead<'_>, operations: &[ImportedOperation]) -> String {
     let info = |key: &str| {
         head.document
             .get("info")
@@ -33,7 +33,7 @@ pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
     if !description.is_empty() {
         let _ = writeln!(text, "description: {}", scalar(&description));
     }
-    let mut collections: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
+    let mut collections: BTreeMap<&str, Vec<&ImportedOperation>> = BTreeMap::new();
     for operation in operations {
         collections
             .entry(&operation.collection)
@@ -45,7 +45,7 @@ pub(super) fn contract(head: &Head<'_>, operations: &[Operation]) -> String {
         let _ = writeln!(text, "  {}:\n    adapter: rest", scalar(name));
         if operations
             .iter()
-            .any(|operation| operation.effect != Effect::Read)
+            .any(|operation| operation.effect != OperationEffect::Read)
         {
             text.push_str("    write: true\n");
         }

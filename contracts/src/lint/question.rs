@@ -1,9 +1,9 @@
 //! Checks what a contract alone shows: whether the questions that a tool offers can have a useful answer.
 
-use super::{Findings, GROUP_OF_ONE};
-use crate::{contract::Contract, name};
+use super::{GROUP_OF_ONE, LintFindings};
+use crate::{contract::CompiledContract, name};
 
-pub(super) fn check(contract: &Contract, findings: &mut Findings) {
+pub(super) fn check(contract: &CompiledContract, findings: &mut LintFindings) {
     for tool in &contract.tools {
         let Some(binding) = tool.collection().map(|target| &target.binding) else {
             continue;

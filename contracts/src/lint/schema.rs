@@ -5,13 +5,13 @@ use weir_schema::{
     keyword::{DYNAMIC_REF, REF},
     reference::each_reached,
     schema::DIALECT,
-    walk::{Inside, inside},
+    walk::{SubschemaKind, inside},
 };
 
 use super::{
-    ENUM_IN_PROSE, FORMAT_EMAIL, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_KEYWORD,
-    PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED, PATTERN_DIALECT, SCHEMA_DIALECT,
-    SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
+    ENUM_IN_PROSE, FORMAT_EMAIL, LIST_ITEMS, LintFindings, LintedTool, OUTPUT_ROOT,
+    PARAMETER_KEYWORD, PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED, PATTERN_DIALECT,
+    SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, wording,
 };
 use crate::{name, validate};
 
@@ -19,7 +19,7 @@ const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
 /// Keywords that describe a parameter, by its values or by another place.
 const TOLD: [&str; 5] = ["enum", "const", REF, "title", "description"];
 
-pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
+pub(super) fn check(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     let mut add = |field: &str, rule, message| findings.add(Some(tool.name), field, rule, message);
     check_root(tool, &mut add);
     for schema in [Some(tool.input), tool.output].into_iter().flatten() {
@@ -40,9 +40,9 @@ pub(super) fn joined(field: &str, member: &str) -> String {
     }
 }
 
-type Add<'a> = dyn FnMut(&str, &'static super::Rule, String) + 'a;
+type Add<'a> = dyn FnMut(&str, &'static super::LintRule, String) + 'a;
 
-fn check_root(tool: &Shown<'_>, add: &mut Add<'_>) {
+fn check_root(tool: &LintedTool<'_>, add: &mut Add<'_>) {
     if tool.input["type"] != "object" {
         add(
             "",
@@ -136,17 +136,17 @@ fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Va
                     .iter()
                     .for_each(|(name, inner)| parameters(inner, &joined(field, name), found));
             }
-            (_, Inside::Named, Value::Object(schemas)) => {
+            (_, SubschemaKind::Named, Value::Object(schemas)) => {
                 schemas
                     .values()
                     .for_each(|inner| parameters(inner, field, found));
             }
-            (_, Inside::Schemas, Value::Array(schemas)) => {
+            (_, SubschemaKind::Schemas, Value::Array(schemas)) => {
                 schemas
                     .iter()
                     .for_each(|inner| parameters(inner, field, found));
             }
-            (_, Inside::Schemas, inner) => parameters(inner, field, found),
+            (_, SubschemaKind::Schemas, inner) => parameters(inner, field, found),
             _ => {}
         }
     }

@@ -7,8 +7,8 @@ use base64::{
 use serde_json::Value;
 
 use super::{
-    CONTROL_CHARACTERS, ENCODED_BLOCK, Findings, HIDDEN_TEXT, LOOKALIKE_LETTERS, MODEL_ORDERS,
-    Shown, wording::words,
+    CONTROL_CHARACTERS, ENCODED_BLOCK, HIDDEN_TEXT, LOOKALIKE_LETTERS, LintFindings, LintedTool,
+    MODEL_ORDERS, wording::words,
 };
 use crate::name;
 
@@ -64,9 +64,9 @@ const ORDERS: &[&str] = &[
 ];
 
 /// Checks every text of the tool, wherever in its schemas it is.
-pub(super) fn check(tool: &Shown<'_>, whole: &Value, findings: &mut Findings) {
+pub(super) fn check(tool: &LintedTool<'_>, whole: &Value, findings: &mut LintFindings) {
     texts(whole, "", "", false, &mut |field, key, text| {
-        let place = Place {
+        let place = LintLocation {
             tool: Some(tool.name),
             field,
         };
@@ -81,8 +81,8 @@ pub(super) fn check(tool: &Shown<'_>, whole: &Value, findings: &mut Findings) {
     });
 }
 
-pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut Findings) {
-    let place = Place { tool, field: "" };
+pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut LintFindings) {
+    let place = LintLocation { tool, field: "" };
     place.check_seen(text, findings);
     place.check_orders(text, findings);
     place.check_block(text, findings);
@@ -124,13 +124,13 @@ fn texts(
     }
 }
 
-struct Place<'p> {
+struct LintLocation<'p> {
     tool: Option<&'p str>,
     field: &'p str,
 }
 
-impl Place<'_> {
-    fn check_seen(&self, text: &str, findings: &mut Findings) {
+impl LintLocation<'_> {
+    fn check_seen(&self, text: &str, findings: &mut LintFindings) {
         let tags: String = text.chars().filter_map(tagged).collect();
         let hidden = text
             .char_indices()
@@ -166,7 +166,7 @@ impl Place<'_> {
         }
     }
 
-    fn check_orders(&self, text: &str, findings: &mut Findings) {
+    fn check_orders(&self, text: &str, findings: &mut LintFindings) {
         let small = text.to_lowercase();
         let named = TAGS
             .iter()
@@ -187,7 +187,7 @@ impl Place<'_> {
         }
     }
 
-    fn check_block(&self, text: &str, findings: &mut Findings) {
+    fn check_block(&self, text: &str, findings: &mut LintFindings) {
         let is_inside = |character: char| {
             character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=')
         };
@@ -204,7 +204,7 @@ impl Place<'_> {
         }
     }
 
-    fn check_letters(&self, text: &str, findings: &mut Findings) {
+    fn check_letters(&self, text: &str, findings: &mut LintFindings) {
         let word = text
             .split(|character: char| !character.is_alphanumeric())
             .find(|word| {

@@ -2,8 +2,8 @@
 
 use super::{
     DESCRIPTION_LONG, DESCRIPTION_MISSING, DESCRIPTION_OPENING, DESCRIPTION_REPEATS,
-    DESCRIPTION_RESULT, DESCRIPTION_SHORT, Findings, IMPLEMENTATION_WORD, NAME_INVALID, NAME_LONG,
-    NAME_VAGUE, Shown, VERSION_WORD,
+    DESCRIPTION_RESULT, DESCRIPTION_SHORT, IMPLEMENTATION_WORD, LintFindings, LintedTool,
+    NAME_INVALID, NAME_LONG, NAME_VAGUE, VERSION_WORD,
 };
 use crate::name;
 
@@ -106,7 +106,7 @@ const SMALL: &[&str] = &[
     "a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with",
 ];
 
-pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
+pub(super) fn check(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     check_name(tool, findings);
     check_description(tool, findings);
     check_words(tool, findings);
@@ -139,7 +139,7 @@ pub(super) fn repeats(text: &str, name: &str) -> bool {
     !said.is_empty() && said == telling(name::words(name))
 }
 
-fn check_name(tool: &Shown<'_>, findings: &mut Findings) {
+fn check_name(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     if let Err(message) = name::check_tool(tool.name) {
         findings.add(Some(tool.name), "", NAME_INVALID, message);
     } else if tool.name.len() > name::TOOL_LENGTH_GOOD {
@@ -165,7 +165,7 @@ fn check_name(tool: &Shown<'_>, findings: &mut Findings) {
     }
 }
 
-fn check_description(tool: &Shown<'_>, findings: &mut Findings) {
+fn check_description(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     let words = words(tool.description);
     let spaced = words.iter().all(|word| word.is_ascii());
     let (rule, message) = match words.len() {
@@ -184,7 +184,7 @@ fn check_description(tool: &Shown<'_>, findings: &mut Findings) {
     findings.add(Some(tool.name), "", rule, message);
 }
 
-fn check_long(tool: &Shown<'_>, words: &[String], findings: &mut Findings) {
+fn check_long(tool: &LintedTool<'_>, words: &[String], findings: &mut LintFindings) {
     let characters = tool.description.chars().count();
     if characters > CHARACTERS_MAX {
         findings.add(
@@ -222,7 +222,7 @@ fn check_long(tool: &Shown<'_>, words: &[String], findings: &mut Findings) {
     }
 }
 
-fn check_words(tool: &Shown<'_>, findings: &mut Findings) {
+fn check_words(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     let mut about = name::words(tool.name);
     about.extend(tool.title.map(words).unwrap_or_default());
     let said = words(tool.description);

@@ -5,12 +5,12 @@ use serde_json::{json, value::RawValue};
 
 use weir_schema::foreign;
 
-use super::{kept, members::Members};
+use super::{kept, members::RawMembers};
 
 /// The kinds of items that a server lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum OfferKind {
     Tool,
     Resource,
     ResourceTemplate,
@@ -19,16 +19,16 @@ pub enum Kind {
 
 /// One item of a list.
 #[derive(Debug, Serialize)]
-pub struct Item {
+pub struct OfferEntry {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: OfferKind,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    pub meta: Annotated,
-    pub detail: Detail,
+    pub meta: EntryMetadata,
+    pub detail: EntryDetail,
     /// Whether a tool may run as a task.
     #[serde(skip)]
     pub execution: Option<Box<RawValue>>,
@@ -39,7 +39,7 @@ pub struct Item {
 
 /// The members that describe an item without affecting its behaviour.
 #[derive(Debug, Default, Serialize)]
-pub struct Annotated {
+pub struct EntryMetadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,13 +51,13 @@ pub struct Annotated {
 /// The parts that only one kind of item has.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum Detail {
+pub enum EntryDetail {
     Tool {
-        input: Schema,
+        input: OfferSchema,
         #[serde(skip_serializing_if = "Option::is_none")]
-        output: Option<Schema>,
+        output: Option<OfferSchema>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        ui: Option<Ui>,
+        ui: Option<UiMetadata>,
     },
     #[serde(rename_all = "camelCase")]
     Resource {
@@ -68,7 +68,7 @@ pub enum Detail {
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        ui: Option<Ui>,
+        ui: Option<UiMetadata>,
     },
     #[serde(rename_all = "camelCase")]
     ResourceTemplate {
@@ -78,13 +78,13 @@ pub enum Detail {
         mime_type: Option<String>,
     },
     Prompt {
-        input: Schema,
+        input: OfferSchema,
     },
 }
 
 /// A schema as it was written, and why it is refused where it is.
 #[derive(Debug, Default, Serialize)]
-pub struct Schema {
+pub struct OfferSchema {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,15 +93,19 @@ pub struct Schema {
 
 /// MCP Apps metadata: every member that is there in one of its known types, in a fixed order.
 #[derive(Debug)]
-pub struct Ui(Vec<(&'static str, Box<RawValue>)>);
+pub struct UiMetadata(Vec<(&'static str, Box<RawValue>)>);
 
-pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(String)) -> Item {
+pub(super) fn item(
+    kind: OfferKind,
+    members: &RawMembers<'_>,
+    note: &mut dyn FnMut(String),
+) -> OfferEntry {
     let title = members.text("title");
     let (title, fallback, detail) = match kind {
-        Kind::Tool => {
+        OfferKind::Tool => {
             let annotations = members
                 .object("annotations")
-                .and_then(|raw| Members::read(raw.get()).ok());
+                .and_then(|raw| RawMembers::read(raw.get()).ok());
             let title = title.or_else(|| annotations?.text("title"));
             let input = members
                 .raw("inputSchema")
@@ -115,20 +119,20 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
             (
                 title,
                 "tool",
-                Detail::Tool {
+                EntryDetail::Tool {
                     input,
                     output,
                     ui: ui(members),
                 },
             )
         }
-        Kind::Resource => {
+        OfferKind::Resource => {
             let (uri, mime_type) = (members.text("uri"), members.text("mimeType"));
             let size = members.number("size").map(ToOwned::to_owned);
             (
                 title,
                 "resource",
-                Detail::Resource {
+                EntryDetail::Resource {
                     uri,
                     mime_type,
                     size,
@@ -136,32 +140,34 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
                 },
             )
         }
-        Kind::ResourceTemplate => {
+        OfferKind::ResourceTemplate => {
             let (uri_template, mime_type) = (members.text("uriTemplate"), members.text("mimeType"));
             (
                 title,
                 "resource-template",
-                Detail::ResourceTemplate {
+                EntryDetail::ResourceTemplate {
                     uri_template,
                     mime_type,
                 },
             )
         }
-        Kind::Prompt => (
+        OfferKind::Prompt => (
             title,
             "prompt",
-            Detail::Prompt {
+            EntryDetail::Prompt {
                 input: prompt_input(members, note),
             },
         ),
     };
-    let meta = Annotated {
+    let meta = EntryMetadata {
         icons: kept(members.array("icons"), "icons", note),
         annotations: kept(members.object("annotations"), "annotations", note),
         meta: kept(members.object("_meta"), "_meta", note),
     };
     let execution = kept(
-        members.object("execution").filter(|_| kind == Kind::Tool),
+        members
+            .object("execution")
+            .filter(|_| kind == OfferKind::Tool),
         "execution",
         note,
     );
@@ -171,7 +177,7 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
         ));
         fallback.to_owned()
     });
-    Item {
+    OfferEntry {
         kind,
         name,
         title,
@@ -183,14 +189,14 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
     }
 }
 
-fn schema_of(raw: &RawValue, name: &str) -> Schema {
+fn schema_of(raw: &RawValue, name: &str) -> OfferSchema {
     if !raw.get().starts_with('{') {
-        return Schema {
+        return OfferSchema {
             json: None,
             error: Some(format!("`{name}` is not an object")),
         };
     }
-    let error = foreign::check(raw.get(), &foreign::Bounds::default()).err();
+    let error = foreign::check(raw.get(), &foreign::SchemaLimits::default()).err();
     let mut is_kept = true;
     let json = kept(Some(raw), name, &mut |_| is_kept = false);
     let error = error.map(|error| {
@@ -200,19 +206,19 @@ fn schema_of(raw: &RawValue, name: &str) -> Schema {
             format!("{error}; it is left out")
         }
     });
-    Schema { json, error }
+    OfferSchema { json, error }
 }
 
 /// Returns the arguments of a prompt as an open object. Arguments are texts, but a server may leave that unsaid.
-fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
+fn prompt_input(prompt: &RawMembers<'_>, note: &mut dyn FnMut(String)) -> OfferSchema {
     let Some(arguments) = prompt.array("arguments") else {
-        return Schema::default();
+        return OfferSchema::default();
     };
     let arguments: Vec<&RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
     let mut properties = serde_json::Map::new();
     let mut required: Vec<String> = Vec::new();
     for argument in arguments {
-        let members = Members::read(argument.get()).ok();
+        let members = RawMembers::read(argument.get()).ok();
         let Some((argument, name)) = members.and_then(|members| {
             let name = members.text("name").filter(|name| !name.is_empty())?;
             Some((members, name))
@@ -244,11 +250,11 @@ fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
 
 /// Reads `_meta.ui` as MCP Apps hosts write it, as the first drafts did (`csp` a text, `permissions` a list), and the
 /// flat `ui/resourceUri` that tools carry for older hosts.
-fn ui(item: &Members<'_>) -> Option<Ui> {
-    let meta = Members::read(item.object("_meta")?.get()).ok()?;
+fn ui(item: &RawMembers<'_>) -> Option<UiMetadata> {
+    let meta = RawMembers::read(item.object("_meta")?.get()).ok()?;
     let nested = meta
         .object("ui")
-        .and_then(|ui| Members::read(ui.get()).ok());
+        .and_then(|ui| RawMembers::read(ui.get()).ok());
     let is = |raw: &&RawValue, starts: &[char]| raw.get().starts_with(starts);
     let known: [(&'static str, &[char]); 6] = [
         ("resourceUri", &['"']),
@@ -271,10 +277,10 @@ fn ui(item: &Members<'_>) -> Option<Ui> {
         let found = kept(nested.or_else(flat), name, &mut |_| {});
         members.extend(found.map(|raw| (name, raw)));
     }
-    (!members.is_empty()).then_some(Ui(members))
+    (!members.is_empty()).then_some(UiMetadata(members))
 }
 
-impl Ui {
+impl UiMetadata {
     /// Returns a member as it was written; `None` if it is absent or has the wrong type.
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0
@@ -284,7 +290,7 @@ impl Ui {
     }
 }
 
-impl Serialize for Ui {
+impl Serialize for UiMetadata {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, raw) in &self.0 {

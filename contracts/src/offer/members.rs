@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 const MEMBERS_MAX: usize = 1000;
 
 /// An object's members in their order. Where a name is given twice, the last one counts, as for most readers.
-pub(super) struct Members<'t> {
+pub(super) struct RawMembers<'t> {
     members: Vec<(String, &'t RawValue)>,
 }
 
-impl<'t> Members<'t> {
+impl<'t> RawMembers<'t> {
     pub(super) fn read(text: &'t str) -> Result<Self, String> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let members = json.deserialize_any(MembersVisitor).map_err(|error| {
+        let members = json.deserialize_any(RawMembersVisitor).map_err(|error| {
             // A list's item has no lines of its own that a person could look up.
             let message = error.to_string();
             message
@@ -75,9 +75,9 @@ impl<'t> Members<'t> {
     }
 }
 
-struct MembersVisitor;
+struct RawMembersVisitor;
 
-impl<'t> Visitor<'t> for MembersVisitor {
+impl<'t> Visitor<'t> for RawMembersVisitor {
     type Value = Vec<(String, &'t RawValue)>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Checks the results of plugins' and servers' tools against their published schema.
 
 use serde_json::Value;
-use weir_schema::validate::{Judge, SchemaChecker};
+use weir_schema::validate::{SchemaChecker, ValidationAuthority};
 
 use super::OutputMismatch;
 
@@ -12,12 +12,12 @@ impl ResultChecker {
     /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
     /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        SchemaChecker::new(schema, Judge::Own).map(Self)
+        SchemaChecker::new(schema, ValidationAuthority::Own).map(Self)
     }
 
     /// Compiles a schema for results of an upstream server, which judges formats by itself.
     pub fn foreign(schema: &Value) -> Result<Self, String> {
-        SchemaChecker::new(schema, Judge::Foreign).map(Self)
+        SchemaChecker::new(schema, ValidationAuthority::Foreign).map(Self)
     }
 
     /// Returns `true` if this result may take long to check: not on a thread that others wait for.

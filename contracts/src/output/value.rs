@@ -4,26 +4,26 @@ use std::collections::HashSet;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Fault, Walk};
+use super::{OutputFault, OutputWalk};
 use crate::{json, shape, values};
 
 const TOO_DEEP: &str = "nested too deep";
 const TWICE: &str = "a member is there twice";
 
 /// A column's type, ready for the walk.
-pub(super) struct Type {
-    kind: shape::Type,
+pub(super) struct OutputType {
+    kind: shape::ValueType,
     nullable: bool,
     /// The members of a record with their names as they are written; if empty, any members are taken.
-    members: Vec<(String, Vec<u8>, Type)>,
-    items: Option<Box<Type>>,
+    members: Vec<(String, Vec<u8>, OutputType)>,
+    items: Option<Box<OutputType>>,
 }
 
-impl Type {
-    pub(super) fn of(field: &shape::Field) -> Self {
-        let members = |field: &shape::Field| {
+impl OutputType {
+    pub(super) fn from_field(field: &shape::ShapeField) -> Self {
+        let members = |field: &shape::ShapeField| {
             let prefix = [&quoted(&field.key)[..], b":"].concat();
-            (field.key.clone(), prefix, Self::of(field))
+            (field.key.clone(), prefix, Self::from_field(field))
         };
         Self {
             kind: field.kind,
@@ -32,13 +32,13 @@ impl Type {
             items: field
                 .items
                 .as_deref()
-                .map(|items| Box::new(Self::of(items))),
+                .map(|items| Box::new(Self::from_field(items))),
         }
     }
 
     pub(super) fn anything() -> Self {
         Self {
-            kind: shape::Type::Json,
+            kind: shape::ValueType::Json,
             nullable: true,
             members: Vec::new(),
             items: None,
@@ -73,14 +73,14 @@ fn is_safe(number: i128) -> bool {
     number.unsigned_abs() <= json::INTEGER_MAX.unsigned_abs().into()
 }
 
-pub(super) struct ValueSeed<'c, 'o> {
-    pub kind: &'c Type,
-    pub walk: &'c Walk,
+pub(super) struct OutputSeed<'c, 'o> {
+    pub kind: &'c OutputType,
+    pub walk: &'c OutputWalk,
     pub out: &'o mut Vec<u8>,
     pub depth: usize,
 }
 
-impl<'c> ValueSeed<'c, '_> {
+impl<'c> OutputSeed<'c, '_> {
     fn mistyped<E: serde::de::Error>(self, found: &str) -> Result<(), E> {
         let reason = format!("expected {}, found {found}", self.kind.kind.word());
         self.unfit(reason)
@@ -94,7 +94,7 @@ impl<'c> ValueSeed<'c, '_> {
     /// Refuses a value, or passes null in its place.
     fn unfit<E: serde::de::Error>(self, reason: String) -> Result<(), E> {
         if !self.passes_null() {
-            return Err(self.walk.fail(Fault::Other(reason)));
+            return Err(self.walk.fail(OutputFault::Other(reason)));
         }
         self.walk.note(reason);
         self.out.extend_from_slice(b"null");
@@ -102,7 +102,7 @@ impl<'c> ValueSeed<'c, '_> {
     }
 
     fn passes_null(&self) -> bool {
-        let may_be_null = self.kind.nullable || self.kind.kind == shape::Type::Json;
+        let may_be_null = self.kind.nullable || self.kind.kind == shape::ValueType::Json;
         self.walk.is_lenient && may_be_null
     }
 
@@ -112,7 +112,7 @@ impl<'c> ValueSeed<'c, '_> {
 
     /// Returns why a text does not fit.
     fn fault_of(&self, value: &str) -> Option<String> {
-        use shape::Type as T;
+        use shape::ValueType as T;
         let word = self.kind.kind.word();
         match self.kind.kind {
             T::String | T::Decimal | T::Date | T::Datetime | T::Json => {
@@ -126,16 +126,16 @@ impl<'c> ValueSeed<'c, '_> {
     fn integer<E: serde::de::Error>(self, number: i128) -> Result<(), E> {
         match self.kind.kind {
             // JSON is passed on with its digits, and so are integers of an operation.
-            shape::Type::Integer | shape::Type::Json
+            shape::ValueType::Integer | shape::ValueType::Json
                 if is_safe(number)
-                    || self.kind.kind == shape::Type::Json
+                    || self.kind.kind == shape::ValueType::Json
                     || self.walk.is_lenient =>
             {
                 self.out.extend_from_slice(number.to_string().as_bytes());
                 Ok(())
             }
-            shape::Type::Integer => self.refused("an integer outside ±(2^53−1)"),
-            shape::Type::Number => {
+            shape::ValueType::Integer => self.refused("an integer outside ±(2^53−1)"),
+            shape::ValueType::Number => {
                 write_number(self.out, number as f64);
                 Ok(())
             }
@@ -144,7 +144,7 @@ impl<'c> ValueSeed<'c, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
+impl<'de> DeserializeSeed<'de> for OutputSeed<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -152,7 +152,7 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
+impl<'de> Visitor<'de> for OutputSeed<'_, '_> {
     type Value = ();
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        match self.kind.nullable || self.kind.kind == shape::Type::Json {
+        match self.kind.nullable || self.kind.kind == shape::ValueType::Json {
             true => {
                 self.out.extend_from_slice(b"null");
                 Ok(())
@@ -171,7 +171,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
         match self.kind.kind {
-            shape::Type::Boolean | shape::Type::Json => {
+            shape::ValueType::Boolean | shape::ValueType::Json => {
                 self.out
                     .extend_from_slice(if value { b"true" } else { b"false" });
                 Ok(())
@@ -190,18 +190,18 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
         match self.kind.kind {
-            shape::Type::Json | shape::Type::Integer
+            shape::ValueType::Json | shape::ValueType::Integer
                 if value.fract() == 0.0 && value.abs() <= json::INTEGER_MAX as f64 =>
             {
                 self.integer(value as i128)
             }
-            shape::Type::Integer if value.fract() != 0.0 => {
+            shape::ValueType::Integer if value.fract() != 0.0 => {
                 self.refused("a number with a fraction")
             }
-            shape::Type::Integer if !self.walk.is_lenient => {
+            shape::ValueType::Integer if !self.walk.is_lenient => {
                 self.refused("an integer outside ±(2^53−1)")
             }
-            shape::Type::Number | shape::Type::Json | shape::Type::Integer => {
+            shape::ValueType::Number | shape::ValueType::Json | shape::ValueType::Integer => {
                 match write_number(self.out, value) {
                     true => Ok(()),
                     false => self.refused("a number that is not finite"),
@@ -231,7 +231,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let fits = matches!(self.kind.kind, shape::Type::List | shape::Type::Json);
+        let fits = matches!(
+            self.kind.kind,
+            shape::ValueType::List | shape::ValueType::Json
+        );
         if !fits || self.is_too_deep() {
             if self.passes_null() {
                 while access.next_element::<IgnoredAny>()?.is_some() {}
@@ -242,7 +245,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             };
         }
         let depth = self.depth + 1;
-        let anything = Type::anything();
+        let anything = OutputType::anything();
         let kind = self.kind.items.as_deref().unwrap_or(&anything);
         let (walk, out) = (self.walk, self.out);
         out.push(b'[');
@@ -252,7 +255,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             if index > 0 {
                 out.push(b',');
             }
-            let seed = ValueSeed {
+            let seed = OutputSeed {
                 kind,
                 walk,
                 out: &mut *out,
@@ -271,7 +274,10 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let fits = matches!(self.kind.kind, shape::Type::Record | shape::Type::Json);
+        let fits = matches!(
+            self.kind.kind,
+            shape::ValueType::Record | shape::ValueType::Json
+        );
         if !fits || self.is_too_deep() {
             if self.passes_null() {
                 while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -282,13 +288,13 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
             };
         }
         match self.kind.kind {
-            shape::Type::Record if !self.kind.members.is_empty() => self.record(access),
+            shape::ValueType::Record if !self.kind.members.is_empty() => self.record(access),
             _ => self.any_object(access),
         }
     }
 }
 
-impl ValueSeed<'_, '_> {
+impl OutputSeed<'_, '_> {
     /// Writes a nested record's own members, in their order. A member that is absent is null if it may be.
     fn record<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let depth = self.depth + 1;
@@ -299,7 +305,7 @@ impl ValueSeed<'_, '_> {
             let twice = match members.iter().position(|(name, ..)| *name == key) {
                 Some(position) => {
                     let mut out = Vec::new();
-                    let seed = ValueSeed {
+                    let seed = OutputSeed {
                         kind: &members[position].2,
                         walk: self.walk,
                         out: &mut out,
@@ -316,7 +322,7 @@ impl ValueSeed<'_, '_> {
                 }
             };
             if twice {
-                let fault = self.walk.fail(Fault::Other(TWICE.to_owned()));
+                let fault = self.walk.fail(OutputFault::Other(TWICE.to_owned()));
                 return self.walk.at(Err(fault), || key.to_string());
             }
         }
@@ -328,13 +334,13 @@ impl ValueSeed<'_, '_> {
             self.out.extend_from_slice(prefix);
             match value {
                 Some(value) => self.out.extend_from_slice(&value),
-                None if kind.nullable || kind.kind == shape::Type::Json => {
+                None if kind.nullable || kind.kind == shape::ValueType::Json => {
                     self.out.extend_from_slice(b"null")
                 }
                 None => {
                     let missing =
                         format!("expected {}: a member is missing", self.kind.kind.word());
-                    let fault = self.walk.fail(Fault::Other(missing));
+                    let fault = self.walk.fail(OutputFault::Other(missing));
                     return self.walk.at(Err(fault), || name.clone());
                 }
             }
@@ -345,13 +351,13 @@ impl ValueSeed<'_, '_> {
 
     fn any_object<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let depth = self.depth + 1;
-        let anything = Type::anything();
+        let anything = OutputType::anything();
         let mut seen = HashSet::new();
         self.out.push(b'{');
         while let Some(key) = access.next_key::<String>()? {
             if seen.contains(&key) {
                 if !self.walk.is_lenient {
-                    let fault = self.walk.fail(Fault::Other(TWICE.to_owned()));
+                    let fault = self.walk.fail(OutputFault::Other(TWICE.to_owned()));
                     return self.walk.at(Err(fault), || key);
                 }
                 self.walk.note(TWICE.to_owned());
@@ -363,7 +369,7 @@ impl ValueSeed<'_, '_> {
             }
             write_text(self.out, &key);
             self.out.push(b':');
-            let seed = ValueSeed {
+            let seed = OutputSeed {
                 kind: &anything,
                 walk: self.walk,
                 out: &mut *self.out,

@@ -12,12 +12,12 @@ const EMPTY: &str = "a about all also am an and any are as at be been but by can
     she should so some such than that the their them then there these they this those to up use used using want was we were \
     what when where which who will with would you your";
 
-pub(super) struct Words {
+pub(super) struct WordStemmer {
     empty: HashSet<&'static str>,
     stemmer: Stemmer,
 }
 
-impl Default for Words {
+impl Default for WordStemmer {
     fn default() -> Self {
         Self {
             empty: EMPTY.split_whitespace().collect(),
@@ -26,7 +26,7 @@ impl Default for Words {
     }
 }
 
-impl Tokenizer for Words {
+impl Tokenizer for WordStemmer {
     fn tokenize(&self, text: &str) -> Vec<String> {
         let mut words = Vec::new();
         for run in runs(text) {
@@ -40,7 +40,7 @@ impl Tokenizer for Words {
     }
 }
 
-impl Words {
+impl WordStemmer {
     /// Adds the words of a text whose script puts spaces between them.
     fn add_plain(&self, text: &str, words: &mut Vec<String>) {
         let plain = if text.is_ascii() {
@@ -130,7 +130,7 @@ mod tests {
             ("\u{0} \u{202e}…", ""),
         ] {
             assert_eq!(
-                Words::default().tokenize(text).join(" "),
+                WordStemmer::default().tokenize(text).join(" "),
                 expected,
                 "{text}"
             );

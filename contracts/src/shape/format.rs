@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Type;
+use super::ValueType;
 use crate::name;
 
 /// The format of a column's texts, if they are not written as the value table writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TextFormat {
+pub struct ColumnFormat {
     /// The mark before the fraction of a number. By default it is a point, or a comma if points separate groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<String>,
@@ -29,11 +29,11 @@ pub struct TextFormat {
 /// One way to read all texts of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reading {
+pub struct ColumnReading {
     #[serde(rename = "type")]
-    pub kind: Type,
+    pub kind: ValueType,
     #[serde(default)]
-    pub format: TextFormat,
+    pub format: ColumnFormat,
     /// The texts among them that stand for an empty cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub null_words: Vec<String>,
@@ -45,7 +45,7 @@ const GROUPINGS: &[&str] = &[".", ",", "'", " ", "’", "\u{a0}", "\u{202f}", "\
 const PATTERN_MAX: usize = 40;
 const UNIT_MAX: usize = 20;
 
-impl TextFormat {
+impl ColumnFormat {
     /// Returns `true` if it says nothing, so that values have the form of the value table.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -82,22 +82,25 @@ impl TextFormat {
     }
 
     /// Returns the type that the keys stand for, if the contract names none.
-    pub(crate) fn implied(&self) -> Option<Type> {
+    pub(crate) fn implied(&self) -> Option<ValueType> {
         match (&self.date, &self.datetime) {
-            (Some(_), _) => Some(Type::Date),
-            (None, Some(_)) => Some(Type::Datetime),
-            (None, None) => (!self.is_empty()).then_some(Type::Number),
+            (Some(_), _) => Some(ValueType::Date),
+            (None, Some(_)) => Some(ValueType::Datetime),
+            (None, None) => (!self.is_empty()).then_some(ValueType::Number),
         }
     }
 
     /// Returns the problems of the format for a column of this type: the key, and a sentence.
-    pub(crate) fn check(&self, kind: Type) -> Vec<(&'static str, String)> {
+    pub(crate) fn check(&self, kind: ValueType) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
-        let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);
+        let is_number = matches!(
+            kind,
+            ValueType::Integer | ValueType::Number | ValueType::Decimal
+        );
         for (key, given) in self.keys() {
             let (fits, of) = match key {
-                "date" => (kind == Type::Date, "date"),
-                "datetime" => (kind == Type::Datetime, "datetime"),
+                "date" => (kind == ValueType::Date, "date"),
+                "datetime" => (kind == ValueType::Datetime, "datetime"),
                 _ => (is_number, "number, decimal or integer"),
             };
             if !fits {

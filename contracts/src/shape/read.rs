@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Capabilities, Shape, Summaries};
+use super::{CollectionShape, ShapeCapabilities, SummarySupport};
 use crate::json;
 
 /// Every comparison there is, in the order messages tell them.
@@ -21,7 +21,7 @@ pub const COMPARISONS: &[&str] = &[
 /// Larger descriptions are refused: no source has them.
 const BYTES_MAX: usize = 4 << 20;
 
-impl Shape {
+impl CollectionShape {
     /// Reads a shape strictly. The error states the fault and, if known, its place.
     pub fn read(text: &str) -> Result<Self, String> {
         if text.len() > BYTES_MAX {
@@ -37,7 +37,7 @@ impl Shape {
     }
 }
 
-impl Capabilities {
+impl ShapeCapabilities {
     /// Returns the abilities of a shape that states none: everything but operations.
     pub fn unstated() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Capabilities {
             )]
             .into(),
             order: vec!["*".to_owned()],
-            summaries: Summaries::All,
+            summaries: SummarySupport::All,
             ..Self::default()
         }
     }
@@ -75,14 +75,14 @@ impl Capabilities {
 pub(super) fn verbs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Verbs {
+    enum WriteVerbs {
         All(bool),
         Named(Vec<String>),
     }
-    Ok(match Verbs::deserialize(deserializer)? {
-        Verbs::All(true) => all_verbs(),
-        Verbs::All(false) => Vec::new(),
-        Verbs::Named(verbs) => verbs,
+    Ok(match WriteVerbs::deserialize(deserializer)? {
+        WriteVerbs::All(true) => all_verbs(),
+        WriteVerbs::All(false) => Vec::new(),
+        WriteVerbs::Named(verbs) => verbs,
     })
 }
 

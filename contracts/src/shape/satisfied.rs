@@ -1,13 +1,13 @@
 //! Decides whether a source still holds what a contract version was published with.
 
-use super::{Field, Shape, Type};
+use super::{CollectionShape, ShapeField, ValueType};
 use crate::name;
 
-impl Shape {
+impl CollectionShape {
     /// Checks that a live shape satisfies the recorded one (`self`): every recorded field is there with the same or a
     /// narrower type, and what tools ask beside it can be asked as before. Further fields do not matter. The error has one reason for
     /// each fault.
-    pub fn satisfied_by(&self, live: &Shape) -> Result<(), Vec<String>> {
+    pub fn satisfied_by(&self, live: &CollectionShape) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
         for field in &self.fields {
             // The contract says whether a key can be null: records whose key is null are refused when they come.
@@ -32,8 +32,8 @@ impl Shape {
 }
 
 fn compare(
-    recorded: &Field,
-    live: &Field,
+    recorded: &ShapeField,
+    live: &ShapeField,
     nullable_agreed: bool,
     path: &str,
     reasons: &mut Vec<String>,
@@ -46,7 +46,7 @@ fn compare(
         ));
         return;
     }
-    if recorded.kind == Type::Json {
+    if recorded.kind == ValueType::Json {
         return;
     }
     if live.nullable && !recorded.nullable && !nullable_agreed {
@@ -71,12 +71,15 @@ fn compare(
 }
 
 /// Returns `true` if every JSON value of the first type is one of the second.
-fn narrower(live: Type, recorded: Type) -> bool {
+fn narrower(live: ValueType, recorded: ValueType) -> bool {
     live == recorded
         || match recorded {
-            Type::Json => true,
-            Type::Number => live == Type::Integer,
-            Type::String => matches!(live, Type::Decimal | Type::Date | Type::Datetime),
+            ValueType::Json => true,
+            ValueType::Number => live == ValueType::Integer,
+            ValueType::String => matches!(
+                live,
+                ValueType::Decimal | ValueType::Date | ValueType::Datetime
+            ),
             _ => false,
         }
 }

@@ -10,8 +10,8 @@ use weir_schema::compare::{SchemaRule, normal};
 
 use super::{ShimStep, ToolShim, VersionShim, seen, through};
 use crate::{
-    contract::{Contract, Tool},
-    diff::{Item, Side, diff},
+    contract::{CompiledContract, ContractTool},
+    diff::{ContractChange, SchemaSide, diff},
     json::push_pointer,
 };
 
@@ -20,9 +20,12 @@ const ROUNDS_MAX: usize = 8;
 /// Steps that turn out not to be possible, with the groups that they are found in.
 const FAULTS_MAX: usize = 1_000;
 
-type SideStep = (Side, ShimStep);
+type SideStep = (SchemaSide, ShimStep);
 
-pub(super) fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
+pub(super) fn derive(
+    old: &CompiledContract,
+    new: &CompiledContract,
+) -> Result<VersionShim, String> {
     let now = by_name(new);
     let mut shim = VersionShim::default();
     let mut faults = FaultBudget(FAULTS_MAX);
@@ -32,7 +35,7 @@ pub(super) fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, Stri
         };
         let converted = by_name(&is);
         let found = diff(&was, &is);
-        let mut items: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+        let mut items: BTreeMap<&str, Vec<&ContractChange>> = BTreeMap::new();
         for item in &found.items {
             if let Some(tool) = &item.tool {
                 items.entry(tool).or_default().push(item);
@@ -72,7 +75,7 @@ pub(super) fn derive(old: &Contract, new: &Contract) -> Result<VersionShim, Stri
     Ok(shim)
 }
 
-fn by_name(contract: &Contract) -> HashMap<&str, &Tool> {
+fn by_name(contract: &CompiledContract) -> HashMap<&str, &ContractTool> {
     let tools = contract.tools.iter();
     tools.map(|tool| (tool.name.as_str(), &**tool)).collect()
 }
@@ -103,8 +106,8 @@ fn extend(
     let mut next = shim.clone();
     for (side, step) in steps {
         let known = match side {
-            Side::Input => &mut next.input,
-            Side::Output => &mut next.output,
+            SchemaSide::Input => &mut next.input,
+            SchemaSide::Output => &mut next.output,
         };
         if !known.contains(step) {
             known.push(step.clone());
@@ -127,14 +130,14 @@ fn extend(
 }
 
 /// Returns what the differences of one tool suggest.
-fn steps(items: &[&Item], seen: Option<&Tool>) -> Vec<SideStep> {
+fn steps(items: &[&ContractChange], seen: Option<&ContractTool>) -> Vec<SideStep> {
     let input = LazyCell::new(|| normal::normal(&seen?.checked_input().value()).ok());
     let input = || input.as_ref();
     let suggested = items.iter().filter_map(|item| step(item, &input));
     suggested.collect()
 }
 
-fn step<'s>(item: &Item, input: &dyn Fn() -> Option<&'s Value>) -> Option<SideStep> {
+fn step<'s>(item: &ContractChange, input: &dyn Fn() -> Option<&'s Value>) -> Option<SideStep> {
     let side = item.side?;
     let is = |rule: SchemaRule| rule.id(side) == item.rule;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -153,7 +156,7 @@ fn step<'s>(item: &Item, input: &dyn Fn() -> Option<&'s Value>) -> Option<SideSt
         )?;
         let (from, to) = (text(&item.old)?, text(&item.new)?);
         ShimStep::Value { at, from, to }
-    } else if side == Side::Output {
+    } else if side == SchemaSide::Output {
         return None;
     } else if is(SchemaRule::RequiredAdded) {
         set(&value_place(&item.path)?, only_value(&item.new)?)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::ShimStep;
-use crate::{diff::Side, name, validate};
+use crate::{diff::SchemaSide, name, validate};
 
 /// Matches every item of a list.
 const ITEMS: &str = "*";
@@ -33,17 +33,17 @@ const UNSEEN: &[&str] = &[
 
 /// Converts the arguments or the results of one tool.
 #[derive(Clone, Debug)]
-pub struct Conversion {
-    side: Side,
-    root: Node,
+pub struct ShimConversion {
+    side: SchemaSide,
+    root: ShimNode,
 }
 
 /// The steps at one value and inside it.
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct ShimNode {
     /// By their old names.
-    members: BTreeMap<String, Node>,
-    items: Option<Box<Node>>,
+    members: BTreeMap<String, ShimNode>,
+    items: Option<Box<ShimNode>>,
     /// New names of members by the old ones, and the reverse.
     renamed: BTreeMap<String, String>,
     old_names: BTreeMap<String, String>,
@@ -53,9 +53,9 @@ struct Node {
     set: BTreeMap<String, Value>,
 }
 
-impl Conversion {
-    pub(super) fn new(steps: &[ShimStep], side: Side) -> Result<Self, String> {
-        let mut root = Node::default();
+impl ShimConversion {
+    pub(super) fn new(steps: &[ShimStep], side: SchemaSide) -> Result<Self, String> {
+        let mut root = ShimNode::default();
         for step in steps {
             let (ShimStep::Rename { at, .. }
             | ShimStep::Value { at, .. }
@@ -93,7 +93,7 @@ impl Conversion {
     }
 }
 
-impl Node {
+impl ShimNode {
     fn is_empty(&self) -> bool {
         self.members.values().all(Self::is_empty)
             && self.items.as_deref().is_none_or(Self::is_empty)
@@ -203,7 +203,7 @@ impl Node {
         }
     }
 
-    fn schema(&self, schema: &mut Value, side: Side) -> Result<(), String> {
+    fn schema(&self, schema: &mut Value, side: SchemaSide) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
         }
@@ -229,7 +229,11 @@ impl Node {
         Ok(())
     }
 
-    fn listed_values(&self, rules: &mut Map<String, Value>, side: Side) -> Result<(), String> {
+    fn listed_values(
+        &self,
+        rules: &mut Map<String, Value>,
+        side: SchemaSide,
+    ) -> Result<(), String> {
         let listed = match (rules.shift_remove("enum"), rules.shift_remove("const")) {
             (Some(Value::Array(values)), None) => values,
             (None, Some(value)) => vec![value],
@@ -241,8 +245,8 @@ impl Node {
             let from = self.old_values.get(text).filter(|_| value.is_string());
             // A value that is no other one's new name is itself in both versions.
             let is_kept = match side {
-                Side::Input => !self.values.contains_key(text) || !value.is_string(),
-                Side::Output => from.is_none(),
+                SchemaSide::Input => !self.values.contains_key(text) || !value.is_string(),
+                SchemaSide::Output => from.is_none(),
             };
             old.extend(from.map(|from| json!(from)));
             old.extend(is_kept.then_some(value));
@@ -253,7 +257,7 @@ impl Node {
         Ok(())
     }
 
-    fn properties(&self, rules: &mut Map<String, Value>, side: Side) -> Result<(), String> {
+    fn properties(&self, rules: &mut Map<String, Value>, side: SchemaSide) -> Result<(), String> {
         if let Some(key) = UNSEEN.iter().find(|key| rules.contains_key(**key)) {
             return Err(format!("no rule says what {key} makes of a new name"));
         }
@@ -269,7 +273,7 @@ impl Node {
             .flatten()
             .filter_map(|name| name.as_str().map(str::to_owned))
             .collect();
-        if side == Side::Input {
+        if side == SchemaSide::Input {
             for (name, value) in &self.set {
                 check_value(name, value, properties.get(name))?;
                 required.remove(name);
@@ -277,7 +281,7 @@ impl Node {
         }
         let mut old = Map::new();
         for (name, mut schema) in properties {
-            if side == Side::Input
+            if side == SchemaSide::Input
                 && let (Some(value), Some(schema)) = (self.set.get(&name), schema.as_object_mut())
             {
                 schema.insert("default".to_owned(), value.clone());
@@ -286,7 +290,7 @@ impl Node {
                 Some(was) => drop(old.insert(was.clone(), schema)),
                 // The old member of that name is a different one.
                 None if self.renamed.contains_key(&name) => {
-                    if side == Side::Input && required.contains(&name) {
+                    if side == SchemaSide::Input && required.contains(&name) {
                         return Err(format!("{} must be there", name::quoted(&name)));
                     }
                     required.remove(&name);
@@ -310,7 +314,7 @@ impl Node {
                 .ok_or_else(|| format!("there is no {}", name::quoted(name)))?;
             node.schema(schema, side)?;
         }
-        if side == Side::Output {
+        if side == SchemaSide::Output {
             for (name, value) in &self.set {
                 old.insert(name.clone(), json!({ "const": value }));
                 required.insert(name.clone());

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Compiler, Refused, Upstream, offered,
-    offered::{Offer, Offered},
+    RefusedEntry, UpstreamCompiler, UpstreamOptions, offered,
+    offered::{ParsedEntry, ParsedOffer},
     plain_name,
 };
 use crate::{
-    Problem,
-    contract::{Prompt, PromptArgument, Resource, ResourceTemplate},
-    lint::{self, Level},
+    FileProblem,
+    contract::{ContractPrompt, ContractResource, PromptArgument, ResourceTemplate},
+    lint::{self, LintLevel},
     listed, name,
-    offer::{DESCRIPTION_MAX, Kind, TITLE_MAX},
+    offer::{DESCRIPTION_MAX, OfferKind, TITLE_MAX},
 };
 
 /// Characters of a URI.
@@ -24,7 +24,7 @@ const URI_MAX: usize = 8_192;
 /// Whether the list of resources is part of the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Resources {
+pub enum ResourceMode {
     /// The resources change by themselves, as files do: the server is asked for the list each time.
     #[default]
     Live,
@@ -33,37 +33,43 @@ pub enum Resources {
 }
 
 /// The resources of a server whose list is not pinned.
-pub struct LiveResources {
-    pub resources: Vec<Arc<Resource>>,
+pub struct LiveResourceList {
+    pub resources: Vec<Arc<ContractResource>>,
     /// Why some of what the server listed is not among them.
-    pub left_out: Vec<Problem>,
+    pub left_out: Vec<FileProblem>,
 }
 
 /// Compiles the resources of a document as they may be listed, for servers whose list is not pinned.
-pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResources, Vec<Problem>> {
+pub fn resources(
+    upstream: &UpstreamOptions<'_>,
+    document: &str,
+) -> Result<LiveResourceList, Vec<FileProblem>> {
     let offer = offered::read(upstream.name, document).map_err(|problem| vec![problem])?;
-    let mut compiler = Compiler::new(upstream);
+    let mut compiler = UpstreamCompiler::new(upstream);
     let resources = compiler.resources(&offer);
-    Ok(LiveResources {
+    Ok(LiveResourceList {
         resources,
         left_out: compiler.left_out,
     })
 }
 
 /// Everything of an offer that is no tool.
-pub(crate) struct Items {
-    pub(crate) prompts: Vec<Arc<Prompt>>,
-    pub(crate) resources: Vec<Arc<Resource>>,
+pub(crate) struct CompiledEntries {
+    pub(crate) prompts: Vec<Arc<ContractPrompt>>,
+    pub(crate) resources: Vec<Arc<ContractResource>>,
     pub(crate) templates: Vec<Arc<ResourceTemplate>>,
-    pub(crate) left_out: Vec<Problem>,
+    pub(crate) left_out: Vec<FileProblem>,
 }
 
 /// Returns the items of a document. The caller judges the others.
-pub(crate) fn items(upstream: &Upstream<'_>, document: &str) -> Result<Items, Problem> {
+pub(crate) fn items(
+    upstream: &UpstreamOptions<'_>,
+    document: &str,
+) -> Result<CompiledEntries, FileProblem> {
     let offer = offered::read(upstream.name, document)?;
-    let mut compiler = Compiler::new(upstream);
+    let mut compiler = UpstreamCompiler::new(upstream);
     let (prompts, resources) = (compiler.prompts(&offer), compiler.resources(&offer));
-    Ok(Items {
+    Ok(CompiledEntries {
         prompts,
         resources,
         templates: compiler.templates(&offer),
@@ -71,23 +77,23 @@ pub(crate) fn items(upstream: &Upstream<'_>, document: &str) -> Result<Items, Pr
     })
 }
 
-impl Compiler<'_> {
-    pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
+impl UpstreamCompiler<'_> {
+    pub(super) fn prompts(&mut self, offer: &ParsedOffer) -> Vec<Arc<ContractPrompt>> {
         let mut names = BTreeSet::new();
-        self.each(offer, Kind::Prompt, |compiler, item| {
+        self.each(offer, OfferKind::Prompt, |compiler, item| {
             item.check_name()?;
             let name = name::prefixed(&compiler.prefix, &plain_name(&item.name));
-            name::check_tool(&name).map_err(|message| Refused::new("/name", message))?;
+            name::check_tool(&name).map_err(|message| RefusedEntry::new("/name", message))?;
             if !names.insert(name.clone()) {
-                return Err(Refused::new(
+                return Err(RefusedEntry::new(
                     "/name",
                     format!("the name {} is taken", name::quoted(&name)),
                 ));
             }
             if let Some(error) = &item.input.error {
-                return Err(Refused::new("/detail/input", error.as_str()));
+                return Err(RefusedEntry::new("/detail/input", error.as_str()));
             }
-            let prompt = Prompt {
+            let prompt = ContractPrompt {
                 name,
                 own_name: item.name.clone(),
                 title: item.title.clone(),
@@ -100,11 +106,11 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn resources(&mut self, offer: &Offer) -> Vec<Arc<Resource>> {
+    pub(super) fn resources(&mut self, offer: &ParsedOffer) -> Vec<Arc<ContractResource>> {
         let mut known = BTreeSet::new();
         let contract = self.contract.to_owned();
-        self.each(offer, Kind::Resource, |_, item| {
-            let resource = Resource {
+        self.each(offer, OfferKind::Resource, |_, item| {
+            let resource = ContractResource {
                 uri: own_uri(item, &mut known)?,
                 name: item.name.clone(),
                 title: item.title.clone(),
@@ -116,10 +122,10 @@ impl Compiler<'_> {
         })
     }
 
-    pub(super) fn templates(&mut self, offer: &Offer) -> Vec<Arc<ResourceTemplate>> {
+    pub(super) fn templates(&mut self, offer: &ParsedOffer) -> Vec<Arc<ResourceTemplate>> {
         let mut known = BTreeSet::new();
         let contract = self.contract.to_owned();
-        self.each(offer, Kind::ResourceTemplate, |_, item| {
+        self.each(offer, OfferKind::ResourceTemplate, |_, item| {
             let template = ResourceTemplate {
                 uri_template: own_uri(item, &mut known)?,
                 name: item.name.clone(),
@@ -134,9 +140,9 @@ impl Compiler<'_> {
 
     fn each<T>(
         &mut self,
-        offer: &Offer,
-        kind: Kind,
-        mut compile: impl FnMut(&Self, &Offered) -> Result<T, Refused>,
+        offer: &ParsedOffer,
+        kind: OfferKind,
+        mut compile: impl FnMut(&Self, &ParsedEntry) -> Result<T, RefusedEntry>,
     ) -> Vec<Arc<T>> {
         let mut compiled = Vec::new();
         for item in offer.items.iter().filter(|item| item.kind == kind) {
@@ -156,7 +162,7 @@ impl Compiler<'_> {
     }
 }
 
-fn arguments(item: &Offered) -> Vec<PromptArgument> {
+fn arguments(item: &ParsedEntry) -> Vec<PromptArgument> {
     let Some(schema) = &item.input.json else {
         return Vec::new();
     };
@@ -178,17 +184,17 @@ fn arguments(item: &Offered) -> Vec<PromptArgument> {
     arguments.collect()
 }
 
-fn own_uri(item: &Offered, known: &mut BTreeSet<String>) -> Result<String, Refused> {
+fn own_uri(item: &ParsedEntry, known: &mut BTreeSet<String>) -> Result<String, RefusedEntry> {
     let Some(uri) = item.uri.clone().filter(|uri| !uri.is_empty()) else {
-        return Err(Refused::new("/detail", "it has no URI"));
+        return Err(RefusedEntry::new("/detail", "it has no URI"));
     };
     if uri.len() > URI_MAX || uri.chars().any(name::is_invisible) {
         let why = format!("its URI has more than {URI_MAX} bytes or invisible characters");
-        return Err(Refused::new("/detail", why));
+        return Err(RefusedEntry::new("/detail", why));
     }
     match known.insert(uri.clone()) {
         true => Ok(uri),
-        false => Err(Refused::new(
+        false => Err(RefusedEntry::new(
             "/detail",
             "the server lists its URI twice; the first one counts",
         )),
@@ -197,13 +203,13 @@ fn own_uri(item: &Offered, known: &mut BTreeSet<String>) -> Result<String, Refus
 
 /// Checks that the item is within the bounds and that nothing in it is meant for the model alone. The rules for tools
 /// look at every text of an entry.
-fn check(item: &Offered, entry: &Value) -> Result<(), Refused> {
+fn check(item: &ParsedEntry, entry: &Value) -> Result<(), RefusedEntry> {
     for (text, max) in [
         (&item.title, TITLE_MAX),
         (&item.description, DESCRIPTION_MAX),
     ] {
         if text.as_ref().is_some_and(|text| text.chars().count() > max) {
-            return Err(Refused::new(
+            return Err(RefusedEntry::new(
                 "",
                 format!("its title or description has more than {max} characters"),
             ));
@@ -214,10 +220,10 @@ fn check(item: &Offered, entry: &Value) -> Result<(), Refused> {
     shown["entry"] = entry.clone();
     match lint::lint(&[shown])
         .into_iter()
-        .find(|finding| finding.level == Level::Error)
+        .find(|finding| finding.level == LintLevel::Error)
     {
         None => Ok(()),
-        Some(finding) => Err(Refused::new(
+        Some(finding) => Err(RefusedEntry::new(
             "",
             format!("{}: {}", finding.rule, finding.message),
         )),

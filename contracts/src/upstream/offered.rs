@@ -2,21 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Problem, json, offer::Kind};
+use crate::{FileProblem, json, offer::OfferKind};
 
 /// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
 /// is composed.
-pub(super) struct Offer {
+pub(super) struct ParsedOffer {
     pub instructions: Option<String>,
     /// Whether the server says that it has resources.
     pub has_resources: bool,
-    pub items: Vec<Offered>,
+    pub items: Vec<ParsedEntry>,
 }
 
-pub(super) struct Offered {
+pub(super) struct ParsedEntry {
     /// The place in the document.
     pub place: String,
-    pub kind: Kind,
+    pub kind: OfferKind,
     pub name: String,
     /// The server gave it no name.
     pub is_unnamed: bool,
@@ -25,21 +25,21 @@ pub(super) struct Offered {
     pub annotations: Map<String, Value>,
     /// `icons`, `execution` and `_meta`, as they were written.
     pub listed: Map<String, Value>,
-    pub input: Schema,
-    pub output: Option<Schema>,
+    pub input: ParsedSchema,
+    pub output: Option<ParsedSchema>,
     /// The URI of a resource or a template.
     pub uri: Option<String>,
 }
 
 /// `{json, error}`.
 #[derive(Default)]
-pub(super) struct Schema {
+pub(super) struct ParsedSchema {
     pub json: Option<Value>,
     pub error: Option<String>,
 }
 
 /// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
-pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
+pub(super) fn read(file: &str, text: &str) -> Result<ParsedOffer, FileProblem> {
     let hint = "give a document as `weir extract` prints it";
     let (value, faults) = json::read_all(text);
     let Some(value) = value else {
@@ -48,12 +48,12 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
             .next()
             .map(|fault| (fault.path, fault.message))
             .unwrap_or_default();
-        return Err(Problem::new(file, place, format!("JSON: {message}")).hint(hint));
+        return Err(FileProblem::new(file, place, format!("JSON: {message}")).hint(hint));
     };
     let Some(Value::Array(items)) = value.get("items") else {
-        return Err(Problem::new(file, "", "the document has no list of items").hint(hint));
+        return Err(FileProblem::new(file, "", "the document has no list of items").hint(hint));
     };
-    let items: Vec<Offered> = items
+    let items: Vec<ParsedEntry> = items
         .iter()
         .enumerate()
         .filter_map(|(index, item)| offered(index, item))
@@ -62,33 +62,33 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
         .pointer("/server/instructions")
         .and_then(Value::as_str)
         .map(str::to_owned);
-    let is_resource = |kind| matches!(kind, Kind::Resource | Kind::ResourceTemplate);
+    let is_resource = |kind| matches!(kind, OfferKind::Resource | OfferKind::ResourceTemplate);
     let has_resources = match value.pointer("/server/capabilities") {
         Some(stated) => stated
             .get("resources")
             .is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false)),
         None => items.iter().any(|item| is_resource(item.kind)),
     };
-    Ok(Offer {
+    Ok(ParsedOffer {
         instructions,
         has_resources,
         items,
     })
 }
 
-fn offered(index: usize, item: &Value) -> Option<Offered> {
+fn offered(index: usize, item: &Value) -> Option<ParsedEntry> {
     let kind = match item.get("type")?.as_str()? {
-        "tool" => Kind::Tool,
-        "resource" => Kind::Resource,
-        "resource-template" => Kind::ResourceTemplate,
-        "prompt" => Kind::Prompt,
+        "tool" => OfferKind::Tool,
+        "resource" => OfferKind::Resource,
+        "resource-template" => OfferKind::ResourceTemplate,
+        "prompt" => OfferKind::Prompt,
         _ => return None,
     };
     let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
     let meta = |name: &str| item.get("meta").and_then(|meta| meta.get(name));
     let detail = |name: &str| item.get("detail").and_then(|detail| detail.get(name));
     let icons = meta("icons").and_then(safe_icons);
-    let is_resource = matches!(kind, Kind::Resource | Kind::ResourceTemplate);
+    let is_resource = matches!(kind, OfferKind::Resource | OfferKind::ResourceTemplate);
     // Annotations of a resource name its audience.
     let kept = [
         ("mimeType", detail("mimeType")),
@@ -102,7 +102,7 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
         .or(detail("uriTemplate"))
         .and_then(Value::as_str)
         .map(str::to_owned);
-    Some(Offered {
+    Some(ParsedEntry {
         place: format!("/items/{index}"),
         kind,
         name: text("name")?,
@@ -142,8 +142,8 @@ fn safe_icons(icons: &Value) -> Option<Value> {
     (!icons.is_empty()).then(|| icons.into())
 }
 
-fn schema(detail: &Value) -> Schema {
-    Schema {
+fn schema(detail: &Value) -> ParsedSchema {
+    ParsedSchema {
         json: detail.get("json").cloned(),
         error: detail
             .get("error")

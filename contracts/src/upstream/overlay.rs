@@ -18,9 +18,9 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    Problem,
-    contract::Limits,
-    form::{Problems, Table, audit_clear, limits, table, text},
+    FileProblem,
+    contract::CallLimits,
+    form::{FileProblems, FormTable, audit_clear, limits, table, text},
     name,
     offer::{DESCRIPTION_MAX, TITLE_MAX},
 };
@@ -32,7 +32,7 @@ const SET_MAX: usize = 100;
 
 /// A file that was read, every part of it in its bounds.
 #[derive(Clone, Debug)]
-pub struct Overlay {
+pub struct UpstreamOverlay {
     /// The file, as problems name it.
     pub file: String,
     pub contract: String,
@@ -60,7 +60,7 @@ pub struct ToolOverlay {
     pub description: Option<String>,
     /// Arguments that every call carries and no agent sees or sets.
     pub set: Map<String, Value>,
-    pub limits: Limits,
+    pub limits: CallLimits,
     /// The output schema is neither published nor asked for.
     pub drops_output: bool,
     /// Arguments that the audit may keep in clear.
@@ -68,12 +68,12 @@ pub struct ToolOverlay {
     pub(super) place: String,
 }
 
-impl Overlay {
+impl UpstreamOverlay {
     /// Reads YAML or JSON, strictly; `file` is the name shown in problems. All problems at once.
-    pub fn read(file: &str, text: &str) -> Result<Self, Vec<Problem>> {
+    pub fn read(file: &str, text: &str) -> Result<Self, Vec<FileProblem>> {
         let value = text::read(file, text).map_err(|problem| vec![problem])?;
-        let mut problems = Problems::new(file);
-        match Table::new(&value, String::new(), &mut problems) {
+        let mut problems = FileProblems::new(file);
+        match FormTable::new(&value, String::new(), &mut problems) {
             None => Err(problems.into_vec()),
             Some(table) => {
                 let overlay = overlay(file, &table, &mut problems);
@@ -95,7 +95,7 @@ impl Overlay {
     }
 }
 
-fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
+fn overlay(file: &str, table: &FormTable<'_>, problems: &mut FileProblems) -> UpstreamOverlay {
     const KEYS: &[&str] = &[
         "contract",
         "upstream",
@@ -145,7 +145,7 @@ fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
             "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'",
         );
     }
-    Overlay {
+    UpstreamOverlay {
         file: file.to_owned(),
         contract,
         upstream,
@@ -159,7 +159,7 @@ fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
     }
 }
 
-fn patterns(table: &Table<'_>, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+fn patterns(table: &FormTable<'_>, key: &str, problems: &mut FileProblems) -> Option<Vec<String>> {
     let patterns = table.names(key, problems)?;
     for (index, pattern) in patterns.iter().enumerate() {
         if pattern.is_empty() || pattern.len() > PATTERN_MAX {
@@ -171,7 +171,7 @@ fn patterns(table: &Table<'_>, key: &str, problems: &mut Problems) -> Option<Vec
     Some(patterns)
 }
 
-fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
+fn tools(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<ToolOverlay> {
     let Some(entries) = table.list("tools", problems) else {
         return Vec::new();
     };
@@ -180,7 +180,7 @@ fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
     for (index, entry) in entries.iter().enumerate() {
         let place = format!("/tools/{index}");
         let Some(tool) =
-            Table::new(entry, place.clone(), problems).map(|entry| tool(&entry, problems))
+            FormTable::new(entry, place.clone(), problems).map(|entry| tool(&entry, problems))
         else {
             continue;
         };
@@ -197,7 +197,7 @@ fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
     tools
 }
 
-fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
+fn tool(table: &FormTable<'_>, problems: &mut FileProblems) -> ToolOverlay {
     const KEYS: &[&str] = &[
         "from",
         "tool",
@@ -226,7 +226,7 @@ fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
         set,
         limits: {
             let limits = limits(table, &["rate", "timeout_ms"], problems);
-            Limits {
+            CallLimits {
                 rate: limits.rate,
                 timeout_ms: limits.timeout_ms,
             }
@@ -237,7 +237,7 @@ fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
     }
 }
 
-fn drops_output(table: &Table<'_>, problems: &mut Problems) -> bool {
+fn drops_output(table: &FormTable<'_>, problems: &mut FileProblems) -> bool {
     match table.text("output", table::TITLE_MAX, problems).as_deref() {
         None => false,
         Some("drop") => true,

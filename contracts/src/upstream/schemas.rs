@@ -3,22 +3,22 @@
 use serde_json::{Map, Value, json};
 use weir_schema::{
     dialect, presets, renaming,
-    rewrite::{self, Lowered},
+    rewrite::{self, RewriteReport},
 };
 
-use super::{Refused, ToolOverlay, offered::Offered};
+use super::{RefusedEntry, ToolOverlay, offered::ParsedEntry};
 use crate::{contract::OfferTarget, mirror};
 
 /// Returns the published schema. If arguments are checked against another one, that goes into the target.
 pub(super) fn input(
-    item: &Offered,
+    item: &ParsedEntry,
     set: Option<&Map<String, Value>>,
     overlay: Option<&ToolOverlay>,
     target: &mut OfferTarget,
-    told: &mut Lowered,
-) -> Result<Value, Refused> {
+    told: &mut RewriteReport,
+) -> Result<Value, RefusedEntry> {
     const PLACE: &str = "/detail/input";
-    let refused = |why: String| Refused::new(PLACE, why);
+    let refused = |why: String| RefusedEntry::new(PLACE, why);
     if let Some(error) = &item.input.error {
         return Err(refused(format!("its input schema cannot be used: {error}"))
             .hint("ask its maker for a valid one"));
@@ -44,9 +44,9 @@ pub(super) fn input(
                 .map(|overlay| format!("{}/set", overlay.place))
                 .unwrap_or_default();
             let hint = "set only arguments that the tool has, to values that it takes";
-            Refused {
+            RefusedEntry {
                 in_overlay: true,
-                ..Refused::new(&place, why).hint(hint)
+                ..RefusedEntry::new(&place, why).hint(hint)
             }
         })?;
         target.set.insert(argument.clone(), value.clone());
@@ -77,10 +77,10 @@ pub(super) fn input(
 /// Returns the published schema, if there is one. If results are checked against another one, that goes into the
 /// target.
 pub(super) fn output(
-    item: &Offered,
+    item: &ParsedEntry,
     target: &mut OfferTarget,
-    told: &mut Lowered,
-) -> Result<Option<Value>, Refused> {
+    told: &mut RewriteReport,
+) -> Result<Option<Value>, RefusedEntry> {
     let Some(output) = &item.output else {
         return Ok(None);
     };
@@ -88,7 +88,7 @@ pub(super) fn output(
         "say `{{ from: {}, output: drop }}` under `tools:` in the overlay",
         json!(item.name)
     );
-    let refused = |why: String| Refused::new("/detail/output", why).hint(hint.as_str());
+    let refused = |why: String| RefusedEntry::new("/detail/output", why).hint(hint.as_str());
     if let Some(error) = &output.error {
         return Err(refused(format!(
             "its output schema cannot be used: {error}"

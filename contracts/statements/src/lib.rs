@@ -33,14 +33,14 @@ pub enum TokenKind {
 
 /// A part of a statement. The tokens of a statement together are its whole text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SqlToken<'a> {
+pub struct StatementToken<'a> {
     pub kind: TokenKind,
     pub text: &'a str,
     /// The place of its first byte in the statement.
     pub at: usize,
 }
 
-impl SqlToken<'_> {
+impl StatementToken<'_> {
     /// Returns `true` for a token that the database takes for a key word or a name.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
@@ -77,13 +77,13 @@ impl fmt::Display for UnclosedText {
 impl std::error::Error for UnclosedText {}
 
 /// Cuts a statement into tokens.
-pub fn tokens(statement: &str, syntax: SqlSyntax) -> Result<Vec<SqlToken<'_>>, UnclosedText> {
-    let lexer = Lexer {
+pub fn tokens(statement: &str, syntax: SqlSyntax) -> Result<Vec<StatementToken<'_>>, UnclosedText> {
+    let lexer = StatementLexer {
         text: statement,
         bytes: statement.as_bytes(),
         syntax,
     };
-    let mut tokens: Vec<SqlToken<'_>> = Vec::new();
+    let mut tokens: Vec<StatementToken<'_>> = Vec::new();
     let mut at = 0;
     while at < statement.len() {
         let escapes = tokens
@@ -93,7 +93,7 @@ pub fn tokens(statement: &str, syntax: SqlSyntax) -> Result<Vec<SqlToken<'_>>, U
             line: 1 + statement[..at].matches('\n').count(),
             what,
         })?;
-        tokens.push(SqlToken {
+        tokens.push(StatementToken {
             kind,
             text: &statement[at..end],
             at,
@@ -103,13 +103,13 @@ pub fn tokens(statement: &str, syntax: SqlSyntax) -> Result<Vec<SqlToken<'_>>, U
     Ok(tokens)
 }
 
-struct Lexer<'a> {
+struct StatementLexer<'a> {
     text: &'a str,
     bytes: &'a [u8],
     syntax: SqlSyntax,
 }
 
-impl Lexer<'_> {
+impl StatementLexer<'_> {
     /// Returns the kind and the end of the token at a place. `escapes` says that a text in quotes has backslashes in front
     /// of its special characters.
     fn token(&self, at: usize, escapes: bool) -> Result<(TokenKind, usize), &'static str> {

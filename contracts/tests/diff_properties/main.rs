@@ -15,9 +15,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use weir_contracts::{
     compile,
-    diff::{Class, Side, diff_schemas},
+    diff::{ChangeSeverity, SchemaSide, diff_schemas},
     form,
-    impact::{Profile, Verdict, judge, profile},
+    impact::{ImpactVerdict, ValueProfile, judge, profile},
 };
 
 use tape::Tape;
@@ -95,9 +95,14 @@ fn check_shim(tape: &mut Tape<'_>, pair: &shims::Pair) -> Result<(), TestCaseErr
     // What someone has to review may break single values: a member that is named no more may be anything.
     let is_reviewed = |side| {
         let items = diff_schemas(old, new, side).items;
-        items.iter().any(|item| item.class == Class::Review)
+        items
+            .iter()
+            .any(|item| item.class == ChangeSeverity::Review)
     };
-    let (up_reviewed, down_reviewed) = (is_reviewed(Side::Input), is_reviewed(Side::Output));
+    let (up_reviewed, down_reviewed) = (
+        is_reviewed(SchemaSide::Input),
+        is_reviewed(SchemaSide::Output),
+    );
     for value in values::near(tape, old, new)
         .iter()
         .filter(|it| it.is_object())
@@ -146,13 +151,13 @@ fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), 
             continue;
         };
         let kept = serde_json::to_string(&profile(old, arguments)).expect("plain data");
-        let kept: Profile = serde_json::from_str(&kept).expect("a profile");
+        let kept: ValueProfile = serde_json::from_str(&kept).expect("a profile");
         let is_valid = valid_new.is_valid(&value);
         match judge(new, &kept) {
-            Verdict::Passes => {
+            ImpactVerdict::Passes => {
                 prop_assert!(is_valid, "{} fails\n{}\n{}\n{:?}", value, old, new, kept)
             }
-            Verdict::Fails { why } => {
+            ImpactVerdict::Fails { why } => {
                 prop_assert!(
                     !is_valid,
                     "{} passes, {}\n{}\n{}\n{:?}",
@@ -163,7 +168,7 @@ fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), 
                     kept
                 )
             }
-            Verdict::CannotTell { .. } => {}
+            ImpactVerdict::CannotTell { .. } => {}
         }
     }
     Ok(())
@@ -190,7 +195,7 @@ fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCa
     let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else {
         return Ok(());
     };
-    for side in [Side::Input, Side::Output] {
+    for side in [SchemaSide::Input, SchemaSide::Output] {
         let diff = diff_schemas(old, new, side);
         prop_assert_eq!(
             diff.class,
@@ -202,8 +207,8 @@ fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCa
         );
         prop_assert_eq!(diff.breaking, diff.class >= Class::Undecided);
         let (source, target) = match side {
-            Side::Input => (&valid_old, &valid_new),
-            Side::Output => (&valid_new, &valid_old),
+            SchemaSide::Input => (&valid_old, &valid_new),
+            SchemaSide::Output => (&valid_new, &valid_old),
         };
         for witness in diff.items.iter().filter_map(|item| item.witness.as_ref()) {
             prop_assert!(
@@ -215,11 +220,13 @@ fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCa
         }
         for value in values {
             let contradicts = match diff.class {
-                Class::Identical | Class::Cosmetic => {
+                ChangeSeverity::Identical | ChangeSeverity::Cosmetic => {
                     source.is_valid(value) != target.is_valid(value)
                 }
-                Class::Compatible => source.is_valid(value) && !target.is_valid(value),
-                Class::Review | Class::Undecided | Class::Breaking => false,
+                ChangeSeverity::Compatible => source.is_valid(value) && !target.is_valid(value),
+                ChangeSeverity::Review | ChangeSeverity::Undecided | ChangeSeverity::Breaking => {
+                    false
+                }
             };
             prop_assert!(
                 !contradicts,

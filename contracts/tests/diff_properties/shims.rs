@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Version,
+    CompiledContract, ContractVersion,
     shim::{VersionShim, derive},
 };
 
@@ -13,7 +13,7 @@ pub(crate) struct Pair {
     pub(crate) old: Value,
     pub(crate) new: Value,
     pub(crate) shim: VersionShim,
-    contracts: (Contract, Contract),
+    contracts: (CompiledContract, CompiledContract),
 }
 
 pub(crate) fn pair(tape: &mut Tape<'_>) -> Pair {
@@ -137,12 +137,11 @@ fn change(tape: &mut Tape<'_>, schema: &mut Value, steps: &mut Vec<Value>) {
 }
 
 /// Makes a contract of one tool that takes and answers what the schema says.
-fn contract(schema: &Value) -> Contract {
+fn contract(schema: &Value) -> CompiledContract {
     let tool = json!({
         "name": "t", "description": "", "input_schema": schema, "output_schema": schema, "annotations": {},
         "offer": { "maker": { "plugin": "p" }, "name": "t" },
     });
-    let contract =
-        json!({ "name": "c", "version": Version::FIRST, "collections": [], "tools": [tool] });
+    let contract = json!({ "name": "c", "version": ContractVersion::FIRST, "collections": [], "tools": [tool] });
     serde_json::from_value(contract).expect("a contract")
 }

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use weir_contracts::search::Entry;
+use weir_contracts::search::IndexedTool;
 
 pub(crate) struct Listed {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ impl Listed {
     /// Returns the text that is searched.
     pub(crate) fn text(&self) -> String {
         let (name, title, description) = (&*self.name, self.title.as_deref(), &*self.description);
-        Entry {
+        IndexedTool {
             name,
             title,
             description,

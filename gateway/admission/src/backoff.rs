@@ -25,20 +25,20 @@ const FAILING_MAX: usize = 4_096;
 
 /// The pairs of tenant and target whose last calls failed, and how long each has to wait.
 #[derive(Debug, Default)]
-pub struct Backoff {
-    failing: Mutex<HashMap<Who, Failing>>,
+pub struct FailureBackoff {
+    failing: Mutex<HashMap<BackoffKey, FailureStreak>>,
     /// The number of failing entries: as long as nothing fails, no call takes the lock.
     count: AtomicUsize,
 }
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Who {
+struct BackoffKey {
     tenant: Arc<str>,
     called: Arc<str>,
 }
 
 #[derive(Debug)]
-struct Failing {
+struct FailureStreak {
     in_a_row: u32,
     last: Instant,
     /// A call is under way that decides whether the wait is over.
@@ -47,7 +47,7 @@ struct Failing {
 
 /// The outcome of a call, as far as it shows the state of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum AttemptOutcome {
     Failed,
     Answered,
     /// The call proves nothing.
@@ -61,23 +61,23 @@ pub struct BackedOff {
     pub retry_after_ms: u32,
 }
 
-/// A call that may run. Report its end with [`Attempt::ended`]; a dropped attempt proves nothing.
-pub struct Attempt<'a> {
-    backoff: &'a Backoff,
+/// A call that may run. Report its end with [`CallAttempt::ended`]; a dropped attempt proves nothing.
+pub struct CallAttempt<'a> {
+    backoff: &'a FailureBackoff,
     tenant: &'a Arc<str>,
     called: &'a Arc<str>,
     trial: bool,
 }
 
-impl Backoff {
+impl FailureBackoff {
     /// Returns whether the call may run now; else how long its caller should wait.
     pub fn attempt<'a>(
         &'a self,
         tenant: &'a Arc<str>,
         called: &'a Arc<str>,
         now: Instant,
-    ) -> Result<Attempt<'a>, BackedOff> {
-        let mut attempt = Attempt {
+    ) -> Result<CallAttempt<'a>, BackedOff> {
+        let mut attempt = CallAttempt {
             backoff: self,
             tenant,
             called,
@@ -108,18 +108,18 @@ impl Backoff {
     }
 }
 
-impl Attempt<'_> {
+impl CallAttempt<'_> {
     /// Reports how the call ended. An answer ends the wait of the pair, and a failure makes the next wait longer.
-    pub fn ended(self, end: End, now: Instant) {
+    pub fn ended(self, end: AttemptOutcome, now: Instant) {
         match end {
-            End::Failed => self.failed(now),
-            End::Answered => self.answered(),
-            End::Open => {}
+            AttemptOutcome::Failed => self.failed(now),
+            AttemptOutcome::Answered => self.answered(),
+            AttemptOutcome::Open => {}
         }
     }
 
-    fn who(&self) -> Who {
-        Who {
+    fn who(&self) -> BackoffKey {
+        BackoffKey {
             tenant: Arc::clone(self.tenant),
             called: Arc::clone(self.called),
         }
@@ -134,7 +134,7 @@ impl Attempt<'_> {
                 return;
             }
         }
-        let failing = all.entry(who).or_insert(Failing {
+        let failing = all.entry(who).or_insert(FailureStreak {
             in_a_row: 0,
             last: now,
             trial: false,
@@ -156,7 +156,7 @@ impl Attempt<'_> {
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for CallAttempt<'_> {
     fn drop(&mut self) {
         if self.trial
             && let Some(failing) = self.backoff.failing.lock().get_mut(&self.who())
@@ -166,7 +166,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-impl Failing {
+impl FailureStreak {
     /// Returns the wait from the last failure on.
     fn wait(&self) -> Duration {
         match self.in_a_row.checked_sub(FAILURES_MAX) {
@@ -188,7 +188,7 @@ mod tests {
 
     /// A clock that the test controls, and one caller's calls of one collection.
     struct Calls {
-        backoff: Backoff,
+        backoff: FailureBackoff,
         now: Instant,
         /// The names of the caller and of its target.
         names: [Arc<str>; 2],
@@ -197,13 +197,13 @@ mod tests {
     impl Calls {
         fn new() -> Self {
             Self {
-                backoff: Backoff::default(),
+                backoff: FailureBackoff::default(),
                 now: Instant::now(),
                 names: [Arc::from("one"), Arc::from("two")],
             }
         }
 
-        fn attempt(&self, tenant: usize, called: usize) -> Result<Attempt<'_>, u32> {
+        fn attempt(&self, tenant: usize, called: usize) -> Result<CallAttempt<'_>, u32> {
             let attempt = self
                 .backoff
                 .attempt(&self.names[tenant], &self.names[called], self.now);
@@ -212,11 +212,11 @@ mod tests {
 
         fn fail(&self, times: u32) {
             for _ in 0..times {
-                self.end(End::Failed);
+                self.end(AttemptOutcome::Failed);
             }
         }
 
-        fn end(&self, end: End) {
+        fn end(&self, end: AttemptOutcome) {
             self.attempt(0, 0).expect("it may run").ended(end, self.now);
         }
     }
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(calls.attempt(0, 0).err(), Some(1_000), "beside the trial");
         // A caller who goes away proves nothing: the next may try.
         drop(trial);
-        calls.end(End::Answered);
+        calls.end(AttemptOutcome::Answered);
         assert_eq!(calls.backoff.waiting(calls.now), 0);
         calls.fail(FAILURES_MAX - 1);
         calls.attempt(0, 0).expect("counted from nothing");
@@ -252,10 +252,10 @@ mod tests {
     fn only_failures_count_and_only_for_their_caller_and_what_is_called() {
         let calls = Calls::new();
         calls.fail(FAILURES_MAX - 1);
-        calls.end(End::Answered);
+        calls.end(AttemptOutcome::Answered);
         calls.fail(FAILURES_MAX - 1);
         for _ in 0..20 {
-            calls.end(End::Open);
+            calls.end(AttemptOutcome::Open);
         }
         calls.attempt(0, 0).expect("four failures in a row");
         calls.fail(1);
@@ -271,7 +271,7 @@ mod tests {
             .map(|_| calls.attempt(0, 0).expect("nothing has failed"))
             .collect();
         for attempt in beside {
-            attempt.ended(End::Failed, calls.now);
+            attempt.ended(AttemptOutcome::Failed, calls.now);
         }
         assert_eq!(calls.attempt(0, 0).err(), Some(1_000));
     }

@@ -3,5 +3,5 @@
 mod backoff;
 mod turns;
 
-pub use backoff::{Attempt, BackedOff, Backoff, End};
-pub use turns::{Overloaded, Turn, Turns, WAIT};
+pub use backoff::{AttemptOutcome, BackedOff, CallAttempt, FailureBackoff};
+pub use turns::{ConcurrencyLimiter, ConcurrencyPermit, OverloadError, WAIT};

@@ -23,7 +23,7 @@ const WAITING_PER_RUNNING: usize = 8;
 const TENANTS_KEPT: usize = 1024;
 
 /// Gives out the turns of one plugin or server.
-pub struct Turns {
+pub struct ConcurrencyLimiter {
     all: Arc<Semaphore>,
     /// The tenants with calls running or waiting, and a few that had some.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>, RandomState>>,
@@ -33,24 +33,24 @@ pub struct Turns {
 }
 
 /// The tenant's turn and the one among all, kept while the call runs.
-pub struct Turn {
+pub struct ConcurrencyPermit {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 /// The error for a call whose turn did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many calls in flight")]
-pub struct Overloaded {
+pub struct OverloadError {
     pub retry_after_ms: u32,
 }
 
-impl Overloaded {
+impl OverloadError {
     pub const NOW: Self = Self {
         retry_after_ms: RETRY_AFTER_MS,
     };
 }
 
-impl Turns {
+impl ConcurrencyLimiter {
     /// Creates turns for `max` calls at once, of which one tenant may have `tenant_max`. The calls that wait are
     /// bounded too.
     pub fn new(max: usize, tenant_max: usize) -> Self {
@@ -64,7 +64,7 @@ impl Turns {
     }
 
     /// Takes a turn. The tenant's own comes first, so that one tenant's queue does not delay the others.
-    pub async fn take(&self, tenant: &Arc<str>) -> Result<Turn, Overloaded> {
+    pub async fn take(&self, tenant: &Arc<str>) -> Result<ConcurrencyPermit, OverloadError> {
         let own = {
             let mut tenants = self.tenants.lock();
             if tenants.len() > TENANTS_KEPT {
@@ -86,15 +86,16 @@ impl Turns {
             Some(both) => both,
             None => self.wait(own, all).await?,
         };
-        Ok(Turn { _permits })
+        Ok(ConcurrencyPermit { _permits })
     }
 
     async fn wait(
         &self,
         own: Arc<Semaphore>,
         all: Arc<Semaphore>,
-    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Overloaded> {
-        let _waiting = Waiting::enter(&self.waiting, self.waiting_max).ok_or(Overloaded::NOW)?;
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), OverloadError> {
+        let _waiting =
+            WaiterGuard::enter(&self.waiting, self.waiting_max).ok_or(OverloadError::NOW)?;
         let turn = async {
             let own = own.acquire_owned().await;
             let all = all.acquire_owned().await;
@@ -104,13 +105,13 @@ impl Turns {
             .await
             .ok()
             .flatten()
-            .ok_or(Overloaded::NOW)
+            .ok_or(OverloadError::NOW)
     }
 }
 
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaiterGuard<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaiterGuard<'a> {
     fn enter(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
         let entered = Self(waiting);
         if waiting.fetch_add(1, Ordering::Relaxed) < max {
@@ -121,7 +122,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -133,13 +134,13 @@ mod tests {
 
     #[tokio::test]
     async fn one_tenant_cannot_take_every_turn() {
-        let turns = Arc::new(Turns::new(4, 2));
+        let turns = Arc::new(ConcurrencyLimiter::new(4, 2));
         let (one, two): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("two"));
         let _held = [
             turns.take(&one).await.unwrap(),
             turns.take(&one).await.unwrap(),
         ];
-        assert!(matches!(turns.take(&one).await, Err(Overloaded { .. })));
+        assert!(matches!(turns.take(&one).await, Err(OverloadError { .. })));
         turns
             .take(&two)
             .await
@@ -148,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_call_takes_the_turn_of_a_finished_one() {
-        let turns = Arc::new(Turns::new(1, 1));
+        let turns = Arc::new(ConcurrencyLimiter::new(1, 1));
         let tenant: Arc<str> = Arc::from("one");
         let held = turns.take(&tenant).await.unwrap();
         let waiting = tokio::spawn({
@@ -163,7 +164,7 @@ mod tests {
     /// A tenant that waits behind another one's call runs when that is over, and its own turn does not stand in its way.
     #[tokio::test]
     async fn a_waiting_call_holds_no_turn() {
-        let turns = Turns::new(1, 1);
+        let turns = ConcurrencyLimiter::new(1, 1);
         let held = turns.take(&Arc::from("one")).await.unwrap();
         let two: Arc<str> = Arc::from("two");
         let mut waiting = std::pin::pin!(turns.take(&two));
@@ -175,7 +176,7 @@ mod tests {
         );
         drop(held);
         waiting.await.expect("its turn has come");
-        let turns = Turns::new(2, 1);
+        let turns = ConcurrencyLimiter::new(2, 1);
         let _held = turns.take(&two).await.unwrap();
         let mut waiting = std::pin::pin!(turns.take(&two));
         assert!(
@@ -192,7 +193,7 @@ mod tests {
 
     #[tokio::test]
     async fn idle_tenants_are_forgotten() {
-        let turns = Turns::new(1, 1);
+        let turns = ConcurrencyLimiter::new(1, 1);
         for number in 0..3 * TENANTS_KEPT {
             turns.take(&Arc::from(number.to_string())).await.unwrap();
         }

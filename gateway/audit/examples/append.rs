@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::json;
-use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
+use weir_audit::{AuditEvent, AuditOutcome, AuditTrail, AuditedCall, CallDetails, TrailSettings};
 
 const RECORDS: usize = 400_000;
 
@@ -19,11 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);
     let folder = PathBuf::from(arguments.next().ok_or("usage: append FOLDER [THREADS]")?);
     let threads: usize = arguments.next().map_or(Ok(1), |threads| threads.parse())?;
-    let trail = Trail::open(
+    let trail = AuditTrail::open(
         &folder,
-        Settings {
+        TrailSettings {
             process: "bench".into(),
-            ..Settings::default()
+            ..TrailSettings::default()
         },
     )?;
     let began = Instant::now();
@@ -56,9 +56,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn append(trail: &Trail, count: usize) -> Vec<Duration> {
+fn append(trail: &AuditTrail, count: usize) -> Vec<Duration> {
     let clear = json!({"iata": "ZRH"}).as_object().cloned();
-    let about = About {
+    let about = CallDetails {
         call_id: "c_9f3c2a01b7d4e5f6",
         agent: "ada",
         tenant: "north",
@@ -78,9 +78,9 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         policy: None,
         approval: None,
     };
-    let event = Event::Call(Call {
+    let event = AuditEvent::Call(AuditedCall {
         about,
-        outcome: Outcome::Ok,
+        outcome: AuditOutcome::Ok,
         code: None,
         reason: None,
         ms: 1.234,

@@ -10,7 +10,9 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use weir_audit::{AuditError, Entry, Event, Fsync, Receipt, Settings, Trail};
+use weir_audit::{
+    AuditError, AuditEvent, AuditReceipt, AuditTrail, FsyncPolicy, TrailEntry, TrailSettings,
+};
 
 #[path = "../tests/steps/mod.rs"]
 mod steps;
@@ -28,21 +30,21 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Writes as fast as it can, until it is killed. A receipt is printed once it is given.
 fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let small = Settings {
+    let small = TrailSettings {
         segment_max_bytes: 32 << 10,
-        fsync: Fsync::Off,
+        fsync: FsyncPolicy::Off,
         ..settings()
     };
-    let trail = Trail::open(folder, small)?;
+    let trail = AuditTrail::open(folder, small)?;
     let clear = json!({ "note": "x".repeat(900) }).as_object().cloned();
     let on_and_on = || {
         loop {
-            let Event::Call(mut event) = call("c_00") else {
+            let AuditEvent::Call(mut event) = call("c_00") else {
                 unreachable!("a call")
             };
             event.about.clear = clear.as_ref();
             let receipt = trail
-                .append(&Event::Call(event))
+                .append(&AuditEvent::Call(event))
                 .expect("the folder can be written");
             let line = format!("receipt {receipt}\n");
             stdout().write_all(line.as_bytes()).expect("someone reads");
@@ -59,7 +61,7 @@ fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
 fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     let trail = open(folder);
     limit_files_to(Some(20_000))?;
-    let mut receipts: Vec<Receipt> = Vec::new();
+    let mut receipts: Vec<AuditReceipt> = Vec::new();
     let error = loop {
         match trail.append(&call("c_00")) {
             Ok(receipt) => receipts.push(receipt),
@@ -88,7 +90,7 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     let entries: Vec<_> = (0..20)
         .map(|_| trail.enter(&call("c_02")).expect("it has a place"))
         .collect();
-    let outcomes: Vec<_> = entries.into_iter().map(Entry::written).collect();
+    let outcomes: Vec<_> = entries.into_iter().map(TrailEntry::written).collect();
     let fitted = outcomes
         .iter()
         .take_while(|outcome| outcome.is_ok())

@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_files::Readers;
+use weir_files::FilePermission;
 
 use crate::{
     ChainName,
     folder::{self, begun_segments, segment_name},
-    line::{Line, Lines, Piece},
+    line::{ChainLine, LinePiece, LineReader},
     verify::{CollectedHeads, HEADS_FILE},
 };
 
@@ -77,10 +77,12 @@ impl CollectedTrail {
             segments => segments?,
         };
         for (_, path) in segments {
-            let mut lines = Lines::new(File::open(path)?);
+            let mut lines = LineReader::new(File::open(path)?);
             while let Some(piece) = lines.next()? {
-                let Piece::Line(text) = piece else { continue };
-                let Some(line) = Line::parse(text) else {
+                let LinePiece::Line(text) = piece else {
+                    continue;
+                };
+                let Some(line) = ChainLine::parse(text) else {
                     continue;
                 };
                 if let Some(last) = last
@@ -110,7 +112,7 @@ impl CollectedTrail {
             }
         }
         let text = serde_json::to_vec_pretty(&known)?;
-        weir_files::replace(&self.folder.join(HEADS_FILE), &text, Readers::Owner)
+        weir_files::replace(&self.folder.join(HEADS_FILE), &text, FilePermission::Owner)
     }
 }
 
@@ -170,7 +172,7 @@ impl CollectedSegment {
         let merged = self.part.with_extension("merged");
         let mut out = BufWriter::new(create_part(&merged)?);
         let (known, new) = (File::open(&self.place)?, File::open(&self.part)?);
-        let done = merge_lines(Lines::new(known), Lines::new(new), &mut out)
+        let done = merge_lines(LineReader::new(known), LineReader::new(new), &mut out)
             .and_then(|is_merged| out.into_inner()?.sync_all().map(|()| is_merged));
         match done {
             Ok(true) => weir_files::move_over(&merged, &self.part)?,
@@ -223,8 +225,8 @@ fn same_bytes(known: File, new: &Path) -> io::Result<u64> {
 /// Writes the records of both in the order of their numbers, each once. Returns `false` if a record of both differs, or one has
 /// other lines than records in order.
 fn merge_lines(
-    mut known: Lines<File>,
-    mut new: Lines<File>,
+    mut known: LineReader<File>,
+    mut new: LineReader<File>,
     out: &mut impl io::Write,
 ) -> io::Result<bool> {
     let (mut one, mut other) = (NextRecord::read(&mut known)?, NextRecord::read(&mut new)?);
@@ -270,10 +272,10 @@ enum NextRecord {
 }
 
 impl NextRecord {
-    fn read(lines: &mut Lines<File>) -> io::Result<Self> {
+    fn read(lines: &mut LineReader<File>) -> io::Result<Self> {
         Ok(match lines.next()? {
             None => Self::None,
-            Some(Piece::Line(text)) => match Line::parse(text) {
+            Some(LinePiece::Line(text)) => match ChainLine::parse(text) {
                 Some(line) => Self::Record(line.seq, text.to_vec()),
                 None => Self::Unordered,
             },

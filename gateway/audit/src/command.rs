@@ -14,7 +14,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    AuditError, Filter, Format, ProofReport, Receipt, ReceiptStatus, Record, Report,
+    AuditError, AuditFilter, AuditReceipt, AuditRecord, ExportFormat, ProofReport, ReceiptStatus,
+    TrailReport,
     export::export as write_export,
     plain_text::{plain, plain_json, printable},
     read, tail as read_tail,
@@ -26,7 +27,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// Runs `weir audit verify`: writes the report as text or JSON, and returns `true` if nothing was found.
 pub fn verify(
     folder: &Path,
-    receipts: &[Receipt],
+    receipts: &[AuditReceipt],
     json: bool,
     out: &mut dyn Write,
 ) -> Result<bool, AuditError> {
@@ -73,7 +74,7 @@ pub fn report_proof(report: &ProofReport, json: bool, out: &mut dyn Write) -> io
 }
 
 /// Writes a report that a gateway made as text or JSON, and returns `true` if nothing was found.
-pub fn report_answer(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<bool> {
+pub fn report_answer(report: &TrailReport, json: bool, out: &mut dyn Write) -> io::Result<bool> {
     let write = |out: &mut dyn Write| {
         if json {
             return print_json(report, out);
@@ -100,7 +101,10 @@ fn print_json(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Verifies the trail, and finds the records that receipts are of.
-pub fn report(folder: &Path, receipts: &[Receipt]) -> Result<(Report, Vec<Record>), AuditError> {
+pub fn report(
+    folder: &Path,
+    receipts: &[AuditReceipt],
+) -> Result<(TrailReport, Vec<AuditRecord>), AuditError> {
     let mut report = crate::verify(folder, receipts)?;
     let found = records_of(folder, &report).map_err(|source| failed(folder, "read", source))?;
     for check in &mut report.receipts {
@@ -113,8 +117,8 @@ pub fn report(folder: &Path, receipts: &[Receipt]) -> Result<(Report, Vec<Record
 }
 
 /// Returns the records that receipts are of: what they prove.
-fn records_of(folder: &Path, report: &Report) -> io::Result<Vec<Record>> {
-    let present: Vec<&Receipt> = report
+fn records_of(folder: &Path, report: &TrailReport) -> io::Result<Vec<AuditRecord>> {
+    let present: Vec<&AuditReceipt> = report
         .receipts
         .iter()
         .filter(|it| it.status == ReceiptStatus::Present)
@@ -123,7 +127,7 @@ fn records_of(folder: &Path, report: &Report) -> io::Result<Vec<Record>> {
     if present.is_empty() {
         return Ok(Vec::new());
     }
-    let records = read(folder, Filter::default())?;
+    let records = read(folder, AuditFilter::default())?;
     records
         .filter(|record| {
             record
@@ -136,7 +140,7 @@ fn records_of(folder: &Path, report: &Report) -> io::Result<Vec<Record>> {
 /// Runs `weir audit query`: writes the records that match, oldest first.
 pub fn query(
     folder: &Path,
-    filter: Filter,
+    filter: AuditFilter,
     json: bool,
     out: &mut dyn Write,
 ) -> Result<(), AuditError> {
@@ -148,7 +152,7 @@ pub fn query(
 /// reader has gone.
 pub fn tail(
     folder: &Path,
-    filter: Filter,
+    filter: AuditFilter,
     count: usize,
     follow: bool,
     json: bool,
@@ -177,8 +181,8 @@ pub fn tail(
 /// gone.
 pub fn export(
     folder: &Path,
-    filter: Filter,
-    format: Format,
+    filter: AuditFilter,
+    format: ExportFormat,
     out: &mut dyn Write,
 ) -> Result<u64, AuditError> {
     let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
@@ -201,7 +205,7 @@ fn ended<T: Default>(result: io::Result<T>) -> io::Result<T> {
     }
 }
 
-fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
+fn print(record: &AuditRecord, json: bool, out: &mut dyn Write) -> io::Result<()> {
     if json {
         return writeln!(out, "{}", record.line);
     }
@@ -223,7 +227,7 @@ fn print_members(members: &Map<String, Value>, out: &mut dyn Write) -> io::Resul
     let mut members: Vec<_> = members.iter().filter(|(name, _)| is_shown(name)).collect();
     members.sort_by_key(|(name, value)| rank(name, value));
     for (name, value) in members {
-        write!(out, " {}={}", plain(name), shown(value))?;
+        write!(out, " {}={}", plain(name), render_value(value))?;
     }
     Ok(())
 }
@@ -248,7 +252,7 @@ fn rank(name: &str, value: &Value) -> usize {
 
 /// Shows text as it is if it is one plain word, else as JSON, so that nothing a caller sent reaches the terminal's
 /// escapes.
-fn shown(value: &Value) -> String {
+fn render_value(value: &Value) -> String {
     match value {
         Value::String(text)
             if !text.is_empty() && plain(text) == *text && !text.contains(['"', '\'']) =>

@@ -17,20 +17,20 @@ const CLEAR_FIELDS_MAX: usize = 32;
 /// A record, without what the chain adds (`seq`, `time`, `prev`, `hash`).
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Event<'a> {
+pub enum AuditEvent<'a> {
     /// A call has ended. Written before its answer leaves.
-    Call(Call<'a>),
+    Call(AuditedCall<'a>),
     /// A write is about to run. Written before it does, so that one without a `call` of the same id may have run.
-    Intent(Intent<'a>),
+    Intent(AuditedIntent<'a>),
     /// A request that was refused before it became a call.
-    Refused(Refused<'a>),
+    Refused(AuditedRefusal<'a>),
     /// An admin changed what the gateway serves or who may use it.
-    Admin(Admin<'a>),
+    Admin(AuditedChange<'a>),
 }
 
 /// The call: which one, whose, of what, and by which way.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct About<'a> {
+pub struct CallDetails<'a> {
     #[serde(serialize_with = "name")]
     pub call_id: &'a str,
     #[serde(serialize_with = "name")]
@@ -147,10 +147,10 @@ pub struct HolderRecord<'a> {
 
 /// The record of a call that has ended.
 #[derive(Clone, Debug, Serialize)]
-pub struct Call<'a> {
+pub struct AuditedCall<'a> {
     #[serde(flatten)]
-    pub about: About<'a>,
-    pub outcome: Outcome,
+    pub about: CallDetails<'a>,
+    pub outcome: AuditOutcome,
     /// The error code of the answer, from the gateway's table.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -171,7 +171,7 @@ pub struct Call<'a> {
 /// How a call ended, and whether it may have changed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AuditOutcome {
     Ok,
     /// The call was not run: unknown tool, no access, a limit, invalid arguments.
     Refused,
@@ -183,7 +183,7 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl AuditOutcome {
     /// Returns the word in records, logs and metrics.
     pub fn word(self) -> &'static str {
         match self {
@@ -198,14 +198,14 @@ impl Outcome {
 
 /// The record of a write that is about to run. The record of its end has the same call id.
 #[derive(Clone, Debug, Serialize)]
-pub struct Intent<'a> {
+pub struct AuditedIntent<'a> {
     #[serde(flatten)]
-    pub about: About<'a>,
+    pub about: CallDetails<'a>,
 }
 
 /// The record of requests that were refused before they became calls.
 #[derive(Clone, Debug, Serialize)]
-pub struct Refused<'a> {
+pub struct AuditedRefusal<'a> {
     pub what: RefusedWhat,
     /// The endpoint or route, or the method.
     #[serde(
@@ -254,7 +254,7 @@ pub enum RefusedWhat {
 
 /// The record of a change by an administrator, or by a file.
 #[derive(Clone, Debug, Serialize)]
-pub struct Admin<'a> {
+pub struct AuditedChange<'a> {
     pub act: AdminAct,
     /// The object of the change: `contract@version`, a key's id, a plugin's name.
     #[serde(serialize_with = "name")]

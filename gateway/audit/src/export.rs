@@ -7,11 +7,11 @@ use std::{
 
 use serde_json::Value;
 
-use crate::Record;
+use crate::AuditRecord;
 
 /// The form in which records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExportFormat {
     /// The lines themselves, each with its chain's hashes.
     JsonLines,
     Csv,
@@ -45,14 +45,14 @@ const CHAINED: &[&str] = &["seq", "time", "prev", "hash"];
 
 /// Writes all records; how many there were.
 pub fn export(
-    records: impl Iterator<Item = io::Result<Record>>,
-    format: Format,
+    records: impl Iterator<Item = io::Result<AuditRecord>>,
+    format: ExportFormat,
     out: &mut dyn Write,
 ) -> io::Result<u64> {
     match format {
-        Format::JsonLines => json_lines(records, out),
+        ExportFormat::JsonLines => json_lines(records, out),
         // The error keeps its kind, since the reader may have gone.
-        Format::Csv => csv(records, out).map_err(|error| {
+        ExportFormat::Csv => csv(records, out).map_err(|error| {
             let said = error.to_string();
             match error.into_kind() {
                 csv::ErrorKind::Io(error) => error,
@@ -63,7 +63,7 @@ pub fn export(
 }
 
 fn json_lines(
-    records: impl Iterator<Item = io::Result<Record>>,
+    records: impl Iterator<Item = io::Result<AuditRecord>>,
     out: &mut dyn Write,
 ) -> io::Result<u64> {
     let mut count = 0;
@@ -75,7 +75,10 @@ fn json_lines(
     Ok(count)
 }
 
-fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -> csv::Result<u64> {
+fn csv(
+    records: impl Iterator<Item = io::Result<AuditRecord>>,
+    out: &mut dyn Write,
+) -> csv::Result<u64> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(
         ["time", "chain", "seq"]

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ChainName, LINE_MAX_BYTES,
-    folder::{self, Survey, repair::complete_bytes},
+    folder::{self, FolderSurvey, repair::complete_bytes},
     verify::{ChainHead, CollectedHeads},
 };
 
@@ -101,7 +101,7 @@ pub fn read_lines(
 
 /// Returns the last record of each chain of a folder. `node` is the name of this machine.
 pub fn list_heads(folder: &Path, node: &str) -> io::Result<CollectedHeads> {
-    let survey = Survey::take(folder)?;
+    let survey = FolderSurvey::take(folder)?;
     let heads = survey.chains.iter().filter_map(|chain| {
         let last = chain.last?;
         Some(ChainHead {

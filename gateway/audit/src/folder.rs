@@ -1,6 +1,6 @@
 //! The trail's folder: a folder for each chain, in it the numbered segments and a lock that the chain's process holds.
 //!
-//! A chain's statements about other chains stand in the first record of its segments ([`Opening`]), so that a survey
+//! A chain's statements about other chains stand in the first record of its segments ([`SegmentHeader`]), so that a survey
 //! reads one line of each file.
 
 pub(crate) mod repair;
@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
-    Hash, LINE_MAX_BYTES, Receipt,
-    line::{Line, Lines, Piece},
+    AuditReceipt, LINE_MAX_BYTES, RecordHash,
+    line::{ChainLine, LinePiece, LineReader},
 };
 
 const LOCK: &str = "lock";
@@ -107,14 +107,14 @@ impl<'de> Deserialize<'de> for ChainName {
 /// The chain's words about itself: the first record of each segment, and its last.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename = "chain")]
-pub(crate) struct Chained<'a> {
+pub(crate) struct ChainEvent<'a> {
     pub(crate) act: ChainAct,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) process: Option<Process<'a>>,
+    pub(crate) process: Option<ChainProcess<'a>>,
     #[serde(flatten)]
-    pub(crate) opening: Option<&'a Opening>,
+    pub(crate) opening: Option<&'a SegmentHeader>,
     #[serde(flatten)]
-    pub(crate) uncertain: Option<Uncertain>,
+    pub(crate) uncertain: Option<UncertainRange>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,12 +130,12 @@ pub(crate) enum ChainAct {
 
 /// The numbers of the records that a failed sync was to bring to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Uncertain {
+pub(crate) struct UncertainRange {
     pub(crate) from: u64,
     pub(crate) to: u64,
 }
 
-impl Uncertain {
+impl UncertainRange {
     pub(crate) fn count(self) -> u64 {
         (self.to + 1).saturating_sub(self.from)
     }
@@ -143,44 +143,44 @@ impl Uncertain {
     /// Reads the range in a record that states one.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Said {
+        struct UncertainRecord {
             kind: String,
             act: ChainAct,
             #[serde(flatten)]
-            uncertain: Uncertain,
+            uncertain: UncertainRange,
         }
         const MARK: &[u8] = b"\"act\":\"uncertain\"";
         // Nearly no line is one: the others are not read twice.
         let is_one = line.windows(MARK.len()).any(|part| part == MARK);
-        let said: Said = is_one.then(|| serde_json::from_slice(line).ok())??;
+        let said: UncertainRecord = is_one.then(|| serde_json::from_slice(line).ok())??;
         (said.kind == "chain" && said.act == ChainAct::Uncertain).then_some(said.uncertain)
     }
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Process<'a> {
+pub(crate) struct ChainProcess<'a> {
     pub(crate) name: &'a str,
     pub(crate) pid: u32,
 }
 
 /// The first record of a segment: its process, and the findings and changes in the folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Opening {
+pub(crate) struct SegmentHeader {
     pub(crate) chain: ChainName,
     pub(crate) segment: u32,
     /// Heads of other chains that no other record names yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) heads: Vec<Head>,
+    pub(crate) heads: Vec<PeerHead>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) repaired: Vec<repair::Repaired>,
+    pub(crate) repaired: Vec<repair::TailRepair>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) removed: Vec<retention::Removed>,
+    pub(crate) removed: Vec<retention::RemovalStatement>,
     /// Chains up to this one may have been removed so long ago that no record states it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) horizon: Option<ChainName>,
 }
 
-impl Opening {
+impl SegmentHeader {
     /// Creates an opening that says nothing about other chains.
     pub(crate) fn new(chain: ChainName, segment: u32) -> Self {
         Self {
@@ -196,10 +196,10 @@ impl Opening {
 
 /// The last record of a chain when it was seen. An `ended` chain gets no more.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Head {
+pub(crate) struct PeerHead {
     pub(crate) chain: ChainName,
     pub(crate) seq: u64,
-    pub(crate) hash: Hash,
+    pub(crate) hash: RecordHash,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) ended: bool,
     /// The chain is in the folder of another machine.
@@ -208,7 +208,7 @@ pub(crate) struct Head {
 }
 
 /// All chains of a folder by name, and so by age.
-pub(crate) struct Survey {
+pub(crate) struct FolderSurvey {
     pub(crate) chains: Vec<ChainView>,
     /// Folders that this user may not read: they are left alone, and do not stop recording.
     denied: Vec<PathBuf>,
@@ -220,7 +220,7 @@ pub(crate) struct ChainView {
     /// Whether the chain's process runs.
     pub(crate) live: bool,
     pub(crate) segments: Vec<SegmentView>,
-    pub(crate) last: Option<Last>,
+    pub(crate) last: Option<LastRecord>,
 }
 
 pub(crate) struct SegmentView {
@@ -228,38 +228,38 @@ pub(crate) struct SegmentView {
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
     /// `None` when empty, or not (any more) what a trail writes.
-    pub(crate) first: Option<First>,
+    pub(crate) first: Option<FirstRecord>,
     /// Whether the segment ends without a whole line.
     torn: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct First {
+pub(crate) struct FirstRecord {
     pub(crate) seq: u64,
     #[serde(deserialize_with = "crate::line::read_time")]
     pub(crate) time: Timestamp,
-    pub(crate) prev: Hash,
+    pub(crate) prev: RecordHash,
     #[serde(flatten)]
-    pub(crate) opening: Opening,
+    pub(crate) opening: SegmentHeader,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct Last {
+pub(crate) struct LastRecord {
     pub(crate) seq: u64,
     #[serde(deserialize_with = "crate::line::read_time")]
     pub(crate) time: Timestamp,
-    pub(crate) hash: Hash,
+    pub(crate) hash: RecordHash,
 }
 
-impl First {
+impl FirstRecord {
     /// Parses a segment's first line; `None` if it was changed, or opens no segment.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
-        Line::parse(line).filter(Line::is_intact)?;
+        ChainLine::parse(line).filter(ChainLine::is_intact)?;
         serde_json::from_slice(line).ok()
     }
 }
 
-impl Survey {
+impl FolderSurvey {
     pub(crate) fn take(folder: &Path) -> io::Result<Self> {
         let mut survey = Self {
             chains: Vec::new(),
@@ -294,8 +294,8 @@ impl Survey {
     pub(crate) fn unnamed_heads(
         &self,
         own: Option<&ChainName>,
-        elsewhere: &[Receipt],
-    ) -> Vec<Head> {
+        elsewhere: &[AuditReceipt],
+    ) -> Vec<PeerHead> {
         let mut named = std::collections::HashMap::<&ChainName, (u64, bool)>::new();
         for head in self.openings().flat_map(|opening| &opening.heads) {
             let known = named.entry(&head.chain).or_default();
@@ -304,7 +304,7 @@ impl Survey {
         let others = self.chains.iter().filter(|chain| Some(&chain.name) != own);
         let heads = others.filter_map(|chain| {
             let last = chain.last?;
-            Some(Head {
+            Some(PeerHead {
                 chain: chain.name.clone(),
                 seq: last.seq,
                 hash: last.hash,
@@ -319,7 +319,7 @@ impl Survey {
                 || self.chains.iter().any(|chain| chain.name == *name)
         };
         let elsewhere = elsewhere.iter().filter(|head| !is_here(&head.chain));
-        let elsewhere = elsewhere.map(|head| Head {
+        let elsewhere = elsewhere.map(|head| PeerHead {
             chain: head.chain.clone(),
             seq: head.seq,
             hash: head.hash,
@@ -343,7 +343,7 @@ impl Survey {
             .collect()
     }
 
-    pub(crate) fn openings(&self) -> impl Iterator<Item = &Opening> {
+    pub(crate) fn openings(&self) -> impl Iterator<Item = &SegmentHeader> {
         self.chains
             .iter()
             .flat_map(|chain| &chain.segments)
@@ -550,18 +550,19 @@ pub(crate) fn read_first(
     path: &Path,
     chain: &ChainName,
     segment: u32,
-) -> io::Result<Option<First>> {
+) -> io::Result<Option<FirstRecord>> {
     first_of(&File::open(path)?, chain, segment)
 }
 
-fn first_of(file: &File, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
+fn first_of(file: &File, chain: &ChainName, segment: u32) -> io::Result<Option<FirstRecord>> {
     // Most first lines are short, and a survey reads one of each file.
-    let mut lines = Lines::with_buffer(file.take(LINE_MAX_BYTES as u64 + 1), 2 << 10);
-    let Some(Piece::Line(line)) = lines.next()? else {
+    let mut lines = LineReader::with_buffer(file.take(LINE_MAX_BYTES as u64 + 1), 2 << 10);
+    let Some(LinePiece::Line(line)) = lines.next()? else {
         return Ok(None);
     };
-    let here = |first: &First| first.opening.chain == *chain && first.opening.segment == segment;
-    Ok(First::parse(line).filter(here))
+    let here =
+        |first: &FirstRecord| first.opening.chain == *chain && first.opening.segment == segment;
+    Ok(FirstRecord::parse(line).filter(here))
 }
 
 /// Returns the last complete line of a segment, without its newline.

@@ -1,6 +1,6 @@
 //! The audit trail: requests, refusals, answers and acts of admins, in chains that show every later change.
 //!
-//! A process appends to a chain of its own ([`Trail`]) and gets a [`Receipt`] for each record. [`verify`] needs only
+//! A process appends to a chain of its own ([`AuditTrail`]) and gets a [`AuditReceipt`] for each record. [`verify`] needs only
 //! the folder: it walks all chains and finds changed, deleted, moved and cut records. The format is in `docs/audit.md`.
 
 mod arguments;
@@ -25,26 +25,26 @@ pub mod command;
 pub use arguments::ArgumentsKey;
 pub use collected::{CollectedSegment, CollectedTrail};
 pub use event::{
-    About, Admin, AdminAct, ApprovalRecord, Call, Event, HolderRecord, Intent, Outcome,
-    PolicyRecord, Refused, RefusedWhat,
+    AdminAct, ApprovalRecord, AuditEvent, AuditOutcome, AuditedCall, AuditedChange, AuditedIntent,
+    AuditedRefusal, CallDetails, HolderRecord, PolicyRecord, RefusedWhat,
 };
-pub use export::{Format, export};
+pub use export::{ExportFormat, export};
 pub use files::{ChainFiles, PART_MAX_BYTES, SegmentFile, list_files, list_heads, read_lines};
 pub use folder::ChainName;
 /// Times in the API of this crate.
 pub use jiff::Timestamp;
-pub use line::{Hash, LINE_MAX_BYTES};
+pub use line::{LINE_MAX_BYTES, RecordHash};
 pub use proof::{
     PROOF_MAX_BYTES, ProofEnd, ProofFault, ProofReceipt, ProofReport, ProofSubject, RecordProof,
     prove,
 };
 pub use read::{
-    Filter, Follow, NotAPlace, NotATime, RECORD_KINDS, Record, RecordPlace, Records, parse_time,
-    read, tail,
+    AuditFilter, AuditRecord, NotAPlace, NotATime, RECORD_KINDS, RecordIter, RecordPlace,
+    TrailFollower, parse_time, read, tail,
 };
-pub use receipt::{NotAReceipt, Receipt};
-pub use trail::{AuditError, Entry, Fsync, Health, Settings, Trail};
+pub use receipt::{AuditReceipt, NotAReceipt};
+pub use trail::{AuditError, AuditTrail, FsyncPolicy, TrailEntry, TrailHealth, TrailSettings};
 pub use verify::{
-    ChainHead, CollectedHeads, Finding, HEADS_FILE, OpenEnd, Problem, ReceiptCheck, ReceiptStatus,
-    Report, Warning, verify,
+    ChainHead, CollectedHeads, HEADS_FILE, OpenEnd, ReceiptCheck, ReceiptStatus, TrailFinding,
+    TrailProblem, TrailReport, TrailWarning, verify,
 };

@@ -27,13 +27,13 @@ const HEX: usize = 64;
 
 /// SHA-256; as text 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Hash([u8; 32]);
+pub struct RecordHash([u8; 32]);
 
-impl Hash {
+impl RecordHash {
     /// The hash that the first record of a chain names as the one before.
     pub(crate) const NONE: Self = Self([0; 32]);
 
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -51,13 +51,13 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for RecordHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(std::str::from_utf8(&self.digits()).expect("digits are ASCII"))
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for RecordHash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
@@ -68,7 +68,7 @@ impl fmt::Debug for Hash {
 #[error("a hash is 64 lower-case hex digits")]
 pub struct NotAHash;
 
-impl FromStr for Hash {
+impl FromStr for RecordHash {
     type Err = NotAHash;
 
     fn from_str(text: &str) -> Result<Self, NotAHash> {
@@ -76,13 +76,13 @@ impl FromStr for Hash {
     }
 }
 
-impl Serialize for Hash {
+impl Serialize for RecordHash {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Hash {
+impl<'de> Deserialize<'de> for RecordHash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         std::borrow::Cow::<str>::deserialize(from)?
             .parse()
@@ -103,10 +103,10 @@ pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
 pub(crate) fn seal(
     lines: &mut Vec<u8>,
     seq: u64,
-    time: &Time<'_>,
+    time: &RecordTime<'_>,
     body: &[u8],
-    prev: &Hash,
-) -> Hash {
+    prev: &RecordHash,
+) -> RecordHash {
     let from = lines.len();
     lines.extend_from_slice(b"{\"seq\":");
     write!(lines, "{seq}").expect("memory can be written");
@@ -120,7 +120,7 @@ pub(crate) fn seal(
     lines.extend_from_slice(PREV);
     lines.extend_from_slice(&prev.digits());
     lines.push(b'"');
-    let hash = Hash::of(&lines[from..]);
+    let hash = RecordHash::compute(&lines[from..]);
     lines.extend_from_slice(&HASH[1..]);
     lines.extend_from_slice(&hash.digits());
     lines.extend_from_slice(END);
@@ -130,14 +130,14 @@ pub(crate) fn seal(
 
 /// The words of a line about its place in the chain. Nothing is proved yet: see [`Self::is_intact`].
 #[derive(Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct ChainLine<'a> {
     pub(crate) seq: u64,
-    pub(crate) prev: Hash,
-    pub(crate) hash: Hash,
+    pub(crate) prev: RecordHash,
+    pub(crate) hash: RecordHash,
     hashed: &'a [u8],
 }
 
-impl<'a> Line<'a> {
+impl<'a> ChainLine<'a> {
     /// Parses a line without its newline; `None` if it does not have the form of a record.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_suffix(END)?;
@@ -154,15 +154,15 @@ impl<'a> Line<'a> {
             .filter(|seq| *seq <= SEQ_MAX)?;
         Some(Self {
             seq,
-            prev: Hash::read(prev)?,
-            hash: Hash::read(hash)?,
+            prev: RecordHash::read(prev)?,
+            hash: RecordHash::read(hash)?,
             hashed,
         })
     }
 
     /// Returns `true` if no byte was changed since the line was sealed, or the change was sealed anew.
     pub(crate) fn is_intact(&self) -> bool {
-        Hash::of(self.hashed) == self.hash
+        RecordHash::compute(self.hashed) == self.hash
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp,
 }
 
 /// Lines of a file that may hold anything: a line is never longer in memory than [`LINE_MAX_BYTES`].
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: BufReader<R>,
     buffer: Vec<u8>,
     /// Bytes of the pieces read so far.
@@ -182,7 +182,7 @@ pub(crate) struct Lines<R> {
     ended: bool,
 }
 
-pub(crate) enum Piece<'a> {
+pub(crate) enum LinePiece<'a> {
     /// A line without its newline.
     Line(&'a [u8]),
     TooLong,
@@ -192,7 +192,7 @@ pub(crate) enum Piece<'a> {
     },
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     pub(crate) fn new(file: R) -> Self {
         Self::with_buffer(file, 64 << 10)
     }
@@ -206,7 +206,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<LinePiece<'_>>> {
         self.buffer.clear();
         if self.ended {
             return Ok(None);
@@ -228,9 +228,9 @@ impl<R: Read> Lines<R> {
         self.ended = !complete;
         Ok(match (bytes, complete, too_long) {
             (0, ..) => None,
-            (_, false, _) => Some(Piece::Torn { bytes }),
-            (_, true, true) => Some(Piece::TooLong),
-            (_, true, false) => Some(Piece::Line(&self.buffer[..self.buffer.len() - 1])),
+            (_, false, _) => Some(LinePiece::Torn { bytes }),
+            (_, true, true) => Some(LinePiece::TooLong),
+            (_, true, false) => Some(LinePiece::Line(&self.buffer[..self.buffer.len() - 1])),
         })
     }
 }
@@ -254,13 +254,13 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
 }
 
 /// The wall clock as text. `seq` orders records; the next record says that a clock was set back.
-pub(crate) struct Clock {
+pub(crate) struct RecordClock {
     last: Duration,
     second: u64,
     text: [u8; TIME_BYTES],
 }
 
-pub(crate) struct Time<'a> {
+pub(crate) struct RecordTime<'a> {
     /// RFC 3339 in UTC with microseconds.
     text: &'a [u8],
     /// How far the time is before the last record's.
@@ -269,7 +269,7 @@ pub(crate) struct Time<'a> {
 
 const TIME_BYTES: usize = "2026-08-22T10:15:30.123456Z".len();
 
-impl Clock {
+impl RecordClock {
     pub(crate) fn new() -> Self {
         Self {
             last: Duration::ZERO,
@@ -278,13 +278,13 @@ impl Clock {
         }
     }
 
-    pub(crate) fn now(&mut self) -> Time<'_> {
+    pub(crate) fn now(&mut self) -> RecordTime<'_> {
         self.at(SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default())
     }
 
-    fn at(&mut self, now: Duration) -> Time<'_> {
+    fn at(&mut self, now: Duration) -> RecordTime<'_> {
         let now = Duration::from_micros(now.as_micros() as u64);
         if now.as_secs() != self.second {
             self.second = now.as_secs();
@@ -298,7 +298,7 @@ impl Clock {
         }
         let back = self.last.checked_sub(now).filter(|back| !back.is_zero());
         self.last = now;
-        Time {
+        RecordTime {
             text: &self.text,
             back,
         }
@@ -311,8 +311,8 @@ mod tests {
 
     #[test]
     fn a_clock_set_back_is_said_once() {
-        let mut clock = Clock::new();
-        let at = |clock: &mut Clock, micros| {
+        let mut clock = RecordClock::new();
+        let at = |clock: &mut RecordClock, micros| {
             let time = clock.at(Duration::from_micros(micros));
             (
                 String::from_utf8(time.text.to_vec()).unwrap(),
@@ -340,16 +340,22 @@ mod tests {
         text.extend(b"\ntwo\n");
         text.extend(vec![b'y'; LINE_MAX_BYTES]);
         text.extend(b"\ntorn");
-        let mut lines = Lines::new(&text[..]);
-        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"one"))));
-        assert!(matches!(lines.next().unwrap(), Some(Piece::TooLong)));
-        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"two"))));
+        let mut lines = LineReader::new(&text[..]);
+        assert!(matches!(
+            lines.next().unwrap(),
+            Some(LinePiece::Line(b"one"))
+        ));
+        assert!(matches!(lines.next().unwrap(), Some(LinePiece::TooLong)));
+        assert!(matches!(
+            lines.next().unwrap(),
+            Some(LinePiece::Line(b"two"))
+        ));
         assert!(
-            matches!(lines.next().unwrap(), Some(Piece::Line(line)) if line.len() == LINE_MAX_BYTES)
+            matches!(lines.next().unwrap(), Some(LinePiece::Line(line)) if line.len() == LINE_MAX_BYTES)
         );
         assert!(matches!(
             lines.next().unwrap(),
-            Some(Piece::Torn { bytes: 4 })
+            Some(LinePiece::Torn { bytes: 4 })
         ));
         assert!(lines.next().unwrap().is_none());
         assert_eq!(lines.offset, text.len() as u64);
@@ -366,10 +372,10 @@ mod tests {
                 Ok(part.len())
             }
         }
-        let mut lines = Lines::new(Growing(vec![b"rest\n", b"", b"half "]));
+        let mut lines = LineReader::new(Growing(vec![b"rest\n", b"", b"half "]));
         assert!(matches!(
             lines.next().unwrap(),
-            Some(Piece::Torn { bytes: 5 })
+            Some(LinePiece::Torn { bytes: 5 })
         ));
         assert!(lines.next().unwrap().is_none());
     }

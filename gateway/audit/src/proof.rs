@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    ChainName, Filter, Hash, LINE_MAX_BYTES, Receipt,
-    folder::Survey,
-    line::{Line, Lines, Piece},
+    AuditFilter, AuditReceipt, ChainName, LINE_MAX_BYTES, RecordHash,
+    folder::FolderSurvey,
+    line::{ChainLine, LinePiece, LineReader},
     plain_text::printable,
     read,
 };
@@ -68,10 +68,10 @@ pub struct RecordProof {
     pub format: u32,
     /// The record that is proven.
     #[schema(value_type = String)]
-    pub receipt: Receipt,
+    pub receipt: AuditReceipt,
     /// The record that the lines lead to: the same one, where nothing later is needed.
     #[schema(value_type = String)]
-    pub end: Receipt,
+    pub end: AuditReceipt,
     pub end_known_by: ProofEnd,
     /// The lines of the records from the proven one to the end, as they were written.
     pub lines: Vec<String>,
@@ -113,8 +113,8 @@ pub enum ProofFault {
 /// The result of a proof.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProofReport {
-    pub receipt: Receipt,
-    pub end: Receipt,
+    pub receipt: AuditReceipt,
+    pub end: AuditReceipt,
     /// The record, as it was written.
     pub record: Map<String, Value>,
     /// Whether something that was kept elsewhere is among the records of the proof.
@@ -125,7 +125,7 @@ pub struct ProofReport {
 /// A receipt or head that was kept elsewhere.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProofReceipt {
-    pub receipt: Receipt,
+    pub receipt: AuditReceipt,
     /// Whether it is of a record of the proof.
     pub present: bool,
 }
@@ -135,7 +135,7 @@ pub struct ProofReceipt {
 pub fn prove(
     folder: &Path,
     subject: &ProofSubject,
-    to: Option<&Receipt>,
+    to: Option<&AuditReceipt>,
 ) -> io::Result<Option<RecordProof>> {
     let (chain, seq) = match subject {
         ProofSubject::Numbered { chain, seq } => (chain.clone(), *seq),
@@ -144,7 +144,7 @@ pub fn prove(
             None => return Ok(None),
         },
     };
-    let survey = Survey::take(folder)?;
+    let survey = FolderSurvey::take(folder)?;
     let Some(view) = survey.chains.iter().find(|view| view.name == chain) else {
         return Ok(None);
     };
@@ -188,9 +188,9 @@ pub fn prove(
 }
 
 fn find_call(folder: &Path, call_id: &str) -> io::Result<Option<(ChainName, u64)>> {
-    let filter = Filter {
+    let filter = AuditFilter {
         call_id: Some(call_id.to_owned()),
-        ..Filter::default()
+        ..AuditFilter::default()
     };
     let (mut records, _) = read::tail(folder, filter, 2)?;
     let end = records
@@ -205,14 +205,14 @@ fn find_call(folder: &Path, call_id: &str) -> io::Result<Option<(ChainName, u64)
 
 /// The record at which a proof is to end.
 enum WantedEnd<'a> {
-    Receipt(&'a Receipt),
+    Receipt(&'a AuditReceipt),
     /// The next one that another chain names. A record of the same number and another hash is not that one.
-    Named(BTreeSet<(u64, Hash)>),
+    Named(BTreeSet<(u64, RecordHash)>),
 }
 
 impl WantedEnd<'_> {
     /// Returns what knows the record of a line, where the proof ends with it.
-    fn known_by(&self, line: &Line<'_>) -> Option<ProofEnd> {
+    fn known_by(&self, line: &ChainLine<'_>) -> Option<ProofEnd> {
         match self {
             Self::Receipt(receipt) => (line.seq >= receipt.seq).then_some(ProofEnd::Receipt),
             Self::Named(named) => named
@@ -234,10 +234,12 @@ fn linked_lines(
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             file => file?,
         };
-        let mut lines = Lines::new(file);
+        let mut lines = LineReader::new(file);
         while let Some(piece) = lines.next()? {
-            let Piece::Line(text) = piece else { continue };
-            let Some(line) = Line::parse(text).filter(|line| line.seq >= seq) else {
+            let LinePiece::Line(text) = piece else {
+                continue;
+            };
+            let Some(line) = ChainLine::parse(text).filter(|line| line.seq >= seq) else {
                 continue;
             };
             bytes += text.len();
@@ -255,10 +257,10 @@ fn linked_lines(
     Ok((found, ProofEnd::Head))
 }
 
-fn receipts_at(chain: &ChainName, lines: &[String]) -> Option<(Receipt, Receipt)> {
+fn receipts_at(chain: &ChainName, lines: &[String]) -> Option<(AuditReceipt, AuditReceipt)> {
     let receipt = |text: &String| {
-        let line = Line::parse(text.as_bytes())?;
-        Some(Receipt {
+        let line = ChainLine::parse(text.as_bytes())?;
+        Some(AuditReceipt {
             chain: chain.clone(),
             seq: line.seq,
             hash: line.hash,
@@ -282,11 +284,11 @@ impl RecordProof {
     }
 
     /// Checks every line and link, and looks for receipts and heads that were kept elsewhere among the records.
-    pub fn check(&self, kept: &[Receipt]) -> Result<ProofReport, ProofFault> {
+    pub fn check(&self, kept: &[AuditReceipt]) -> Result<ProofReport, ProofFault> {
         let mut known = BTreeSet::new();
-        let mut before: Option<(u64, Hash)> = None;
+        let mut before: Option<(u64, RecordHash)> = None;
         for (at, text) in self.lines.iter().enumerate() {
-            let line = Line::parse(text.as_bytes()).ok_or(ProofFault::NoRecord(at + 1))?;
+            let line = ChainLine::parse(text.as_bytes()).ok_or(ProofFault::NoRecord(at + 1))?;
             if !line.is_intact() {
                 return Err(ProofFault::Changed(at + 1));
             }

@@ -16,14 +16,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use self::{
-    filter::{Filter, NotATime, RECORD_KINDS, parse_time},
-    follow::Follow,
+    filter::{AuditFilter, NotATime, RECORD_KINDS, parse_time},
+    follow::TrailFollower,
     place::{NotAPlace, RecordPlace},
 };
 use crate::{
-    ChainName, Hash, Receipt,
-    folder::{ChainView, SegmentView, Survey, repair::complete_bytes},
-    line::{Line, Lines, Piece},
+    AuditReceipt, ChainName, RecordHash,
+    folder::{ChainView, FolderSurvey, SegmentView, repair::complete_bytes},
+    line::{ChainLine, LinePiece, LineReader},
 };
 
 /// Records of one poll; the next continues from there.
@@ -31,10 +31,10 @@ const POLL_RECORDS_MAX: usize = 10_000;
 
 /// A record as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct AuditRecord {
     pub chain: ChainName,
     pub seq: u64,
-    pub hash: Hash,
+    pub hash: RecordHash,
     pub time: Timestamp,
     /// The members of the line, in its order.
     pub members: Map<String, Value>,
@@ -42,9 +42,9 @@ pub struct Record {
     pub line: String,
 }
 
-impl Record {
+impl AuditRecord {
     fn parse(chain: &ChainName, line: &[u8]) -> Option<Self> {
-        let Line { seq, hash, .. } = Line::parse(line)?;
+        let ChainLine { seq, hash, .. } = ChainLine::parse(line)?;
         let members: Map<String, Value> = serde_json::from_slice(line).ok()?;
         let time = members.get("time")?.as_str()?.parse().ok()?;
         let line = String::from_utf8(line.to_vec()).ok()?;
@@ -68,8 +68,8 @@ impl Record {
     }
 
     /// Returns the receipt that proves this record.
-    pub fn receipt(&self) -> Receipt {
-        Receipt {
+    pub fn receipt(&self) -> AuditReceipt {
+        AuditReceipt {
             chain: self.chain.clone(),
             seq: self.seq,
             hash: self.hash,
@@ -83,10 +83,10 @@ impl Record {
 }
 
 /// Returns the records that match, oldest first. Those of one chain come in its order, whatever the clock did.
-pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
-    let survey = Survey::take(folder)?;
+pub fn read(folder: &Path, filter: AuditFilter) -> io::Result<RecordIter> {
+    let survey = FolderSurvey::take(folder)?;
     survey.warn();
-    let mut records = Records {
+    let mut records = RecordIter {
         left: filter.limit.unwrap_or(usize::MAX),
         filter,
         chains: BinaryHeap::new(),
@@ -100,11 +100,15 @@ pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
 }
 
 /// Returns the last `count` records that match, oldest first, and what follows them.
-pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Record>, Follow)> {
-    let mut survey = Survey::take(folder)?;
+pub fn tail(
+    folder: &Path,
+    filter: AuditFilter,
+    count: usize,
+) -> io::Result<(Vec<AuditRecord>, TrailFollower)> {
+    let mut survey = FolderSurvey::take(folder)?;
     survey.warn();
-    let mut follow = Follow::new(folder, filter.clone());
-    let mut last: Vec<Record> = Vec::new();
+    let mut follow = TrailFollower::new(folder, filter.clone());
+    let mut last: Vec<AuditRecord> = Vec::new();
     // The chain that was written to last comes first: most others end before what they would have to be newer than.
     survey
         .chains
@@ -122,7 +126,7 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
         let full = last.len() >= count;
         if !(full && last.first().is_some_and(|oldest| oldest.time > newest)) {
             last.extend(last_of_chain(&chain.name, segments, end, &filter, count)?);
-            last.sort_by_cached_key(Record::place);
+            last.sort_by_cached_key(AuditRecord::place);
             last.drain(..last.len().saturating_sub(count));
         }
     }
@@ -135,9 +139,9 @@ fn last_of_chain(
     chain: &ChainName,
     segments: &[SegmentView],
     end: u64,
-    filter: &Filter,
+    filter: &AuditFilter,
     count: usize,
-) -> io::Result<Vec<Record>> {
+) -> io::Result<Vec<AuditRecord>> {
     let mut found = VecDeque::new();
     for (index, segment) in segments.iter().enumerate().rev() {
         if segments
@@ -160,11 +164,13 @@ fn last_of_chain(
             u64::MAX
         };
         let mut here = VecDeque::new();
-        let mut lines = Lines::new(file);
+        let mut lines = LineReader::new(file);
         while lines.offset < end
             && let Some(piece) = lines.next()?
         {
-            let Piece::Line(line) = piece else { continue };
+            let LinePiece::Line(line) = piece else {
+                continue;
+            };
             here.extend(filter.record(chain, line));
             if here.len() + found.len() > count {
                 here.pop_front();
@@ -187,14 +193,14 @@ fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// An iterator over records; see [`read`].
-pub struct Records {
-    filter: Filter,
+pub struct RecordIter {
+    filter: AuditFilter,
     left: usize,
     chains: BinaryHeap<Reverse<ChainReader>>,
 }
 
-impl Iterator for Records {
-    type Item = io::Result<Record>;
+impl Iterator for RecordIter {
+    type Item = io::Result<AuditRecord>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
@@ -221,15 +227,15 @@ impl Iterator for Records {
 struct ChainReader {
     name: ChainName,
     segments: VecDeque<PathBuf>,
-    lines: Option<Lines<File>>,
+    lines: Option<LineReader<File>>,
     /// The time, which never goes back within a chain.
     time: Timestamp,
-    record: Option<Record>,
+    record: Option<AuditRecord>,
 }
 
 impl ChainReader {
     /// Opens a chain; `None` if it ended before the requested time.
-    fn new(mut chain: ChainView, filter: &Filter) -> Option<Self> {
+    fn new(mut chain: ChainView, filter: &AuditFilter) -> Option<Self> {
         if !chain.live && chain.last.is_some_and(|last| filter.is_before(last.time)) {
             return None;
         }
@@ -261,25 +267,25 @@ impl ChainReader {
     }
 
     /// Continues to the next record that matches; `false` if there is none.
-    fn advance(&mut self, filter: &Filter) -> io::Result<bool> {
+    fn advance(&mut self, filter: &AuditFilter) -> io::Result<bool> {
         loop {
             let Some(lines) = &mut self.lines else {
                 let Some(path) = self.segments.pop_front() else {
                     return Ok(false);
                 };
                 // A segment may have been removed by its age meanwhile.
-                self.lines = if_there(File::open(path))?.map(Lines::new);
+                self.lines = if_there(File::open(path))?.map(LineReader::new);
                 continue;
             };
             match lines.next()? {
-                Some(Piece::Line(line)) => {
+                Some(LinePiece::Line(line)) => {
                     if let Some(record) = filter.record(&self.name, line) {
                         self.time = self.time.max(record.time);
                         self.record = Some(record);
                         return Ok(true);
                     }
                 }
-                Some(Piece::TooLong | Piece::Torn { .. }) => {}
+                Some(LinePiece::TooLong | LinePiece::Torn { .. }) => {}
                 None => self.lines = None,
             }
         }
@@ -311,18 +317,18 @@ fn from_offset(
     chain: &ChainName,
     path: &Path,
     offset: u64,
-    filter: &Filter,
-    into: &mut Vec<Record>,
+    filter: &AuditFilter,
+    into: &mut Vec<AuditRecord>,
 ) -> io::Result<u64> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
-    let mut lines = Lines::new(file);
+    let mut lines = LineReader::new(file);
     let mut end = offset;
     while let Some(piece) = lines.next()? {
         match piece {
-            Piece::Line(line) => into.extend(filter.record(chain, line)),
-            Piece::TooLong => {}
-            Piece::Torn { .. } => break,
+            LinePiece::Line(line) => into.extend(filter.record(chain, line)),
+            LinePiece::TooLong => {}
+            LinePiece::Torn { .. } => break,
         }
         end = offset + lines.offset;
         if into.len() >= POLL_RECORDS_MAX {

@@ -4,14 +4,14 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{ChainName, Hash};
+use crate::{ChainName, RecordHash};
 
 /// Names one record and its content. As text `chain:seq:hash`, about 105 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Receipt {
+pub struct AuditReceipt {
     pub chain: ChainName,
     pub seq: u64,
-    pub hash: Hash,
+    pub hash: RecordHash,
 }
 
 /// The error for a text that is no receipt.
@@ -19,7 +19,7 @@ pub struct Receipt {
 #[error("a receipt is `chain:seq:hash`, as in 20260822T101530Z-4711-9f3c2a01:17:(64 hex digits)")]
 pub struct NotAReceipt;
 
-impl fmt::Display for Receipt {
+impl fmt::Display for AuditReceipt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.chain.as_str())?;
         write!(formatter, ":{}:", self.seq)?;
@@ -27,7 +27,7 @@ impl fmt::Display for Receipt {
     }
 }
 
-impl FromStr for Receipt {
+impl FromStr for AuditReceipt {
     type Err = NotAReceipt;
 
     fn from_str(text: &str) -> Result<Self, NotAReceipt> {
@@ -41,7 +41,7 @@ impl FromStr for Receipt {
     }
 }
 
-impl<'de> Deserialize<'de> for Receipt {
+impl<'de> Deserialize<'de> for AuditReceipt {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         std::borrow::Cow::<str>::deserialize(from)?
             .parse()
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Receipt {
     }
 }
 
-impl Serialize for Receipt {
+impl Serialize for AuditReceipt {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }

@@ -16,15 +16,15 @@ use std::{
 };
 
 use self::{
-    keeper::Keeper,
-    writer::{Batch, Writer},
+    keeper::TrailKeeper,
+    writer::{ChainWriter, WriteBatch},
 };
 use crate::{
-    ChainName, Event, Hash, LINE_MAX_BYTES, Receipt,
+    AuditEvent, AuditReceipt, ChainName, LINE_MAX_BYTES, RecordHash,
     folder::{
-        self, ChainAct, Chained, Opening, Process, Survey, Uncertain,
+        self, ChainAct, ChainEvent, ChainProcess, FolderSurvey, SegmentHeader, UncertainRange,
         repair::repair,
-        retention::{Copied, Keep, Removal},
+        retention::{Copied, RetentionLimits, SegmentRemoval},
     },
     line,
 };
@@ -32,10 +32,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// The settings of a trail.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct TrailSettings {
     /// The work of the process, for readers of the trail: `serve`, `stdio`, `call`.
     pub process: String,
-    pub fsync: Fsync,
+    pub fsync: FsyncPolicy,
     /// The bytes after which a new segment is begun.
     pub segment_max_bytes: u64,
     /// The time after which a new segment is begun, if there is something to say in it.
@@ -44,18 +44,18 @@ pub struct Settings {
     pub keep_age: Option<Duration>,
     /// The oldest segments are removed when all chains hold more. `None` keeps them.
     pub keep_bytes: Option<u64>,
-    /// Whether a segment is kept until [`Trail::set_copied`] says that it is copied, and nothing is recorded when all chains hold
+    /// Whether a segment is kept until [`AuditTrail::set_copied`] says that it is copied, and nothing is recorded when all chains hold
     /// more than `keep_bytes` therefore.
     pub waits_for_copies: bool,
     /// The heads of chains on other machines, which the opening names.
-    pub heads_elsewhere: Vec<Receipt>,
+    pub heads_elsewhere: Vec<AuditReceipt>,
 }
 
-impl Default for Settings {
+impl Default for TrailSettings {
     fn default() -> Self {
         Self {
             process: "weir".into(),
-            fsync: Fsync::default(),
+            fsync: FsyncPolicy::default(),
             segment_max_bytes: 64 << 20,
             segment_max_age: Duration::from_secs(3600),
             keep_age: Some(Duration::from_secs(90 * 24 * 3600)),
@@ -68,7 +68,7 @@ impl Default for Settings {
 
 /// When records are made to outlive the machine. They outlive the process as soon as they are appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fsync {
+pub enum FsyncPolicy {
     /// A sync follows at the latest this long after an append.
     Interval(Duration),
     /// A sync comes before `append` returns; appends at the same time share one.
@@ -77,7 +77,7 @@ pub enum Fsync {
     Off,
 }
 
-impl Default for Fsync {
+impl Default for FsyncPolicy {
     fn default() -> Self {
         Self::Interval(Duration::from_millis(200))
     }
@@ -104,7 +104,7 @@ pub enum AuditError {
 
 /// The numbers behind the metrics and the alert.
 #[derive(Clone, Debug)]
-pub struct Health {
+pub struct TrailHealth {
     /// Whether an append or sync has failed, and none has succeeded since.
     pub failing: bool,
     /// The last failure, kept also when it is over.
@@ -117,23 +117,23 @@ pub struct Health {
     pub records: u64,
     /// Bytes of those records.
     pub bytes: u64,
-    /// Records that may not outlive the machine yet; none counts with [`Fsync::Off`].
+    /// Records that may not outlive the machine yet; none counts with [`FsyncPolicy::Off`].
     pub unsynced: u64,
     /// Records since the start that were written before a sync that failed: a later one says nothing about them.
     pub uncertain: u64,
 }
 
 /// An open trail. Dropping it ends the chain with a closing record.
-pub struct Trail {
-    shared: Arc<Shared>,
-    keeper: Option<Keeper>,
+pub struct AuditTrail {
+    shared: Arc<TrailState>,
+    keeper: Option<TrailKeeper>,
 }
 
-struct Shared {
+struct TrailState {
     folder: PathBuf,
     chain: ChainName,
-    settings: Settings,
-    writer: Mutex<Writer>,
+    settings: TrailSettings,
+    writer: Mutex<ChainWriter>,
     /// Locked while syncing, so that one sync serves all who wait.
     syncing: Mutex<()>,
     synced_seq: AtomicU64,
@@ -142,7 +142,7 @@ struct Shared {
     /// The segment has its length.
     full: AtomicBool,
     /// The heads of chains on other machines that the next segment names.
-    elsewhere: Mutex<Vec<Receipt>>,
+    elsewhere: Mutex<Vec<AuditReceipt>>,
     copied: Mutex<Copied>,
     /// Whether there is more than is kept, since it is not copied.
     overfull: AtomicBool,
@@ -154,31 +154,31 @@ struct Shared {
     _lock: File,
 }
 
-impl Trail {
+impl AuditTrail {
     /// Repairs what killed processes left behind, then begins a chain in `folder`, which is made if need be. The
     /// chain appears with its first record, which names the heads of the other chains.
-    pub fn open(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
+    pub fn open(folder: &Path, settings: TrailSettings) -> Result<Self, AuditError> {
         let error = |source| AuditError::Folder {
             what: "opened",
             folder: folder.to_owned(),
             source,
         };
-        let shared = Arc::new(Shared::open(folder, settings).map_err(error)?);
-        let keeper = Keeper::start(shared.clone()).map_err(error)?;
+        let shared = Arc::new(TrailState::open(folder, settings).map_err(error)?);
+        let keeper = TrailKeeper::start(shared.clone()).map_err(error)?;
         Ok(Self {
             shared,
             keeper: Some(keeper),
         })
     }
 
-    /// Records one event. When this returns a receipt, the record outlives the process; see [`Fsync`] for the machine.
-    pub fn append(&self, event: &Event<'_>) -> Result<Receipt, AuditError> {
+    /// Records one event. When this returns a receipt, the record outlives the process; see [`FsyncPolicy`] for the machine.
+    pub fn append(&self, event: &AuditEvent<'_>) -> Result<AuditReceipt, AuditError> {
         self.enter(event)?.written()
     }
 
-    /// Gives one event its place in the chain. It is recorded once it is [`Entry::written`]: what has been entered
+    /// Gives one event its place in the chain. It is recorded once it is [`TrailEntry::written`]: what has been entered
     /// meanwhile shares one write.
-    pub fn enter(&self, event: &Event<'_>) -> Result<Entry<'_>, AuditError> {
+    pub fn enter(&self, event: &AuditEvent<'_>) -> Result<TrailEntry<'_>, AuditError> {
         let body = line::body(event).ok_or(AuditError::TooLong)?;
         let mut writer = self.shared.writer();
         if self.shared.overfull.load(Ordering::Relaxed) {
@@ -186,7 +186,7 @@ impl Trail {
         }
         let (seq, hash, batch) = writer.enter(&body).map_err(AuditError::Write)?;
         drop(writer);
-        Ok(Entry {
+        Ok(TrailEntry {
             trail: self,
             seq,
             hash,
@@ -194,7 +194,7 @@ impl Trail {
         })
     }
 
-    fn wait_for(&self, batch: &Batch, seq: u64) -> Result<(), AuditError> {
+    fn wait_for(&self, batch: &WriteBatch, seq: u64) -> Result<(), AuditError> {
         let shared = &self.shared;
         let mut full = false;
         let written = batch.outcome(seq).unwrap_or_else(|| {
@@ -209,9 +209,11 @@ impl Trail {
             .as_ref()
             .expect("the keeper runs until the drop");
         match shared.settings.fsync {
-            Fsync::Each => shared.sync_up_to(seq).map_err(AuditError::Sync)?,
-            Fsync::Interval(_) if !shared.dirty.swap(true, Ordering::Relaxed) => keeper.wake(),
-            Fsync::Interval(_) | Fsync::Off => {}
+            FsyncPolicy::Each => shared.sync_up_to(seq).map_err(AuditError::Sync)?,
+            FsyncPolicy::Interval(_) if !shared.dirty.swap(true, Ordering::Relaxed) => {
+                keeper.wake()
+            }
+            FsyncPolicy::Interval(_) | FsyncPolicy::Off => {}
         }
         if full && !shared.full.swap(true, Ordering::Relaxed) {
             keeper.wake();
@@ -220,9 +222,9 @@ impl Trail {
     }
 
     /// Returns the last record, for keeping the head of the chain elsewhere.
-    pub fn head(&self) -> Receipt {
+    pub fn head(&self) -> AuditReceipt {
         let (seq, hash) = self.shared.writer().head();
-        Receipt {
+        AuditReceipt {
             chain: self.shared.chain.clone(),
             seq,
             hash,
@@ -245,7 +247,7 @@ impl Trail {
     }
 
     /// Sets the heads of chains on other machines, which the next segment names.
-    pub fn set_heads_elsewhere(&self, heads: Vec<Receipt>) {
+    pub fn set_heads_elsewhere(&self, heads: Vec<AuditReceipt>) {
         *self.shared.elsewhere.lock() = heads;
     }
 
@@ -256,11 +258,11 @@ impl Trail {
     }
 
     /// Returns the state of the trail, for metrics and the admin API.
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> TrailHealth {
         let synced = self.shared.synced_seq.load(Ordering::Relaxed);
         let writer = self.shared.writer();
         let (seq, _) = writer.head();
-        Health {
+        TrailHealth {
             failing: writer.failing(),
             last_error: writer.last_error().map(str::to_owned),
             failures: writer.failures(),
@@ -269,7 +271,7 @@ impl Trail {
             records: seq,
             bytes: writer.bytes(),
             uncertain: writer.uncertain(),
-            unsynced: if self.shared.settings.fsync == Fsync::Off {
+            unsynced: if self.shared.settings.fsync == FsyncPolicy::Off {
                 0
             } else {
                 seq.saturating_sub(synced)
@@ -297,22 +299,22 @@ impl Trail {
 
 /// A record that has its place in the chain. Dropped, it is written all the same.
 #[must_use = "it is recorded when it is written"]
-pub struct Entry<'a> {
-    trail: &'a Trail,
+pub struct TrailEntry<'a> {
+    trail: &'a AuditTrail,
     seq: u64,
-    hash: Hash,
+    hash: RecordHash,
     /// `None` once the result is known.
-    batch: Option<Arc<Batch>>,
+    batch: Option<Arc<WriteBatch>>,
 }
 
-impl Entry<'_> {
+impl TrailEntry<'_> {
     /// Writes the record with all that has been entered until now, unless it is written already. The receipt says that
     /// the record outlives the process.
-    pub fn written(mut self) -> Result<Receipt, AuditError> {
+    pub fn written(mut self) -> Result<AuditReceipt, AuditError> {
         if let Some(batch) = self.batch.take() {
             self.trail.wait_for(&batch, self.seq)?;
         }
-        Ok(Receipt {
+        Ok(AuditReceipt {
             chain: self.trail.shared.chain.clone(),
             seq: self.seq,
             hash: self.hash,
@@ -320,7 +322,7 @@ impl Entry<'_> {
     }
 }
 
-impl Drop for Entry<'_> {
+impl Drop for TrailEntry<'_> {
     fn drop(&mut self) {
         if let Some(batch) = self.batch.take() {
             // A failure is logged where it happens, and no caller waits for it here.
@@ -329,10 +331,10 @@ impl Drop for Entry<'_> {
     }
 }
 
-impl Drop for Trail {
+impl Drop for AuditTrail {
     fn drop(&mut self) {
         self.keeper.take();
-        let close = Chained {
+        let close = ChainEvent {
             act: ChainAct::Close,
             process: None,
             opening: None,
@@ -341,23 +343,23 @@ impl Drop for Trail {
         let body = line::body(&close).expect("a short record");
         if let Err(error) = self.shared.writer().put(&body) {
             tracing::warn!(%error, "the end of the audit chain is not recorded");
-        } else if self.shared.settings.fsync != Fsync::Off {
+        } else if self.shared.settings.fsync != FsyncPolicy::Off {
             // A failure is logged where it happens.
             let _ = self.sync();
         }
     }
 }
 
-impl Shared {
-    fn open(folder: &Path, settings: Settings) -> io::Result<Self> {
+impl TrailState {
+    fn open(folder: &Path, settings: TrailSettings) -> io::Result<Self> {
         folder::make(folder)?;
-        let survey = Survey::take(folder)?;
+        let survey = FolderSurvey::take(folder)?;
         survey.warn();
         let repaired = repair(&survey);
         let copied: Copied = settings.waits_for_copies.then(BTreeMap::new);
-        let removal = Removal::plan(folder, &survey, None, settings.keep(), &copied)?;
+        let removal = SegmentRemoval::plan(folder, &survey, None, settings.keep(), &copied)?;
         let chain = ChainName::new()?;
-        let opening = Opening {
+        let opening = SegmentHeader {
             chain: chain.clone(),
             segment: 1,
             heads: survey.unnamed_heads(None, &settings.heads_elsewhere),
@@ -365,11 +367,11 @@ impl Shared {
             removed: removal.statements.clone(),
             horizon: removal.horizon.clone(),
         };
-        let process = Process {
+        let process = ChainProcess {
             name: &settings.process,
             pid: std::process::id(),
         };
-        let opening = Chained {
+        let opening = ChainEvent {
             act: ChainAct::Open,
             process: Some(process),
             opening: Some(&opening),
@@ -412,7 +414,7 @@ impl Shared {
         Ok(())
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn writer(&self) -> MutexGuard<'_, ChainWriter> {
         // No panic is possible with the lock taken, between writing a record and taking note of it.
         self.writer.lock()
     }
@@ -432,7 +434,7 @@ impl Shared {
         if self.writer().synced(
             files,
             &synced,
-            Uncertain {
+            UncertainRange {
                 from: first,
                 to: last,
             },
@@ -449,8 +451,8 @@ impl Shared {
     /// Begins a new segment: it is surveyed and created here, and switched to under the lock by one write. `asked`
     /// begins one even if there is nothing to say.
     fn rotate(&self, asked: bool) -> io::Result<()> {
-        let survey = Survey::take(&self.folder)?;
-        let removal = Removal::plan(
+        let survey = FolderSurvey::take(&self.folder)?;
+        let removal = SegmentRemoval::plan(
             &self.folder,
             &survey,
             Some(&self.chain),
@@ -466,13 +468,13 @@ impl Shared {
             return Ok(());
         }
         let (removed, horizon) = (removal.statements.clone(), removal.horizon.clone());
-        let opening = Opening {
+        let opening = SegmentHeader {
             heads,
             removed,
             horizon,
-            ..Opening::new(self.chain.clone(), number)
+            ..SegmentHeader::new(self.chain.clone(), number)
         };
-        let body = line::body(&Chained {
+        let body = line::body(&ChainEvent {
             act: ChainAct::Segment,
             process: None,
             opening: Some(&opening),
@@ -497,7 +499,7 @@ impl Shared {
         drop(writer);
         self.full.store(false, Ordering::Relaxed);
         self.dirty.store(true, Ordering::Relaxed);
-        if self.settings.fsync != Fsync::Off {
+        if self.settings.fsync != FsyncPolicy::Off {
             folder::sync(&self.folder.join(self.chain.as_str()))?;
         }
         self.removed.lock().extend(removal.whole_chains());
@@ -506,9 +508,9 @@ impl Shared {
     }
 }
 
-impl Settings {
-    fn keep(&self) -> Keep {
-        Keep {
+impl TrailSettings {
+    fn keep(&self) -> RetentionLimits {
+        RetentionLimits {
             age: self.keep_age,
             bytes: self.keep_bytes,
         }
@@ -517,7 +519,11 @@ impl Settings {
 
 /// Begins a chain. It is made beside its place and moved there whole: a chain that others see has a first record and a locked
 /// lock.
-fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<(Writer, File)> {
+fn begin(
+    folder: &Path,
+    chain: &ChainName,
+    opening: &ChainEvent<'_>,
+) -> io::Result<(ChainWriter, File)> {
     let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
     let fresh = folder.join(format!(".new-{chain}"));
     let place = folder.join(chain.as_str());
@@ -525,7 +531,7 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
     let begun = (|| {
         let lock = folder::take_lock(&fresh)?;
         let file = folder::create(&fresh.join(folder::segment_name(1)))?;
-        let writer = Writer::begin(place.clone(), file, &body)?;
+        let writer = ChainWriter::begin(place.clone(), file, &body)?;
         fs::rename(&fresh, &place)?;
         folder::sync(folder)?;
         Ok((writer, lock))
@@ -541,13 +547,13 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
 mod tests {
     use super::*;
 
-    fn open(folder: &Path) -> Trail {
-        let fsync = Fsync::Interval(Duration::from_secs(3600));
-        Trail::open(
+    fn open(folder: &Path) -> AuditTrail {
+        let fsync = FsyncPolicy::Interval(Duration::from_secs(3600));
+        AuditTrail::open(
             folder,
-            Settings {
+            TrailSettings {
                 fsync,
-                ..Settings::default()
+                ..TrailSettings::default()
             },
         )
         .expect("opened")
@@ -570,7 +576,7 @@ mod tests {
             writer.synced(
                 files,
                 &Err(io::Error::from_raw_os_error(5)),
-                Uncertain { from, to: last },
+                UncertainRange { from, to: last },
             );
         };
         fail();

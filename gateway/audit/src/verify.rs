@@ -14,33 +14,35 @@ use std::{
 };
 
 pub use self::heads::{ChainHead, CollectedHeads, HEADS_FILE};
-pub use self::report::{Finding, OpenEnd, Problem, ReceiptCheck, ReceiptStatus, Report, Warning};
-use self::walk::Walk;
+pub use self::report::{
+    OpenEnd, ReceiptCheck, ReceiptStatus, TrailFinding, TrailProblem, TrailReport, TrailWarning,
+};
+use self::walk::ChainWalk;
 use crate::{
-    AuditError, ChainName, Hash, Receipt,
-    folder::{self, retention::Removed},
+    AuditError, AuditReceipt, ChainName, RecordHash,
+    folder::{self, retention::RemovalStatement},
 };
 
 /// Walks all chains of `folder`. Fails only when the folder itself cannot be read.
-pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError> {
+pub fn verify(folder: &Path, receipts: &[AuditReceipt]) -> Result<TrailReport, AuditError> {
     let error = |source| AuditError::Folder {
         what: "read",
         folder: folder.to_owned(),
         source,
     };
-    let mut named = Named::gather(folder).map_err(error)?;
+    let mut named = ChainReferences::gather(folder).map_err(error)?;
     for (index, receipt) in receipts.iter().enumerate() {
         named.expect(
             &receipt.chain,
-            Expected {
+            ExpectedRecord {
                 seq: receipt.seq,
                 hash: receipt.hash,
-                by: By::Receipt(index),
+                by: ExpectationSource::Receipt(index),
                 ended: false,
             },
         );
     }
-    let mut report = Report::new(receipts);
+    let mut report = TrailReport::new(receipts);
     warn_of_strangers(folder, &mut report).map_err(error)?;
     let mut demands = Vec::new();
     let mut walked = BTreeSet::new();
@@ -50,11 +52,11 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
             .get(&chain)
             .map(Vec::as_slice)
             .unwrap_or_default();
-        match Walk::new(&chain, &path, expected, &mut report).run() {
+        match ChainWalk::new(&chain, &path, expected, &mut report).run() {
             Ok(chain_demands) => demands.extend(chain_demands),
             // The chain was removed while we read: it is then judged like any missing chain.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => report.find(Problem::Unreadable, &chain, error.to_string()),
+            Err(error) => report.find(TrailProblem::Unreadable, &chain, error.to_string()),
         }
         walked.insert(chain);
     }
@@ -64,24 +66,24 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
         .filter(|(chain, _)| !walked.contains(*chain))
     {
         // The last record that is known comes first: the finding is about all up to it.
-        let mut expected: Vec<&Expected> = expected.iter().collect();
+        let mut expected: Vec<&ExpectedRecord> = expected.iter().collect();
         expected.sort_by_key(|expected| std::cmp::Reverse(expected.seq));
         let missing = expected.into_iter();
-        demands.extend(missing.map(|expected| Demand::missing_chain(chain, expected)));
+        demands.extend(missing.map(|expected| MissingRecord::missing_chain(chain, expected)));
     }
     if !demands.is_empty() {
         // Retention may have run meanwhile.
-        named = Named::gather(folder).map_err(error)?;
+        named = ChainReferences::gather(folder).map_err(error)?;
         settle(demands, &named, &mut report);
     }
     Ok(report)
 }
 
 /// The words of records and receipts about chains.
-struct Named {
-    expected: BTreeMap<ChainName, Vec<Expected>>,
+struct ChainReferences {
+    expected: BTreeMap<ChainName, Vec<ExpectedRecord>>,
     /// The furthest removal stated for each chain.
-    removed: BTreeMap<ChainName, Removed>,
+    removed: BTreeMap<ChainName, RemovalStatement>,
     /// The machines that write the chains, as far as collected heads say it.
     nodes: BTreeMap<ChainName, String>,
     /// For each machine, or for those that are not known, the chain up to which removals may be stated no more.
@@ -90,16 +92,16 @@ struct Named {
 
 /// A record that must be there.
 #[derive(Clone, Debug)]
-struct Expected {
+struct ExpectedRecord {
     seq: u64,
-    hash: Hash,
-    by: By,
+    hash: RecordHash,
+    by: ExpectationSource,
     /// Whether it must be the last one.
     ended: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+enum ExpectationSource {
     /// Index of the receipt asked about.
     Receipt(usize),
     Chain(ChainName),
@@ -110,17 +112,17 @@ enum By {
 }
 
 /// Records that are not there. Fine when their removal is stated.
-struct Demand {
+struct MissingRecord {
     chain: ChainName,
     seq: u64,
     /// The hash of record `seq`, where it is known.
-    hash: Option<Hash>,
-    by: Option<By>,
+    hash: Option<RecordHash>,
+    by: Option<ExpectationSource>,
     /// The finding, if no removal is stated.
-    finding: Finding,
+    finding: TrailFinding,
 }
 
-impl Named {
+impl ChainReferences {
     fn gather(folder: &Path) -> io::Result<Self> {
         let mut named = Self {
             expected: BTreeMap::new(),
@@ -131,10 +133,10 @@ impl Named {
         let heads = CollectedHeads::read(folder)?;
         let collected = heads.is_some();
         for head in heads.into_iter().flat_map(|heads| heads.heads) {
-            let expected = Expected {
+            let expected = ExpectedRecord {
                 seq: head.seq,
                 hash: head.hash,
-                by: By::Heads,
+                by: ExpectationSource::Heads,
                 ended: false,
             };
             named.expect(&head.chain, expected);
@@ -157,12 +159,12 @@ impl Named {
                         continue;
                     }
                     let by = match head.elsewhere {
-                        true => By::Elsewhere(chain.clone()),
-                        false => By::Chain(chain.clone()),
+                        true => ExpectationSource::Elsewhere(chain.clone()),
+                        false => ExpectationSource::Chain(chain.clone()),
                     };
                     named.expect(
                         &head.chain,
-                        Expected {
+                        ExpectedRecord {
                             seq: head.seq,
                             hash: head.hash,
                             by,
@@ -181,7 +183,7 @@ impl Named {
         Ok(named)
     }
 
-    fn states_removal(&self, demand: &Demand) -> bool {
+    fn states_removal(&self, demand: &MissingRecord) -> bool {
         if let Some(removed) = self.removed.get(&demand.chain) {
             // A statement about this very record must know its hash.
             let same =
@@ -189,17 +191,20 @@ impl Named {
             return removed.seq > demand.seq || same;
         }
         // The statement about a chain that only a receipt knows may be forgotten as well.
-        let only_receipts =
-            matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
+        let only_receipts = matches!(demand.by, Some(ExpectationSource::Receipt(_)))
+            && demand.finding.what == TrailProblem::Missing;
         let horizon = self.horizons.values().max();
         only_receipts && horizon.is_some_and(|horizon| demand.chain <= *horizon)
     }
 
     /// Returns the horizon of a missing chain's machine, where retention there may have removed the chain so long ago that
     /// nothing states it any more. What another machine or the heads name is not known to it, and holds no statement.
-    fn forgotten_removal(&self, demand: &Demand) -> Option<&ChainName> {
-        let from_elsewhere = matches!(demand.by, Some(By::Elsewhere(_) | By::Heads));
-        if !from_elsewhere || demand.finding.what != Problem::Missing {
+    fn forgotten_removal(&self, demand: &MissingRecord) -> Option<&ChainName> {
+        let from_elsewhere = matches!(
+            demand.by,
+            Some(ExpectationSource::Elsewhere(_) | ExpectationSource::Heads)
+        );
+        if !from_elsewhere || demand.finding.what != TrailProblem::Missing {
             return None;
         }
         let node = self.nodes.get(&demand.chain);
@@ -211,7 +216,7 @@ impl Named {
         horizon.filter(|horizon| demand.chain <= **horizon)
     }
 
-    fn expect(&mut self, chain: &ChainName, expected: Expected) {
+    fn expect(&mut self, chain: &ChainName, expected: ExpectedRecord) {
         self.expected
             .entry(chain.clone())
             .or_default()
@@ -219,13 +224,13 @@ impl Named {
     }
 }
 
-impl Demand {
-    fn missing_chain(chain: &ChainName, expected: &Expected) -> Self {
+impl MissingRecord {
+    fn missing_chain(chain: &ChainName, expected: &ExpectedRecord) -> Self {
         let detail = format!(
             "the chain is missing: the records 1 to {}, of which {} names the last",
             expected.seq, expected.by
         );
-        let finding = Finding::new(Problem::Missing, chain, detail);
+        let finding = TrailFinding::new(TrailProblem::Missing, chain, detail);
         let (hash, by) = (Some(expected.hash), Some(expected.by.clone()));
         Self {
             chain: chain.clone(),
@@ -237,7 +242,7 @@ impl Demand {
     }
 }
 
-impl std::fmt::Display for By {
+impl std::fmt::Display for ExpectationSource {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Receipt(_) => formatter.write_str("a receipt"),
@@ -248,7 +253,7 @@ impl std::fmt::Display for By {
     }
 }
 
-fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
+fn settle(demands: Vec<MissingRecord>, named: &ChainReferences, report: &mut TrailReport) {
     let (mut told, mut warned) = (BTreeSet::new(), BTreeSet::new());
     for demand in demands {
         if let Some(horizon) = named.forgotten_removal(&demand)
@@ -265,7 +270,7 @@ fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
             continue;
         }
         let removed = named.states_removal(&demand);
-        if let Some(By::Receipt(index)) = demand.by {
+        if let Some(ExpectationSource::Receipt(index)) = demand.by {
             report.receipts[index].status = if removed {
                 ReceiptStatus::Removed
             } else {
@@ -273,14 +278,14 @@ fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
             };
         }
         // A missing chain is one finding, however many name it.
-        if !removed && (demand.finding.what != Problem::Missing || told.insert(demand.chain)) {
+        if !removed && (demand.finding.what != TrailProblem::Missing || told.insert(demand.chain)) {
             report.add(demand.finding);
         }
     }
 }
 
 /// Warns of anything in the folder that belongs to no chain. It is left alone.
-fn warn_of_strangers(folder: &Path, report: &mut Report) -> io::Result<()> {
+fn warn_of_strangers(folder: &Path, report: &mut TrailReport) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();

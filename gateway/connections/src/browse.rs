@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Code, Connection, ConnectionError,
+    ConnectionError, ConnectionHandle, FailureCode,
     files::FileRoot,
-    http::{HttpConnection, Request},
-    sql::{SqlConnection, Statement},
+    http::{HttpConnection, HttpRequest},
+    sql::{SqlConnection, SqlStatement},
 };
 
 pub use foreign_keys::ForeignKey;
@@ -69,12 +69,12 @@ pub struct SourcePage {
     pub next: Option<String>,
 }
 
-impl Connection {
+impl ConnectionHandle {
     /// Asks whether the other end answers.
     pub async fn check(&self, deadline: Instant) -> Result<(), ConnectionError> {
         match self {
             Self::Sql(sql) => {
-                let statement = Statement {
+                let statement = SqlStatement {
                     text: "SELECT 1 AS one",
                     parameters: "[]",
                     limit: 1,
@@ -94,7 +94,7 @@ impl Connection {
             Self::Sql(sql) => tables(sql, query).await,
             Self::Files(files) => sheets(files, query).await,
             Self::Http(_) => Err(ConnectionError::new(
-                Code::Unsupported,
+                FailureCode::Unsupported,
                 "a web service does not list what it has: name a path of it",
             )),
         }
@@ -103,7 +103,7 @@ impl Connection {
 
 /// Checks a service. It is there whatever it answers to the path, unless it refuses the credential, or has failed.
 async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), ConnectionError> {
-    let request = Request {
+    let request = HttpRequest {
         method: "HEAD".to_owned(),
         path: String::new(),
         query: Vec::new(),
@@ -115,11 +115,11 @@ async fn check_service(http: &HttpConnection, deadline: Instant) -> Result<(), C
     let status = http.send(request, deadline).await?.status;
     match status {
         401 | 403 | 407 => Err(ConnectionError::new(
-            Code::Forbidden,
+            FailureCode::Forbidden,
             format!("the web service answers with {status}: look at the credential in `headers`"),
         )),
         500.. if status != 501 => Err(ConnectionError::new(
-            Code::UpstreamError,
+            FailureCode::UpstreamError,
             format!("the web service answers with {status}"),
         )),
         _ => Ok(()),
@@ -131,7 +131,7 @@ async fn tables(
     query: SourceQuery<'_>,
 ) -> Result<SourcePage, ConnectionError> {
     let parameters = serde_json::json!([query.after, query.text]).to_string();
-    let statement = Statement {
+    let statement = SqlStatement {
         text: match sql.dialect() {
             "sqlite" => SQLITE,
             "mysql" => MYSQL,
@@ -144,7 +144,8 @@ async fn tables(
     };
     let rows = sql.query(statement).await?;
     let sources: Vec<FoundSource> = serde_json::from_str(&rows.records).map_err(|error| {
-        ConnectionError::new(Code::UpstreamError, "the database lists no tables").details(error)
+        ConnectionError::new(FailureCode::UpstreamError, "the database lists no tables")
+            .details(error)
     })?;
     let last = sources.last().map(|source| source.name.clone());
     Ok(SourcePage {

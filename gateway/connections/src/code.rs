@@ -1,11 +1,11 @@
 //! The table of codes: the names of failures, their users, and their consequences.
 //!
 //! The table is defined here because connections are the lowest crate that names a code: the plugin host, the call path and
-//! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it is read.
+//! `docs/errors.md` read it too. A text becomes a [`FailureCode`] once, where it is read.
 
-/// The closed list. What a source says beside it is an [`Code::UpstreamError`].
+/// The closed list. What a source says beside it is an [`FailureCode::UpstreamError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum FailureCode {
     InvalidArguments,
     NotFound,
     Ambiguous,
@@ -31,7 +31,7 @@ pub enum Code {
 
 /// The party that has to do something about the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ResponsibleParty {
     Caller,
     Source,
     Operator,
@@ -41,7 +41,7 @@ pub enum Fault {
 
 /// Whether the same call may succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
+pub enum RetryAdvice {
     Never,
     /// The call may succeed with other arguments.
     Changed,
@@ -52,16 +52,16 @@ pub enum Retry {
 }
 
 /// One code of the table.
-pub struct Row {
-    pub code: Code,
+pub struct CodeEntry {
+    pub code: FailureCode,
     /// The word on the wire, in logs, metrics and audit.
     pub label: &'static str,
     /// The status of the answer where a tool is called by plain HTTP.
     pub status: u16,
     /// The words of plugins and connections for it; the first one is the plugin interface's own.
     pub words: &'static [&'static str],
-    pub fault: Fault,
-    pub retry: Retry,
+    pub fault: ResponsibleParty,
+    pub retry: RetryAdvice,
     /// A source that answers so to a write has said no: nothing was changed.
     pub nothing_changed: bool,
     pub meaning: &'static str,
@@ -69,235 +69,235 @@ pub struct Row {
     pub advice: &'static str,
 }
 
-pub const TABLE: [Row; 21] = [
-    Row {
-        code: Code::InvalidArguments,
+pub const TABLE: [CodeEntry; 21] = [
+    CodeEntry {
+        code: FailureCode::InvalidArguments,
         label: "invalid_arguments",
         status: 400,
         words: &["invalid", "invalid_arguments"],
-        fault: Fault::Caller,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Changed,
         nothing_changed: true,
         meaning: "The arguments do not meet the input schema, or the source refused a value.",
         advice: "Repair the arguments from `errors` and call again.",
     },
-    Row {
-        code: Code::NotFound,
+    CodeEntry {
+        code: FailureCode::NotFound,
         label: "not_found",
         status: 404,
         words: &["not_found"],
-        fault: Fault::Caller,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Changed,
         nothing_changed: true,
         meaning: "No record meets the conditions.",
         advice: "Do not repeat the same call; look with other arguments.",
     },
-    Row {
-        code: Code::Ambiguous,
+    CodeEntry {
+        code: FailureCode::Ambiguous,
         label: "ambiguous",
         status: 409,
         words: &["ambiguous"],
-        fault: Fault::Caller,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Changed,
         nothing_changed: false,
         meaning: "More than one record meets the conditions of a lookup.",
         advice: "Add conditions, or use a list tool.",
     },
-    Row {
-        code: Code::Conflict,
+    CodeEntry {
+        code: FailureCode::Conflict,
         label: "conflict",
         status: 409,
         words: &["conflict"],
-        fault: Fault::Caller,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Changed,
         nothing_changed: true,
         meaning: "The source holds a record that collides with this one, or it moved on meanwhile.",
         advice: "Read the record, then decide.",
     },
-    Row {
-        code: Code::TooLarge,
+    CodeEntry {
+        code: FailureCode::TooLarge,
         label: "too_large",
         status: 413,
         words: &["too_large"],
-        fault: Fault::Caller,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Changed,
         // A service may have written before its answer turned out too large.
         nothing_changed: false,
         meaning: "The request or the answer is larger than a connection or the source takes.",
         advice: "Ask for fewer records or send less. Check `outcome` before repeating a write.",
     },
-    Row {
-        code: Code::RateLimited,
+    CodeEntry {
+        code: FailureCode::RateLimited,
         label: "rate_limited",
         status: 429,
         words: &["rate_limited"],
-        fault: Fault::Caller,
-        retry: Retry::Later,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Later,
         nothing_changed: false,
         meaning: "Too many calls in the time allowed, here or at the source.",
         advice: "Wait `retry_after_ms`, then call again.",
     },
-    Row {
-        code: Code::Overloaded,
+    CodeEntry {
+        code: FailureCode::Overloaded,
         label: "overloaded",
         status: 503,
         words: &["overloaded"],
-        fault: Fault::Gateway,
-        retry: Retry::Later,
+        fault: ResponsibleParty::Gateway,
+        retry: RetryAdvice::Later,
         nothing_changed: false,
         meaning: "Too many calls are running at once.",
         advice: "Wait `retry_after_ms`, then call again.",
     },
-    Row {
-        code: Code::Forbidden,
+    CodeEntry {
+        code: FailureCode::Forbidden,
         label: "forbidden",
         status: 403,
         words: &["denied", "forbidden"],
-        fault: Fault::Operator,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Operator,
+        retry: RetryAdvice::Never,
         nothing_changed: true,
         meaning: "The call is not allowed: a grant or a permission is missing.",
         advice: "Do not repeat; an operator must change the configuration.",
     },
-    Row {
-        code: Code::Timeout,
+    CodeEntry {
+        code: FailureCode::Timeout,
         label: "timeout",
         status: 504,
         words: &["timeout"],
-        fault: Fault::Source,
-        retry: Retry::Later,
+        fault: ResponsibleParty::Source,
+        retry: RetryAdvice::Later,
         nothing_changed: false,
         meaning: "The deadline of the call passed.",
         advice: "Ask for less, or later. Check `outcome` before repeating a write.",
     },
-    Row {
-        code: Code::Cancelled,
+    CodeEntry {
+        code: FailureCode::Cancelled,
         label: "cancelled",
         status: 499,
         words: &["cancelled"],
-        fault: Fault::Caller,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Caller,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The caller went away or asked to stop.",
         advice: "None.",
     },
-    Row {
-        code: Code::Unavailable,
+    CodeEntry {
+        code: FailureCode::Unavailable,
         label: "unavailable",
         status: 503,
         words: &["unavailable"],
-        fault: Fault::Source,
-        retry: Retry::Later,
+        fault: ResponsibleParty::Source,
+        retry: RetryAdvice::Later,
         nothing_changed: false,
         meaning: "The source or its adapter cannot be reached now.",
         advice: "Try again later, after `retry_after_ms` where it is given. Check `outcome` before repeating a write.",
     },
-    Row {
-        code: Code::SourceChanged,
+    CodeEntry {
+        code: FailureCode::SourceChanged,
         label: "source_changed",
         status: 502,
         words: &["source_changed"],
-        fault: Fault::Source,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Source,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The source no longer has the columns the contract was published with.",
         advice: "Do not repeat; an operator must publish the contract anew.",
     },
-    Row {
-        code: Code::Unsupported,
+    CodeEntry {
+        code: FailureCode::Unsupported,
         label: "unsupported",
         status: 501,
         words: &["unsupported"],
-        fault: Fault::Plugin,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Plugin,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The adapter does not support the operation, for any caller.",
         advice: "Do not repeat; use another tool or other arguments. Check `outcome` of a write.",
     },
-    Row {
-        code: Code::UpstreamError,
+    CodeEntry {
+        code: FailureCode::UpstreamError,
         label: "upstream_error",
         status: 502,
         words: &["upstream_error"],
-        fault: Fault::Source,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Source,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The source answered an error.",
         advice: "Read the message; repeating rarely helps.",
     },
-    Row {
-        code: Code::WriteDisabled,
+    CodeEntry {
+        code: FailureCode::WriteDisabled,
         label: "write_disabled",
         status: 403,
         words: &["read_only", "write_disabled"],
-        fault: Fault::Operator,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Operator,
+        retry: RetryAdvice::Never,
         nothing_changed: true,
         meaning: "The collection or its connection is read-only.",
         advice: "Do not repeat; an operator must allow writing.",
     },
-    Row {
-        code: Code::PluginFailed,
+    CodeEntry {
+        code: FailureCode::PluginFailed,
         label: "plugin_failed",
         status: 502,
         words: &["internal", "not_configured"],
-        fault: Fault::Plugin,
-        retry: Retry::Once,
+        fault: ResponsibleParty::Plugin,
+        retry: RetryAdvice::Once,
         nothing_changed: false,
         meaning: "The adapter crashed or used up what it may use.",
         advice: "One retry is reasonable; then report the call_id.",
     },
-    Row {
-        code: Code::OutputMismatch,
+    CodeEntry {
+        code: FailureCode::OutputMismatch,
         label: "output_mismatch",
         status: 502,
         words: &["output_mismatch"],
-        fault: Fault::Source,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Source,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The source answered a value the contract does not allow; nothing of it is passed on.",
         advice: "Do not repeat; report the call_id.",
     },
-    Row {
-        code: Code::ToolError,
+    CodeEntry {
+        code: FailureCode::ToolError,
         label: "tool_error",
         status: 422,
         words: &[],
-        fault: Fault::Plugin,
-        retry: Retry::Changed,
+        fault: ResponsibleParty::Plugin,
+        retry: RetryAdvice::Changed,
         nothing_changed: false,
         meaning: "The tool refused for a reason of its own, named in `reason`.",
         advice: "Read `reason`.",
     },
-    Row {
-        code: Code::VersionGone,
+    CodeEntry {
+        code: FailureCode::VersionGone,
         label: "version_gone",
         status: 410,
         words: &[],
-        fault: Fault::Operator,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Operator,
+        retry: RetryAdvice::Never,
         nothing_changed: true,
         meaning: "The version of the contract that the caller is pinned to, or that its endpoint names, is served no more.",
         advice: "Do not repeat; an operator must move the pin (`weir keys pin`). Then list the tools again.",
     },
-    Row {
-        code: Code::ApprovalRequired,
+    CodeEntry {
+        code: FailureCode::ApprovalRequired,
         label: "approval_required",
         status: 403,
         words: &[],
-        fault: Fault::Operator,
-        retry: Retry::Later,
+        fault: ResponsibleParty::Operator,
+        retry: RetryAdvice::Later,
         nothing_changed: true,
         meaning: "A person must approve the call before it runs. `plan` has the id under which it waits, what it would change, and until when.",
         advice: "Tell the person, and repeat the same call once it is approved ([approvals](approvals.md)).",
     },
-    Row {
-        code: Code::Internal,
+    CodeEntry {
+        code: FailureCode::Internal,
         label: "internal",
         status: 500,
         words: &[],
-        fault: Fault::Gateway,
-        retry: Retry::Never,
+        fault: ResponsibleParty::Gateway,
+        retry: RetryAdvice::Never,
         nothing_changed: false,
         meaning: "The gateway failed.",
         advice: "Report the call_id.",
@@ -307,7 +307,7 @@ pub const TABLE: [Row; 21] = [
 /// A cursor of another tool: a plugin's word for one argument at fault, which has no row.
 pub const BAD_CURSOR: &str = "bad_cursor";
 
-impl Code {
+impl FailureCode {
     /// Reads the word of a plugin or a connection as a code; a word that is not in the table is the source's own error.
     pub fn of_word(word: &str) -> Self {
         let row = TABLE.iter().find(|row| row.words.contains(&word));
@@ -323,7 +323,7 @@ impl Code {
     }
 
     /// Returns the row of the code.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static CodeEntry {
         &TABLE[self as usize]
     }
 
@@ -348,12 +348,12 @@ impl Code {
 
     /// Returns `true` if the same call may succeed after a while.
     pub fn is_for_later(self) -> bool {
-        self.row().retry == Retry::Later
+        self.row().retry == RetryAdvice::Later
     }
 
     /// Returns `true` if the source or its configuration is at fault, and not the plugin that reports it.
     pub fn is_outside_plugin(self) -> bool {
-        self.row().fault == Fault::Operator || self.is_for_later()
+        self.row().fault == ResponsibleParty::Operator || self.is_for_later()
     }
 }
 
@@ -373,9 +373,12 @@ mod tests {
             );
             words.extend(row.words);
             for word in row.words {
-                assert_eq!(Code::of_word(word), row.code, "{word}");
+                assert_eq!(FailureCode::of_word(word), row.code, "{word}");
             }
         }
-        assert_eq!(Code::of_word("anything else"), Code::UpstreamError);
+        assert_eq!(
+            FailureCode::of_word("anything else"),
+            FailureCode::UpstreamError
+        );
     }
 }

@@ -1,12 +1,12 @@
 //! Why a connection failed.
 
-use crate::Code;
+use crate::FailureCode;
 
 /// The failure of a connection: a sentence for the caller, and details for the log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", code.word())]
 pub struct ConnectionError {
-    pub code: Code,
+    pub code: FailureCode,
     /// A sentence that may be shown to the caller. It never has SQL, a host name or a secret in it.
     pub message: String,
     pub field: Option<String>,
@@ -19,7 +19,7 @@ pub struct ConnectionError {
 
 impl ConnectionError {
     /// Creates an error with a sentence for the caller. The code says whether nothing was changed.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),

@@ -18,11 +18,11 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 use path::RootedPath;
-use root::{Holds, Root};
-pub(crate) use root::{Private, real};
-use version::Versions;
+use root::{Holds, OpenRoot};
+pub(crate) use root::{PrivateFolder, real};
+use version::VersionCache;
 
 /// The most bytes one `read` answers.
 pub const READ_MAX_BYTES: u32 = 1024 * 1024;
@@ -30,22 +30,22 @@ pub const READ_MAX_BYTES: u32 = 1024 * 1024;
 /// A connection to the files of one folder. Clones share the folder.
 #[derive(Clone)]
 pub struct FileRoot {
-    inner: Arc<Inner>,
+    inner: Arc<RootInner>,
 }
 
-struct Inner {
+struct RootInner {
     root: PathBuf,
     writable: bool,
     takes_uploads: bool,
     /// A folder that no path reaches: Weir's own state.
-    private: Option<Arc<Private>>,
+    private: Option<Arc<PrivateFolder>>,
     holds: Holds,
-    versions: Versions,
+    versions: VersionCache,
 }
 
 /// The version and the size of a file. The size is in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct FileStat {
     /// Changes whenever the content does, and only then.
     pub version: String,
     pub size: u64,
@@ -53,7 +53,7 @@ pub struct Info {
 
 /// One page of the paths in a folder, and where the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
+pub struct FileListing {
     pub paths: Vec<String>,
     pub next: Option<String>,
 }
@@ -65,11 +65,11 @@ impl FileRoot {
         root: PathBuf,
         writable: bool,
         takes_uploads: bool,
-        private: Option<Arc<Private>>,
+        private: Option<Arc<PrivateFolder>>,
     ) -> Self {
-        let (holds, versions) = (Holds::default(), Versions::default());
+        let (holds, versions) = (Holds::default(), VersionCache::default());
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(RootInner {
                 root,
                 writable,
                 takes_uploads,
@@ -105,7 +105,7 @@ impl FileRoot {
     }
 
     /// Returns the version and the size of a file. `Err` is `not_found` where there is none.
-    pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
+    pub async fn stat(&self, path: &str) -> Result<FileStat, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path))
             .await
@@ -120,10 +120,11 @@ impl FileRoot {
     ) -> Result<Vec<u8>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         if length > READ_MAX_BYTES {
-            return Err(
-                ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once")
-                    .field("length"),
-            );
+            return Err(ConnectionError::new(
+                FailureCode::TooLarge,
+                "at most 1 MiB can be read at once",
+            )
+            .field("length"));
         }
         self.blocking(move |inner| {
             let file = inner.open_root()?.file(&path)?.into_std();
@@ -160,7 +161,7 @@ impl FileRoot {
     ) -> Result<String, ConnectionError> {
         if !self.inner.writable {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the files of this connection are read-only",
             ));
         }
@@ -168,7 +169,7 @@ impl FileRoot {
         let if_version = if_version.map(str::to_owned);
         // This runs on a blocking thread, so it runs to its end even if its caller has gone.
         self.blocking(move |inner| {
-            let content = replace::Content::Whole(&content);
+            let content = replace::FileContent::Whole(&content);
             replace::replace(
                 &inner.open_root()?,
                 &inner.versions,
@@ -188,13 +189,13 @@ impl FileRoot {
     ) -> Result<String, ConnectionError> {
         if !self.inner.takes_uploads {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the connection takes no files",
             ));
         }
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| {
-            let content = replace::Content::Copied(&content);
+            let content = replace::FileContent::Copied(&content);
             replace::replace(&inner.open_root()?, &inner.versions, &path, None, content)
         })
         .await
@@ -210,14 +211,14 @@ impl FileRoot {
     ) -> Result<String, ConnectionError> {
         if !self.inner.writable {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the files of this connection are read-only",
             ));
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.to_owned();
         self.blocking(move |inner| {
-            let content = replace::Content::Edited(&edits);
+            let content = replace::FileContent::Edited(&edits);
             replace::replace(
                 &inner.open_root()?,
                 &inner.versions,
@@ -234,8 +235,8 @@ impl FileRoot {
         &self,
         prefix: &str,
         cursor: Option<&str>,
-    ) -> Result<Listing, ConnectionError> {
-        let prefix = path::Prefix::parse(prefix)?;
+    ) -> Result<FileListing, ConnectionError> {
+        let prefix = path::PathPrefix::parse(prefix)?;
         let cursor = cursor.map(str::to_owned);
         self.blocking(move |inner| listing::list(&inner.open_root()?, &prefix, cursor.as_deref()))
             .await
@@ -243,22 +244,24 @@ impl FileRoot {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, ConnectionError> + Send + 'static,
+        work: impl FnOnce(&RootInner) -> Result<T, ConnectionError> + Send + 'static,
     ) -> Result<T, ConnectionError> {
         let inner = self.inner.clone();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result,
-            Err(error) => Err(
-                ConnectionError::new(Code::UpstreamError, "the file access failed").details(error),
-            ),
+            Err(error) => Err(ConnectionError::new(
+                FailureCode::UpstreamError,
+                "the file access failed",
+            )
+            .details(error)),
         }
     }
 }
 
-impl Inner {
+impl RootInner {
     /// Opens the root anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
-    fn open_root(&self) -> Result<Root, ConnectionError> {
-        Root::open(&self.root, self.private.as_deref(), &self.holds)
+    fn open_root(&self) -> Result<OpenRoot, ConnectionError> {
+        OpenRoot::open(&self.root, self.private.as_deref(), &self.holds)
     }
 }
 
@@ -281,16 +284,16 @@ fn read_at(file: &std::fs::File, offset: u64, length: u32) -> io::Result<Vec<u8>
 /// Translates the system's word for a failure. The message never holds a path of the machine.
 fn failed(error: io::Error) -> ConnectionError {
     let (code, message) = match error.kind() {
-        ErrorKind::NotFound => (Code::NotFound, "there is no such file"),
-        ErrorKind::PermissionDenied => (Code::Forbidden, "the file may not be reached"),
+        ErrorKind::NotFound => (FailureCode::NotFound, "there is no such file"),
+        ErrorKind::PermissionDenied => (FailureCode::Forbidden, "the file may not be reached"),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            (Code::Unavailable, "the disk is full")
+            (FailureCode::Unavailable, "the disk is full")
         }
-        ErrorKind::ReadOnlyFilesystem => (Code::Forbidden, "the disk is read-only"),
+        ErrorKind::ReadOnlyFilesystem => (FailureCode::Forbidden, "the disk is read-only"),
         ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
-            (Code::NotFound, "there is no such file")
+            (FailureCode::NotFound, "there is no such file")
         }
-        _ => (Code::UpstreamError, "the file cannot be used"),
+        _ => (FailureCode::UpstreamError, "the file cannot be used"),
     };
     ConnectionError::new(code, message).details(error)
 }

@@ -25,7 +25,7 @@ pub use self::{
     },
     reach::NetworkReach,
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const RESPONSE_MAX_BYTES: u64 = 8 * 1024 * 1024;
 const REQUEST_MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -38,18 +38,18 @@ pub struct HttpConnection {
     base: Url,
     headers: HeaderMap,
     writable: bool,
-    limits: Limits,
+    limits: HttpLimits,
 }
 
 /// The bounds on one request: its time, and the bytes of the response.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct HttpLimits {
     timeout: Option<Duration>,
     response_max_bytes: u64,
 }
 
 /// A request of a guest, beneath the base URL of a connection.
-pub struct Request {
+pub struct HttpRequest {
     pub method: String,
     /// Relative to the base URL, already percent-encoded by segment; checked not to leave it.
     pub path: String,
@@ -73,7 +73,7 @@ pub struct TraceContext {
 
 /// The response to a request, read whole.
 #[derive(Debug)]
-pub struct Response {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -130,7 +130,7 @@ fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
         .map_err(|error| format!("the HTTP client cannot be built: {error}"))
 }
 
-impl Limits {
+impl HttpLimits {
     /// Creates bounds. Without a timeout the deadline of the call counts; without a size the default is used.
     pub fn new(timeout_ms: Option<u64>, response_max_bytes: Option<u64>) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl HttpConnection {
         headers: &[(String, String)],
         ca: Option<&str>,
         writable: bool,
-        limits: Limits,
+        limits: HttpLimits,
     ) -> Result<Self, String> {
         let base = target::base(base_url)?;
         let headers = headers::of_connection(headers)?;
@@ -171,14 +171,14 @@ impl HttpConnection {
     /// returned future is dropped.
     pub async fn send(
         &self,
-        request: Request,
+        request: HttpRequest,
         deadline: Instant,
-    ) -> Result<Response, ConnectionError> {
+    ) -> Result<HttpResponse, ConnectionError> {
         let method = method(&request.method)?;
         let reads = method == Method::GET || method == Method::HEAD;
         if !reads && !self.writable {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the web service connection is read-only",
             ));
         }
@@ -188,7 +188,7 @@ impl HttpConnection {
             .is_some_and(|body| body.len() > REQUEST_MAX_BYTES)
         {
             return Err(ConnectionError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 "the request's body is larger than 8 MiB",
             ));
         }
@@ -202,7 +202,7 @@ impl HttpConnection {
             .limits
             .timeout
             .map_or(deadline, |timeout| deadline.min(Instant::now() + timeout));
-        let exchange = Exchange {
+        let exchange = HttpExchange {
             client: self.client.clone(),
             base: self.base.clone(),
             method,
@@ -220,13 +220,16 @@ impl HttpConnection {
             return within.await;
         }
         tokio::spawn(within).await.unwrap_or_else(|error| {
-            Err(ConnectionError::new(Code::UpstreamError, "the request failed").details(error))
+            Err(
+                ConnectionError::new(FailureCode::UpstreamError, "the request failed")
+                    .details(error),
+            )
         })
     }
 }
 
 /// A request and everything that its answer needs. It owns its parts, to outlive its caller.
-struct Exchange {
+struct HttpExchange {
     client: Client,
     base: Url,
     method: Method,
@@ -236,8 +239,8 @@ struct Exchange {
     response_max_bytes: u64,
 }
 
-impl Exchange {
-    async fn run(self) -> Result<Response, ConnectionError> {
+impl HttpExchange {
+    async fn run(self) -> Result<HttpResponse, ConnectionError> {
         let mut url = self.url;
         for _ in 0..=REDIRECTS_MAX {
             let mut request = self
@@ -276,7 +279,7 @@ fn method(name: &str) -> Result<Method, ConnectionError> {
             Ok(Method::from_bytes(name.as_bytes()).expect("a method"))
         }
         _ => Err(ConnectionError::new(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "the method must be GET, HEAD, POST, PUT, PATCH or DELETE",
         )
         .field("method")),
@@ -305,20 +308,20 @@ fn redirect(response: &reqwest::Response) -> Option<&str> {
 async fn answer(
     mut response: reqwest::Response,
     max_bytes: u64,
-) -> Result<Response, ConnectionError> {
+) -> Result<HttpResponse, ConnectionError> {
     if response
         .headers()
         .get(CONTENT_ENCODING)
         .is_some_and(|coding| coding != "identity")
     {
         return Err(ConnectionError::new(
-            Code::UpstreamError,
+            FailureCode::UpstreamError,
             "the web service answers in a coding it was not asked for",
         ));
     }
     let too_large = || {
         ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             format!("the answer is larger than {max_bytes} bytes"),
         )
     };
@@ -337,7 +340,7 @@ async fn answer(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Response {
+    Ok(HttpResponse {
         status,
         headers,
         body,
@@ -348,19 +351,25 @@ fn failed(error: reqwest::Error) -> ConnectionError {
     let error = error.without_url();
     let described = if distrusted(&error) {
         let message = "the web service shows a certificate that is not accepted";
-        return ConnectionError::new(Code::Unavailable, message).details(format!(
+        return ConnectionError::new(FailureCode::Unavailable, message).details(format!(
             "{}; `ca` of the connection names the authorities that are accepted",
             causes(&error)
         ));
     } else if error.is_connect() {
-        ConnectionError::new(Code::Unavailable, "the web service cannot be reached")
+        ConnectionError::new(
+            FailureCode::Unavailable,
+            "the web service cannot be reached",
+        )
     } else if error.is_timeout() {
         timed_out()
     } else if error.is_body() || error.is_decode() {
-        ConnectionError::new(Code::UpstreamError, "the web service's answer breaks off")
+        ConnectionError::new(
+            FailureCode::UpstreamError,
+            "the web service's answer breaks off",
+        )
     } else {
         ConnectionError::new(
-            Code::UpstreamError,
+            FailureCode::UpstreamError,
             "the web service does not answer as HTTP",
         )
     };
@@ -396,9 +405,12 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'stati
 }
 
 fn timed_out() -> ConnectionError {
-    ConnectionError::new(Code::Timeout, "the web service did not answer in time")
+    ConnectionError::new(
+        FailureCode::Timeout,
+        "the web service did not answer in time",
+    )
 }
 
 fn redirected(message: &str) -> ConnectionError {
-    ConnectionError::new(Code::UpstreamError, message)
+    ConnectionError::new(FailureCode::UpstreamError, message)
 }

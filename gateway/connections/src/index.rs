@@ -16,8 +16,8 @@ use std::{
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, params};
 
-use crate::{Code, ConnectionError};
-use build::Build;
+use crate::{ConnectionError, FailureCode};
+use build::IndexBuild;
 
 /// The most open indexes; the least recently used is closed first. Each may cache [`CACHE_KB`].
 const OPEN_MAX: usize = 16;
@@ -30,7 +30,7 @@ pub const RANGE_MAX: u32 = 4_096;
 
 /// The place of one record in its source, and its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     /// The key, ordered bytewise.
     pub key: Vec<u8>,
     pub at: u64,
@@ -39,7 +39,7 @@ pub struct Entry {
 
 /// The name of an index. Only its digest becomes part of a path.
 #[derive(Clone, Copy, Debug)]
-pub struct Name<'a> {
+pub struct IndexName<'a> {
     pub plugin: &'a str,
     pub source: &'a str,
     pub version: &'a str,
@@ -48,7 +48,7 @@ pub struct Name<'a> {
 
 /// Entries with `from` ≤ key, and key < `to` where there is one.
 #[derive(Clone, Debug, Default)]
-pub struct Range {
+pub struct IndexRange {
     pub from: Vec<u8>,
     pub to: Option<Vec<u8>>,
     /// The greatest key first; entries of one key are in the order of `at` in both directions.
@@ -59,27 +59,27 @@ pub struct Range {
 }
 
 /// The indexes of one state folder.
-pub struct Indexes {
+pub struct IndexStore {
     folder: PathBuf,
-    open: Mutex<Vec<(PathBuf, Arc<Opened>)>>,
+    open: Mutex<Vec<(PathBuf, Arc<OpenIndex>)>>,
     /// The builds in progress, by plugin.
-    building: Mutex<HashMap<String, Building>>,
+    building: Mutex<HashMap<String, IndexBuilds>>,
 }
 
 /// The indexes of one plugin that are being built.
 #[derive(Default)]
-struct Building {
-    builds: HashMap<PathBuf, Arc<Mutex<Build>>>,
+struct IndexBuilds {
+    builds: HashMap<PathBuf, Arc<Mutex<IndexBuild>>>,
     /// The bytes of all of them.
     bytes: Arc<AtomicU64>,
 }
 
-struct Opened {
+struct OpenIndex {
     connection: Mutex<Connection>,
     covers: u64,
 }
 
-impl Indexes {
+impl IndexStore {
     /// Removes what a crash left half done. A folder that cannot be used fails at its first use.
     pub fn new(folder: PathBuf) -> Self {
         store::sweep(&folder);
@@ -91,15 +91,19 @@ impl Indexes {
     }
 
     /// Returns how many bytes of the source the index covers; `None` while there is no index.
-    pub fn find(&self, name: Name<'_>) -> Option<u64> {
+    pub fn find(&self, name: IndexName<'_>) -> Option<u64> {
         self.opened(name).map(|opened| opened.covers)
     }
 
     /// Returns the entries of an index in a range. `Err` is `not_found` if there is no such index.
-    pub fn range(&self, name: Name<'_>, range: &Range) -> Result<Vec<Entry>, ConnectionError> {
+    pub fn range(
+        &self,
+        name: IndexName<'_>,
+        range: &IndexRange,
+    ) -> Result<Vec<IndexEntry>, ConnectionError> {
         let opened = self
             .opened(name)
-            .ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index"))?;
+            .ok_or_else(|| ConnectionError::new(FailureCode::NotFound, "there is no such index"))?;
         opened.range(range).map_err(failed)
     }
 
@@ -111,7 +115,7 @@ impl Indexes {
         old: &str,
         new: &str,
     ) -> Result<(), ConnectionError> {
-        let name = |version| Name {
+        let name = |version| IndexName {
             plugin,
             source,
             version,
@@ -124,11 +128,11 @@ impl Indexes {
 
     /// Begins an index, or continues one, and returns how many bytes of the source it covers so far. `bytes_max` bounds all
     /// indexes of the plugin together; the least recently used make room.
-    pub fn begin(&self, name: Name<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
+    pub fn begin(&self, name: IndexName<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
         let path = store::path(&self.folder, name);
         let mut building = self.building.lock();
-        building.values_mut().for_each(Building::drop_abandoned);
-        let Building { builds, bytes } = building.entry(name.plugin.to_owned()).or_default();
+        building.values_mut().for_each(IndexBuilds::drop_abandoned);
+        let IndexBuilds { builds, bytes } = building.entry(name.plugin.to_owned()).or_default();
         if let Some(build) = builds.get(&path) {
             return Ok(build.lock().covers);
         }
@@ -138,7 +142,7 @@ impl Indexes {
                 .filter_map(|(path, build)| Some((build.try_lock()?.touched, path)));
             let (_, oldest) = idle.min().ok_or_else(|| {
                 ConnectionError::new(
-                    Code::Overloaded,
+                    FailureCode::Overloaded,
                     "too many indexes of the plugin are being built",
                 )
             })?;
@@ -146,7 +150,7 @@ impl Indexes {
             builds.remove(&oldest);
         }
         store::make_room(&self.folder, name.plugin, bytes_max);
-        let build = Build::begin(&path, bytes_max, bytes.clone()).map_err(failed)?;
+        let build = IndexBuild::begin(&path, bytes_max, bytes.clone()).map_err(failed)?;
         builds.insert(path, Arc::new(Mutex::new(build)));
         Ok(0)
     }
@@ -154,15 +158,17 @@ impl Indexes {
     /// Adds the entries of the next bytes of the source: from `from`, which is what the index covers so far, to `to`.
     pub fn add(
         &self,
-        name: Name<'_>,
-        entries: &[Entry],
+        name: IndexName<'_>,
+        entries: &[IndexEntry],
         from: u64,
         to: u64,
     ) -> Result<(), ConnectionError> {
         if entries.iter().any(|entry| entry.key.len() > KEY_MAX_BYTES) {
-            return Err(
-                ConnectionError::new(Code::TooLarge, "a key takes at most 256 bytes").field("key"),
-            );
+            return Err(ConnectionError::new(
+                FailureCode::TooLarge,
+                "a key takes at most 256 bytes",
+            )
+            .field("key"));
         }
         let path = store::path(&self.folder, name);
         let build = self
@@ -171,12 +177,12 @@ impl Indexes {
             .get(name.plugin)
             .and_then(|building| building.builds.get(&path).cloned());
         let build = build.ok_or_else(|| {
-            ConnectionError::new(Code::NotFound, "there is no such index under way")
+            ConnectionError::new(FailureCode::NotFound, "there is no such index under way")
         })?;
         let mut build = build.lock();
         if build.covers != from {
             return Err(ConnectionError::new(
-                Code::Conflict,
+                FailureCode::Conflict,
                 "the index has been built further by another call",
             ));
         }
@@ -189,11 +195,11 @@ impl Indexes {
     }
 
     /// Sorts the added entries and puts the index in its place; those of other versions of the source are removed.
-    pub fn finish(&self, name: Name<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
+    pub fn finish(&self, name: IndexName<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
         let path = store::path(&self.folder, name);
         let build = self.take_build(name.plugin, &path);
         let build = build.ok_or_else(|| {
-            ConnectionError::new(Code::NotFound, "there is no such index under way")
+            ConnectionError::new(FailureCode::NotFound, "there is no such index under way")
         })?;
         build.lock().finish(&path).map_err(failed)?;
         // One of the same version may be open that covers less.
@@ -203,11 +209,11 @@ impl Indexes {
         Ok(())
     }
 
-    fn take_build(&self, plugin: &str, path: &Path) -> Option<Arc<Mutex<Build>>> {
+    fn take_build(&self, plugin: &str, path: &Path) -> Option<Arc<Mutex<IndexBuild>>> {
         self.building.lock().get_mut(plugin)?.builds.remove(path)
     }
 
-    fn opened(&self, name: Name<'_>) -> Option<Arc<Opened>> {
+    fn opened(&self, name: IndexName<'_>) -> Option<Arc<OpenIndex>> {
         let path = store::path(&self.folder, name);
         let mut open = self.open.lock();
         if let Some(at) = open.iter().position(|(known, _)| *known == path) {
@@ -216,7 +222,7 @@ impl Indexes {
             open.push(entry);
             return Some(opened);
         }
-        let opened = Arc::new(Opened::open(&path).ok()?);
+        let opened = Arc::new(OpenIndex::open(&path).ok()?);
         store::touch(&path);
         if open.len() == OPEN_MAX {
             open.remove(0);
@@ -226,14 +232,14 @@ impl Indexes {
     }
 }
 
-impl Building {
+impl IndexBuilds {
     fn drop_abandoned(&mut self) {
         self.builds
             .retain(|_, build| build.try_lock().is_none_or(|build| !build.is_abandoned()));
     }
 }
 
-impl Opened {
+impl OpenIndex {
     /// Opens a finished index. Nothing changes it, so SQLite need not look for locks or journals.
     fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -250,7 +256,7 @@ impl Opened {
         })
     }
 
-    fn range(&self, range: &Range) -> rusqlite::Result<Vec<Entry>> {
+    fn range(&self, range: &IndexRange) -> rusqlite::Result<Vec<IndexEntry>> {
         let connection = self.connection.lock();
         let mut entries = Vec::new();
         let limit = range.limit.clamp(1, RANGE_MAX) as usize;
@@ -306,13 +312,13 @@ fn collect(
     connection: &Connection,
     sql: &str,
     parameters: impl rusqlite::Params,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<IndexEntry>,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
     while let Some(row) = rows.next()? {
         let key = row.get_ref(0)?.as_blob()?.to_vec();
-        entries.push(Entry {
+        entries.push(IndexEntry {
             key,
             at: row.get::<_, i64>(1)? as u64,
             length: row.get(2)?,
@@ -332,5 +338,5 @@ fn address(path: &Path) -> String {
 }
 
 fn failed(error: impl std::fmt::Display) -> ConnectionError {
-    ConnectionError::new(Code::Unavailable, "the index cannot be used").details(error)
+    ConnectionError::new(FailureCode::Unavailable, "the index cannot be used").details(error)
 }

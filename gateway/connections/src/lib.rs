@@ -14,39 +14,39 @@ pub mod sql;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-pub use code::Code;
+pub use code::FailureCode;
 pub use config::ConnectionConfig;
 pub use error::ConnectionError;
-use files::{Private, real};
+use files::{PrivateFolder, real};
 
 /// All connections of one configuration, by name. Nothing is dialled until the first use.
 #[derive(Default)]
-pub struct Connections {
-    by_name: BTreeMap<String, Open>,
+pub struct ConnectionRegistry {
+    by_name: BTreeMap<String, OpenConnection>,
     /// The folder that no connection reaches: Weir's own state.
-    private: Option<Arc<Private>>,
+    private: Option<Arc<PrivateFolder>>,
 }
 
-struct Open {
+struct OpenConnection {
     /// The configuration it was made from, with paths and secrets filled in.
     config: ConnectionConfig,
-    connection: Connection,
+    connection: ConnectionHandle,
 }
 
 /// An open connection of any kind.
 #[derive(Clone)]
-pub enum Connection {
+pub enum ConnectionHandle {
     Sql(Arc<sql::SqlConnection>),
     Http(Arc<http::HttpConnection>),
     Files(Arc<files::FileRoot>),
 }
 
-impl Connections {
+impl ConnectionRegistry {
     /// Returns no connections yet. Those that are opened from here on do not reach `folder`, which is Weir's own state.
     pub fn apart_from(folder: &Path) -> Self {
         Self {
             by_name: BTreeMap::new(),
-            private: Some(Arc::new(Private::new(folder.to_owned()))),
+            private: Some(Arc::new(PrivateFolder::new(folder.to_owned()))),
         }
     }
 
@@ -80,7 +80,7 @@ impl Connections {
                     || self.connection(&config),
                     |open| Ok(open.connection.clone()),
                 )?;
-                Ok(Open { config, connection })
+                Ok(OpenConnection { config, connection })
             });
             match open {
                 Ok(open) => {
@@ -99,7 +99,7 @@ impl Connections {
     }
 
     /// Returns the connection of that name in the configuration, if it is open.
-    pub fn get(&self, name: &str) -> Option<&Connection> {
+    pub fn get(&self, name: &str) -> Option<&ConnectionHandle> {
         self.by_name.get(name).map(|open| &open.connection)
     }
 
@@ -109,23 +109,25 @@ impl Connections {
     }
 
     /// Opens a connection of a resolved configuration.
-    fn connection(&self, config: &ConnectionConfig) -> Result<Connection, String> {
+    fn connection(&self, config: &ConnectionConfig) -> Result<ConnectionHandle, String> {
         Ok(match config {
             ConnectionConfig::Sqlite { path, write } => {
-                Connection::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
+                ConnectionHandle::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
             }
             ConnectionConfig::Postgresql {
                 url,
                 write,
                 pool_max,
-            } => Connection::Sql(Arc::new(sql::SqlConnection::postgresql(
+            } => ConnectionHandle::Sql(Arc::new(sql::SqlConnection::postgresql(
                 url, *write, *pool_max,
             )?)),
             ConnectionConfig::Mysql {
                 url,
                 write,
                 pool_max,
-            } => Connection::Sql(Arc::new(sql::SqlConnection::mysql(url, *write, *pool_max)?)),
+            } => {
+                ConnectionHandle::Sql(Arc::new(sql::SqlConnection::mysql(url, *write, *pool_max)?))
+            }
             ConnectionConfig::Http {
                 base_url,
                 headers,
@@ -138,8 +140,8 @@ impl Connections {
                     .iter()
                     .map(|(name, value)| (name.clone(), value.clone()))
                     .collect();
-                let limits = http::Limits::new(*timeout_ms, *response_max_bytes);
-                Connection::Http(Arc::new(http::HttpConnection::new(
+                let limits = http::HttpLimits::new(*timeout_ms, *response_max_bytes);
+                ConnectionHandle::Http(Arc::new(http::HttpConnection::new(
                     base_url,
                     &headers,
                     ca.as_deref(),
@@ -151,7 +153,7 @@ impl Connections {
                 path,
                 write,
                 uploads,
-            } => Connection::Files(Arc::new(files::FileRoot::new(
+            } => ConnectionHandle::Files(Arc::new(files::FileRoot::new(
                 path.clone(),
                 *write,
                 *uploads,

@@ -76,12 +76,12 @@ const SECRET_PARTS: [&str; 3] = ["password", "secret", "token"];
 /// Schemes of an `Authorization` header whose credentials are one word.
 const SCHEMES: [&str; 5] = ["apikey", "basic", "bearer", "key", "token"];
 
-static KNOWN: RwLock<Known> = RwLock::new(Known {
+static KNOWN: RwLock<KnownSecrets> = RwLock::new(KnownSecrets {
     secrets: Vec::new(),
     mask: OnceLock::new(),
 });
 
-struct Known {
+struct KnownSecrets {
     /// The oldest first.
     secrets: Vec<String>,
     /// Made when a text is first masked.
@@ -156,7 +156,7 @@ impl Drop for PassingSecrets {
 
 fn learn_parts(mut parts: Vec<String>) {
     parts.retain(|part| is_long_enough(part));
-    let is_known = |known: &Known| parts.iter().all(|part| known.secrets.contains(part));
+    let is_known = |known: &KnownSecrets| parts.iter().all(|part| known.secrets.contains(part));
     if is_known(&KNOWN.read()) {
         return;
     }
@@ -320,7 +320,7 @@ impl SecretMask {
         }
         let mut masked = Vec::with_capacity(text.len());
         let mut ranges = merged(found).into_iter().peekable();
-        for unit in Units::new(text.as_bytes()) {
+        for unit in UnitScanner::new(text.as_bytes()) {
             while ranges
                 .next_if(|range| range.end <= unit.place.start)
                 .is_some()
@@ -358,7 +358,7 @@ impl SecretMask {
             return found;
         }
         // The place of each byte's unit is needed only now that there is a secret.
-        let places: Vec<Range<usize>> = Units::new(text)
+        let places: Vec<Range<usize>> = UnitScanner::new(text)
             .flat_map(|unit| std::iter::repeat_n(unit.place.clone(), unit.length))
             .collect();
         let outer = |range: &Range<usize>| {
@@ -381,7 +381,7 @@ impl SecretMask {
 /// Decodes the escapes of one layer.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut units = Units::new(text);
+    let mut units = UnitScanner::new(text);
     while let Some(next) = memchr2(b'\\', b'%', &text[units.at..]) {
         bytes.extend_from_slice(&text[units.at..units.at + next]);
         units.at += next;
@@ -406,24 +406,24 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// One byte, or one escape of JSON or of a URL.
-struct Unit {
+struct TextUnit {
     place: Range<usize>,
     bytes: [u8; 4],
     length: usize,
 }
 
-impl Unit {
+impl TextUnit {
     fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-struct Units<'t> {
+struct UnitScanner<'t> {
     text: &'t [u8],
     at: usize,
 }
 
-impl<'t> Units<'t> {
+impl<'t> UnitScanner<'t> {
     fn new(text: &'t [u8]) -> Self {
         Self { text, at: 0 }
     }
@@ -462,10 +462,10 @@ impl<'t> Units<'t> {
     }
 }
 
-impl Iterator for Units<'_> {
-    type Item = Unit;
+impl Iterator for UnitScanner<'_> {
+    type Item = TextUnit;
 
-    fn next(&mut self) -> Option<Unit> {
+    fn next(&mut self) -> Option<TextUnit> {
         let byte = *self.text.get(self.at)?;
         let (mut bytes, start) = ([byte, 0, 0, 0], self.at);
         let (length, taken) = match byte {
@@ -483,7 +483,7 @@ impl Iterator for Units<'_> {
             _ => (1, 1),
         };
         self.at += taken;
-        Some(Unit {
+        Some(TextUnit {
             place: start..self.at,
             bytes,
             length,

@@ -15,7 +15,7 @@ mod sqlite;
 
 use std::{path::PathBuf, time::Instant};
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// The most bytes of records one statement answers.
 pub const RECORDS_MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -23,19 +23,19 @@ const TEXT_MAX_BYTES: usize = 256 * 1024;
 
 /// A connection to one database, with its pool.
 pub struct SqlConnection {
-    kind: Kind,
+    kind: SqlBackend,
     writable: bool,
 }
 
-enum Kind {
-    Sqlite(sqlite::Sqlite),
-    Postgresql(postgresql::Postgresql),
-    Mysql(mysql::Mysql),
+enum SqlBackend {
+    Sqlite(sqlite::SqliteDatabase),
+    Postgresql(postgresql::PostgresqlDatabase),
+    Mysql(mysql::MysqlDatabase),
 }
 
 /// A statement with its parameters and its bounds.
 #[derive(Clone, Copy)]
-pub struct Statement<'a> {
+pub struct SqlStatement<'a> {
     pub text: &'a str,
     /// A JSON array; SQLite and MySQL bind JSON types as they are, PostgreSQL binds every one as text (the statement
     /// casts).
@@ -54,7 +54,7 @@ pub struct Statement<'a> {
 
 /// The rows that a statement answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct SqlRows {
     /// JSON array of objects.
     pub records: String,
     pub truncated: bool,
@@ -63,7 +63,7 @@ pub struct Rows {
 /// Options as they are written; unknown ones are refused, since they may be a promise we would not keep.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Options {
+struct StatementOptions {
     describe: bool,
     expect_rows: Option<u64>,
     /// The read that answers a write, where the database's own statement cannot.
@@ -91,30 +91,30 @@ enum ReadTime {
 }
 
 /// A statement that owns its parts, to be run on another thread or task.
-struct Prepared {
+struct PreparedStatement {
     text: String,
-    parameters: Vec<parameters::Parameter>,
+    parameters: Vec<parameters::StatementParameter>,
     limit: u32,
-    options: Options,
+    options: StatementOptions,
     deadline: Instant,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum StatementAccess {
     Read,
     Write,
 }
 
 /// The outcome of a statement: the rows it answered, and the number it changed.
-struct Outcome {
-    rows: Rows,
+struct StatementOutcome {
+    rows: SqlRows,
     changed: u64,
 }
 
 impl SqlConnection {
     pub(crate) fn sqlite(path: PathBuf, writable: bool) -> Self {
         Self {
-            kind: Kind::Sqlite(sqlite::Sqlite::new(path, writable)),
+            kind: SqlBackend::Sqlite(sqlite::SqliteDatabase::new(path, writable)),
             writable,
         }
     }
@@ -125,14 +125,14 @@ impl SqlConnection {
         pool_max: Option<u32>,
     ) -> Result<Self, String> {
         Ok(Self {
-            kind: Kind::Postgresql(postgresql::Postgresql::new(url, pool_max)?),
+            kind: SqlBackend::Postgresql(postgresql::PostgresqlDatabase::new(url, pool_max)?),
             writable,
         })
     }
 
     pub(crate) fn mysql(url: &str, writable: bool, pool_max: Option<u32>) -> Result<Self, String> {
         Ok(Self {
-            kind: Kind::Mysql(mysql::Mysql::new(url, pool_max)?),
+            kind: SqlBackend::Mysql(mysql::MysqlDatabase::new(url, pool_max)?),
             writable,
         })
     }
@@ -140,9 +140,9 @@ impl SqlConnection {
     /// Returns `sqlite`, `postgresql` or `mysql`, which MariaDB is too.
     pub fn dialect(&self) -> &'static str {
         match self.kind {
-            Kind::Sqlite(_) => "sqlite",
-            Kind::Postgresql(_) => "postgresql",
-            Kind::Mysql(_) => "mysql",
+            SqlBackend::Sqlite(_) => "sqlite",
+            SqlBackend::Postgresql(_) => "postgresql",
+            SqlBackend::Mysql(_) => "mysql",
         }
     }
 
@@ -152,61 +152,70 @@ impl SqlConnection {
     }
 
     /// Runs a read, in a read-only transaction that is rolled back. Dropping the returned future interrupts it.
-    pub async fn query(&self, statement: Statement<'_>) -> Result<Rows, ConnectionError> {
-        Ok(self.run(statement, Access::Read).await?.rows)
+    pub async fn query(&self, statement: SqlStatement<'_>) -> Result<SqlRows, ConnectionError> {
+        Ok(self.run(statement, StatementAccess::Read).await?.rows)
     }
 
     /// Writes, when the connection says `write = true`. Rows (`RETURNING`) of the statement. Runs to its end or
     /// its deadline even when the returned future is dropped.
-    pub async fn query_write(&self, statement: Statement<'_>) -> Result<Rows, ConnectionError> {
-        Ok(self.run(statement, Access::Write).await?.rows)
+    pub async fn query_write(
+        &self,
+        statement: SqlStatement<'_>,
+    ) -> Result<SqlRows, ConnectionError> {
+        Ok(self.run(statement, StatementAccess::Write).await?.rows)
     }
 
     /// Runs a write and returns the number of rows changed, by the same rules as `query_write`.
-    pub async fn execute(&self, statement: Statement<'_>) -> Result<u64, ConnectionError> {
-        Ok(self.run(statement, Access::Write).await?.changed)
+    pub async fn execute(&self, statement: SqlStatement<'_>) -> Result<u64, ConnectionError> {
+        Ok(self.run(statement, StatementAccess::Write).await?.changed)
     }
 
     async fn run(
         &self,
-        statement: Statement<'_>,
-        access: Access,
-    ) -> Result<Outcome, ConnectionError> {
-        let prepared = Prepared::new(statement).map_err(ConnectionError::nothing_changed)?;
-        if (access == Access::Write || prepared.options.statement) && !self.writable {
+        statement: SqlStatement<'_>,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
+        let prepared =
+            PreparedStatement::new(statement).map_err(ConnectionError::nothing_changed)?;
+        if (access == StatementAccess::Write || prepared.options.statement) && !self.writable {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the database connection is read-only",
             ));
         }
         if prepared.options.returning.is_some()
-            && !(matches!(self.kind, Kind::Mysql(_)) && access == Access::Write)
+            && !(matches!(self.kind, SqlBackend::Mysql(_)) && access == StatementAccess::Write)
         {
             let message = "`returning` is for writes to MySQL and MariaDB";
-            return Err(ConnectionError::new(Code::InvalidArguments, message).nothing_changed());
+            return Err(
+                ConnectionError::new(FailureCode::InvalidArguments, message).nothing_changed()
+            );
         }
         match &self.kind {
-            Kind::Sqlite(sqlite) => sqlite.run(prepared, access).await,
-            Kind::Postgresql(postgresql) => postgresql.run(prepared, access).await,
-            Kind::Mysql(mysql) => mysql.run(prepared, access).await,
+            SqlBackend::Sqlite(sqlite) => sqlite.run(prepared, access).await,
+            SqlBackend::Postgresql(postgresql) => postgresql.run(prepared, access).await,
+            SqlBackend::Mysql(mysql) => mysql.run(prepared, access).await,
         }
     }
 }
 
-impl Prepared {
-    fn new(statement: Statement<'_>) -> Result<Self, ConnectionError> {
+impl PreparedStatement {
+    fn new(statement: SqlStatement<'_>) -> Result<Self, ConnectionError> {
         if statement.text.len() > TEXT_MAX_BYTES {
             return Err(ConnectionError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 "the statement is too long",
             ));
         }
         let options = match statement.options {
             Some(options) => serde_json::from_str(options).map_err(|error| {
-                ConnectionError::new(Code::InvalidArguments, "the statement's options are wrong")
-                    .details(error)
+                ConnectionError::new(
+                    FailureCode::InvalidArguments,
+                    "the statement's options are wrong",
+                )
+                .details(error)
             })?,
-            None => Options::default(),
+            None => StatementOptions::default(),
         };
         Ok(Self {
             text: statement.text.to_owned(),
@@ -219,12 +228,12 @@ impl Prepared {
 }
 
 impl ReturningRead {
-    fn parameters(&self) -> Result<Vec<parameters::Parameter>, ConnectionError> {
+    fn parameters(&self) -> Result<Vec<parameters::StatementParameter>, ConnectionError> {
         parameters::read(self.parameters.get())
     }
 }
 
-impl Options {
+impl StatementOptions {
     fn returning_at(&self, when: ReadTime) -> Option<&ReturningRead> {
         self.returning.as_ref().filter(|read| read.when == when)
     }
@@ -238,16 +247,16 @@ impl Options {
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
             Some(expected) if changed == 0 && expected > 0 => Err(ConnectionError::new(
-                Code::NotFound,
+                FailureCode::NotFound,
                 "there is no such record",
             )),
             Some(expected) if changed != expected => Err(ConnectionError::new(
-                Code::Conflict,
+                FailureCode::Conflict,
                 "the key fits more than one record, so nothing was changed",
             )),
             _ => match self.rows_max {
                 Some(most) if changed > most => Err(ConnectionError::new(
-                    Code::Conflict,
+                    FailureCode::Conflict,
                     format!(
                         "the statement would change {changed} rows and may change {most}, so nothing was changed"
                     ),

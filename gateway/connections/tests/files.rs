@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use weir_connections::{Code, Connection, ConnectionConfig, Connections, files::FileRoot};
+use weir_connections::{
+    ConnectionConfig, ConnectionHandle, ConnectionRegistry, FailureCode, files::FileRoot,
+};
 
 #[tokio::test]
 async fn no_path_leaves_the_root() {
@@ -255,11 +257,11 @@ async fn weirs_own_state_is_out_of_reach() {
         ("state".to_owned(), config("st")),
     ]);
     // The state is made later, as at the first start.
-    let (connections, problems) = Connections::apart_from(&state).renewed(&configs, root);
+    let (connections, problems) = ConnectionRegistry::apart_from(&state).renewed(&configs, root);
     let names: Vec<&str> = problems.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["db", "inside", "state"], "{problems:?}");
     assert!(problems[0].1.contains("Weir's own state"), "{problems:?}");
-    let Some(Connection::Files(files)) = connections.get("all") else {
+    let Some(ConnectionHandle::Files(files)) = connections.get("all") else {
         unreachable!("it is a file root")
     };
 
@@ -307,9 +309,9 @@ async fn weirs_own_state_is_out_of_reach() {
                 .expect_err("a file of the state"),
         ];
         let expected = if path.contains("..") {
-            Code::InvalidArguments
+            FailureCode::InvalidArguments
         } else {
-            Code::Forbidden
+            FailureCode::Forbidden
         };
         assert!(
             told.iter().all(|error| error.code == expected),
@@ -328,7 +330,7 @@ async fn weirs_own_state_is_out_of_reach() {
     for prefix in ["st/", "way/", "deeper/"] {
         assert_eq!(
             files.list(prefix, None).await.expect_err("the state").code,
-            Code::Forbidden,
+            FailureCode::Forbidden,
             "{prefix}"
         );
     }
@@ -346,13 +348,13 @@ async fn weirs_own_state_is_out_of_reach() {
             .await
             .expect_err("the state")
             .code,
-        Code::Forbidden
+        FailureCode::Forbidden
     );
     std::fs::create_dir(&state).expect("a decoy");
     for path in ["other/key", "st/new.csv"] {
         assert_eq!(
             files.read(path, 0, 9).await.expect_err("the state").code,
-            Code::Forbidden,
+            FailureCode::Forbidden,
             "{path}"
         );
     }
@@ -364,13 +366,13 @@ async fn weirs_own_state_is_out_of_reach() {
             .await
             .expect_err("the state")
             .code,
-        Code::Forbidden
+        FailureCode::Forbidden
     );
     // A link to what is not there yet is no file, as elsewhere.
     symlink("later.csv", root.join("dangling.csv")).expect("linked");
     assert_eq!(
         files.stat("dangling.csv").await.expect_err("nothing").code,
-        Code::NotFound
+        FailureCode::NotFound
     );
 
     // What lies beside it is read and written as anywhere.
@@ -393,7 +395,7 @@ async fn weirs_own_state_is_out_of_reach() {
     let listed = files.list("data/", None).await.expect("listed").paths;
     assert_eq!(listed, ["data/deep/a.csv", "data/deep/new.csv"]);
     // Nothing is kept from a connection beside the state.
-    let Some(Connection::Files(beside)) = connections.get("beside") else {
+    let Some(ConnectionHandle::Files(beside)) = connections.get("beside") else {
         unreachable!("it is a file root")
     };
     assert_eq!(beside.read("deep/a.csv", 3, 9).await.expect("read"), b"2\n");
@@ -402,7 +404,7 @@ async fn weirs_own_state_is_out_of_reach() {
     symlink("other", root.join("data")).expect("linked");
     assert_eq!(
         beside.read("key", 0, 9).await.expect_err("the state").code,
-        Code::Forbidden
+        FailureCode::Forbidden
     );
     let (_, problems) = connections.renewed(&configs, root);
     assert!(
@@ -420,11 +422,11 @@ fn open(root: &Path, write: bool) -> Arc<FileRoot> {
             uploads: false,
         },
     )]);
-    match Connections::new(&configs, Path::new("/"))
+    match ConnectionRegistry::new(&configs, Path::new("/"))
         .expect("a root")
         .get("f")
     {
-        Some(Connection::Files(files)) => files.clone(),
+        Some(ConnectionHandle::Files(files)) => files.clone(),
         _ => unreachable!("it is a file root"),
     }
 }
@@ -481,7 +483,7 @@ async fn parts_are_read_and_replaced() {
                     .await
                     .expect_err("it is another")
                     .code,
-                weir_connections::Code::Conflict
+                weir_connections::FailureCode::Conflict
             );
         }
     }
@@ -497,7 +499,7 @@ async fn parts_are_read_and_replaced() {
                 .await
                 .expect_err("no")
                 .code,
-            weir_connections::Code::InvalidArguments
+            weir_connections::FailureCode::InvalidArguments
         );
     }
     assert_eq!(files.stat("a.csv").await.expect("there").version, version);
@@ -507,7 +509,7 @@ async fn parts_are_read_and_replaced() {
             .await
             .expect_err("no")
             .code,
-        weir_connections::Code::Forbidden
+        weir_connections::FailureCode::Forbidden
     );
 }
 

@@ -16,8 +16,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use weir_connections::{
-    Connection, ConnectionConfig, ConnectionError, Connections,
-    http::{HttpConnection, Request, Response},
+    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
+    http::{HttpConnection, HttpRequest, HttpResponse},
 };
 
 static WRITTEN: AtomicU32 = AtomicU32::new(0);
@@ -227,8 +227,8 @@ async fn send(
     method: &str,
     path: &str,
     within_ms: u64,
-) -> Result<Response, ConnectionError> {
-    let request = Request {
+) -> Result<HttpResponse, ConnectionError> {
+    let request = HttpRequest {
         method: method.into(),
         path: path.into(),
         query: vec![],
@@ -245,9 +245,9 @@ async fn with_header(
     http: &HttpConnection,
     name: &str,
     value: &str,
-) -> Result<Response, ConnectionError> {
+) -> Result<HttpResponse, ConnectionError> {
     let headers = vec![(name.to_owned(), value.to_owned())];
-    let request = Request {
+    let request = HttpRequest {
         method: "GET".into(),
         path: "/echo".into(),
         query: vec![],
@@ -272,11 +272,11 @@ fn open(base_url: &str, write: bool) -> Arc<HttpConnection> {
         timeout_ms: None,
         response_max_bytes: Some(1_000_000),
     };
-    match Connections::new(&BTreeMap::from([("h".to_owned(), config)]), Path::new("/"))
+    match ConnectionRegistry::new(&BTreeMap::from([("h".to_owned(), config)]), Path::new("/"))
         .expect("a service")
         .get("h")
     {
-        Some(Connection::Http(http)) => http.clone(),
+        Some(ConnectionHandle::Http(http)) => http.clone(),
         _ => unreachable!("it is a web service"),
     }
 }

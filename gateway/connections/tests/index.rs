@@ -3,14 +3,14 @@
 use std::{fs, path::Path};
 
 use weir_connections::{
-    Code,
-    index::{Entry, Indexes, Name, Range},
+    FailureCode,
+    index::{IndexEntry, IndexName, IndexRange, IndexStore},
 };
 
 const BYTES_MAX: u64 = 64 << 20;
 
-fn name<'a>(version: &'a str, column: &'a str) -> Name<'a> {
-    Name {
+fn name<'a>(version: &'a str, column: &'a str) -> IndexName<'a> {
+    IndexName {
         plugin: "sheet",
         source: "data/x.csv",
         version,
@@ -18,15 +18,15 @@ fn name<'a>(version: &'a str, column: &'a str) -> Name<'a> {
     }
 }
 
-fn entry(key: &[u8], at: u64) -> Entry {
-    Entry {
+fn entry(key: &[u8], at: u64) -> IndexEntry {
+    IndexEntry {
         key: key.to_vec(),
         at,
         length: 10,
     }
 }
 
-fn built(indexes: &Indexes, name: Name<'_>, entries: &[Entry]) {
+fn built(indexes: &IndexStore, name: IndexName<'_>, entries: &[IndexEntry]) {
     assert_eq!(indexes.begin(name, BYTES_MAX), Ok(0));
     indexes.add(name, entries, 0, 500).unwrap();
     indexes.finish(name, BYTES_MAX).unwrap();
@@ -44,14 +44,14 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-fn ats(entries: &[Entry]) -> Vec<u64> {
+fn ats(entries: &[IndexEntry]) -> Vec<u64> {
     entries.iter().map(|entry| entry.at).collect()
 }
 
 #[test]
 fn ranges_come_in_order_page_by_page() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().join("a folder with ü and %41"));
+    let indexes = IndexStore::new(folder.path().join("a folder with ü and %41"));
     assert_eq!(indexes.find(name("1", "id")), None);
     let entries = [
         entry(b"b", 10),
@@ -68,10 +68,10 @@ fn ranges_come_in_order_page_by_page() {
         (true, [60, 10, 30, 50, 20, 40]),
     ] {
         for limit in 1..8 {
-            let mut range = Range {
+            let mut range = IndexRange {
                 descending,
                 limit,
-                ..Range::default()
+                ..IndexRange::default()
             };
             let mut walked = Vec::new();
             loop {
@@ -87,11 +87,11 @@ fn ranges_come_in_order_page_by_page() {
         }
     }
     let some = |from: &[u8], to: Option<&[u8]>| {
-        let range = Range {
+        let range = IndexRange {
             from: from.to_vec(),
             to: to.map(<[u8]>::to_vec),
             limit: 100,
-            ..Range::default()
+            ..IndexRange::default()
         };
         ats(&indexes.range(name("1", "id"), &range).unwrap())
     };
@@ -104,7 +104,7 @@ fn ranges_come_in_order_page_by_page() {
 #[test]
 fn a_begun_index_is_gone_on_with_and_never_mixed() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     let name = name("1", "id");
     assert_eq!(indexes.begin(name, BYTES_MAX), Ok(0));
     indexes.add(name, &[entry(b"a", 0)], 0, 100).unwrap();
@@ -115,16 +115,16 @@ fn a_begun_index_is_gone_on_with_and_never_mixed() {
             .add(name, &[entry(b"a", 0)], 0, 100)
             .unwrap_err()
             .code,
-        Code::Conflict
+        FailureCode::Conflict
     );
     indexes.add(name, &[entry(b"b", 100)], 100, 200).unwrap();
     indexes.finish(name, BYTES_MAX).unwrap();
     let all = indexes
         .range(
             name,
-            &Range {
+            &IndexRange {
                 limit: 10,
-                ..Range::default()
+                ..IndexRange::default()
             },
         )
         .unwrap();
@@ -143,10 +143,10 @@ fn the_order_in_which_entries_come_does_not_show() {
     ];
     for batches in batches {
         let folder = tempfile::tempdir().unwrap();
-        let indexes = Indexes::new(folder.path().to_owned());
+        let indexes = IndexStore::new(folder.path().to_owned());
         indexes.begin(name("1", "id"), BYTES_MAX).unwrap();
         for (number, batch) in batches.iter().enumerate() {
-            let entries: Vec<Entry> = batch.iter().map(|(key, at)| entry(key, *at)).collect();
+            let entries: Vec<IndexEntry> = batch.iter().map(|(key, at)| entry(key, *at)).collect();
             indexes
                 .add(
                     name("1", "id"),
@@ -164,17 +164,17 @@ fn the_order_in_which_entries_come_does_not_show() {
         let all = indexes
             .range(
                 name("1", "id"),
-                &Range {
+                &IndexRange {
                     limit: 10,
-                    ..Range::default()
+                    ..IndexRange::default()
                 },
             )
             .unwrap();
         assert_eq!(ats(&all), [0, 1, 2, 3], "{batches:?}");
-        let descending = Range {
+        let descending = IndexRange {
             limit: 10,
             descending: true,
-            ..Range::default()
+            ..IndexRange::default()
         };
         assert_eq!(
             ats(&indexes.range(name("1", "id"), &descending).unwrap()),
@@ -188,7 +188,7 @@ fn the_order_in_which_entries_come_does_not_show() {
 #[test]
 fn a_new_version_takes_the_place_of_the_old_one() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
     built(&indexes, name("1", "price"), &[entry(b"a", 1)]);
     indexes.extend("sheet", "data/x.csv", "1", "2").unwrap();
@@ -207,9 +207,9 @@ fn a_new_version_takes_the_place_of_the_old_one() {
     let all = indexes
         .range(
             name("2", "id"),
-            &Range {
+            &IndexRange {
                 limit: 10,
-                ..Range::default()
+                ..IndexRange::default()
             },
         )
         .unwrap();
@@ -220,7 +220,7 @@ fn a_new_version_takes_the_place_of_the_old_one() {
 #[test]
 fn a_crash_leaves_nothing_that_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let other = Indexes::new(folder.path().to_owned());
+    let other = IndexStore::new(folder.path().to_owned());
     other.begin(name("1", "id"), BYTES_MAX).unwrap();
     other
         .add(name("1", "id"), &[entry(b"a", 1)], 0, 100)
@@ -234,7 +234,7 @@ fn a_crash_leaves_nothing_that_is_found() {
     for name in ["x.index.1-1.part", "x.index.1-1.sorted.part"] {
         fs::write(plugin.join(name), "half").unwrap();
     }
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     let left = files(folder.path());
     assert!(
         left.len() == 2 && left.iter().all(|name| !name.starts_with("x.")),
@@ -258,7 +258,7 @@ fn a_crash_leaves_nothing_that_is_found() {
 #[test]
 fn a_file_that_is_no_index_is_none() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
     let plugin = fs::read_dir(folder.path())
         .unwrap()
@@ -273,7 +273,7 @@ fn a_file_that_is_no_index_is_none() {
         .unwrap()
         .path();
     fs::write(file, "not a database").unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     assert_eq!(indexes.find(name("1", "id")), None);
     built(&indexes, name("1", "id"), &[entry(b"a", 1)]);
     assert_eq!(indexes.find(name("1", "id")), Some(500));
@@ -282,8 +282,8 @@ fn a_file_that_is_no_index_is_none() {
 #[test]
 fn indexes_are_bounded_and_the_oldest_makes_room() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
-    let many: Vec<Entry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
+    let indexes = IndexStore::new(folder.path().to_owned());
+    let many: Vec<IndexEntry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
     let bytes_max = 1 << 20;
     for column in ["a", "b", "c", "d", "e", "f"] {
         assert_eq!(indexes.begin(name("1", column), bytes_max), Ok(0));
@@ -291,7 +291,7 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
         indexes.finish(name("1", column), bytes_max).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let again = Indexes::new(folder.path().to_owned());
+    let again = IndexStore::new(folder.path().to_owned());
     assert_eq!(
         (again.find(name("1", "a")), again.find(name("1", "f"))),
         (None, Some(500))
@@ -316,7 +316,7 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
             Err(error) => break error,
         }
     };
-    assert_eq!(refused.code, Code::TooLarge);
+    assert_eq!(refused.code, FailureCode::TooLarge);
     assert!(
         files(folder.path())
             .iter()
@@ -329,7 +329,7 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
 #[test]
 fn an_index_that_is_built_again_is_found_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     let name = name("1", "id");
     built(&indexes, name, &[entry(b"a", 1)]);
     assert_eq!(indexes.find(name), Some(500));
@@ -342,9 +342,9 @@ fn an_index_that_is_built_again_is_found_as_it_is_now() {
     let all = indexes
         .range(
             name,
-            &Range {
+            &IndexRange {
                 limit: 10,
-                ..Range::default()
+                ..IndexRange::default()
             },
         )
         .unwrap();
@@ -354,26 +354,26 @@ fn an_index_that_is_built_again_is_found_as_it_is_now() {
 #[test]
 fn indexes_that_are_never_finished_are_bounded() {
     let folder = tempfile::tempdir().unwrap();
-    let indexes = Indexes::new(folder.path().to_owned());
+    let indexes = IndexStore::new(folder.path().to_owned());
     let bytes_max = 1 << 20;
     let columns = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     for column in columns {
         assert_eq!(indexes.begin(name("1", column), bytes_max), Ok(0));
     }
     assert_eq!(files(folder.path()).len(), 2 * 8, "the files of eight");
-    let many: Vec<Entry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
-    let add = |name: Name<'_>| indexes.add(name, &many, 0, 500).map_err(|error| error.code);
+    let many: Vec<IndexEntry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
+    let add = |name: IndexName<'_>| indexes.add(name, &many, 0, 500).map_err(|error| error.code);
     assert_eq!(
         add(name("1", "a")),
-        Err(Code::NotFound),
+        Err(FailureCode::NotFound),
         "the oldest made room"
     );
     // Each takes more than a fifth of what there is, and as much again while it is sorted.
     assert_eq!(
         ["b", "c", "d"].map(|column| add(name("1", column))),
-        [Ok(()), Ok(()), Err(Code::TooLarge)]
+        [Ok(()), Ok(()), Err(FailureCode::TooLarge)]
     );
-    let other = Name {
+    let other = IndexName {
         plugin: "other",
         ..name("1", "a")
     };

@@ -14,9 +14,9 @@ use std::{
 
 use mariadb::MariadbServer;
 use weir_connections::{
-    Connection, ConnectionConfig, ConnectionError, Connections,
+    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
     browse::SourceQuery,
-    sql::{Rows, SqlConnection, Statement},
+    sql::{SqlConnection, SqlRows, SqlStatement},
 };
 
 const TABLES: &str = "
@@ -88,7 +88,7 @@ async fn values_come_out_as_they_are() {
     let rows = query(&sql, many, "[]", 2).await.expect("cut");
     assert_eq!(rows.records, r#"[{"n":1},{"n":2}]"#);
     assert!(rows.truncated);
-    let described = Statement {
+    let described = SqlStatement {
         options: Some(r#"{"describe":true}"#),
         ..statement("SELECT b, u64, n, s, y2, e, 1 + 1 AS i FROM v", "[]", 0)
     };
@@ -174,7 +174,7 @@ async fn a_read_changes_nothing_and_reaches_no_file() {
     let read_only = open(&url, false);
     let error = read_only.execute(statement("DELETE FROM t", "[]", 0)).await;
     assert_eq!(error.expect_err("read-only").code.word(), "denied");
-    let connection = Connection::Sql(sql);
+    let connection = ConnectionHandle::Sql(sql);
     let page = connection.sources(SourceQuery {
         text: "T",
         after: "",
@@ -241,7 +241,7 @@ async fn a_write_is_whole_or_nothing() {
         );
         assert!(error.nothing_changed, "{text}: {error:?}");
     }
-    let one = |text| Statement {
+    let one = |text| SqlStatement {
         options: Some(r#"{"expect_rows":1,"write":true}"#),
         ..statement(text, "[]", 9)
     };
@@ -271,7 +271,7 @@ async fn a_write_is_whole_or_nothing() {
         );
         let sql = &sql;
         async move {
-            let statement = Statement {
+            let statement = SqlStatement {
                 options: Some(&options),
                 ..statement(text, "[]", 1)
             };
@@ -330,7 +330,7 @@ async fn flags_without_a_sign_are_read_as_they_are() {
 #[tokio::test]
 async fn statements_end_with_their_time_and_their_callers() {
     let (url, sql) = filled(TABLES);
-    let soon = |text| Statement {
+    let soon = |text| SqlStatement {
         deadline: Instant::now() + Duration::from_millis(200),
         ..statement(text, "[]", 1)
     };
@@ -422,7 +422,7 @@ async fn a_caller_with_little_time_closes_no_pool() {
     ] {
         let sql = configured(config);
         for _ in 0..2 {
-            let short = Statement {
+            let short = SqlStatement {
                 deadline: Instant::now() + Duration::from_millis(100),
                 ..statement("SELECT 1 AS a", "[]", 1)
             };
@@ -568,8 +568,8 @@ async fn tls_passwords_and_rights_are_as_they_have_to_be() {
     );
 }
 
-fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement {
+fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
+    SqlStatement {
         text,
         parameters,
         limit,
@@ -583,7 +583,7 @@ async fn query(
     text: &str,
     parameters: &str,
     limit: u32,
-) -> Result<Rows, ConnectionError> {
+) -> Result<SqlRows, ConnectionError> {
     sql.query(statement(text, parameters, limit)).await
 }
 
@@ -597,11 +597,11 @@ fn open(url: &str, write: bool) -> Arc<SqlConnection> {
 
 fn configured(config: ConnectionConfig) -> Arc<SqlConnection> {
     let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match Connections::new(&configs, Path::new("/"))
+    match ConnectionRegistry::new(&configs, Path::new("/"))
         .expect("a database")
         .get("db")
     {
-        Some(Connection::Sql(sql)) => sql.clone(),
+        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }
 }

@@ -13,8 +13,8 @@ use std::{
 use proxy::{Proxy, Spoil};
 use server::Server;
 use weir_connections::{
-    Connection, ConnectionConfig, ConnectionError, Connections,
-    sql::{Rows, SqlConnection, Statement},
+    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
+    sql::{SqlConnection, SqlRows, SqlStatement},
 };
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn values(sql: &SqlConnection) {
             .word(),
         "invalid"
     );
-    let described = Statement {
+    let described = SqlStatement {
         options: Some(r#"{"describe":true}"#),
         ..statement(
             "SELECT id, v, ARRAY[1] AS a, 'ok'::mood AS m FROM t",
@@ -245,7 +245,7 @@ async fn writes(sql: &SqlConnection) {
             "{text}: {error:?}"
         );
     }
-    let one = |text| Statement {
+    let one = |text| SqlStatement {
         options: Some(r#"{"expect_rows":1,"write":true}"#),
         ..statement(text, "[]", 9)
     };
@@ -282,7 +282,7 @@ async fn writes(sql: &SqlConnection) {
 
 async fn interrupts(sql: &SqlConnection) {
     let begin = Instant::now();
-    let soon = Statement {
+    let soon = SqlStatement {
         deadline: begin + Duration::from_millis(150),
         ..statement("SELECT pg_sleep(60)::text AS s", "[]", 1)
     };
@@ -469,7 +469,7 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
             pool_max: None,
         },
     )]);
-    let problems = Connections::new(&wrong, Path::new("/"))
+    let problems = ConnectionRegistry::new(&wrong, Path::new("/"))
         .err()
         .expect("refused");
     assert!(!problems[0].1.contains("hunter2"));
@@ -644,7 +644,7 @@ async fn dropped(sql: &SqlConnection) {
 }
 
 async fn late(sql: &SqlConnection) {
-    let soon = |text| Statement {
+    let soon = |text| SqlStatement {
         deadline: Instant::now() + Duration::from_millis(150),
         ..statement(text, "[]", 1)
     };
@@ -706,7 +706,7 @@ async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
     for (spoil, id) in [(Spoil::CommitAnswer, 5), (Spoil::Silence, 6)] {
         proxy.spoil(spoil);
         let text = format!("INSERT INTO t VALUES ({id}, 'unknown')");
-        let soon = Statement {
+        let soon = SqlStatement {
             deadline: Instant::now() + Duration::from_secs(2),
             ..statement(&text, "[]", 0)
         };
@@ -788,7 +788,7 @@ async fn abandoned_backends_count_until_they_end() {
     };
     let mut most = 0;
     for round in 0..6 {
-        let soon = |text| Statement {
+        let soon = |text| SqlStatement {
             deadline: Instant::now() + Duration::from_millis(300),
             ..statement(text, "[]", 1)
         };
@@ -947,8 +947,8 @@ async fn tls_and_passwords_are_as_the_url_says() {
     }
 }
 
-fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement {
+fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
+    SqlStatement {
         text,
         parameters,
         limit,
@@ -962,7 +962,7 @@ async fn query(
     text: &str,
     parameters: &str,
     limit: u32,
-) -> Result<Rows, ConnectionError> {
+) -> Result<SqlRows, ConnectionError> {
     sql.query(statement(text, parameters, limit)).await
 }
 
@@ -993,11 +993,11 @@ async fn process(sql: &SqlConnection) -> String {
 
 fn connection(config: ConnectionConfig) -> Arc<SqlConnection> {
     let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match Connections::new(&configs, Path::new("/"))
+    match ConnectionRegistry::new(&configs, Path::new("/"))
         .expect("a database")
         .get("db")
     {
-        Some(Connection::Sql(sql)) => sql.clone(),
+        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }
 }

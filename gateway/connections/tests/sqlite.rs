@@ -4,7 +4,7 @@ mod database;
 
 use std::time::{Duration, Instant};
 
-use weir_connections::sql::Statement;
+use weir_connections::sql::SqlStatement;
 
 use database::{create, database, open, query, statement};
 
@@ -81,7 +81,7 @@ async fn values_come_out_as_they_are() {
     )
     .await;
     assert_eq!(large.expect_err("too large").code.word(), "too_large");
-    let described = Statement {
+    let described = SqlStatement {
         options: Some(r#"{"describe":true}"#),
         ..statement("SELECT i, r+1 AS more FROM t", "[]", 0)
     };
@@ -387,7 +387,7 @@ async fn writes_are_whole_or_nothing() {
             "{error:?}"
         );
     }
-    let one = |text| Statement {
+    let one = |text| SqlStatement {
         options: Some(r#"{"expect_rows":1}"#),
         ..statement(text, "[]", 9)
     };
@@ -428,7 +428,7 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
     let begin = Instant::now();
-    let soon = Statement {
+    let soon = SqlStatement {
         deadline: begin + Duration::from_millis(100),
         ..statement(endless, "[]", 1)
     };

@@ -45,7 +45,7 @@ pub enum CopyError {
 
 /// A bucket of S3 or a compatible service, and the prefix of the copies in it.
 #[derive(Debug)]
-pub struct Bucket {
+pub struct CopyBucket {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
 }
@@ -69,7 +69,7 @@ fn shorten_answer(error: &object_store::Error) -> String {
     before.chars().take(CHARS_MAX).collect()
 }
 
-impl Bucket {
+impl CopyBucket {
     /// Opens the bucket of an address. Credentials come from the environment. No request is sent yet.
     pub fn open(address: &BucketAddress) -> Result<Self, CopyError> {
         let wrong = || CopyError::Address(address.url.clone());
@@ -223,9 +223,9 @@ pub(crate) mod tests {
     use super::*;
 
     /// Opens a bucket in memory.
-    pub(crate) fn open_in_memory() -> (Bucket, Arc<InMemory>) {
+    pub(crate) fn open_in_memory() -> (CopyBucket, Arc<InMemory>) {
         let store = Arc::new(InMemory::new());
-        let bucket = Bucket {
+        let bucket = CopyBucket {
             store: store.clone(),
             prefix: Path::from("weir"),
         };
@@ -237,7 +237,7 @@ pub(crate) mod tests {
     }
 
     /// Returns the lines of a segment that are collected from a bucket.
-    async fn collect(bucket: &Bucket, segment: u32) -> String {
+    async fn collect(bucket: &CopyBucket, segment: u32) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         let to = CollectedTrail::begin(folder.path()).expect("a folder");
         let collected = bucket.collect_segment(&chain(), segment, &to).await;

@@ -8,5 +8,5 @@ mod bucket;
 mod http;
 mod shipper;
 
-pub use bucket::{Bucket, BucketAddress, CopyError};
-pub use shipper::{CopyFigures, CopyStatus, Shipper};
+pub use bucket::{BucketAddress, CopyBucket, CopyError};
+pub use shipper::{ChainShipper, CopyFigures, CopyStatus};

@@ -11,17 +11,17 @@ use parking_lot::Mutex;
 use tokio::{task::spawn_blocking, time::interval};
 use weir_audit::{ChainFiles, ChainName, SegmentFile};
 
-use crate::bucket::{Bucket, CopyError, whole_bytes};
+use crate::bucket::{CopyBucket, CopyError, whole_bytes};
 
 /// The time between two rounds.
 const ROUND: Duration = Duration::from_secs(10);
 
 /// The state of copying, for metrics and for retention.
 #[derive(Debug)]
-pub struct CopyStatus(Mutex<Known>);
+pub struct CopyStatus(Mutex<CopyProgress>);
 
 #[derive(Debug)]
-struct Known {
+struct CopyProgress {
     figures: CopyFigures,
     /// When the last round began after which all was copied; before the first, when this was made.
     whole_at: Instant,
@@ -40,7 +40,7 @@ pub struct CopyFigures {
 
 impl Default for CopyStatus {
     fn default() -> Self {
-        Self(Mutex::new(Known {
+        Self(Mutex::new(CopyProgress {
             figures: CopyFigures::default(),
             whole_at: Instant::now(),
         }))
@@ -63,17 +63,17 @@ impl CopyStatus {
 }
 
 /// Copies the chains of a folder to a bucket.
-pub struct Shipper {
-    bucket: Bucket,
+pub struct ChainShipper {
+    bucket: CopyBucket,
     folder: PathBuf,
     status: Arc<CopyStatus>,
     /// For each segment of the folder the bytes that are copied. A chain is in it once the bucket was asked for its parts.
     shipped: BTreeMap<ChainName, BTreeMap<u32, u64>>,
 }
 
-impl Shipper {
+impl ChainShipper {
     /// Creates the shipper of a folder. It reports each round to `status`.
-    pub fn new(bucket: Bucket, folder: PathBuf, status: Arc<CopyStatus>) -> Self {
+    pub fn new(bucket: CopyBucket, folder: PathBuf, status: Arc<CopyStatus>) -> Self {
         Self {
             bucket,
             folder,

@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{FRESH, Readers, hand_over_as};
+use crate::{FRESH, FilePermission, hand_over_as};
 
 /// The number of names that are tried for a file that is being written.
 const ATTEMPTS_MAX: u32 = 100;
@@ -89,11 +89,11 @@ impl HeldFolder {
     }
 
     /// Puts `bytes` in the place of whatever has this name, whole or not at all. A link is replaced, not followed.
-    pub fn replace(&self, name: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    pub fn replace(&self, name: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<()> {
         let name = plain(name)?;
         let (fresh, mut file) = self.create(readers)?;
         let written = (|| {
-            if let Readers::Bits(bits) = readers {
+            if let FilePermission::Bits(bits) = readers {
                 file.set_permissions(Permissions::from_mode(bits & 0o777))?;
             }
             hand_over_as(&file, &self.0.metadata()?);
@@ -115,8 +115,8 @@ impl HeldFolder {
     }
 
     /// Makes a file under a name that nothing has.
-    fn create(&self, readers: Readers) -> io::Result<(String, File)> {
-        let bits = if readers == Readers::Everyone {
+    fn create(&self, readers: FilePermission) -> io::Result<(String, File)> {
+        let bits = if readers == FilePermission::Everyone {
             0o666
         } else {
             0o600
@@ -188,7 +188,7 @@ mod tests {
             let error = held.read(Path::new(way_out), 10).expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{way_out}");
         }
-        held.replace(Path::new("file"), b"new", Readers::Owner)
+        held.replace(Path::new("file"), b"new", FilePermission::Owner)
             .expect("replaced");
         let read = |path: &Path| fs::read_to_string(path).expect("read");
         assert_eq!(read(&outside.path().join("secret")), "s");
@@ -208,7 +208,7 @@ mod tests {
         let name = Path::new("file");
         assert_eq!(inner.read(name, 10).expect("asked"), None);
         inner
-            .replace(name, b"text", Readers::Bits(0o640))
+            .replace(name, b"text", FilePermission::Bits(0o640))
             .expect("written");
         let read = inner.read(name, 4).expect("read").expect("there");
         assert_eq!((&*read.text, read.bits), ("text", 0o640));

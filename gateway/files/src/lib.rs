@@ -22,7 +22,7 @@ pub use self::held_folder::{HeldFolder, HeldText};
 
 /// The users that may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
+pub enum FilePermission {
     Owner,
     /// The users that the umask of the process allows.
     Everyone,
@@ -31,7 +31,7 @@ pub enum Readers {
 }
 
 /// Puts `bytes` in the place of whatever is at `path`, whole or not at all. The folder is made where there is none.
-pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<()> {
     let fresh = write(path, bytes, readers)?;
     fresh.persist(path).map_err(|error| error.error)?;
     sync_folder(path)
@@ -45,7 +45,7 @@ pub fn move_over(file: &Path, path: &Path) -> io::Result<()> {
 
 /// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
 /// are told `false`.
-pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
+pub fn create_once(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<bool> {
     let fresh = write(path, bytes, readers)?;
     match fresh.persist_noclobber(path) {
         Ok(_) => sync_folder(path).map(|()| true),
@@ -58,7 +58,7 @@ pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bo
 pub fn link_once(old: &Path, new: &Path) -> io::Result<()> {
     match fs::hard_link(old, new) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(_) => create_once(new, &fs::read(old)?, Readers::Owner).map(drop),
+        Err(_) => create_once(new, &fs::read(old)?, FilePermission::Owner).map(drop),
         Ok(()) => sync_folder(new),
     }
 }
@@ -66,7 +66,7 @@ pub fn link_once(old: &Path, new: &Path) -> io::Result<()> {
 /// Like [`replace`], and holds the file: [`read_held`] knows by that, until the returned file is closed, that the process
 /// lives which wrote it.
 pub fn replace_held(path: &Path, bytes: &[u8]) -> io::Result<File> {
-    let fresh = write(path, bytes, Readers::Everyone)?;
+    let fresh = write(path, bytes, FilePermission::Everyone)?;
     fresh.as_file().lock()?;
     let file = fresh.persist(path).map_err(|error| error.error)?;
     sync_folder(path)?;
@@ -157,10 +157,10 @@ pub fn remove_left_over(folder: &Path) {
 
 /// Writes a file beside its place. Its name starts with a dot: no folder of the gateway looks at such files. It is removed
 /// when it is dropped before it came to its place.
-fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFile> {
+fn write(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<NamedTempFile> {
     let folder = folder(path);
     create_folder(folder, 0o777)?;
-    let mode = if readers == Readers::Everyone {
+    let mode = if readers == FilePermission::Everyone {
         0o666
     } else {
         0o600
@@ -169,7 +169,7 @@ fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFil
         .prefix(FRESH)
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder)?;
-    if let Readers::Bits(bits) = readers {
+    if let FilePermission::Bits(bits) = readers {
         // The umask does not hold here: these bits were given once already.
         fresh
             .as_file()
@@ -199,14 +199,14 @@ mod tests {
     fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a/file");
-        replace(&path, b"one", Readers::Everyone).expect("written");
-        replace(&path, b"two", Readers::Owner).expect("written");
+        replace(&path, b"one", FilePermission::Everyone).expect("written");
+        replace(&path, b"two", FilePermission::Owner).expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"two");
         assert_eq!(
             fs::metadata(&path).expect("there").permissions().mode() & 0o777,
             0o600
         );
-        replace(&path, b"three", Readers::Bits(0o664)).expect("written");
+        replace(&path, b"three", FilePermission::Bits(0o664)).expect("written");
         assert_eq!(
             fs::metadata(&path).expect("there").permissions().mode() & 0o777,
             0o664,
@@ -214,7 +214,7 @@ mod tests {
         );
         fs::create_dir(folder.path().join("b")).expect("made");
         assert!(
-            replace(&folder.path().join("b"), b"x", Readers::Owner).is_err(),
+            replace(&folder.path().join("b"), b"x", FilePermission::Owner).is_err(),
             "a folder is no file"
         );
         assert_eq!(
@@ -245,7 +245,9 @@ mod tests {
         let made = std::thread::scope(|scope| {
             let (path, threads) = (&path, 0..8u8);
             let make = |byte: u8| {
-                scope.spawn(move || create_once(path, &[byte], Readers::Owner).expect("asked"))
+                scope.spawn(move || {
+                    create_once(path, &[byte], FilePermission::Owner).expect("asked")
+                })
             };
             let threads: Vec<_> = threads.map(make).collect();
             threads

@@ -61,10 +61,10 @@ const DROP_FULL: &str = "DELETE FROM limit_buckets WHERE id IN (SELECT id FROM l
 
 /// The ledger in the table `limit_buckets`, which is there.
 #[derive(Clone)]
-pub struct PostgresqlLedger(Arc<Servers>);
+pub struct PostgresqlLedger(Arc<LedgerServers>);
 
 /// The servers, one of which is the primary, and the connections to the presumed primary.
-struct Servers {
+struct LedgerServers {
     all: Vec<PgConnectOptions>,
     taken: Mutex<(usize, PgPool)>,
 }
@@ -73,7 +73,7 @@ impl PostgresqlLedger {
     /// Connects when it is first asked. `servers`, of which there is one at least, are those that may be the primary.
     pub fn new(servers: Vec<PgConnectOptions>) -> Self {
         let taken = Mutex::new((0, pool(&servers[0])));
-        Self(Arc::new(Servers {
+        Self(Arc::new(LedgerServers {
             all: servers,
             taken,
         }))

@@ -27,7 +27,7 @@ pub struct ProtectedResource {
 
 /// The metadata of an authorization server, of which every address was checked.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ServerMetadata {
+pub struct AuthorizationServerMetadata {
     pub issuer: String,
     pub authorization_endpoint: Option<String>,
     pub token_endpoint: String,
@@ -114,7 +114,10 @@ pub fn names_metadata(challenge: &str) -> bool {
 }
 
 /// Finds the metadata of an issuer, which has to name the same issuer.
-pub async fn find_issuer(issuer: &str, reach: NetworkReach) -> Result<ServerMetadata, OauthFault> {
+pub async fn find_issuer(
+    issuer: &str,
+    reach: NetworkReach,
+) -> Result<AuthorizationServerMetadata, OauthFault> {
     let url = reach.check(issuer).map_err(OauthFault::Unusable)?;
     let mut places = vec![inserted(&url, SERVER), inserted(&url, OPENID)];
     let after = format!("{}{OPENID}", issuer.trim_end_matches('/'));
@@ -122,7 +125,7 @@ pub async fn find_issuer(issuer: &str, reach: NetworkReach) -> Result<ServerMeta
         places.push(after);
     }
     for place in &places {
-        let Some(metadata) = get::<ServerMetadata>(place, reach).await? else {
+        let Some(metadata) = get::<AuthorizationServerMetadata>(place, reach).await? else {
             continue;
         };
         let bare = |issuer: &str| issuer.trim_end_matches('/').to_owned();
@@ -139,7 +142,7 @@ pub async fn find_issuer(issuer: &str, reach: NetworkReach) -> Result<ServerMeta
     )))
 }
 
-impl ServerMetadata {
+impl AuthorizationServerMetadata {
     fn check(&self, place: &str, reach: NetworkReach) -> Result<(), OauthFault> {
         let optional = [
             &self.authorization_endpoint,

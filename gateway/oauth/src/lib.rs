@@ -12,7 +12,8 @@ mod sign_in;
 mod token;
 
 pub use discovery::{
-    ProtectedResource, ServerMetadata, find_issuer, find_resource, names_metadata, needed_scopes,
+    AuthorizationServerMetadata, ProtectedResource, find_issuer, find_resource, names_metadata,
+    needed_scopes,
 };
 pub use fault::OauthFault;
 pub use register::{ClientMetadata, RegisteredClient, register_client};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use weir_connections::http::NetworkReach;
 
 use crate::{
-    OauthFault, SecretText, ServerMetadata,
-    request::{Posted, post},
+    AuthorizationServerMetadata, OauthFault, SecretText,
+    request::{EndpointRequest, post},
 };
 
 /// A client as an authorization server knows it.
@@ -44,12 +44,12 @@ impl<'m> ClientMetadata<'m> {
 
 /// Registers a client.
 pub async fn register_client(
-    server: &ServerMetadata,
+    server: &AuthorizationServerMetadata,
     client: &ClientMetadata<'_>,
     reach: NetworkReach,
 ) -> Result<RegisteredClient, OauthFault> {
     #[derive(Deserialize)]
-    struct Registered {
+    struct RegistrationResponse {
         client_id: String,
         client_secret: Option<String>,
     }
@@ -60,7 +60,7 @@ pub async fn register_client(
         )));
     };
     let body = serde_json::to_string(client).expect("plain data");
-    let registered: Registered = post(Posted {
+    let registered: RegistrationResponse = post(EndpointRequest {
         url,
         reach,
         kind: "application/json",

@@ -63,7 +63,7 @@ pub(crate) async fn get<T: DeserializeOwned>(
 }
 
 /// A POST to an endpoint of an authorization server.
-pub(crate) struct Posted<'p> {
+pub(crate) struct EndpointRequest<'p> {
     pub(crate) url: &'p str,
     pub(crate) reach: NetworkReach,
     pub(crate) kind: &'static str,
@@ -74,8 +74,10 @@ pub(crate) struct Posted<'p> {
 }
 
 /// Posts, and returns what a success answers.
-pub(crate) async fn post<T: DeserializeOwned>(posted: Posted<'_>) -> Result<T, OauthFault> {
-    let Posted {
+pub(crate) async fn post<T: DeserializeOwned>(
+    posted: EndpointRequest<'_>,
+) -> Result<T, OauthFault> {
+    let EndpointRequest {
         url,
         reach,
         kind,
@@ -102,13 +104,13 @@ pub(crate) async fn post<T: DeserializeOwned>(posted: Posted<'_>) -> Result<T, O
 
 fn refusal(url: &str, status: u16, answer: &DocumentAnswer, secrets: &[&str]) -> OauthFault {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct OauthRefusal {
         error: String,
         error_description: Option<String>,
     }
-    match serde_json::from_slice::<Refusal>(&answer.text) {
+    match serde_json::from_slice::<OauthRefusal>(&answer.text) {
         // A server in trouble has refused nothing for good.
-        Ok(Refusal {
+        Ok(OauthRefusal {
             error,
             error_description,
         }) if status < 500 && status != 429 => {

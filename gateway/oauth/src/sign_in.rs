@@ -3,7 +3,7 @@
 use oauth2::{CsrfToken, PkceCodeChallenge};
 use url::Url;
 
-use crate::{OauthFault, RegisteredClient, SecretText, ServerMetadata};
+use crate::{AuthorizationServerMetadata, OauthFault, RegisteredClient, SecretText};
 
 /// The bound on a parameter of an answer.
 const PARAMETER_MAX_BYTES: usize = 4 << 10;
@@ -41,7 +41,7 @@ pub struct SignInAnswer {
 
 /// Begins a sign-in.
 pub fn begin_sign_in(
-    server: &ServerMetadata,
+    server: &AuthorizationServerMetadata,
     request: SignInRequest<'_>,
 ) -> Result<BegunSignIn, OauthFault> {
     let endpoint = server.authorization_endpoint.as_deref();
@@ -144,7 +144,7 @@ impl SignInAnswer {
 mod tests {
     use super::*;
 
-    fn server(methods: &str) -> ServerMetadata {
+    fn server(methods: &str) -> AuthorizationServerMetadata {
         let text = format!(
             r#"{{"issuer":"https://i.example","authorization_endpoint":"https://i.example/auth?x=1",
                 "token_endpoint":"https://i.example/token","code_challenge_methods_supported":{methods}}}"#

@@ -12,8 +12,8 @@ use serde::{
 use weir_connections::http::NetworkReach;
 
 use crate::{
-    OauthFault, RegisteredClient, SecretText, ServerMetadata,
-    request::{Posted, post},
+    AuthorizationServerMetadata, OauthFault, RegisteredClient, SecretText,
+    request::{EndpointRequest, post},
 };
 
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -91,7 +91,11 @@ impl TokenSet {
 impl TokenEndpoint {
     /// Creates the token endpoint of a server for one client. The secret of the client goes into the body only if the
     /// server takes no other place.
-    pub fn new(server: &ServerMetadata, client: RegisteredClient, reach: NetworkReach) -> Self {
+    pub fn new(
+        server: &AuthorizationServerMetadata,
+        client: RegisteredClient,
+        reach: NetworkReach,
+    ) -> Self {
         let methods = &server.token_endpoint_auth_methods_supported;
         let takes = |method: &str| methods.iter().any(|other| other == method);
         Self {
@@ -156,7 +160,7 @@ impl TokenEndpoint {
         let body = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
-        post(Posted {
+        post(EndpointRequest {
             url: &self.url,
             reach: self.reach,
             kind: FORM,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use weir_plugin_host::library::{Bounds, serve};
+use weir_plugin_host::library::{LibraryBounds, serve};
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -25,7 +25,7 @@ fn main() -> io::Result<()> {
         panic!("{words:?}")
     };
     let processor = Duration::from_millis(processor.parse().expect("a number"));
-    let bounds = Bounds {
+    let bounds = LibraryBounds {
         processor,
         memory: memory.parse().expect("a number"),
     };

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use weir_admission::{BackedOff, Overloaded};
+use weir_admission::{BackedOff, OverloadError};
 use weir_connections::http::TraceContext;
 
 /// One collection of one contract version. It is cheap to clone, and prepared once per snapshot.
@@ -54,8 +54,8 @@ pub trait CallEvents: Send + Sync {
 
 /// A read of a collection, as `collections.query` of the plugin interface.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
-    pub conditions: Vec<Condition>,
+pub struct AdapterQuery {
+    pub conditions: Vec<AdapterCondition>,
     pub order: Arc<[String]>,
     pub columns: Arc<[String]>,
     pub limit: u32,
@@ -66,7 +66,7 @@ pub struct Query {
 
 /// A condition on one column of a record.
 #[derive(Clone, Debug)]
-pub struct Condition {
+pub struct AdapterCondition {
     pub column: String,
     pub comparison: String,
     /// JSON.
@@ -75,33 +75,33 @@ pub struct Condition {
 
 /// A count, or measures of groups of records, as `summaries.query` of the plugin interface.
 #[derive(Clone, Debug, Default)]
-pub struct SummaryQuery {
-    pub conditions: Vec<Condition>,
-    pub groups: Vec<SummaryGroup>,
-    pub measures: Vec<SummaryMeasure>,
+pub struct AdapterSummaryQuery {
+    pub conditions: Vec<AdapterCondition>,
+    pub groups: Vec<AdapterSummaryGroup>,
+    pub measures: Vec<AdapterSummaryMeasure>,
     /// Conditions on measures, by their names.
-    pub having: Vec<Condition>,
+    pub having: Vec<AdapterCondition>,
     pub order: Vec<String>,
     pub limit: u32,
     /// JSON.
     pub options: Option<String>,
 }
 
-impl Condition {
+impl AdapterCondition {
     /// Returns the bytes handed to the guest.
     pub(crate) fn size(&self) -> usize {
         self.column.len() + self.comparison.len() + self.value.len()
     }
 }
 
-impl SummaryQuery {
+impl AdapterSummaryQuery {
     /// Returns the bytes handed to the guest.
     pub(crate) fn size(&self) -> usize {
         let conditions = self.conditions.iter().chain(&self.having);
         let groups = self.groups.iter();
         let measures = self.measures.iter();
         let column = |column: &Option<String>| column.as_ref().map_or(0, String::len);
-        conditions.map(Condition::size).sum::<usize>()
+        conditions.map(AdapterCondition::size).sum::<usize>()
             + groups
                 .map(|group| group.name.len() + group.column.len())
                 .sum::<usize>()
@@ -115,7 +115,7 @@ impl SummaryQuery {
 
 /// A column that records are put together by.
 #[derive(Clone, Debug)]
-pub struct SummaryGroup {
+pub struct AdapterSummaryGroup {
     pub name: String,
     pub column: String,
     pub step: Option<&'static str>,
@@ -123,7 +123,7 @@ pub struct SummaryGroup {
 
 /// A measure of each group of a summary, and the column that it is of.
 #[derive(Clone, Debug)]
-pub struct SummaryMeasure {
+pub struct AdapterSummaryMeasure {
     pub name: String,
     pub function: &'static str,
     pub column: Option<String>,
@@ -131,7 +131,7 @@ pub struct SummaryMeasure {
 
 /// The groups of a summary.
 #[derive(Clone, Debug)]
-pub struct SummaryPage {
+pub struct AdapterSummaryPage {
     /// JSON array of objects, as the guest wrote it: not to be trusted.
     pub records: String,
     pub more: bool,
@@ -139,7 +139,7 @@ pub struct SummaryPage {
 
 /// One page of records, and the cursor of the next.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct AdapterPage {
     /// JSON array of objects, as the guest wrote it: not to be trusted.
     pub records: String,
     pub next: Option<String>,
@@ -147,7 +147,7 @@ pub struct Page {
 
 /// A write to a collection, as `collections.change` of the plugin interface.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct AdapterChange {
     /// The verb: create, update, delete or call.
     pub verb: String,
     /// JSON object of the key columns.
@@ -232,8 +232,8 @@ impl fmt::Display for BoundReached {
     }
 }
 
-impl From<Overloaded> for AdapterFailure {
-    fn from(Overloaded { retry_after_ms }: Overloaded) -> Self {
+impl From<OverloadError> for AdapterFailure {
+    fn from(OverloadError { retry_after_ms }: OverloadError) -> Self {
         Self::Overloaded { retry_after_ms }
     }
 }

@@ -10,45 +10,46 @@ use std::{
 };
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
-use weir_admission::Overloaded;
+use weir_admission::OverloadError;
 use weir_text::shorten;
 
 use crate::{
-    AdapterFailure, BoundReached, Change, CollectionRef, Condition, GuestError, Invocation, Page,
-    Query, SummaryPage, SummaryQuery, ToolAnswer, ToolRef, background,
+    AdapterChange, AdapterCondition, AdapterFailure, AdapterPage, AdapterQuery, AdapterSummaryPage,
+    AdapterSummaryQuery, BoundReached, CollectionRef, GuestError, ToolAnswer, ToolInvocation,
+    ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
     config::DESCRIBE_TIMES,
-    engine::Size,
-    guest::{Call, Meter, Profile, Stop},
-    instance::{Answer, Instance},
-    plugin::{Code, Generation},
+    engine::EngineSize,
+    guest::{GuestCall, GuestMeter, GuestProfile, GuestStop},
+    instance::{Answer, PluginInstance},
+    plugin::{PluginCode, PluginGeneration},
 };
 
 /// Error texts of a guest are shown to callers and logged: not without end.
 const ERROR_MAX_CHARS: usize = 1_000;
 
 /// The request to the guest. It owns its data, since a call may continue in another thread.
-pub(crate) enum Ask {
+pub(crate) enum GuestRequest {
     Describe {
         adapter: Arc<str>,
         settings: Arc<str>,
     },
     Read {
         collection: CollectionRef,
-        query: Arc<Query>,
+        query: Arc<AdapterQuery>,
     },
     Summarize {
         collection: CollectionRef,
-        query: Arc<SummaryQuery>,
+        query: Arc<AdapterSummaryQuery>,
     },
     Write {
         collection: CollectionRef,
-        change: Arc<Change>,
+        change: Arc<AdapterChange>,
     },
     /// A call of a tool. `context` is the tool's information about the call, as JSON.
     Call {
         tool: ToolRef,
-        invocation: Arc<Invocation>,
+        invocation: Arc<ToolInvocation>,
         context: String,
     },
 }
@@ -56,17 +57,17 @@ pub(crate) enum Ask {
 /// The guest's answer.
 pub(crate) enum GuestReply {
     Text(String),
-    Page(Page),
-    Summary(SummaryPage),
+    Page(AdapterPage),
+    Summary(AdapterSummaryPage),
     Answer(ToolAnswer),
 }
 
 /// Runs the call in `instance`, made here when there is none. Afterwards it is to be kept only if the guest answered.
 pub(crate) async fn run(
-    generation: &Generation,
-    instance: &mut Option<Instance>,
-    mut call: Call,
-    ask: Ask,
+    generation: &PluginGeneration,
+    instance: &mut Option<PluginInstance>,
+    mut call: GuestCall,
+    ask: GuestRequest,
 ) -> Result<GuestReply, AdapterFailure> {
     if ask.is_describe() {
         call.cpu_max *= DESCRIBE_TIMES;
@@ -107,7 +108,9 @@ pub(crate) async fn run(
         () = tokio::time::sleep_until(deadline.into()) => return Err(AdapterFailure::Timeout),
     };
     *instance = kept;
-    let memory_refused = instance.as_ref().is_some_and(Instance::memory_refused);
+    let memory_refused = instance
+        .as_ref()
+        .is_some_and(PluginInstance::memory_refused);
     match answer {
         Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes)
             .map(|told| masked(told, &generation.profile)),
@@ -120,12 +123,12 @@ pub(crate) async fn run(
 }
 
 /// The instance, unless there is none or it is lost, and what the guest answered.
-type Answered = (Option<Instance>, Answer<GuestReply>);
+type Answered = (Option<PluginInstance>, Answer<GuestReply>);
 
 /// Moves a call that turns out to be busy away from the thread that serves.
 async fn here_or_in_background(
     mut asked: Pin<Box<impl Future<Output = Answered> + Send + 'static>>,
-    meter: &Meter,
+    meter: &GuestMeter,
 ) -> Answered {
     let here = poll_fn(|context| match asked.as_mut().poll(context) {
         Poll::Ready(answered) => Poll::Ready(Some(answered)),
@@ -142,12 +145,12 @@ async fn here_or_in_background(
 }
 
 async fn ask_guest(
-    code: Arc<Code>,
-    size: Size,
-    profile: Arc<Profile>,
-    instance: Option<Instance>,
-    call: Call,
-    ask: Ask,
+    code: Arc<PluginCode>,
+    size: EngineSize,
+    profile: Arc<GuestProfile>,
+    instance: Option<PluginInstance>,
+    call: GuestCall,
+    ask: GuestRequest,
 ) -> Answered {
     let meter = Arc::clone(&call.meter);
     let mut instance =
@@ -156,26 +159,28 @@ async fn ask_guest(
                 instance.begin(call);
                 instance
             }
-            None => match Instance::new(&code, size, &profile, call).await {
+            None => match PluginInstance::new(&code, size, &profile, call).await {
                 Ok(instance) => instance,
                 Err(error) => return (None, Err(error)),
             },
         };
     let running = async {
         match &ask {
-            Ask::Describe { adapter, settings } => {
+            GuestRequest::Describe { adapter, settings } => {
                 instance.describe(adapter, settings).await.map(text)
             }
-            Ask::Read { collection, query } => instance
+            GuestRequest::Read { collection, query } => instance
                 .read(collection, query)
                 .await
                 .map(|told| told.map(GuestReply::Page)),
-            Ask::Summarize { collection, query } => instance
+            GuestRequest::Summarize { collection, query } => instance
                 .summarize(collection, query)
                 .await
                 .map(|told| told.map(GuestReply::Summary)),
-            Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
-            Ask::Call {
+            GuestRequest::Write { collection, change } => {
+                instance.write(collection, change).await.map(text)
+            }
+            GuestRequest::Call {
                 tool,
                 invocation,
                 context,
@@ -193,7 +198,7 @@ async fn ask_guest(
 }
 
 /// Pauses the meter while the guest waits in functions of WASI's, of which our own functions do not know.
-async fn metered<T>(meter: &Meter, running: impl Future<Output = T>) -> T {
+async fn metered<T>(meter: &GuestMeter, running: impl Future<Output = T>) -> T {
     let mut running = pin!(running);
     let mut waits = false;
     poll_fn(move |context| {
@@ -241,15 +246,15 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
 }
 
 /// Masks the credentials of web services that the guest may have read in their answers.
-fn masked(told: GuestReply, profile: &Profile) -> GuestReply {
+fn masked(told: GuestReply, profile: &GuestProfile) -> GuestReply {
     let mask = |text: String| profile.masked(text);
     match told {
         GuestReply::Text(text) => GuestReply::Text(mask(text)),
-        GuestReply::Page(page) => GuestReply::Page(Page {
+        GuestReply::Page(page) => GuestReply::Page(AdapterPage {
             records: mask(page.records),
             ..page
         }),
-        GuestReply::Summary(page) => GuestReply::Summary(SummaryPage {
+        GuestReply::Summary(page) => GuestReply::Summary(AdapterSummaryPage {
             records: mask(page.records),
             ..page
         }),
@@ -268,7 +273,7 @@ fn masked(told: GuestReply, profile: &Profile) -> GuestReply {
     }
 }
 
-fn guest_error(error: types::Error, profile: &Profile) -> GuestError {
+fn guest_error(error: types::Error, profile: &GuestProfile) -> GuestError {
     let short = |text: String| shorten(&profile.masked(text), ERROR_MAX_CHARS).into_owned();
     GuestError {
         code: short(error.code),
@@ -283,13 +288,13 @@ fn guest_error(error: types::Error, profile: &Profile) -> GuestError {
 pub(crate) fn failure(
     error: &wasmtime::Error,
     memory_refused: bool,
-    generation: &Generation,
+    generation: &PluginGeneration,
 ) -> AdapterFailure {
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-        return Overloaded::NOW.into();
+        return OverloadError::NOW.into();
     }
     let reason = reason(error, memory_refused, generation.profile.limits.memory_max);
-    let setting = match error.downcast_ref::<Stop>() {
+    let setting = match error.downcast_ref::<GuestStop>() {
         _ if memory_refused => Some("memory_max_mb"),
         Some(stop) => stop.setting(),
         None => return AdapterFailure::Failed(reason),
@@ -301,7 +306,7 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
     if memory_refused {
         return format!("it ran out of memory (at most {} MB)", memory_max >> 20);
     }
-    if let Some(stop) = error.downcast_ref::<Stop>() {
+    if let Some(stop) = error.downcast_ref::<GuestStop>() {
         return stop.to_string();
     }
     match error.downcast_ref::<Trap>() {
@@ -311,7 +316,7 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
     }
 }
 
-impl Ask {
+impl GuestRequest {
     /// Returns the collection or tool by which failures in a row are counted; `None` for a describe.
     pub(crate) fn key(&self) -> Option<&Arc<str>> {
         match self {
@@ -333,7 +338,7 @@ impl Ask {
         match self {
             Self::Describe { adapter, settings } => adapter.len() + settings.len(),
             Self::Read { query, .. } => {
-                let conditions = query.conditions.iter().map(Condition::size);
+                let conditions = query.conditions.iter().map(AdapterCondition::size);
                 let names = query
                     .order
                     .iter()

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, de::Error as _};
-use weir_state::State;
+use weir_state::GatewayState;
 
-use crate::engine::{LARGE_INSTANCES_MAX, MEMORY_MAX, Size};
+use crate::engine::{EngineSize, LARGE_INSTANCES_MAX, MEMORY_MAX};
 
 /// Components that travel inside the program: a plugin's name, the sha256 of its file in hex, and the file. A plugin named
 /// so provides the adapter of that name. The digest is not checked: with a cached compilation the file is never read.
@@ -23,13 +23,13 @@ pub struct HostConfig {
     /// The configuration of each plugin, by its name.
     pub plugin: BTreeMap<String, PluginConfig>,
     /// The state, with the record of builds: those that were accepted, and those that are kept so that they can run again.
-    pub state: Option<Arc<State>>,
+    pub state: Option<Arc<GatewayState>>,
     /// Which builds of plugins that may write wait until they are accepted.
     pub holds_builds: HeldBuilds,
     /// The folder for indexes of large sources; without it no plugin has any.
     pub indexes: Option<PathBuf>,
     /// How native libraries are run; `None` means that native plugins are refused.
-    pub libraries: Option<Libraries>,
+    pub libraries: Option<LibraryConfig>,
     /// Instances in all.
     pub instances_max: usize,
     /// Bytes of parked instances in all.
@@ -49,7 +49,7 @@ pub enum HeldBuilds {
 
 /// The settings for running native libraries.
 #[derive(Clone, Debug)]
-pub struct Libraries {
+pub struct LibraryConfig {
     /// The folder for the checked copies; its mode is 0700.
     pub folder: PathBuf,
     /// The words of a command that does what [`crate::library::serve`] does: `--processor-ms`, `--memory-bytes`,
@@ -62,7 +62,7 @@ pub struct Libraries {
 #[serde(deny_unknown_fields, default)]
 pub struct PluginConfig {
     /// Connection name → what the plugin may do with it. Nothing is granted by default.
-    pub grants: BTreeMap<String, Grant>,
+    pub grants: BTreeMap<String, ConnectionGrant>,
     /// sha256, hex, of the builds that may run, `"…"` or a list; any other file is refused. Empty: any may.
     #[serde(deserialize_with = "digests")]
     pub sha256: Vec<String>,
@@ -89,7 +89,7 @@ pub struct PluginConfig {
     /// Whether the plugin is being developed: another build of it goes live at once, even if it may write, and whatever
     /// it changes about its tools.
     pub dev: bool,
-    pub isolation: Option<Isolation>,
+    pub isolation: Option<PluginIsolation>,
     pub memory_max_mb: Option<u32>,
     pub cpu_max_ms: Option<u64>,
     pub in_flight_max: Option<usize>,
@@ -117,16 +117,16 @@ fn digests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
         untagged,
         expecting = "the sha256 of a file, or a list of them that is not empty"
     )]
-    enum Digests {
+    enum DigestList {
         One(String),
         Several(Vec<String>),
     }
-    match Digests::deserialize(deserializer)? {
-        Digests::One(digest) => Ok(vec![digest]),
-        Digests::Several(digests) if digests.is_empty() => Err(D::Error::custom(
+    match DigestList::deserialize(deserializer)? {
+        DigestList::One(digest) => Ok(vec![digest]),
+        DigestList::Several(digests) if digests.is_empty() => Err(D::Error::custom(
             "a list of builds that may run names at least one",
         )),
-        Digests::Several(digests) => Ok(digests),
+        DigestList::Several(digests) => Ok(digests),
     }
 }
 
@@ -150,7 +150,7 @@ pub struct ToolAudit {
 /// What a plugin may do with a connection. Each grant includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Grant {
+pub enum ConnectionGrant {
     Read,
     /// Reading too.
     Write,
@@ -158,7 +158,7 @@ pub enum Grant {
     Statements,
 }
 
-impl Grant {
+impl ConnectionGrant {
     /// Returns `true` if the plugin may change the source.
     pub fn may_write(self) -> bool {
         self != Self::Read
@@ -177,7 +177,7 @@ impl Grant {
 /// The calls that may share one instance over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Isolation {
+pub enum PluginIsolation {
     Call,
     #[default]
     Tenant,
@@ -189,7 +189,7 @@ pub(crate) const DESCRIBE_TIMES: u32 = 5;
 
 /// The bounds of one plugin: the configured ones, and the defaults for the rest.
 #[derive(Clone, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct PluginLimits {
     /// Bytes, over all memories of one instance.
     pub(crate) memory_max: usize,
     /// Processor time of one call.
@@ -199,7 +199,7 @@ pub(crate) struct Limits {
     /// Calls of one call into a source.
     pub(crate) host_calls_max: u32,
     pub(crate) result_max_bytes: usize,
-    pub(crate) isolation: Isolation,
+    pub(crate) isolation: PluginIsolation,
     /// Bytes of all its indexes.
     pub(crate) index_max: u64,
 }
@@ -208,11 +208,11 @@ pub(crate) struct Limits {
 /// of all others.
 const LARGE_IN_FLIGHT_MAX: usize = LARGE_INSTANCES_MAX / 2;
 
-impl Limits {
-    pub(crate) fn new(config: &PluginConfig, size: Size) -> Self {
+impl PluginLimits {
+    pub(crate) fn new(config: &PluginConfig, size: EngineSize) -> Self {
         let (memory_mb, in_flight_most) = match size {
-            Size::Small => (64, usize::MAX),
-            Size::Large => (256, LARGE_IN_FLIGHT_MAX),
+            EngineSize::Small => (64, usize::MAX),
+            EngineSize::Large => (256, LARGE_IN_FLIGHT_MAX),
         };
         let memory_mb = config.memory_max_mb.unwrap_or(memory_mb);
         let in_flight_max = config.in_flight_max.unwrap_or(32).clamp(1, in_flight_most);

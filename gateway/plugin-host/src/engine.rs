@@ -20,14 +20,14 @@ const IDLE_TICKS: u32 = 100;
 
 /// The engine that a component needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
+pub(crate) enum EngineSize {
     /// Rust and C: one memory, at most four core instances.
     Small,
     /// JavaScript and Python: an interpreter and its adapters, 8 memories and 64 core instances.
     Large,
 }
 
-impl Size {
+impl EngineSize {
     /// Returns the word that files of the cache hold.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -39,18 +39,19 @@ impl Size {
 
 /// The two engines of the process, each made when a component needs it. There is one pair only, since a pooled engine
 /// reserves terabytes of address space.
-pub(crate) struct Engines {
+pub(crate) struct EnginePair {
     small: OnceLock<Engine>,
     large: OnceLock<Engine>,
     /// Runs nothing: compiles on every core, for the others.
     starting: Engine,
-    ticker: Ticker,
+    ticker: EngineTicker,
 }
 
-impl Engines {
-    pub(crate) fn shared() -> anyhow::Result<&'static Engines> {
-        static SHARED: OnceLock<Result<Engines, String>> = OnceLock::new();
-        let engines = SHARED.get_or_init(|| Engines::new().map_err(|error| format!("{error:#}")));
+impl EnginePair {
+    pub(crate) fn shared() -> anyhow::Result<&'static EnginePair> {
+        static SHARED: OnceLock<Result<EnginePair, String>> = OnceLock::new();
+        let engines =
+            SHARED.get_or_init(|| EnginePair::new().map_err(|error| format!("{error:#}")));
         let engines = engines
             .as_ref()
             .map_err(|reason| anyhow::anyhow!("the WebAssembly engine: {reason}"))?;
@@ -58,10 +59,10 @@ impl Engines {
         Ok(engines)
     }
 
-    pub(crate) fn get(&self, size: Size) -> &Engine {
+    pub(crate) fn get(&self, size: EngineSize) -> &Engine {
         let made = match size {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
+            EngineSize::Small => &self.small,
+            EngineSize::Large => &self.large,
         };
         made.get_or_init(|| engine(size).expect("the same settings were accepted at the start"))
     }
@@ -69,16 +70,16 @@ impl Engines {
     /// Returns the engine that compiles. Before calls are served every core is used for it, and one of them afterwards.
     pub(crate) fn compiler(&self, is_serving: bool) -> &Engine {
         if is_serving {
-            self.get(Size::Small)
+            self.get(EngineSize::Small)
         } else {
             &self.starting
         }
     }
 
     /// Returns a guard to keep while a guest may run.
-    pub(crate) fn running(&self) -> Running<'_> {
+    pub(crate) fn running(&self) -> TickerGuard<'_> {
         self.ticker.enter();
-        Running {
+        TickerGuard {
             ticker: &self.ticker,
         }
     }
@@ -89,16 +90,16 @@ impl Engines {
             small: OnceLock::new(),
             large: OnceLock::new(),
             starting,
-            ticker: Ticker::default(),
+            ticker: EngineTicker::default(),
         })
     }
 }
 
-pub(crate) struct Running<'a> {
-    ticker: &'a Ticker,
+pub(crate) struct TickerGuard<'a> {
+    ticker: &'a EngineTicker,
 }
 
-impl Drop for Running<'_> {
+impl Drop for TickerGuard<'_> {
     fn drop(&mut self) {
         self.ticker.running.fetch_sub(1, Ordering::SeqCst);
     }
@@ -106,7 +107,7 @@ impl Drop for Running<'_> {
 
 /// Makes an engine: pooled if the address space allows it, and on demand otherwise (a limited container, a 39-bit
 /// kernel).
-fn engine(size: Size) -> wasmtime::Result<Engine> {
+fn engine(size: EngineSize) -> wasmtime::Result<Engine> {
     let mut config = configuration();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(size)));
     Engine::new(&config).or_else(|error| {
@@ -131,11 +132,11 @@ fn configuration() -> Config {
     config
 }
 
-fn pool(size: Size) -> PoolingAllocationConfig {
+fn pool(size: EngineSize) -> PoolingAllocationConfig {
     // A few more than the host ever hands out: trials at load run beside the calls.
     let (instances, cores, memories, tables) = match size {
-        Size::Small => (INSTANCES_MAX as u32 + 64, 4, 1, 4),
-        Size::Large => (LARGE_INSTANCES_MAX as u32 + 8, 64, 8, 32),
+        EngineSize::Small => (INSTANCES_MAX as u32 + 64, 4, 1, 4),
+        EngineSize::Large => (LARGE_INSTANCES_MAX as u32 + 8, 64, 8, 32),
     };
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
@@ -169,14 +170,14 @@ pub(crate) const MEMORY_MAX: usize = 1 << 30;
 
 /// Moves both engines' clocks while guests run.
 #[derive(Default)]
-struct Ticker {
+struct EngineTicker {
     running: AtomicUsize,
     asleep: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
-impl Ticker {
-    fn start(&'static self, engines: &'static Engines) -> anyhow::Result<()> {
+impl EngineTicker {
+    fn start(&'static self, engines: &'static EnginePair) -> anyhow::Result<()> {
         if self.thread.get().is_some() {
             return Ok(());
         }
@@ -188,7 +189,7 @@ impl Ticker {
         Ok(())
     }
 
-    fn run(&self, engines: &Engines) {
+    fn run(&self, engines: &EnginePair) {
         let mut idle = IDLE_TICKS;
         loop {
             std::thread::sleep(TICK);

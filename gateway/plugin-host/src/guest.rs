@@ -14,16 +14,18 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use weir_connections::{Connection, Connections, http::TraceContext, index::Indexes, mask};
+use weir_connections::{
+    ConnectionHandle, ConnectionRegistry, http::TraceContext, index::IndexStore, mask,
+};
 
-use crate::{CallContext, CallEvents, Grant, config::Limits, tools::Gate};
+use crate::{CallContext, CallEvents, ConnectionGrant, config::PluginLimits, tools::Gate};
 
 mod log_budget;
 mod memory;
 mod meter;
 
 pub(crate) use log_budget::{LINE_BYTES, LogBudget};
-pub(crate) use meter::Meter;
+pub(crate) use meter::GuestMeter;
 
 use memory::MemoryLimit;
 
@@ -34,10 +36,10 @@ const LATER_BYTES_MAX: usize = 4_096;
 const RESOURCES_MAX: usize = 10_000;
 
 /// The state that all instances of one plugin share. Grants are data: every host function begins by checking them.
-pub(crate) struct Profile {
+pub(crate) struct GuestProfile {
     pub(crate) name: Arc<str>,
-    pub(crate) grants: BTreeMap<String, Grant>,
-    pub(crate) limits: Limits,
+    pub(crate) grants: BTreeMap<String, ConnectionGrant>,
+    pub(crate) limits: PluginLimits,
     /// The settings that the plugin's tools get, as JSON.
     pub(crate) settings: Arc<str>,
     /// A guest that is busy waits here first, behind the other busy calls of its own plugin.
@@ -47,12 +49,12 @@ pub(crate) struct Profile {
     pub(crate) log: LogBudget,
     /// The receiver of changes.
     pub(crate) gate: Gate,
-    pub(crate) connections: Arc<Connections>,
+    pub(crate) connections: Arc<ConnectionRegistry>,
     /// The indexes; `None` means that the plugin gets no room for any.
-    pub(crate) indexes: Option<Arc<Indexes>>,
+    pub(crate) indexes: Option<Arc<IndexStore>>,
 }
 
-impl Profile {
+impl GuestProfile {
     /// Masks secrets in a text of the plugin's, if it reaches a web service: what such a service repeats of its credentials is
     /// in what the plugin says.
     pub(crate) fn masked(&self, text: String) -> String {
@@ -60,7 +62,7 @@ impl Profile {
             .grants
             .keys()
             .filter_map(|name| self.connections.get(name));
-        match granted.any(|connection| matches!(connection, Connection::Http(_))) {
+        match granted.any(|connection| matches!(connection, ConnectionHandle::Http(_))) {
             true => mask::masked(text),
             false => text,
         }
@@ -68,35 +70,35 @@ impl Profile {
 }
 
 /// The data of one store.
-pub(crate) struct Guest {
-    pub(crate) profile: Arc<Profile>,
+pub(crate) struct GuestState {
+    pub(crate) profile: Arc<GuestProfile>,
     pub(crate) memory: MemoryLimit,
-    pub(crate) call: Call,
-    wasi: Option<Box<Wasi>>,
+    pub(crate) call: GuestCall,
+    wasi: Option<Box<WasiWorld>>,
 }
 
 /// One call into the guest, as the host sees it.
-pub(crate) struct Call {
+pub(crate) struct GuestCall {
     pub(crate) id: Arc<str>,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: CallPurpose,
     pub(crate) deadline: Instant,
     /// The token that cancels the call; `None` means that it cannot be cancelled.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
     pub(crate) trace: Option<TraceContext>,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) meter: Arc<GuestMeter>,
     pub(crate) cpu_max: Duration,
-    pub(crate) writes: Arc<Writes>,
+    pub(crate) writes: Arc<WriteTracker>,
     pub(crate) source_calls: u32,
     pub(crate) other_calls: u32,
     pub(crate) log_bytes: usize,
     pub(crate) progress_last: Option<(f64, Instant)>,
     /// The newest report that came too soon after the last one.
-    pub(crate) progress_held: Option<Report>,
+    pub(crate) progress_held: Option<GuestProgress>,
 }
 
 /// The progress of a call, in the guest's words.
-pub(crate) struct Report {
+pub(crate) struct GuestProgress {
     pub(crate) done: f64,
     pub(crate) total: Option<f64>,
     pub(crate) message: String,
@@ -105,7 +107,7 @@ pub(crate) struct Report {
 /// The purpose of a call. Only a write may write: an adapter that changes its source while listing is refused like one
 /// without the grant, and so is a tool that was published as one that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CallPurpose {
     /// Loading a plugin: nothing is granted yet.
     Trial,
     Read,
@@ -116,7 +118,7 @@ pub(crate) enum Purpose {
 
 /// The writes that a call has handed to a source, and the work it asked for. They live on when the call is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Writes {
+pub(crate) struct WriteTracker {
     under_way: AtomicU32,
     done: AtomicU32,
     /// A write was tried where nothing may be written.
@@ -124,7 +126,7 @@ pub(crate) struct Writes {
     later: Mutex<Vec<String>>,
 }
 
-impl Writes {
+impl WriteTracker {
     pub(crate) fn begin(&self) {
         self.under_way.fetch_add(1, Ordering::SeqCst);
     }
@@ -165,7 +167,7 @@ impl Writes {
 
 /// Why the host ended a guest. Travels through wasmtime as the error of the call.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Stop {
+pub(crate) enum GuestStop {
     #[error("it used more than {0} ms of processor time")]
     Processor(u128),
     #[error("it made more than {0} host calls in one call")]
@@ -174,7 +176,7 @@ pub(crate) enum Stop {
     Random(u32),
 }
 
-impl Stop {
+impl GuestStop {
     /// Returns the key of `[plugins.NAME]` that sets the bound, if one does.
     pub(crate) fn setting(&self) -> Option<&'static str> {
         match self {
@@ -185,8 +187,8 @@ impl Stop {
     }
 }
 
-impl Guest {
-    pub(crate) fn new(profile: Arc<Profile>, call: Call) -> Self {
+impl GuestState {
+    pub(crate) fn new(profile: Arc<GuestProfile>, call: GuestCall) -> Self {
         let memory = MemoryLimit::new(profile.limits.memory_max);
         Self {
             profile,
@@ -200,7 +202,7 @@ impl Guest {
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         let used = self.call.meter.tick();
         if used > self.call.cpu_max {
-            return Err(wasmtime::Error::new(Stop::Processor(
+            return Err(wasmtime::Error::new(GuestStop::Processor(
                 self.call.cpu_max.as_millis(),
             )));
         }
@@ -211,17 +213,17 @@ impl Guest {
     }
 }
 
-impl Call {
+impl GuestCall {
     /// Returns a call of the host's own.
-    pub(crate) fn own(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
+    pub(crate) fn own(profile: &GuestProfile, purpose: CallPurpose, deadline: Instant) -> Self {
         Self::begun(profile, purpose, deadline, Arc::from(""), Arc::default())
     }
 
     pub(crate) fn new(
-        profile: &Profile,
-        purpose: Purpose,
+        profile: &GuestProfile,
+        purpose: CallPurpose,
         context: &CallContext,
-        writes: &Arc<Writes>,
+        writes: &Arc<WriteTracker>,
     ) -> Self {
         Self {
             cancel: Some(context.cancel.clone()),
@@ -238,11 +240,11 @@ impl Call {
     }
 
     fn begun(
-        profile: &Profile,
-        purpose: Purpose,
+        profile: &GuestProfile,
+        purpose: CallPurpose,
         deadline: Instant,
         id: Arc<str>,
-        writes: Arc<Writes>,
+        writes: Arc<WriteTracker>,
     ) -> Self {
         Self {
             id,
@@ -251,7 +253,7 @@ impl Call {
             cancel: None,
             events: None,
             trace: None,
-            meter: Arc::new(Meter::new(profile)),
+            meter: Arc::new(GuestMeter::new(profile)),
             cpu_max: profile.limits.cpu_max,
             writes,
             source_calls: 0,
@@ -263,7 +265,7 @@ impl Call {
     }
 }
 
-impl Call {
+impl GuestCall {
     /// Lets go of the caller, once the guest has answered. A delayed report is sent first.
     pub(crate) fn end(&mut self) {
         let events = self.events.take();
@@ -276,18 +278,18 @@ impl Call {
 
 /// An empty world for components whose toolchain brings WASI along: no files, environment, arguments or network.
 /// Built at the first WASI call, since most guests make none.
-struct Wasi {
+struct WasiWorld {
     context: WasiCtx,
     table: ResourceTable,
 }
 
-impl WasiView for Guest {
+impl WasiView for GuestState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let wasi = self.wasi.get_or_insert_with(|| {
             let context = WasiCtxBuilder::new().max_random_size(64 << 10).build();
             let mut table = ResourceTable::new();
             table.set_max_capacity(RESOURCES_MAX);
-            Box::new(Wasi { context, table })
+            Box::new(WasiWorld { context, table })
         });
         WasiCtxView {
             ctx: &mut wasi.context,

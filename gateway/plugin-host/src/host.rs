@@ -9,23 +9,23 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
-use weir_admission::End;
-use weir_connections::Connections;
-use weir_contracts::contract::Collection;
-use weir_watch::Watcher;
+use weir_admission::AttemptOutcome;
+use weir_connections::ConnectionRegistry;
+use weir_contracts::contract::ContractCollection;
+use weir_watch::FileWatcher;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig,
-    Invocation, Isolation, Page, PluginConfig, Query, SummaryPage, SummaryQuery, ToolAnswer,
-    ToolGate, ToolRef, WriteFailure,
-    call::{self, Ask, GuestReply},
-    engine::Engines,
-    guest::{Call, Purpose, Writes},
-    later::Later,
-    load::Loader,
-    native::Natives,
-    plugin::{Counters, Generation, Plugin},
-    pool::{Key, Pool},
+    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, AdapterSummaryPage,
+    AdapterSummaryQuery, CallContext, CollectionRef, GuestError, HostConfig, PluginConfig,
+    PluginIsolation, ToolAnswer, ToolDefinitions, ToolGate, ToolInvocation, ToolRef, WriteFailure,
+    call::{self, GuestReply, GuestRequest},
+    engine::EnginePair,
+    guest::{CallPurpose, GuestCall, WriteTracker},
+    later::BackgroundQueue,
+    load::PluginLoader,
+    native::NativeRegistry,
+    plugin::{LoadedPlugin, PluginCounters, PluginGeneration},
+    pool::{InstanceKey, InstancePool},
     tools::{Gate, told_context},
 };
 
@@ -35,22 +35,22 @@ const DESCRIBE_MAX: Duration = Duration::from_secs(10);
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 
 /// Runs the plugins of a gateway. Each call has an instance of its own, within bounds on time and memory.
-pub struct Host {
-    engines: &'static Engines,
-    pool: Arc<Pool>,
-    natives: Arc<Natives>,
-    pub(crate) served: Arc<Served>,
-    pub(crate) loader: tokio::sync::Mutex<Loader>,
-    pub(crate) later: Later,
+pub struct PluginHost {
+    engines: &'static EnginePair,
+    pool: Arc<InstancePool>,
+    natives: Arc<NativeRegistry>,
+    pub(crate) served: Arc<ServedPlugins>,
+    pub(crate) loader: tokio::sync::Mutex<PluginLoader>,
+    pub(crate) later: BackgroundQueue,
     /// Wakes the watch of the folder: a refused or held file may load by now.
     look_due: Notify,
 }
 
 /// The plugins that serve now, by adapter and by name, and the contracts that need them.
 #[derive(Default)]
-pub(crate) struct Served {
-    pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
-    pub(crate) by_name: ArcSwap<BTreeMap<String, Arc<Plugin>>>,
+pub(crate) struct ServedPlugins {
+    pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<LoadedPlugin>>>,
+    pub(crate) by_name: ArcSwap<BTreeMap<String, Arc<LoadedPlugin>>>,
     pub(crate) in_use: ArcSwapOption<Arc<InUse>>,
     pub(crate) tool_gate: Gate,
 }
@@ -82,16 +82,16 @@ pub struct PluginStatus {
     pub definitions: Option<String>,
     /// Whether the plugin came with the program and not from the folder.
     pub built_in: bool,
-    pub runs: Runs,
+    pub runs: PluginRuntime,
     pub generation: u64,
     /// The outcomes of the last calls of this build.
-    pub recent: Recent,
+    pub recent: RecentCalls,
     /// The number of calls since the plugin was loaded, over its generations.
     pub calls: u64,
     /// Calls that ended in a trap, a bound or a timeout.
     pub failures: u64,
     /// Calls that were not answered, by what ended them.
-    pub ends: Ends,
+    pub ends: FailureCounts,
     /// The time that all calls took together, including their sources and their waiting for a turn.
     pub busy: Duration,
     /// The most linear memory that one instance has used.
@@ -105,7 +105,7 @@ pub struct PluginStatus {
 
 /// The place where a plugin's code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
+pub enum PluginRuntime {
     /// The code runs in the sandbox of the gateway.
     Component,
     /// Native code, in a process of its own for each instance.
@@ -116,16 +116,16 @@ impl PluginStatus {
     /// Returns the origin of the build and the way it runs, in a word of the admin API.
     pub fn origin(&self) -> &'static str {
         match self.runs {
-            Runs::Component if self.built_in => "built-in",
-            Runs::Component => "folder",
-            Runs::Process => "native",
+            PluginRuntime::Component if self.built_in => "built-in",
+            PluginRuntime::Component => "folder",
+            PluginRuntime::Process => "native",
         }
     }
 }
 
 /// The last calls that reached the plugin, at most 63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recent {
+pub struct RecentCalls {
     pub calls: u32,
     /// The calls that ended in a trap, at a bound or in a timeout.
     pub failed: u32,
@@ -133,7 +133,7 @@ pub struct Recent {
 
 /// The numbers of calls of a plugin that ended in each kind of failure.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ends {
+pub struct FailureCounts {
     /// A trap, or an answer that it may not give.
     pub failed: u64,
     /// The calls that ran out of memory.
@@ -150,20 +150,23 @@ pub struct Ends {
 pub struct NeededCollection {
     pub source: CollectionRef,
     /// The contract's collection. The source must conform to the contract's columns and cells.
-    pub published: Collection,
+    pub published: ContractCollection,
 }
 
 /// Answers the collections that published contracts reach through an adapter.
 pub type InUse = dyn Fn(&str) -> Vec<NeededCollection> + Send + Sync;
 
-impl Host {
+impl PluginHost {
     /// Creates a host. No plugin is loaded yet. `Err` means that the engine of WebAssembly cannot be made.
-    pub fn new(config: HostConfig, connections: Arc<Connections>) -> anyhow::Result<Self> {
-        let engines = Engines::shared()?;
-        let pool = Arc::new(Pool::new(config.instances_max, config.parked_bytes_max));
-        let served = Arc::<Served>::default();
-        let natives = Arc::new(Natives::installed(&config));
-        let loader = Loader::new(
+    pub fn new(config: HostConfig, connections: Arc<ConnectionRegistry>) -> anyhow::Result<Self> {
+        let engines = EnginePair::shared()?;
+        let pool = Arc::new(InstancePool::new(
+            config.instances_max,
+            config.parked_bytes_max,
+        ));
+        let served = Arc::<ServedPlugins>::default();
+        let natives = Arc::new(NativeRegistry::installed(&config));
+        let loader = PluginLoader::new(
             config,
             connections,
             engines,
@@ -177,7 +180,7 @@ impl Host {
             natives,
             served,
             loader: tokio::sync::Mutex::new(loader),
-            later: Later::default(),
+            later: BackgroundQueue::default(),
             look_due: Notify::new(),
         })
     }
@@ -203,7 +206,7 @@ impl Host {
     }
 
     /// Returns what the newest build of each plugin with tools says they are, by the plugin's name.
-    pub fn defined(&self) -> Vec<(String, Arc<Definitions>)> {
+    pub fn defined(&self) -> Vec<(String, Arc<ToolDefinitions>)> {
         let by_name = self.served.by_name.load();
         let defined = by_name
             .iter()
@@ -221,7 +224,7 @@ impl Host {
     /// Watches the folder until the task is aborted; each change is reported.
     pub async fn watch(
         self: Arc<Self>,
-        watcher: Watcher,
+        watcher: FileWatcher,
         report: impl Fn(LoadReport) + Send + 'static,
     ) {
         let (mut pace, mut changes) = {
@@ -274,7 +277,7 @@ impl Host {
     pub async fn reconfigure(
         &self,
         plugin: BTreeMap<String, PluginConfig>,
-        connections: Arc<Connections>,
+        connections: Arc<ConnectionRegistry>,
     ) -> Vec<LoadReport> {
         self.loader
             .lock()
@@ -314,12 +317,12 @@ impl Host {
             trace: None,
             ran_on: Arc::default(),
         };
-        let ask = Ask::Describe {
+        let ask = GuestRequest::Describe {
             adapter: adapter.into(),
             settings: settings.into(),
         };
         match self
-            .run(&context, adapter, Purpose::Read, ask, &Arc::default())
+            .run(&context, adapter, CallPurpose::Read, ask, &Arc::default())
             .await?
         {
             GuestReply::Text(shape) => Ok(shape),
@@ -332,9 +335,9 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        query: &Arc<Query>,
-    ) -> Result<Page, AdapterFailure> {
-        let ask = Ask::Read {
+        query: &Arc<AdapterQuery>,
+    ) -> Result<AdapterPage, AdapterFailure> {
+        let ask = GuestRequest::Read {
             collection: collection.clone(),
             query: Arc::clone(query),
         };
@@ -349,9 +352,9 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        query: &Arc<SummaryQuery>,
-    ) -> Result<SummaryPage, AdapterFailure> {
-        let ask = Ask::Summarize {
+        query: &Arc<AdapterSummaryQuery>,
+    ) -> Result<AdapterSummaryPage, AdapterFailure> {
+        let ask = GuestRequest::Summarize {
             collection: collection.clone(),
             query: Arc::clone(query),
         };
@@ -366,11 +369,11 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        ask: Ask,
+        ask: GuestRequest,
     ) -> Result<GuestReply, AdapterFailure> {
-        let left = Arc::<Writes>::default();
+        let left = Arc::<WriteTracker>::default();
         let reply = self
-            .run(context, &collection.adapter, Purpose::Read, ask, &left)
+            .run(context, &collection.adapter, CallPurpose::Read, ask, &left)
             .await;
         self.later.take(&left, context, collection);
         reply
@@ -383,15 +386,21 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        change: &Arc<Change>,
+        change: &Arc<AdapterChange>,
     ) -> Result<String, WriteFailure> {
-        let writes = Arc::<Writes>::default();
-        let ask = Ask::Write {
+        let writes = Arc::<WriteTracker>::default();
+        let ask = GuestRequest::Write {
             collection: collection.clone(),
             change: Arc::clone(change),
         };
         let told = self
-            .run(context, &collection.adapter, Purpose::Write, ask, &writes)
+            .run(
+                context,
+                &collection.adapter,
+                CallPurpose::Write,
+                ask,
+                &writes,
+            )
             .await;
         self.later.take(&writes, context, collection);
         let failure = match told {
@@ -411,13 +420,13 @@ impl Host {
         &self,
         context: &CallContext,
         tool: &ToolRef,
-        invocation: &Arc<Invocation>,
+        invocation: &Arc<ToolInvocation>,
     ) -> Result<ToolAnswer, WriteFailure> {
-        let writes = Arc::<Writes>::default();
+        let writes = Arc::<WriteTracker>::default();
         let purpose = if tool.read_only {
-            Purpose::Read
+            CallPurpose::Read
         } else {
-            Purpose::Write
+            CallPurpose::Write
         };
         let told = self
             .run_tool(context, tool, purpose, invocation, &writes)
@@ -450,11 +459,11 @@ impl Host {
         &self,
         context: &CallContext,
         tool: &ToolRef,
-        purpose: Purpose,
-        invocation: &Arc<Invocation>,
-        writes: &Arc<Writes>,
+        purpose: CallPurpose,
+        invocation: &Arc<ToolInvocation>,
+        writes: &Arc<WriteTracker>,
     ) -> Result<GuestReply, AdapterFailure> {
-        let ask = Ask::Call {
+        let ask = GuestRequest::Call {
             tool: tool.clone(),
             invocation: Arc::clone(invocation),
             context: told_context(context, tool, invocation),
@@ -476,9 +485,9 @@ impl Host {
         &self,
         context: &CallContext,
         adapter: &str,
-        purpose: Purpose,
-        ask: Ask,
-        writes: &Arc<Writes>,
+        purpose: CallPurpose,
+        ask: GuestRequest,
+        writes: &Arc<WriteTracker>,
     ) -> Result<GuestReply, AdapterFailure> {
         check_size(&ask)?;
         if let Some(native) = self.natives.get(adapter) {
@@ -493,12 +502,12 @@ impl Host {
 
     async fn run_build(
         &self,
-        plugin: &Plugin,
-        generation: &Arc<Generation>,
+        plugin: &LoadedPlugin,
+        generation: &Arc<PluginGeneration>,
         context: &CallContext,
-        purpose: Purpose,
-        ask: Ask,
-        writes: &Arc<Writes>,
+        purpose: CallPurpose,
+        ask: GuestRequest,
+        writes: &Arc<WriteTracker>,
     ) -> Result<GuestReply, AdapterFailure> {
         let counters = &plugin.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
@@ -513,17 +522,17 @@ impl Host {
 
     async fn run_on(
         &self,
-        generation: &Arc<Generation>,
+        generation: &Arc<PluginGeneration>,
         context: &CallContext,
-        purpose: Purpose,
-        ask: Ask,
-        writes: &Arc<Writes>,
-        counters: &Counters,
+        purpose: CallPurpose,
+        ask: GuestRequest,
+        writes: &Arc<WriteTracker>,
+        counters: &PluginCounters,
     ) -> Result<GuestReply, AdapterFailure> {
         // A describe is tried however often it has failed. Work for later calls is in no caller's way.
         let counted = ask
             .key()
-            .filter(|_| purpose != Purpose::Later)
+            .filter(|_| purpose != CallPurpose::Later)
             .map(Arc::clone);
         let attempt = match &counted {
             Some(key) => Some(
@@ -535,15 +544,16 @@ impl Host {
         };
         let _ = context.ran_on.set(Arc::clone(&generation.digest));
         let _turn = generation.turns.take(&context.tenant).await?;
-        let key = Key {
+        let key = InstanceKey {
             generation: generation.id,
-            tenant: (generation.profile.limits.isolation != Isolation::Shared)
+            tenant: (generation.profile.limits.isolation != PluginIsolation::Shared)
                 .then(|| Arc::clone(&context.tenant)),
         };
         let mut lease = self.pool.checkout(&key, generation.size).await?;
         let _running = self.engines.running();
-        let call = Call::new(&generation.profile, purpose, context, writes);
-        let kept = generation.profile.limits.isolation != Isolation::Call && !ask.is_describe();
+        let call = GuestCall::new(&generation.profile, purpose, context, writes);
+        let kept =
+            generation.profile.limits.isolation != PluginIsolation::Call && !ask.is_describe();
         let told = call::run(generation, &mut lease.instance, call, ask).await;
         counters.used(lease.instance.as_ref(), &told);
         if let Some(attempt) = attempt {
@@ -568,15 +578,15 @@ impl Host {
 
 /// Returns what the outcome proves. An error of the guest's own is an answer. A deadline may be the source's fault, and
 /// a call that found no room met no guest: these prove nothing.
-fn end<T>(told: &Result<T, AdapterFailure>) -> End {
+fn end<T>(told: &Result<T, AdapterFailure>) -> AttemptOutcome {
     match told {
-        Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => End::Failed,
-        Ok(_) | Err(AdapterFailure::Guest(_)) => End::Answered,
-        Err(_) => End::Open,
+        Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => AttemptOutcome::Failed,
+        Ok(_) | Err(AdapterFailure::Guest(_)) => AttemptOutcome::Answered,
+        Err(_) => AttemptOutcome::Open,
     }
 }
 
-fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
+fn check_size(ask: &GuestRequest) -> Result<(), AdapterFailure> {
     if ask.size() > ARGUMENT_MAX_BYTES {
         return Err(AdapterFailure::Failed(format!(
             "the arguments take more than {ARGUMENT_MAX_BYTES} bytes"
@@ -587,7 +597,7 @@ fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
 
 fn wrote_while_reading() -> GuestError {
     GuestError {
-        code: weir_connections::Code::Forbidden.word().into(),
+        code: weir_connections::FailureCode::Forbidden.word().into(),
         message:
             "The tool is published as read-only and tried to change something; nothing was changed."
                 .into(),

@@ -4,17 +4,17 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use futures::{StreamExt as _, stream};
 use wasmtime::component::{HasSelf, Linker};
-use weir_connections::{Code, Connection, ConnectionError};
+use weir_connections::{ConnectionError, ConnectionHandle, FailureCode};
 use weir_text::shorten;
 
 use crate::{
-    Grant,
+    ConnectionGrant,
     bindings::v0_1::{
         Gateway,
         weir::plugin::{answers, types},
     },
-    engine::{Engines, Size},
-    guest::{Guest, Purpose, Stop},
+    engine::{EnginePair, EngineSize},
+    guest::{CallPurpose, GuestState, GuestStop},
 };
 
 mod files;
@@ -36,28 +36,31 @@ const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 const OTHER_CALLS_PER_SOURCE_CALL: u32 = 100;
 
 /// Returns a linker with everything a plugin may import: our own interfaces, and WASI 0.2 without network.
-pub(crate) fn linker(engines: &Engines, size: Size) -> wasmtime::Result<Linker<Guest>> {
+pub(crate) fn linker(
+    engines: &EnginePair,
+    size: EngineSize,
+) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = Linker::new(engines.get(size));
-    Gateway::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+    Gateway::add_to_linker::<_, HasSelf<GuestState>>(&mut linker, |guest| guest)?;
     wasi::add_to_linker(&mut linker)?;
     Ok(linker)
 }
 
 /// The access that a host function is about to make.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum ImportAccess {
     Read,
     Write,
 }
 
-impl Guest {
+impl GuestState {
     /// Counts `calls` into a source.
     fn count_source_calls(&mut self, calls: usize) -> wasmtime::Result<()> {
         let max = self.profile.limits.host_calls_max;
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         self.call.source_calls = self.call.source_calls.saturating_add(calls);
         if self.call.source_calls > max {
-            Err(wasmtime::Error::new(Stop::HostCalls(max)))
+            Err(wasmtime::Error::new(GuestStop::HostCalls(max)))
         } else {
             Ok(())
         }
@@ -72,28 +75,35 @@ impl Guest {
             .saturating_mul(OTHER_CALLS_PER_SOURCE_CALL);
         self.call.other_calls = self.call.other_calls.saturating_add(1);
         if self.call.other_calls > max {
-            Err(wasmtime::Error::new(Stop::HostCalls(max)))
+            Err(wasmtime::Error::new(GuestStop::HostCalls(max)))
         } else {
             Ok(())
         }
     }
 
     /// Returns the connection, if the plugin has been granted it. The same error is for an ungranted and an unknown name.
-    fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
+    fn connection(
+        &self,
+        name: &str,
+        access: ImportAccess,
+    ) -> Result<&ConnectionHandle, types::Error> {
         let granted = match (self.profile.grants.get(name), access) {
             (None, _) => false,
-            (Some(_), Access::Read) => true,
-            (Some(grant), Access::Write) => grant.may_write(),
+            (Some(_), ImportAccess::Read) => true,
+            (Some(grant), ImportAccess::Write) => grant.may_write(),
         };
         if !granted {
             return Err(denied("the plugin has not been granted this", name));
         }
-        if access == Access::Write && self.call.purpose != Purpose::Write {
+        if access == ImportAccess::Write && self.call.purpose != CallPurpose::Write {
             self.call.writes.refuse();
             return Err(denied("only a write may change a source", name));
         }
         self.profile.connections.get(name).ok_or_else(|| {
-            let mut error = error(Code::Unavailable, "The data source is not configured.");
+            let mut error = error(
+                FailureCode::Unavailable,
+                "The data source is not configured.",
+            );
             error.details = Some(detail("no such connection", name));
             error
         })
@@ -102,13 +112,13 @@ impl Guest {
     /// Refuses a statement of a contract's own on a connection without the grant for such.
     fn check_statements_granted(&self, name: &str) -> Result<(), types::Error> {
         match self.profile.grants.get(name) {
-            Some(Grant::Statements) => Ok(()),
+            Some(ConnectionGrant::Statements) => Ok(()),
             _ => {
                 let message = format!(
                     "A statement of a contract's own needs the grant \"statements\" on the connection `{}`.",
                     shorten(name, 64)
                 );
-                Err(error(Code::Forbidden, &message))
+                Err(error(FailureCode::Forbidden, &message))
             }
         }
     }
@@ -147,7 +157,7 @@ impl Guest {
             match task.await {
                 Ok(answer) => answer,
                 Err(error) => Err(ConnectionError::new(
-                    Code::UpstreamError,
+                    FailureCode::UpstreamError,
                     "The write did not come to an end.",
                 )
                 .details(error)),
@@ -195,7 +205,7 @@ fn refused(error: &ConnectionError) -> bool {
     error.code.nothing_changed()
 }
 
-fn error(code: Code, message: &str) -> types::Error {
+fn error(code: FailureCode, message: &str) -> types::Error {
     types::Error {
         code: code.word().into(),
         message: message.into(),
@@ -210,19 +220,22 @@ fn denied(why: &str, connection: &str) -> types::Error {
         "The plugin may not use the connection `{}`.",
         shorten(connection, 64)
     );
-    let mut denied = error(Code::Forbidden, &message);
+    let mut denied = error(FailureCode::Forbidden, &message);
     denied.details = Some(detail(why, connection));
     denied
 }
 
 fn wrong_kind(wanted: &str, connection: &str) -> types::Error {
-    let mut error = error(Code::InvalidArguments, "The connection is of another kind.");
+    let mut error = error(
+        FailureCode::InvalidArguments,
+        "The connection is of another kind.",
+    );
     error.details = Some(detail(wanted, connection));
     error
 }
 
 fn too_large(what: &str) -> types::Error {
-    error(Code::TooLarge, what)
+    error(FailureCode::TooLarge, what)
 }
 
 /// Details are JSON, for the log only.
@@ -243,5 +256,5 @@ impl From<ConnectionError> for types::Error {
     }
 }
 
-impl types::Host for Guest {}
-impl answers::Host for Guest {}
+impl types::Host for GuestState {}
+impl answers::Host for GuestState {}

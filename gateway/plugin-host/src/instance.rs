@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::{
-    Change, CollectionRef, Invocation, Page, Query, SummaryPage, SummaryQuery, ToolRef,
+    AdapterChange, AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery,
+    CollectionRef, ToolInvocation, ToolRef,
     bindings::v0_1::weir::plugin::{answers, types},
-    engine::Size,
-    guest::{Call, Profile},
+    engine::EngineSize,
+    guest::{GuestCall, GuestProfile},
     library::LibraryInstance,
-    plugin::Code,
+    plugin::PluginCode,
 };
 
 mod component;
@@ -20,7 +21,7 @@ const CALLS_MAX: u32 = 1_000;
 /// Collections an instance keeps prepared; nothing tells it that a contract version has gone.
 const CONFIGURED_MAX: usize = 256;
 
-pub(crate) enum Instance {
+pub(crate) enum PluginInstance {
     Component(Box<ComponentInstance>),
     Library(Box<LibraryInstance>),
 }
@@ -28,22 +29,22 @@ pub(crate) enum Instance {
 /// The guest's answer; the outer error is the end of the instance.
 pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
 
-impl Instance {
+impl PluginInstance {
     /// Runs the guest's start code.
     pub(crate) async fn new(
-        code: &Code,
-        size: Size,
-        profile: &Arc<Profile>,
-        call: Call,
+        code: &PluginCode,
+        size: EngineSize,
+        profile: &Arc<GuestProfile>,
+        call: GuestCall,
     ) -> wasmtime::Result<Self> {
         Ok(match code {
-            Code::Component(code) => Self::Component(Box::new(
+            PluginCode::Component(code) => Self::Component(Box::new(
                 ComponentInstance::new(code, size, profile, call).await?,
             )),
-            Code::Deferred(code) => Self::Component(Box::new(
+            PluginCode::Deferred(code) => Self::Component(Box::new(
                 ComponentInstance::new(code.code().await?, size, profile, call).await?,
             )),
-            Code::Library(code) => {
+            PluginCode::Library(code) => {
                 Self::Library(Box::new(LibraryInstance::new(code, profile, call).await?))
             }
         })
@@ -58,7 +59,7 @@ impl Instance {
     }
 
     /// Takes up another call. Its bounds are counted from nothing.
-    pub(crate) fn begin(&mut self, call: Call) {
+    pub(crate) fn begin(&mut self, call: GuestCall) {
         match self {
             Self::Component(instance) => instance.begin(call),
             Self::Library(instance) => instance.begin(call),
@@ -79,7 +80,11 @@ impl Instance {
         }
     }
 
-    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+    pub(crate) async fn read(
+        &mut self,
+        collection: &CollectionRef,
+        query: &AdapterQuery,
+    ) -> Answer<AdapterPage> {
         match self {
             Self::Component(instance) => instance.read(collection, query).await,
             Self::Library(instance) => instance.read(collection, query).await,
@@ -89,8 +94,8 @@ impl Instance {
     pub(crate) async fn summarize(
         &mut self,
         collection: &CollectionRef,
-        query: &SummaryQuery,
-    ) -> Answer<SummaryPage> {
+        query: &AdapterSummaryQuery,
+    ) -> Answer<AdapterSummaryPage> {
         match self {
             Self::Component(instance) => instance.summarize(collection, query).await,
             Self::Library(instance) => instance.summarize(collection, query).await,
@@ -100,7 +105,7 @@ impl Instance {
     pub(crate) async fn write(
         &mut self,
         collection: &CollectionRef,
-        change: &Change,
+        change: &AdapterChange,
     ) -> Answer<String> {
         match self {
             Self::Component(instance) => instance.write(collection, change).await,
@@ -128,7 +133,7 @@ impl Instance {
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
-        invocation: &Invocation,
+        invocation: &ToolInvocation,
         context: &str,
     ) -> Answer<answers::Answer> {
         match self {
@@ -180,10 +185,10 @@ impl Instance {
         }
     }
 
-    pub(crate) fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> EngineSize {
         match self {
             Self::Component(instance) => instance.size(),
-            Self::Library(_) => Size::Small,
+            Self::Library(_) => EngineSize::Small,
         }
     }
 }

@@ -14,9 +14,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CallContext, CollectionRef, Host, Query,
-    call::{Ask, GuestReply},
-    guest::{Purpose, Writes},
+    AdapterQuery, CallContext, CollectionRef, PluginHost,
+    call::{GuestReply, GuestRequest},
+    guest::{CallPurpose, WriteTracker},
 };
 
 /// Works of one adapter that may wait; what does not fit is asked for again by a later call.
@@ -32,7 +32,7 @@ const PIECES_MAX: u32 = 10_000;
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// The work to be done for one collection.
-struct Work {
+struct BackgroundWork {
     collection: CollectionRef,
     tenant: Arc<str>,
     text: String,
@@ -44,28 +44,33 @@ struct Work {
 type Known = (Arc<str>, String);
 
 #[derive(Default)]
-pub(crate) struct Later {
-    works: Mutex<Works>,
+pub(crate) struct BackgroundQueue {
+    works: Mutex<AdapterQueues>,
     asked: Notify,
 }
 
 /// The works of each adapter. The adapter whose turn is the next comes first.
 #[derive(Default)]
-struct Works(VecDeque<OfAdapter>);
+struct AdapterQueues(VecDeque<OfAdapter>);
 
 struct OfAdapter {
     adapter: Arc<str>,
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<BackgroundWork>,
     /// The known works: one that waits or is under way has no time, and a failed one has the time of its failure.
     known: HashMap<Known, Option<Instant>>,
 }
 
-impl Later {
+impl BackgroundQueue {
     /// Takes up what a call asked for.
-    pub(crate) fn take(&self, writes: &Writes, context: &CallContext, collection: &CollectionRef) {
+    pub(crate) fn take(
+        &self,
+        writes: &WriteTracker,
+        context: &CallContext,
+        collection: &CollectionRef,
+    ) {
         for text in writes.asked_later() {
             let (collection, tenant) = (collection.clone(), Arc::clone(&context.tenant));
-            if self.works.lock().take(Work {
+            if self.works.lock().take(BackgroundWork {
                 collection,
                 tenant,
                 text,
@@ -77,7 +82,7 @@ impl Later {
     }
 
     /// Waits for a work.
-    async fn next(&self) -> Work {
+    async fn next(&self) -> BackgroundWork {
         loop {
             let next = self.works.lock().next();
             match next {
@@ -88,10 +93,10 @@ impl Later {
     }
 }
 
-impl Works {
+impl AdapterQueues {
     /// Returns `true` if the work is to be done and was not known yet.
-    fn take(&mut self, work: Work) -> bool {
-        let of = self.of(&work.collection.adapter);
+    fn take(&mut self, work: BackgroundWork) -> bool {
+        let of = self.adapter_queue(&work.collection.adapter);
         of.known
             .retain(|_, failed| failed.is_none_or(|at| at.elapsed() < TRIED_AGAIN_AFTER));
         if of.known.len() >= KNOWN_MAX
@@ -106,7 +111,7 @@ impl Works {
     }
 
     /// Returns the oldest work of the adapter whose turn it is.
-    fn next(&mut self) -> Option<Work> {
+    fn next(&mut self) -> Option<BackgroundWork> {
         let at = self.0.iter().position(|of| !of.waiting.is_empty())?;
         let mut of = self.0.remove(at)?;
         let work = of.waiting.pop_front();
@@ -115,24 +120,26 @@ impl Works {
     }
 
     /// Puts back unfinished work. It continues in the next turn of its adapter.
-    fn put_back(&mut self, work: Work) {
-        self.of(&work.collection.adapter).waiting.push_front(work);
+    fn put_back(&mut self, work: BackgroundWork) {
+        self.adapter_queue(&work.collection.adapter)
+            .waiting
+            .push_front(work);
     }
 
-    fn done(&mut self, work: &Work) {
-        self.of(&work.collection.adapter)
+    fn done(&mut self, work: &BackgroundWork) {
+        self.adapter_queue(&work.collection.adapter)
             .known
             .remove(&work.known());
         self.0.retain(|of| !of.known.is_empty());
     }
 
-    fn failed(&mut self, work: &Work) {
-        self.of(&work.collection.adapter)
+    fn failed(&mut self, work: &BackgroundWork) {
+        self.adapter_queue(&work.collection.adapter)
             .known
             .insert(work.known(), Some(Instant::now()));
     }
 
-    fn of(&mut self, adapter: &Arc<str>) -> &mut OfAdapter {
+    fn adapter_queue(&mut self, adapter: &Arc<str>) -> &mut OfAdapter {
         let at = self
             .0
             .iter()
@@ -150,13 +157,13 @@ impl Works {
     }
 }
 
-impl Work {
+impl BackgroundWork {
     fn known(&self) -> Known {
         (Arc::clone(&self.collection.key), self.text.clone())
     }
 }
 
-impl Host {
+impl PluginHost {
     /// Does the work that calls ask for, until the task is aborted. One task is to do it.
     pub async fn work_later(self: Arc<Self>) {
         loop {
@@ -188,12 +195,12 @@ impl Host {
     }
 
     /// Works for one turn. Returns `true` if the work is done.
-    async fn do_work(&self, work: &mut Work) -> Result<bool, String> {
+    async fn do_work(&self, work: &mut BackgroundWork) -> Result<bool, String> {
         let options = serde_json::json!({ "later": work.text }).to_string();
-        let query = Arc::new(Query {
+        let query = Arc::new(AdapterQuery {
             limit: 1,
             options: Some(options),
-            ..Query::default()
+            ..AdapterQuery::default()
         });
         let turn_ends = Instant::now() + TURN;
         while work.pieces < PIECES_MAX {
@@ -206,7 +213,7 @@ impl Host {
                 trace: None,
                 ran_on: Arc::default(),
             };
-            let ask = Ask::Read {
+            let ask = GuestRequest::Read {
                 collection: work.collection.clone(),
                 query: Arc::clone(&query),
             };
@@ -215,7 +222,7 @@ impl Host {
                 .run(
                     &context,
                     &work.collection.adapter,
-                    Purpose::Later,
+                    CallPurpose::Later,
                     ask,
                     &Arc::default(),
                 )
@@ -245,14 +252,14 @@ impl Host {
 mod tests {
     use super::*;
 
-    fn work(adapter: &str, text: &str) -> Work {
+    fn work(adapter: &str, text: &str) -> BackgroundWork {
         let collection = CollectionRef {
             key: "shop 1.0.0 things".into(),
             adapter: adapter.into(),
             settings: "{}".into(),
             shape: "{}".into(),
         };
-        Work {
+        BackgroundWork {
             collection,
             tenant: "tenant".into(),
             text: text.to_owned(),
@@ -262,7 +269,7 @@ mod tests {
 
     #[test]
     fn works_of_one_adapter_are_done_in_order_and_adapters_take_turns() {
-        let mut works = Works::default();
+        let mut works = AdapterQueues::default();
         for (adapter, text) in [
             ("endless", "a"),
             ("endless", "b"),
@@ -287,8 +294,8 @@ mod tests {
 
     #[test]
     fn what_one_adapter_asks_for_is_bounded_and_in_no_others_way() {
-        let mut works = Works::default();
-        let taken = |works: &mut Works, adapter: &str| {
+        let mut works = AdapterQueues::default();
+        let taken = |works: &mut AdapterQueues, adapter: &str| {
             (0..2_000)
                 .filter(|at| works.take(work(adapter, &at.to_string())))
                 .collect::<Vec<_>>()

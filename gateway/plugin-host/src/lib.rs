@@ -1,6 +1,6 @@
 //! Loads and runs plugins. The only crate that names wasmtime.
 //!
-//! A plugin is a file; [`Host`] watches a folder of them, compiles each off the call path, tries it, and swaps it in whole. A
+//! A plugin is a file; [`PluginHost`] watches a folder of them, compiles each off the call path, tries it, and swaps it in whole. A
 //! built-in plugin serves if the folder has no such file. A call goes to the newest generation of the plugin that provides
 //! the collection's adapter.
 
@@ -25,16 +25,21 @@ mod plugin;
 mod pool;
 
 pub use adapter::{
-    AdapterFailure, BoundReached, CallContext, CallEvents, Change, CollectionRef, Condition,
-    GuestError, Page, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery, WriteFailure,
+    AdapterChange, AdapterCondition, AdapterFailure, AdapterPage, AdapterQuery,
+    AdapterSummaryGroup, AdapterSummaryMeasure, AdapterSummaryPage, AdapterSummaryQuery,
+    BoundReached, CallContext, CallEvents, CollectionRef, GuestError, WriteFailure,
 };
 pub use config::{
-    BuiltIn, Grant, HeldBuilds, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit,
-    ToolLimits,
+    BuiltIn, ConnectionGrant, HeldBuilds, HostConfig, LibraryConfig, PluginConfig, PluginIsolation,
+    ToolAudit, ToolLimits,
 };
 pub use engine::INSTANCES_MAX;
-pub use host::{Ends, Host, InUse, LoadReport, NeededCollection, PluginStatus, Recent, Runs};
+pub use host::{
+    FailureCounts, InUse, LoadReport, NeededCollection, PluginHost, PluginRuntime, PluginStatus,
+    RecentCalls,
+};
 pub use native::NativeAdapter;
 pub use tools::{
-    Admitted, Admitting, Changed, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef,
+    Admitting, BuildAdmission, PluginChange, ToolAnswer, ToolDefinitions, ToolGate, ToolInvocation,
+    ToolRef,
 };

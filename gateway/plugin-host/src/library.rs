@@ -30,7 +30,7 @@ use std::{ffi::OsString, fs, path::PathBuf, sync::OnceLock, time::Duration};
 use crate::config::DESCRIBE_TIMES;
 
 pub(crate) use instance::LibraryInstance;
-pub use serve::{Bounds, serve, take_pipes};
+pub use serve::{LibraryBounds, serve, take_pipes};
 
 /// The function that describes a collection.
 const DESCRIBE: &str = "collections.describe";
@@ -55,7 +55,7 @@ pub(crate) struct LibraryCode {
     /// The words that start a child which runs it.
     pub(crate) runner: Vec<OsString>,
     /// The interfaces that the library says it has, once it was asked.
-    pub(crate) interfaces: OnceLock<Interfaces>,
+    pub(crate) interfaces: OnceLock<LibraryInterfaces>,
 }
 
 impl LibraryCode {
@@ -67,7 +67,7 @@ impl LibraryCode {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Interfaces {
+pub(crate) struct LibraryInterfaces {
     pub(crate) collections: bool,
     pub(crate) summaries: bool,
     pub(crate) tools: bool,

@@ -9,17 +9,17 @@ use std::{
 };
 
 use tokio::sync::{Semaphore, watch};
-use weir_connections::{Connections, index::Indexes};
-use weir_watch::{LookPace, Place, Watcher};
+use weir_connections::{ConnectionRegistry, index::IndexStore};
+use weir_watch::{FileWatcher, LookPace, WatchTarget};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
     config::HeldBuilds,
-    engine::Engines,
-    host::Served,
-    native::Natives,
-    plugin::{Generation, Plugin},
-    pool::Pool,
+    engine::EnginePair,
+    host::ServedPlugins,
+    native::NativeRegistry,
+    plugin::{LoadedPlugin, PluginGeneration},
+    pool::InstancePool,
 };
 
 mod builds;
@@ -34,10 +34,10 @@ mod verdict;
 
 use builds::{BuildAcceptance, BuildStore};
 use checks::{BuildCandidate, BuildPlace, check_pin};
-use component::{Cache, Linkers, Preparation, Prepared};
-use folder::{Seen, Stamp};
-use libraries::Library;
-use serving::{Inside, Refused, Slot};
+use component::{CompileContext, ComponentCache, EngineLinkers, PreparedComponent};
+use folder::{FolderEntry, PluginStamp};
+use libraries::TrackedLibrary;
+use serving::{BuildRefusal, BuiltinPlugin, PluginSlot};
 use verdict::BuildSource;
 
 /// The time between two looks at the folder while something changes there. A file counts once two looks agree on it, so a
@@ -47,24 +47,24 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
 /// The loader. A look at the folder locks it, one at a time.
-pub(crate) struct Loader {
+pub(crate) struct PluginLoader {
     config: HostConfig,
-    connections: Arc<Connections>,
-    engines: &'static Engines,
-    pool: Arc<Pool>,
-    natives: Arc<Natives>,
-    served: Arc<Served>,
-    cache: Arc<Cache>,
+    connections: Arc<ConnectionRegistry>,
+    engines: &'static EnginePair,
+    pool: Arc<InstancePool>,
+    natives: Arc<NativeRegistry>,
+    served: Arc<ServedPlugins>,
+    cache: Arc<ComponentCache>,
     acceptance: BuildAcceptance,
     builds: BuildStore,
-    linkers: Arc<Linkers>,
+    linkers: Arc<EngineLinkers>,
     host_turn: Arc<Semaphore>,
-    indexes: Option<Arc<Indexes>>,
-    files: BTreeMap<String, File>,
-    libraries: BTreeMap<String, Library>,
+    indexes: Option<Arc<IndexStore>>,
+    files: BTreeMap<String, TrackedFile>,
+    libraries: BTreeMap<String, TrackedLibrary>,
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
     broken_promises: BTreeMap<String, Arc<str>>,
-    built_in: Vec<Inside>,
+    built_in: Vec<BuiltinPlugin>,
     /// Digests of builds whose signatures were found good, and the keys they were checked with.
     signed: Vec<(String, BTreeMap<String, String>)>,
     /// Whether everything that was there at the start has been loaded.
@@ -73,36 +73,36 @@ pub(crate) struct Loader {
 
 /// The loader's knowledge about one file of the folder.
 #[derive(Default)]
-struct File {
+struct TrackedFile {
     /// The file at the last look; `None` if it was not there.
-    looked: Option<Stamp>,
+    looked: Option<PluginStamp>,
     /// The file that was last loaded or refused; `None` if it is still to be tried.
-    settled: Option<Stamp>,
+    settled: Option<PluginStamp>,
     /// True once a load or a refusal was reported, so that its removal is reported too.
     reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,
-    slot: Slot,
+    slot: PluginSlot,
 }
 
 /// Whether anything is served yet, so that published contracts can be asked for their needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Occasion {
+enum LoadPhase {
     /// Nothing is served yet, and recorded shapes serve without asking a source.
     Start,
     Running,
 }
 
-impl Loader {
+impl PluginLoader {
     pub(crate) fn new(
         config: HostConfig,
-        connections: Arc<Connections>,
-        engines: &'static Engines,
-        pool: Arc<Pool>,
-        natives: Arc<Natives>,
-        served: Arc<Served>,
+        connections: Arc<ConnectionRegistry>,
+        engines: &'static EnginePair,
+        pool: Arc<InstancePool>,
+        natives: Arc<NativeRegistry>,
+        served: Arc<ServedPlugins>,
     ) -> Self {
-        let cache = Arc::new(Cache::open(&config.cache, engines.compiler(false)));
+        let cache = Arc::new(ComponentCache::open(&config.cache, engines.compiler(false)));
         // Busy guests leave one core to other work, if there is more than one.
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
@@ -110,8 +110,8 @@ impl Loader {
         let indexes = config
             .indexes
             .clone()
-            .map(|folder| Arc::new(Indexes::new(folder)));
-        let built_in = config.built_in.iter().map(Inside::new).collect();
+            .map(|folder| Arc::new(IndexStore::new(folder)));
+        let built_in = config.built_in.iter().map(BuiltinPlugin::new).collect();
         Self {
             config,
             connections,
@@ -138,7 +138,7 @@ impl Loader {
     /// then the kept builds that published contracts still need; then the built-in plugins that nothing else replaces.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
         self.acceptance.has_changed().await; // what is accepted from now on is new
-        let mut reports = self.load_libraries(Occasion::Start).await;
+        let mut reports = self.load_libraries(LoadPhase::Start).await;
         reports.extend(self.load_files().await);
         reports.extend(self.keep_promises().await);
         reports.extend(self.fall_back(&[]).await);
@@ -153,7 +153,7 @@ impl Loader {
         };
         if seen
             .values()
-            .any(|seen| matches!(seen, Seen::File(stamp) if stamp.is_fresh()))
+            .any(|seen| matches!(seen, FolderEntry::File(stamp) if stamp.is_fresh()))
         {
             // A file may still be being written; those that are not yet whole are left to the watch.
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -166,11 +166,13 @@ impl Loader {
                 continue;
             }
             match seen {
-                Seen::File(stamp) => {
+                FolderEntry::File(stamp) => {
                     file.looked = Some(stamp);
-                    reports.extend(self.settle(&name, stamp, Occasion::Start).await);
+                    reports.extend(self.settle(&name, stamp, LoadPhase::Start).await);
                 }
-                Seen::Refused(stamp, reason) => reports.extend(self.refuse(&name, stamp, reason)),
+                FolderEntry::Refused(stamp, reason) => {
+                    reports.extend(self.refuse(&name, stamp, reason))
+                }
             }
         }
         reports
@@ -182,8 +184,11 @@ impl Loader {
     }
 
     /// Returns the times at which to look at the folder.
-    pub(crate) fn pace(&self, watcher: &Watcher) -> LookPace {
-        watcher.pace(LOOK_INTERVAL, vec![Place::folder(&self.config.plugins)])
+    pub(crate) fn pace(&self, watcher: &FileWatcher) -> LookPace {
+        watcher.pace(
+            LOOK_INTERVAL,
+            vec![WatchTarget::folder(&self.config.plugins)],
+        )
     }
 
     /// Loads files that have changed since the last look and then stayed still, and unloads files that are gone.
@@ -202,18 +207,18 @@ impl Loader {
         self.look_again_at_published();
         let (left, leaving) = self.leave_libraries();
         reports.extend(left);
-        reports.extend(self.load_libraries(Occasion::Running).await);
+        reports.extend(self.load_libraries(LoadPhase::Running).await);
         for (name, seen) in seen {
             let file = self.files.entry(name.clone()).or_default();
             file.missed = 0;
             match seen {
-                Seen::File(stamp) => {
+                FolderEntry::File(stamp) => {
                     let still = file.looked.replace(stamp) == Some(stamp);
                     if still && file.settled != Some(stamp) {
-                        reports.extend(self.settle(&name, stamp, Occasion::Running).await);
+                        reports.extend(self.settle(&name, stamp, LoadPhase::Running).await);
                     }
                 }
-                Seen::Refused(stamp, reason) => {
+                FolderEntry::Refused(stamp, reason) => {
                     if file.settled != Some(stamp) {
                         reports.extend(self.refuse(&name, stamp, reason));
                     }
@@ -275,7 +280,7 @@ impl Loader {
     /// Lets a build in, whether it waits or is still to come.
     pub(crate) fn approve(&mut self, digest: &str, by: &str) {
         self.acceptance.approve(digest, by);
-        let waits = |file: &&mut File| file.slot.held.as_deref() == Some(digest);
+        let waits = |file: &&mut TrackedFile| file.slot.held.as_deref() == Some(digest);
         self.files
             .values_mut()
             .filter(waits)
@@ -283,7 +288,7 @@ impl Loader {
     }
 
     /// Returns the plugin's file or library, or the name of a built-in plugin.
-    fn place_of(&self, plugin: &Arc<Plugin>) -> String {
+    fn place_of(&self, plugin: &Arc<LoadedPlugin>) -> String {
         let file = self
             .files
             .iter()
@@ -296,7 +301,12 @@ impl Loader {
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
     }
 
-    async fn settle(&mut self, name: &str, stamp: Stamp, occasion: Occasion) -> Option<LoadReport> {
+    async fn settle(
+        &mut self,
+        name: &str,
+        stamp: PluginStamp,
+        occasion: LoadPhase,
+    ) -> Option<LoadReport> {
         let started = Instant::now();
         let loaded = self.load_file(name, stamp, occasion).await;
         let file = self.files.entry(name.to_owned()).or_default();
@@ -317,14 +327,14 @@ impl Loader {
                     ..report(name.to_owned(), Ok(status))
                 })
             }
-            Err(Refused { reason, held, .. }) => Some(LoadReport {
+            Err(BuildRefusal { reason, held, .. }) => Some(LoadReport {
                 held,
                 ..report(name.to_owned(), Err(reason))
             }),
         }
     }
 
-    fn refuse(&mut self, name: &str, stamp: Stamp, reason: String) -> Option<LoadReport> {
+    fn refuse(&mut self, name: &str, stamp: PluginStamp, reason: String) -> Option<LoadReport> {
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
         // Trying the same file again could not succeed.
@@ -338,9 +348,9 @@ impl Loader {
     async fn load_file(
         &mut self,
         name: &str,
-        stamp: Stamp,
-        occasion: Occasion,
-    ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, Refused> {
+        stamp: PluginStamp,
+        occasion: LoadPhase,
+    ) -> Result<Option<(Arc<LoadedPlugin>, Vec<String>)>, BuildRefusal> {
         let path = self.config.plugins.join(name);
         let read = {
             let path = path.clone();
@@ -370,11 +380,11 @@ impl Loader {
         }
         let about = self.ask_about(&prepared).await?;
         let source = match occasion {
-            Occasion::Running => BuildSource::File,
-            Occasion::Start if self.config.holds_builds == HeldBuilds::All => {
+            LoadPhase::Running => BuildSource::File,
+            LoadPhase::Start if self.config.holds_builds == HeldBuilds::All => {
                 BuildSource::FileOfCommand
             }
-            Occasion::Start => BuildSource::FileAtStart,
+            LoadPhase::Start => BuildSource::FileAtStart,
         };
         let current = own.or_else(|| self.built_in_named(&about.name));
         let place = BuildPlace::File(name.to_owned());
@@ -386,7 +396,7 @@ impl Loader {
         self.files.entry(name.to_owned()).or_default().slot.plugin = Some(Arc::clone(&plugin));
         self.publish();
         // At a start nothing is served yet.
-        if occasion == Occasion::Running {
+        if occasion == LoadPhase::Running {
             self.say_loaded();
         }
         Ok(Some((plugin, build.notes)))
@@ -394,7 +404,7 @@ impl Loader {
 
     /// Notes that a build serves, for the next one.
     async fn note_accepted(&mut self, build: &BuildCandidate) -> Result<(), String> {
-        let Generation { about, digest, .. } = &build.generation;
+        let PluginGeneration { about, digest, .. } = &build.generation;
         self.acceptance
             .note(&about.name, digest, build.facts.needs_acceptance())
             .await
@@ -411,7 +421,7 @@ impl Loader {
         &self,
         name: String,
         read: impl FnOnce() -> Result<(String, B), String> + Send + 'static,
-    ) -> Result<Prepared, String> {
+    ) -> Result<PreparedComponent, String> {
         let pin = self.config.plugin.get(&name).cloned();
         let preparation = self.preparation();
         tokio::task::spawn_blocking(move || {
@@ -427,8 +437,8 @@ impl Loader {
         .map_err(|error| format!("compiling it failed: {error}"))?
     }
 
-    fn preparation(&self) -> Preparation {
-        Preparation {
+    fn preparation(&self) -> CompileContext {
+        CompileContext {
             engines: self.engines,
             is_serving: self.is_serving,
             cache: Arc::clone(&self.cache),
@@ -436,7 +446,7 @@ impl Loader {
         }
     }
 
-    async fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {
+    async fn unload_missing(&mut self, seen: &BTreeMap<String, FolderEntry>) -> Vec<LoadReport> {
         let mut gone = Vec::new();
         for (name, file) in &mut self.files {
             // A look may fall between a remove and the copy that follows it.
@@ -455,7 +465,7 @@ impl Loader {
         let mut reports = Vec::new();
         let mut leaving = Vec::new();
         for name in gone {
-            let Some(File { slot, reported, .. }) = self.files.remove(&name) else {
+            let Some(TrackedFile { slot, reported, .. }) = self.files.remove(&name) else {
                 continue;
             };
             let Some(plugin) = slot.plugin else {

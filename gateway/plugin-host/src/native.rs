@@ -11,15 +11,15 @@ use std::{
 };
 
 use parking_lot::RwLock;
-use weir_admission::Turns;
+use weir_admission::ConcurrencyLimiter;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Page, Query,
-    SummaryPage, SummaryQuery,
-    call::{Ask, GuestReply, result_fits},
-    config::Limits,
-    engine::Size,
-    guest::Writes,
+    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, AdapterSummaryPage,
+    AdapterSummaryQuery, CallContext, CollectionRef, GuestError, HostConfig,
+    call::{GuestReply, GuestRequest, result_fits},
+    config::PluginLimits,
+    engine::EngineSize,
+    guest::WriteTracker,
 };
 
 /// The answer of an adapter, once it has come.
@@ -37,16 +37,16 @@ pub trait NativeAdapter: Send + Sync {
         &'a self,
         context: &'a CallContext,
         collection: &'a CollectionRef,
-        query: &'a Query,
-    ) -> Answered<'a, Page>;
+        query: &'a AdapterQuery,
+    ) -> Answered<'a, AdapterPage>;
 
     /// Counts or summarizes records. It is only asked if its shapes say `summaries`.
     fn summarize<'a>(
         &'a self,
         _context: &'a CallContext,
         _collection: &'a CollectionRef,
-        _query: &'a SummaryQuery,
-    ) -> Answered<'a, SummaryPage> {
+        _query: &'a AdapterSummaryQuery,
+    ) -> Answered<'a, AdapterSummaryPage> {
         Box::pin(async { Err(GuestError::no_summaries()) })
     }
 
@@ -56,7 +56,7 @@ pub trait NativeAdapter: Send + Sync {
         &'a self,
         context: &'a CallContext,
         collection: &'a CollectionRef,
-        change: &'a Change,
+        change: &'a AdapterChange,
     ) -> Answered<'a, String>;
 }
 
@@ -68,28 +68,28 @@ pub fn install(adapter: Arc<dyn NativeAdapter>) {
 }
 
 /// The native adapters of one host, each with its bounds: those of `[plugins.NAME]`, by the adapter's name.
-pub(crate) struct Natives(HashMap<String, Native>);
+pub(crate) struct NativeRegistry(HashMap<String, NativeEntry>);
 
-pub(crate) struct Native {
+pub(crate) struct NativeEntry {
     adapter: Arc<dyn NativeAdapter>,
-    turns: Arc<Turns>,
+    turns: Arc<ConcurrencyLimiter>,
     result_max_bytes: usize,
 }
 
-impl Natives {
+impl NativeRegistry {
     pub(crate) fn installed(config: &HostConfig) -> Self {
         let installed = INSTALLED.read();
         let natives = installed.iter().map(|adapter| {
             let name = adapter.name().to_owned();
-            let limits = Limits::new(
+            let limits = PluginLimits::new(
                 &config.plugin.get(&name).cloned().unwrap_or_default(),
-                Size::Small,
+                EngineSize::Small,
             );
-            let turns = Arc::new(Turns::new(
+            let turns = Arc::new(ConcurrencyLimiter::new(
                 limits.in_flight_max,
                 limits.tenant_in_flight_max,
             ));
-            let native = Native {
+            let native = NativeEntry {
                 adapter: Arc::clone(adapter),
                 turns,
                 result_max_bytes: limits.result_max_bytes,
@@ -99,24 +99,24 @@ impl Natives {
         Self(natives.collect())
     }
 
-    pub(crate) fn get(&self, adapter: &str) -> Option<&Native> {
+    pub(crate) fn get(&self, adapter: &str) -> Option<&NativeEntry> {
         self.0.get(adapter)
     }
 }
 
-impl Native {
+impl NativeEntry {
     /// Runs a call within the caller's deadline. If nothing is written, it ends when the caller goes.
     pub(crate) async fn run(
         &self,
         context: &CallContext,
-        ask: Ask,
-        writes: &Writes,
+        ask: GuestRequest,
+        writes: &WriteTracker,
     ) -> Result<GuestReply, AdapterFailure> {
         let _turn = self.turns.take(&context.tenant).await?;
         if context.deadline <= Instant::now() {
             return Err(AdapterFailure::Timeout);
         }
-        let writing = matches!(ask, Ask::Write { .. });
+        let writing = matches!(ask, GuestRequest::Write { .. });
         let cancelled = async {
             if writing {
                 pending::<()>().await;
@@ -141,27 +141,31 @@ impl Native {
         )
     }
 
-    async fn ask(&self, context: &CallContext, ask: &Ask) -> Result<GuestReply, GuestError> {
+    async fn ask(
+        &self,
+        context: &CallContext,
+        ask: &GuestRequest,
+    ) -> Result<GuestReply, GuestError> {
         match ask {
-            Ask::Describe { settings, .. } => {
+            GuestRequest::Describe { settings, .. } => {
                 self.adapter.describe(settings).await.map(GuestReply::Text)
             }
-            Ask::Read { collection, query } => self
+            GuestRequest::Read { collection, query } => self
                 .adapter
                 .read(context, collection, query)
                 .await
                 .map(GuestReply::Page),
-            Ask::Summarize { collection, query } => self
+            GuestRequest::Summarize { collection, query } => self
                 .adapter
                 .summarize(context, collection, query)
                 .await
                 .map(GuestReply::Summary),
-            Ask::Write { collection, change } => self
+            GuestRequest::Write { collection, change } => self
                 .adapter
                 .write(context, collection, change)
                 .await
                 .map(GuestReply::Text),
-            Ask::Call { .. } => {
+            GuestRequest::Call { .. } => {
                 unreachable!("a native adapter has no tools, and none is looked up here")
             }
         }

@@ -10,58 +10,58 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use wasmtime::component::InstancePre;
-use weir_admission::{Backoff, Turns};
+use weir_admission::{ConcurrencyLimiter, FailureBackoff};
 
 use crate::{
-    AdapterFailure, Definitions, Ends, PluginStatus, Runs,
+    AdapterFailure, FailureCounts, PluginRuntime, PluginStatus, ToolDefinitions,
     bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
-    engine::Size,
-    guest::{Guest, Profile},
-    instance::Instance,
+    engine::EngineSize,
+    guest::{GuestProfile, GuestState},
+    instance::PluginInstance,
     library::LibraryCode,
-    pool::Pool,
+    pool::InstancePool,
 };
 
 pub(crate) mod about_text;
 mod deferred;
 mod recent;
 
-pub(crate) use about_text::About;
+pub(crate) use about_text::PluginDescription;
 pub(crate) use deferred::DeferredCode;
-pub(crate) use recent::Latest;
+pub(crate) use recent::OutcomeWindow;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
-pub(crate) struct Plugin {
+pub(crate) struct LoadedPlugin {
     /// Whether the build that serves came with the program and not from the folder.
     pub(crate) built_in: AtomicBool,
-    pub(crate) generation: ArcSwap<Generation>,
+    pub(crate) generation: ArcSwap<PluginGeneration>,
     /// A build with other definitions of its tools: for the calls that were promised those.
-    pub(crate) other: ArcSwapOption<Generation>,
-    pub(crate) counters: Counters,
+    pub(crate) other: ArcSwapOption<PluginGeneration>,
+    pub(crate) counters: PluginCounters,
 }
 
 /// One build of a plugin, ready to be instantiated.
-pub(crate) struct Generation {
+pub(crate) struct PluginGeneration {
     /// Unique in this process.
     pub(crate) id: u64,
     /// The number of the build, counted per plugin, for people.
     pub(crate) number: u64,
     pub(crate) digest: Arc<str>,
-    pub(crate) about: About,
+    pub(crate) about: PluginDescription,
     /// The definitions; `None` if it has no tools.
-    pub(crate) definitions: Option<Arc<Definitions>>,
-    pub(crate) size: Size,
-    pub(crate) profile: Arc<Profile>,
-    pub(crate) turns: Arc<Turns>,
-    pub(crate) backoff: Backoff,
-    pub(crate) code: Arc<Code>,
-    pub(crate) latest: Latest,
+    pub(crate) definitions: Option<Arc<ToolDefinitions>>,
+    pub(crate) size: EngineSize,
+    pub(crate) profile: Arc<GuestProfile>,
+    pub(crate) turns: Arc<ConcurrencyLimiter>,
+    pub(crate) backoff: FailureBackoff,
+    pub(crate) code: Arc<PluginCode>,
+    pub(crate) latest: OutcomeWindow,
     /// Others serve now: instances of this one are not kept.
     pub(crate) retired: AtomicBool,
 }
 
 /// The code that runs, of one of two kinds.
-pub(crate) enum Code {
+pub(crate) enum PluginCode {
     Component(ComponentCode),
     /// A component with collections and nothing else, which is loaded when an instance is needed.
     Deferred(DeferredCode),
@@ -70,7 +70,7 @@ pub(crate) enum Code {
 
 /// The compiled component with its imports linked, and where its exports are.
 pub(crate) struct ComponentCode {
-    pub(crate) component: InstancePre<Guest>,
+    pub(crate) component: InstancePre<GuestState>,
     pub(crate) about: about::GuestIndices,
     pub(crate) collections: Option<collections::GuestIndices>,
     pub(crate) summaries: Option<summaries::GuestIndices>,
@@ -78,7 +78,7 @@ pub(crate) struct ComponentCode {
     pub(crate) items: Option<items::GuestIndices>,
 }
 
-impl Code {
+impl PluginCode {
     pub(crate) fn has_collections(&self) -> bool {
         match self {
             Self::Component(code) => code.collections.is_some(),
@@ -90,10 +90,10 @@ impl Code {
         }
     }
 
-    fn runs(&self) -> Runs {
+    fn runs(&self) -> PluginRuntime {
         match self {
-            Self::Component(_) | Self::Deferred(_) => Runs::Component,
-            Self::Library(_) => Runs::Process,
+            Self::Component(_) | Self::Deferred(_) => PluginRuntime::Component,
+            Self::Library(_) => PluginRuntime::Process,
         }
     }
 
@@ -122,7 +122,7 @@ impl Code {
 
 /// The counts since the plugin was loaded, over its generations.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct PluginCounters {
     pub(crate) calls: AtomicU64,
     pub(crate) swaps: AtomicU64,
     failed: AtomicU64,
@@ -134,25 +134,25 @@ pub(crate) struct Counters {
     memory_peak_bytes: AtomicUsize,
 }
 
-impl Plugin {
-    pub(crate) fn new(generation: Generation) -> Self {
+impl LoadedPlugin {
+    pub(crate) fn new(generation: PluginGeneration) -> Self {
         Self {
             built_in: AtomicBool::new(false),
             generation: ArcSwap::from_pointee(generation),
             other: ArcSwapOption::empty(),
-            counters: Counters::default(),
+            counters: PluginCounters::default(),
         }
     }
 
     /// Returns the build that defines its tools like this.
-    pub(crate) fn defining(&self, definitions: &str) -> Option<Arc<Generation>> {
-        let defines = |generation: &Arc<Generation>| generation.defines(definitions);
+    pub(crate) fn defining(&self, definitions: &str) -> Option<Arc<PluginGeneration>> {
+        let defines = |generation: &Arc<PluginGeneration>| generation.defines(definitions);
         Some(self.generation.load_full())
             .filter(defines)
             .or_else(|| self.other.load_full().filter(defines))
     }
 
-    pub(crate) fn status(&self, pool: &Pool) -> PluginStatus {
+    pub(crate) fn status(&self, pool: &InstancePool) -> PluginStatus {
         let generation = self.generation.load();
         let mut status = generation.status();
         let counters = &self.counters;
@@ -169,7 +169,7 @@ impl Plugin {
     }
 }
 
-impl Counters {
+impl PluginCounters {
     /// Counts a call that has come back.
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -186,7 +186,11 @@ impl Counters {
     }
 
     /// Counts the memory in which a call has left its instance.
-    pub(crate) fn used<T>(&self, instance: Option<&Instance>, told: &Result<T, AdapterFailure>) {
+    pub(crate) fn used<T>(
+        &self,
+        instance: Option<&PluginInstance>,
+        told: &Result<T, AdapterFailure>,
+    ) {
         let Some(instance) = instance else { return };
         self.memory_peak_bytes
             .fetch_max(instance.bytes(), Ordering::Relaxed);
@@ -195,9 +199,9 @@ impl Counters {
         }
     }
 
-    fn ends(&self) -> Ends {
+    fn ends(&self) -> FailureCounts {
         let memory = self.memory.load(Ordering::Relaxed);
-        Ends {
+        FailureCounts {
             // The calls that ran out of memory are counted among the failed ones.
             failed: self.failed.load(Ordering::Relaxed).saturating_sub(memory),
             memory,
@@ -208,7 +212,7 @@ impl Counters {
     }
 }
 
-impl Generation {
+impl PluginGeneration {
     pub(crate) fn status(&self) -> PluginStatus {
         PluginStatus {
             name: self.about.name.clone(),
@@ -230,7 +234,7 @@ impl Generation {
             recent: self.latest.counted(),
             calls: 0,
             failures: 0,
-            ends: Ends::default(),
+            ends: FailureCounts::default(),
             busy: Duration::ZERO,
             memory_peak_bytes: 0,
             parked_bytes: 0,

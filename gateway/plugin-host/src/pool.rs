@@ -12,12 +12,12 @@ use std::{
 use ahash::RandomState;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use weir_admission::{Overloaded, WAIT};
+use weir_admission::{OverloadError, WAIT};
 
 use crate::{
     AdapterFailure, background,
-    engine::{INSTANCES_MAX, LARGE_INSTANCES_MAX, Size},
-    instance::Instance,
+    engine::{EngineSize, INSTANCES_MAX, LARGE_INSTANCES_MAX},
+    instance::PluginInstance,
 };
 
 /// The memory of an instance that holds more takes milliseconds to give back.
@@ -25,8 +25,8 @@ const SMALL_BYTES: usize = 4 << 20;
 /// A parked instance unused for so long goes.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) struct Pool {
-    state: Mutex<State>,
+pub(crate) struct InstancePool {
+    state: Mutex<PoolState>,
     freed: Notify,
     instances_max: usize,
     parked_bytes_max: usize,
@@ -34,40 +34,40 @@ pub(crate) struct Pool {
 
 /// The callers that may take over a parked instance.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Key {
+pub(crate) struct InstanceKey {
     pub(crate) generation: u64,
     /// The tenant; `None` for any caller (`isolation = "shared"`).
     pub(crate) tenant: Option<Arc<str>>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// Running and parked.
     live: usize,
     live_large: usize,
     /// The parked instances by age: the smallest stamp has been parked for longest.
-    parked: BTreeMap<u64, Parked>,
-    by_key: HashMap<Key, Vec<u64>, RandomState>,
+    parked: BTreeMap<u64, ParkedInstance>,
+    by_key: HashMap<InstanceKey, Vec<u64>, RandomState>,
     parked_bytes: usize,
     stamp: u64,
 }
 
-struct Parked {
-    key: Key,
+struct ParkedInstance {
+    key: InstanceKey,
     since: Instant,
     bytes: usize,
-    instance: Instance,
+    instance: PluginInstance,
 }
 
 /// A slot, and in it an instance or the room for one. Dropping it drops the instance.
-pub(crate) struct Lease {
-    pool: Arc<Pool>,
-    size: Size,
+pub(crate) struct InstanceLease {
+    pool: Arc<InstancePool>,
+    size: EngineSize,
     holds_slot: bool,
-    pub(crate) instance: Option<Instance>,
+    pub(crate) instance: Option<PluginInstance>,
 }
 
-impl Pool {
+impl InstancePool {
     pub(crate) fn new(instances_max: usize, parked_bytes_max: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -80,9 +80,9 @@ impl Pool {
     /// Returns a parked instance of `key`, or an empty slot to make one in.
     pub(crate) async fn checkout(
         self: &Arc<Self>,
-        key: &Key,
-        size: Size,
-    ) -> Result<Lease, AdapterFailure> {
+        key: &InstanceKey,
+        size: EngineSize,
+    ) -> Result<InstanceLease, AdapterFailure> {
         if let Some(lease) = self.try_checkout(key, size) {
             return Ok(lease);
         }
@@ -96,12 +96,12 @@ impl Pool {
             }
         })
         .await
-        .map_err(|_| Overloaded::NOW.into())
+        .map_err(|_| OverloadError::NOW.into())
     }
 
     /// Forgets the parked instances of a generation that no longer serves.
     pub(crate) fn drop_generation(&self, generation: u64) {
-        let dropped: Vec<Parked> = {
+        let dropped: Vec<ParkedInstance> = {
             let mut state = self.state.lock();
             let stamps: Vec<u64> = state
                 .parked
@@ -150,7 +150,11 @@ impl Pool {
             .sum()
     }
 
-    fn try_checkout(self: &Arc<Self>, key: &Key, size: Size) -> Option<Lease> {
+    fn try_checkout(
+        self: &Arc<Self>,
+        key: &InstanceKey,
+        size: EngineSize,
+    ) -> Option<InstanceLease> {
         let mut state = self.state.lock();
         let newest = state
             .by_key
@@ -160,12 +164,12 @@ impl Pool {
             return Some(self.lease(size, Some(parked.instance)));
         }
         let full = state.live >= self.instances_max;
-        let full_large = size == Size::Large && state.live_large >= LARGE_INSTANCES_MAX;
+        let full_large = size == EngineSize::Large && state.live_large >= LARGE_INSTANCES_MAX;
         if full || full_large {
             let oldest = state
                 .parked
                 .iter()
-                .find(|(_, parked)| !full_large || parked.instance.size() == Size::Large)
+                .find(|(_, parked)| !full_large || parked.instance.size() == EngineSize::Large)
                 .map(|(stamp, _)| *stamp)?;
             let evicted = state.take(oldest)?;
             state.free(evicted.instance.size());
@@ -178,8 +182,12 @@ impl Pool {
         Some(self.lease(size, None))
     }
 
-    fn lease(self: &Arc<Self>, size: Size, instance: Option<Instance>) -> Lease {
-        Lease {
+    fn lease(
+        self: &Arc<Self>,
+        size: EngineSize,
+        instance: Option<PluginInstance>,
+    ) -> InstanceLease {
+        InstanceLease {
             pool: Arc::clone(self),
             size,
             holds_slot: true,
@@ -187,12 +195,12 @@ impl Pool {
         }
     }
 
-    fn park(&self, key: Key, instance: Instance) {
+    fn park(&self, key: InstanceKey, instance: PluginInstance) {
         let bytes = instance.bytes();
         let mut evicted = Vec::new();
         {
             let mut state = self.state.lock();
-            state.put(Parked {
+            state.put(ParkedInstance {
                 key,
                 since: Instant::now(),
                 bytes,
@@ -210,11 +218,11 @@ impl Pool {
     }
 
     /// Drops instances and gives their slots back.
-    fn discard(&self, instances: Vec<Parked>) {
+    fn discard(&self, instances: Vec<ParkedInstance>) {
         if instances.is_empty() {
             return;
         }
-        let sizes: Vec<Size> = instances
+        let sizes: Vec<EngineSize> = instances
             .iter()
             .map(|parked| parked.instance.size())
             .collect();
@@ -228,15 +236,15 @@ impl Pool {
         self.freed.notify_waiters();
     }
 
-    fn release(&self, size: Size) {
+    fn release(&self, size: EngineSize) {
         self.state.lock().free(size);
         self.freed.notify_one();
     }
 }
 
-impl Lease {
+impl InstanceLease {
     /// Parks the instance after a clean call, for the next one.
-    pub(crate) fn park(mut self, key: Key) {
+    pub(crate) fn park(mut self, key: InstanceKey) {
         if let Some(instance) = self.instance.take() {
             // The parked instance keeps the slot.
             self.holds_slot = false;
@@ -245,13 +253,13 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for InstanceLease {
     fn drop(&mut self) {
         if !self.holds_slot {
             return;
         }
         let (pool, size, instance) = (Arc::clone(&self.pool), self.size, self.instance.take());
-        let bytes = instance.as_ref().map_or(0, Instance::bytes);
+        let bytes = instance.as_ref().map_or(0, PluginInstance::bytes);
         let let_go = move || {
             drop(instance);
             pool.release(size);
@@ -265,18 +273,18 @@ impl Drop for Lease {
     }
 }
 
-impl State {
-    fn occupy(&mut self, size: Size) {
+impl PoolState {
+    fn occupy(&mut self, size: EngineSize) {
         self.live += 1;
-        self.live_large += usize::from(size == Size::Large);
+        self.live_large += usize::from(size == EngineSize::Large);
     }
 
-    fn free(&mut self, size: Size) {
+    fn free(&mut self, size: EngineSize) {
         self.live -= 1;
-        self.live_large -= usize::from(size == Size::Large);
+        self.live_large -= usize::from(size == EngineSize::Large);
     }
 
-    fn put(&mut self, parked: Parked) {
+    fn put(&mut self, parked: ParkedInstance) {
         self.stamp += 1;
         self.parked_bytes += parked.bytes;
         self.by_key
@@ -286,7 +294,7 @@ impl State {
         self.parked.insert(self.stamp, parked);
     }
 
-    fn take(&mut self, stamp: u64) -> Option<Parked> {
+    fn take(&mut self, stamp: u64) -> Option<ParkedInstance> {
         let parked = self.parked.remove(&stamp)?;
         self.parked_bytes -= parked.bytes;
         if let Some(stamps) = self.by_key.get_mut(&parked.key) {

@@ -34,7 +34,7 @@ pub struct ToolRef {
 
 /// The parts of one call of a tool.
 #[derive(Clone, Debug)]
-pub struct Invocation {
+pub struct ToolInvocation {
     pub agent: Arc<str>,
     /// JSON object: the arguments of the tool, or the params of the method where it is an item.
     pub arguments: String,
@@ -65,7 +65,7 @@ pub enum ToolAnswer {
 
 /// The tools that a build says it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Definitions {
+pub struct ToolDefinitions {
     /// JSON array of MCP Tool objects, as the guest wrote it. Of a plugin with prompts or resources: an object of what the
     /// guest wrote, `{"tools": [...], "items": {...}}`.
     pub text: Arc<str>,
@@ -81,14 +81,14 @@ pub trait ToolGate: Send + Sync {
         &'a self,
         plugin: &'a str,
         build: &'a str,
-        definitions: &'a Definitions,
+        definitions: &'a ToolDefinitions,
     ) -> Admitting<'a>;
 
     /// Builds were swapped: what waited for one can be served.
     fn loaded(&self) {}
 
     /// A plugin says that something of it has changed.
-    fn changed(&self, _plugin: &str, _changed: Changed) {}
+    fn changed(&self, _plugin: &str, _changed: PluginChange) {}
 
     /// The plugins that published contracts call, and the digest of the definitions each was promised with.
     fn promised(&self) -> Vec<(String, Arc<str>)>;
@@ -96,7 +96,7 @@ pub trait ToolGate: Send + Sync {
 
 /// A change that a plugin reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum PluginChange {
     Tools,
     Prompts,
     Resources,
@@ -108,18 +108,18 @@ pub enum Changed {
 pub(crate) type Gate = Arc<ArcSwapOption<Arc<dyn ToolGate>>>;
 
 /// The decision about a build, once it is made.
-pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
+pub type Admitting<'a> = Pin<Box<dyn Future<Output = BuildAdmission> + Send + 'a>>;
 
 /// Whether a build of a plugin with these tools may serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Admitted {
+pub enum BuildAdmission {
     Yes,
     /// The change waits for an approval, for this reason.
     Held(String),
     Refused(String),
 }
 
-impl Definitions {
+impl ToolDefinitions {
     /// Creates definitions from their text, with its SHA-256.
     pub fn new(text: &str) -> Self {
         Self {
@@ -200,7 +200,7 @@ struct ToldContext<'a> {
 pub(crate) fn told_context(
     context: &CallContext,
     tool: &ToolRef,
-    invocation: &Invocation,
+    invocation: &ToolInvocation,
 ) -> String {
     let left = context.deadline.saturating_duration_since(Instant::now());
     let deadline = SystemTime::now()

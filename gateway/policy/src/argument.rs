@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cedar_policy::RestrictedExpression;
 use serde_json::{Map, Value};
-use weir_contracts::{Tool, contract, values};
+use weir_contracts::{ContractTool, contract, values};
 
 /// Objects in objects and lists in lists beyond this depth have no type.
 const DEPTH_MAX: usize = 8;
@@ -66,9 +66,11 @@ pub enum UnreadableArgument {
 
 impl ToolArguments {
     /// Reads the types from the schema that the arguments of a call are checked against.
-    pub fn new(tool: &Tool) -> Self {
+    pub fn new(tool: &ContractTool) -> Self {
         let schema = match &tool.target {
-            contract::Target::Offer(offer) => offer.input.as_ref().unwrap_or(&tool.input_schema),
+            contract::CallTarget::Offer(offer) => {
+                offer.input.as_ref().unwrap_or(&tool.input_schema)
+            }
             _ => &tool.input_schema,
         };
         let root = schema.value();
@@ -93,7 +95,7 @@ impl ToolArguments {
             }
         }
         // A plugin gets the defaults of its own schema.
-        if matches!(tool.target, contract::Target::Offer(_)) {
+        if matches!(tool.target, contract::CallTarget::Offer(_)) {
             let properties = root.get("properties").and_then(Value::as_object);
             for (name, property) in properties.into_iter().flatten() {
                 let default = property.get("default").filter(|value| !value.is_null());

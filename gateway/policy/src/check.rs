@@ -6,7 +6,7 @@ use cedar_policy::{
     ActionConstraint, EntityUid, PolicyId, PolicySet, ResourceConstraint, Schema, ValidationMode,
     ValidationWarning, Validator,
 };
-use weir_contracts::{Contract, Problem, name};
+use weir_contracts::{CompiledContract, FileProblem, name};
 
 use crate::{
     rules::{PolicyRule, PolicyRules},
@@ -15,14 +15,14 @@ use crate::{
 
 /// Returns the problems of policies for these tools. Each problem is in the file of its policy, and its place is the policy's
 /// id.
-pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Problem> {
+pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<FileProblem> {
     if rules.rules().is_empty() {
         return Vec::new();
     }
     let mut problems = Vec::new();
     let mut explained: BTreeSet<&str> = BTreeSet::new();
     for rule in rules.rules() {
-        let own: Vec<Problem> = unknown_names(rule, vocabulary)
+        let own: Vec<FileProblem> = unknown_names(rule, vocabulary)
             .chain(unknown_arguments(rule, vocabulary))
             .collect();
         if !own.is_empty() {
@@ -33,7 +33,7 @@ pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Pr
     let schema = match vocabulary.schema() {
         Ok(schema) => schema,
         Err(error) => {
-            problems.push(Problem::new(
+            problems.push(FileProblem::new(
                 "",
                 "",
                 format!("no Cedar schema can be made of the contracts: {error}"),
@@ -60,7 +60,7 @@ fn mistyped(
     vocabulary: &PolicyVocabulary,
     schema: &Schema,
     explained: &BTreeSet<&str>,
-) -> Vec<Problem> {
+) -> Vec<FileProblem> {
     // Cedar checks each policy with each action of the schema. Policies that are about the same few get a schema of these.
     let mut groups: BTreeMap<Option<BTreeSet<&str>>, Vec<&PolicyRule>> = BTreeMap::new();
     for rule in rules.rules() {
@@ -155,23 +155,23 @@ fn checked_tools<'v>(
 pub fn broken_by(
     rules: &PolicyRules,
     before: &PolicyVocabulary,
-    contract: &Contract,
-) -> Vec<Problem> {
+    contract: &CompiledContract,
+) -> Vec<FileProblem> {
     if rules.rules().is_empty() {
         return Vec::new();
     }
     let after = before.with(contract);
     let known = check_rules(rules, before);
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems: Vec<FileProblem> = Vec::new();
     for rule in rules.rules() {
         problems.extend(arguments_taken_away(rule, before, &after, &contract.name));
     }
-    let of_rule = |problem: &Problem| {
+    let of_rule = |problem: &FileProblem| {
         problems
             .iter()
             .any(|own| own.place == problem.place && own.file == problem.file)
     };
-    let new: Vec<Problem> = check_rules(rules, &after)
+    let new: Vec<FileProblem> = check_rules(rules, &after)
         .into_iter()
         .filter(|problem| !known.contains(problem) && !of_rule(problem))
         .collect();
@@ -214,7 +214,7 @@ fn tools_in_scope<'v>(
 fn unknown_names<'r>(
     rule: &'r PolicyRule,
     vocabulary: &'r PolicyVocabulary,
-) -> impl Iterator<Item = Problem> + 'r {
+) -> impl Iterator<Item = FileProblem> + 'r {
     let literals: BTreeSet<_> = rule.policy.entity_literals().into_iter().collect();
     let actions = match rule.policy.action_constraint() {
         ActionConstraint::Any => Vec::new(),
@@ -251,7 +251,7 @@ fn unknown_names<'r>(
 fn unknown_arguments<'r>(
     rule: &'r PolicyRule,
     vocabulary: &'r PolicyVocabulary,
-) -> impl Iterator<Item = Problem> + 'r {
+) -> impl Iterator<Item = FileProblem> + 'r {
     let tools = tools_in_scope(rule, vocabulary);
     let is_there = {
         let tools = tools.clone();
@@ -306,7 +306,7 @@ fn arguments_taken_away(
     before: &PolicyVocabulary,
     after: &PolicyVocabulary,
     contract: &str,
-) -> Vec<Problem> {
+) -> Vec<FileProblem> {
     let mut problems = Vec::new();
     for (name, tool) in tools_in_scope(rule, before) {
         if *tool.contract != *contract {

@@ -63,12 +63,12 @@ pub struct ToolVerdict {
     /// Why the tool is not there for the caller.
     pub denial: Option<PolicyDenial>,
     /// The policies that decide each call by its arguments, where there are any.
-    pub arguments: Option<Arc<ArgumentRules>>,
+    pub arguments: Option<Arc<ArgumentPolicies>>,
 }
 
 /// The policies that decide the calls of one caller and one tool by their arguments.
 #[derive(Debug)]
-pub struct ArgumentRules {
+pub struct ArgumentPolicies {
     rules: Arc<PolicyRules>,
     policies: PolicySet,
     arguments: Arc<ToolArguments>,
@@ -192,7 +192,7 @@ impl PolicyJudge {
         }
         ToolVerdict {
             denial,
-            arguments: Some(Arc::new(ArgumentRules {
+            arguments: Some(Arc::new(ArgumentPolicies {
                 rules: self.rules.clone(),
                 policies: set(policies),
                 arguments: tool.arguments,
@@ -228,7 +228,7 @@ impl PolicyJudge {
     }
 }
 
-impl ArgumentRules {
+impl ArgumentPolicies {
     /// Decides one call. The arguments are valid ones of the tool.
     pub fn decide(&self, arguments: &Map<String, Value>) -> Result<(), PolicyDenial> {
         let wanted = |name: &str| self.all || self.read.contains(name);

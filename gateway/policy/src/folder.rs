@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
 /// Bytes of all policies together.
 const BYTES_MAX: u64 = 1 << 20;
@@ -19,14 +19,14 @@ pub struct PolicyFile {
 
 /// Returns the policy files of a folder in the order of their names; none where there is no such folder. What cannot be read is a
 /// problem.
-pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<Problem>) {
+pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<FileProblem>) {
     let (mut files, mut problems) = (Vec::new(), Vec::new());
     let shown = folder.display().to_string();
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return (files, problems),
         Err(error) => {
-            problems.push(Problem::new(
+            problems.push(FileProblem::new(
                 &shown,
                 "",
                 format!("the folder of policies cannot be read: {error}"),
@@ -39,7 +39,7 @@ pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<Problem>) {
     for entry in entries {
         match entry {
             Ok(entry) => paths.push(entry.path()),
-            Err(error) => problems.push(Problem::new(
+            Err(error) => problems.push(FileProblem::new(
                 &shown,
                 "",
                 format!("the folder of policies cannot be read: {error}"),
@@ -50,7 +50,8 @@ pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<Problem>) {
     paths.sort();
     if paths.len() > FILES_MAX {
         let message = format!("there are more than {FILES_MAX} files of policies");
-        problems.push(Problem::new(&shown, "", message).hint("put several policies into one file"));
+        problems
+            .push(FileProblem::new(&shown, "", message).hint("put several policies into one file"));
         paths.truncate(FILES_MAX);
     }
     let mut left = BYTES_MAX;
@@ -58,7 +59,7 @@ pub fn read_folder(folder: &Path) -> (Vec<PolicyFile>, Vec<Problem>) {
         let name = path.display().to_string();
         match read_file(&path, &mut left) {
             Ok(text) => files.push(PolicyFile { name, text }),
-            Err(why) => problems.push(Problem::new(&name, "", why)),
+            Err(why) => problems.push(FileProblem::new(&name, "", why)),
         }
     }
     (files, problems)

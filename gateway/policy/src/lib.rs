@@ -15,7 +15,7 @@ pub mod vocabulary;
 pub use self::{
     argument::{ArgumentNote, ToolArguments, UnreadableArgument},
     check::{broken_by, check_rules},
-    decision::{ArgumentRules, PolicyDenial, PolicyJudge, PrincipalClass, ToolVerdict},
+    decision::{ArgumentPolicies, PolicyDenial, PolicyJudge, PrincipalClass, ToolVerdict},
     folder::{PolicyFile, read_folder},
     principal::{PolicyPrincipal, PolicyToken, PrincipalKind},
     rules::{DefaultDecision, PolicyRule, PolicyRules},

@@ -4,7 +4,7 @@ use std::{collections::HashMap, str::FromStr, sync::Arc};
 
 use cedar_policy::{Effect, Policy, PolicyId, PolicySet};
 use miette::Diagnostic;
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
 use crate::{folder::PolicyFile, reads::PolicyReads};
 
@@ -55,14 +55,14 @@ impl PolicyRule {
     }
 
     /// Makes a problem of the policy.
-    pub(crate) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem::new(&self.file, &*self.id, message).line(Some(self.line))
+    pub(crate) fn problem(&self, message: impl Into<String>) -> FileProblem {
+        FileProblem::new(&self.file, &*self.id, message).line(Some(self.line))
     }
 }
 
 impl PolicyRules {
     /// Reads policies. Every problem is found; nothing is in force where there is one.
-    pub fn read(files: &[PolicyFile], default: DefaultDecision) -> Result<Self, Vec<Problem>> {
+    pub fn read(files: &[PolicyFile], default: DefaultDecision) -> Result<Self, Vec<FileProblem>> {
         let mut problems = Vec::new();
         let mut rules: Vec<PolicyRule> = Vec::new();
         let mut texts = HashMap::new();
@@ -94,7 +94,7 @@ impl PolicyRules {
         if rules.len() > POLICIES_MAX {
             let file = files.last().map_or("", |file| &file.name);
             let message = format!("there are more than {POLICIES_MAX} policies");
-            problems.push(Problem::new(file, "", message));
+            problems.push(FileProblem::new(file, "", message));
         }
         match problems.is_empty() {
             true => Ok(Self {
@@ -122,7 +122,7 @@ impl PolicyRules {
     }
 
     /// Makes a problem of Cedar's message about a policy, at the place that it names.
-    pub(crate) fn diagnosed(&self, id: &PolicyId, fault: &dyn Diagnostic) -> Option<Problem> {
+    pub(crate) fn diagnosed(&self, id: &PolicyId, fault: &dyn Diagnostic) -> Option<FileProblem> {
         let rule = self.rule(id)?;
         let text = self.texts.get(&rule.file)?;
         let line = line_of(fault, text).unwrap_or(rule.line);
@@ -131,7 +131,7 @@ impl PolicyRules {
         let message = message
             .strip_prefix(&format!("for policy `{}`, ", rule.id))
             .unwrap_or(&message);
-        let problem = Problem::new(&rule.file, &*rule.id, message).line(Some(line));
+        let problem = FileProblem::new(&rule.file, &*rule.id, message).line(Some(line));
         Some(match fault.help() {
             Some(help) => problem.hint(help.to_string()),
             None => problem,
@@ -139,11 +139,11 @@ impl PolicyRules {
     }
 }
 
-fn read_file(file: &PolicyFile) -> Result<Vec<PolicyRule>, Vec<Problem>> {
+fn read_file(file: &PolicyFile) -> Result<Vec<PolicyRule>, Vec<FileProblem>> {
     let set = PolicySet::from_str(&file.text).map_err(|errors| {
         let fault = |error: &cedar_policy::ParseError| {
-            let problem =
-                Problem::new(&file.name, "", error.to_string()).line(line_of(error, &file.text));
+            let problem = FileProblem::new(&file.name, "", error.to_string())
+                .line(line_of(error, &file.text));
             match error.help() {
                 Some(help) => problem.hint(help.to_string()),
                 None => problem,
@@ -155,7 +155,7 @@ fn read_file(file: &PolicyFile) -> Result<Vec<PolicyRule>, Vec<Problem>> {
     if let Some(template) = set.templates().next() {
         let message = format!("{} has a slot, and nothing fills it here", template.id());
         let hint = "write who and what it is for instead of `?principal` and `?resource`";
-        problems.push(Problem::new(&file.name, "", message).hint(hint));
+        problems.push(FileProblem::new(&file.name, "", message).hint(hint));
     }
     // Cedar numbers them in the order of the text.
     let number = |policy: &Policy| {
@@ -183,7 +183,7 @@ fn read_file(file: &PolicyFile) -> Result<Vec<PolicyRule>, Vec<Problem>> {
             let message = format!(
                 "the `@id` of a policy is 1 to {ID_MAX_CHARS} characters, and does not begin with `{OWN}`"
             );
-            problems.push(Problem::new(&file.name, "", message).line(Some(line)));
+            problems.push(FileProblem::new(&file.name, "", message).line(Some(line)));
             continue;
         }
         rules.push(PolicyRule {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cedar_policy::{EntityId, EntityTypeName, EntityUid, Schema, SchemaError};
-use weir_contracts::{Contract, Tool};
+use weir_contracts::{CompiledContract, ContractTool};
 
 use crate::argument::{ArgumentMember, ArgumentType, ToolArguments};
 
@@ -81,7 +81,7 @@ pub struct PolicyVocabulary {
 }
 
 impl ToolHints {
-    fn new(tool: &Tool) -> Self {
+    fn new(tool: &ContractTool) -> Self {
         let hints = &tool.annotations;
         let read_only = hints.read_only_hint.unwrap_or(false);
         Self {
@@ -95,7 +95,7 @@ impl ToolHints {
 
 impl PolicyVocabulary {
     /// Reads the contracts. Of two tools with one name the first counts.
-    pub fn new<'c>(contracts: impl IntoIterator<Item = &'c Contract>) -> Self {
+    pub fn new<'c>(contracts: impl IntoIterator<Item = &'c CompiledContract>) -> Self {
         let mut vocabulary = Self::default();
         for contract in contracts {
             vocabulary.add(contract);
@@ -103,7 +103,7 @@ impl PolicyVocabulary {
         vocabulary
     }
 
-    fn add(&mut self, contract: &Contract) {
+    fn add(&mut self, contract: &CompiledContract) {
         let name: Arc<str> = contract.name.as_str().into();
         for tool in &contract.tools {
             let known = PolicyTool {
@@ -117,7 +117,7 @@ impl PolicyVocabulary {
     }
 
     /// Returns the vocabulary after a contract took the place of the one of its name.
-    pub fn with(&self, contract: &Contract) -> Self {
+    pub fn with(&self, contract: &CompiledContract) -> Self {
         let mut changed = self.clone();
         changed
             .tools

@@ -4,40 +4,40 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract, Tool, Version,
-    contract::{Annotations, Format, Target},
+    CompiledContract, ContractTool, ContractVersion,
+    contract::{ArtifactFormat, CallTarget, ToolAnnotations},
 };
 use weir_policy::{
     DefaultDecision, PolicyFile, PolicyJudge, PolicyPrincipal, PolicyRules, PolicyVocabulary,
     broken_by, check_rules,
 };
 
-fn tool(name: &str, reads: bool, input: Value) -> Arc<Tool> {
-    Arc::new(Tool {
+fn tool(name: &str, reads: bool, input: Value) -> Arc<ContractTool> {
+    Arc::new(ContractTool {
         name: name.to_owned(),
         title: None,
         description: String::new(),
         input_schema: input.into(),
         output_schema: None,
-        annotations: Annotations {
+        annotations: ToolAnnotations {
             read_only_hint: Some(reads),
-            ..Annotations::default()
+            ..ToolAnnotations::default()
         },
-        target: Target::Form,
+        target: CallTarget::Form,
         limits: Default::default(),
         audit_clear: Vec::new(),
         approval: None,
     })
 }
 
-fn contract(name: &str, tools: Vec<Arc<Tool>>) -> Contract {
-    Contract {
-        format: Format::default(),
+fn contract(name: &str, tools: Vec<Arc<ContractTool>>) -> CompiledContract {
+    CompiledContract {
+        format: ArtifactFormat::default(),
         name: name.to_owned(),
         title: None,
         description: None,
         instructions: None,
-        version: Version::FIRST,
+        version: ContractVersion::FIRST,
         definitions: None,
         maker: None,
         collections: Vec::new(),
@@ -49,7 +49,7 @@ fn contract(name: &str, tools: Vec<Arc<Tool>>) -> Contract {
     }
 }
 
-fn refund(amount: &str, kind: Value) -> Arc<Tool> {
+fn refund(amount: &str, kind: Value) -> Arc<ContractTool> {
     let input = json!({
         "type": "object",
         "properties": {
@@ -67,7 +67,7 @@ fn refund(amount: &str, kind: Value) -> Arc<Tool> {
     tool("refund_order", false, input)
 }
 
-fn desk() -> Contract {
+fn desk() -> CompiledContract {
     let amount = json!({ "type": "number", "multipleOf": 0.01 });
     let find = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     contract(
@@ -386,7 +386,7 @@ fn a_default_of_a_plugin_is_decided_as_if_it_was_given() {
     };
     let offer = json!({ "maker": { "plugin": "parts" }, "name": "order_parts" });
     let offer = serde_json::from_value(offer).expect("an offer");
-    let plugin = tool(Target::Offer(Arc::new(offer)));
+    let plugin = tool(CallTarget::Offer(Arc::new(offer)));
     let text = "@id(\"few\") forbid(principal, action == Weir::Action::\"order_parts\", resource) when { context.args.count > 5 };";
     let rules = read(text, DefaultDecision::Permit);
     let vocabulary = PolicyVocabulary::new([&plugin]);
@@ -401,7 +401,7 @@ fn a_default_of_a_plugin_is_decided_as_if_it_was_given() {
         assert!(found.ends_with(wanted), "{args}: {found}");
     }
     // A form fills in its own defaults alone: here the argument may be absent.
-    let form = PolicyVocabulary::new([&tool(Target::Form)]);
+    let form = PolicyVocabulary::new([&tool(CallTarget::Form)]);
     assert!(!check_rules(&rules, &form).is_empty());
     let note = "forbid(principal, action == Weir::Action::\"order_parts\", resource) when { context.args.note == \"x\" };";
     let note = read(note, DefaultDecision::Permit);

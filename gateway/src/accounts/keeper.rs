@@ -8,10 +8,11 @@ use weir_oauth::{
 };
 use weir_state::{AccountRow, StateError};
 use weir_upstream::{
-    AccountKeeper, AccountOwner, Failure, Granting, Kind, OauthServer, no_account, without_token,
+    AccountKeeper, AccountOwner, Granting, OauthServer, UpstreamFailure, UpstreamFailureKind,
+    no_account, without_token,
 };
 
-use super::{Accounts, owner_name};
+use super::{AccountRegistry, owner_name};
 use crate::identity::now_ms;
 
 /// The time for which a process may renew alone. It is longer than the answer of an issuer may take.
@@ -107,7 +108,7 @@ impl SealedAccount {
     }
 }
 
-impl AccountKeeper for Accounts {
+impl AccountKeeper for AccountRegistry {
     fn account<'k>(
         &'k self,
         server: &'k OauthServer,
@@ -146,13 +147,13 @@ impl AccountKeeper for Accounts {
     }
 }
 
-impl Accounts {
+impl AccountRegistry {
     async fn row(
         &self,
         server: &OauthServer,
         owner: &str,
         number: Option<i64>,
-    ) -> Result<AccountRow, Failure> {
+    ) -> Result<AccountRow, UpstreamFailure> {
         let row = self.state.account(&server.name, owner).await;
         let row = row.map_err(|error| internal(&error.to_string()))?;
         let row = row.ok_or_else(|| no_account(&server.name, "none is connected"))?;
@@ -200,7 +201,7 @@ impl Accounts {
         Ok(())
     }
 
-    fn opened(&self, row: &AccountRow) -> Result<SealedAccount, Failure> {
+    fn opened(&self, row: &AccountRow) -> Result<SealedAccount, UpstreamFailure> {
         let place = [&*row.upstream, &*row.owner, &*row.server];
         self.seal
             .open(&place, &row.sealed)
@@ -214,7 +215,7 @@ impl Accounts {
         owner: &str,
         number: Option<i64>,
         refused: Option<&SecretText>,
-    ) -> Result<SecretText, Failure> {
+    ) -> Result<SecretText, UpstreamFailure> {
         for _ in 0..LOOKS_MAX {
             let row = self.row(server, owner, number).await?;
             let flight = self.flight(row.number);
@@ -239,7 +240,7 @@ impl Accounts {
         row: &AccountRow,
         mut sealed: SealedAccount,
         refused: Option<&SecretText>,
-    ) -> Result<SecretText, Failure> {
+    ) -> Result<SecretText, UpstreamFailure> {
         let asked = match &sealed.refresh {
             Some(refresh) => {
                 let refresh = SecretText::new(refresh.as_str());
@@ -292,7 +293,7 @@ impl Accounts {
     }
 
     /// Removes an account that is over, unless another process has renewed it.
-    async fn over(&self, row: &AccountRow, cause: &str) -> Result<SecretText, Failure> {
+    async fn over(&self, row: &AccountRow, cause: &str) -> Result<SecretText, UpstreamFailure> {
         let removed = self
             .state
             .remove_account(row.number, Some(row.version))
@@ -342,8 +343,13 @@ impl Accounts {
     }
 }
 
-fn internal(cause: &str) -> Failure {
-    Failure::new(Kind::Access, "the accounts to be readable", cause).before_sending()
+fn internal(cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Access,
+        "the accounts to be readable",
+        cause,
+    )
+    .before_sending()
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use weir_state::{AccountRow, ConnectKind, ConnectRow};
 use weir_upstream::{AccountOwner, OauthServer, ServerIssuer, find_server_issuer};
 
 use super::{
-    Accounts, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault, keeper::SealedAccount, owner_name,
-    seal::digest,
+    AccountRegistry, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault, keeper::SealedAccount,
+    owner_name, seal::digest,
 };
 use crate::identity::now_ms;
 
@@ -37,7 +37,7 @@ pub struct SignInPlan<'p> {
 
 /// A sign-in that has begun, with all that ends it. It is kept sealed.
 #[derive(Serialize, Deserialize)]
-pub struct PendingSignIn {
+pub struct AccountSignIn {
     verifier: String,
     issuer: String,
     names_issuer: bool,
@@ -64,7 +64,7 @@ pub struct BegunConnection {
     pub state: SecretText,
 }
 
-impl Accounts {
+impl AccountRegistry {
     /// Returns a link by which a person connects the account of an owner. It opens once. `scopes` are those that a call needs:
     /// they are asked for beside those that the account has.
     pub async fn link(
@@ -161,7 +161,7 @@ impl Accounts {
         let found = found.await?.filter(|found| *found.upstream == *server.name);
         let row = found.ok_or(ConnectFault::Over)?;
         let place = ["sign-in", &*row.upstream, &*row.owner];
-        let pending: PendingSignIn = self
+        let pending: AccountSignIn = self
             .seal
             .open(&place, &row.sealed)
             .ok_or(ConnectFault::Over)?;
@@ -182,7 +182,7 @@ impl Accounts {
     pub async fn finish_own(
         &self,
         server: &OauthServer,
-        pending: &PendingSignIn,
+        pending: &AccountSignIn,
         answer: SignInAnswer,
     ) -> Result<(), ConnectFault> {
         let owner = owner_name(&AccountOwner::Gateway);
@@ -195,7 +195,7 @@ impl Accounts {
         &self,
         server: &OauthServer,
         plan: SignInPlan<'_>,
-    ) -> Result<(BegunConnection, PendingSignIn), ConnectFault> {
+    ) -> Result<(BegunConnection, AccountSignIn), ConnectFault> {
         let config = &server.config;
         let found = find_server_issuer(&server.url, config.issuer.as_deref()).await?;
         let client = match config.client() {
@@ -222,7 +222,7 @@ impl Accounts {
         let begun = begin_sign_in(&found.metadata, request)?;
         let endpoint = TokenEndpoint::new(&found.metadata, client, found.reach);
         let secret = endpoint.client.secret.as_ref();
-        let pending = PendingSignIn {
+        let pending = AccountSignIn {
             verifier: begun.verifier.reveal().to_owned(),
             issuer: found.metadata.issuer.clone(),
             names_issuer: found
@@ -305,7 +305,7 @@ impl Accounts {
         server: &OauthServer,
         owner: &str,
         label: &str,
-        pending: &PendingSignIn,
+        pending: &AccountSignIn,
         answer: SignInAnswer,
     ) -> Result<(), ConnectFault> {
         let code = answer.into_code(&pending.issuer, pending.names_issuer)?;

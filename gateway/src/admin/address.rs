@@ -12,24 +12,24 @@ use std::{
 const FILE: &str = "admin.url";
 /// The address as it is written to the file. The file is locked while its gateway lives, so that an operator's key is never
 /// sent to another process that has taken the port.
-pub struct Announced {
+pub struct AddressFile {
     file: PathBuf,
     address: String,
     held: File,
 }
 
 /// Writes the address down.
-pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<Announced> {
+pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<AddressFile> {
     let (file, address) = (folder.join(FILE), format!("http://{address}"));
     let held = weir_files::replace_held(&file, address.as_bytes())?;
-    Ok(Announced {
+    Ok(AddressFile {
         file,
         address,
         held,
     })
 }
 
-impl Announced {
+impl AddressFile {
     /// Keeps the address written down. Of several gateways over one state folder the last one is found, and within a second
     /// another one when that has ended.
     pub async fn keep(mut self) -> Infallible {

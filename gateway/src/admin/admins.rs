@@ -6,9 +6,9 @@ use utoipa::ToSchema;
 use weir_state::JoinedRoles;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -30,7 +30,10 @@ pub(super) struct NewAdmin {
 /// All admin keys that ever were. Role: operator.
 #[utoipa::path(get, path = "/v1/admins", responses(
     (status = 200, body = Vec<AdminView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<AdminView>>> {
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<AdminView>>> {
     staff.needs(Role::Operator)?;
     Ok(Json(admins::list(&admin.control).await?))
 }
@@ -42,8 +45,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Ad
     (status = 422, body = Refusal)))]
 pub(super) async fn create(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(new): Body<NewAdmin>,
+    staff: AdminPrincipal,
+    JsonBody(new): JsonBody<NewAdmin>,
 ) -> Answer<(StatusCode, Json<MadeAdmin>)> {
     staff.needs(Role::Operator)?;
     let approver = new.approves.then_some(Role::Approver);
@@ -57,8 +60,8 @@ pub(super) async fn create(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     admins::revoke(&admin.control, &id, &staff.by()).await?;

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams},
+    staff::AdminPrincipal,
 };
 use crate::control::operations::approvals::{self, PlanView};
 
@@ -28,7 +28,7 @@ pub(super) struct RejectedPlan {
 /// Writes that wait for a person, then those of the last day that no longer do, newest first. Role: approver or operator.
 #[utoipa::path(get, path = "/v1/approvals", responses((status = 200, body = Vec<PlanView>),
     (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 503, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<PlanView>>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<PlanView>>> {
     staff.needs_approver()?;
     Ok(Json(approvals::list(&admin.control).await?))
 }
@@ -39,8 +39,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Pl
     (status = 404, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn show(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
 ) -> Answer<Json<PlanView>> {
     staff.needs_approver()?;
     Ok(Json(approvals::show(&admin.control, &id).await?))
@@ -55,9 +55,9 @@ pub(super) async fn show(
         (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn approve(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
-    Body(agreed): Body<AgreedPlan>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
+    JsonBody(agreed): JsonBody<AgreedPlan>,
 ) -> Answer<Json<PlanView>> {
     staff.needs_approver()?;
     let by = staff.by();
@@ -74,9 +74,9 @@ pub(super) async fn approve(
         (status = 503, body = Refusal)))]
 pub(super) async fn reject(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
-    Body(rejected): Body<RejectedPlan>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
+    JsonBody(rejected): JsonBody<RejectedPlan>,
 ) -> Answer<Json<PlanView>> {
     staff.needs_approver()?;
     let reason = rejected.reason.as_deref();

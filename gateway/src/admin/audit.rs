@@ -11,12 +11,12 @@ use axum::{
 };
 use serde::{Deserialize, de::IgnoredAny};
 use utoipa::{IntoParams, ToSchema};
-use weir_audit::{Filter, RECORD_KINDS, RecordPlace, RecordProof, Report, parse_time};
+use weir_audit::{AuditFilter, RECORD_KINDS, RecordPlace, RecordProof, TrailReport, parse_time};
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{Asked, At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams, QueryParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -92,12 +92,12 @@ pub(super) struct Receipts {
 }
 
 impl RecordFilter {
-    fn filter(self) -> Answer<Filter> {
+    fn filter(self) -> Answer<AuditFilter> {
         if let Some(name) = self.unknown.keys().next() {
             let detail = format!("there is no parameter `{}`", name.escape_debug());
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, detail));
+            return Err(AdminProblem::new(StatusCode::BAD_REQUEST, detail));
         }
-        Ok(Filter {
+        Ok(AuditFilter {
             since: time(self.since)?,
             until: time(self.until)?,
             kinds: kinds(self.kind)?,
@@ -108,26 +108,26 @@ impl RecordFilter {
             outcome: self.outcome,
             call_id: self.call_id,
             text: self.text,
-            ..Filter::default()
+            ..AuditFilter::default()
         })
     }
 }
 
 fn time(text: Option<String>) -> Answer<Option<weir_audit::Timestamp>> {
     let parsed = text.as_deref().map(parse_time).transpose();
-    parsed.map_err(|error| Refusal::invalid(error.to_string()))
+    parsed.map_err(|error| AdminProblem::invalid(error.to_string()))
 }
 
 fn place(text: &str) -> Answer<RecordPlace> {
     text.parse()
-        .map_err(|error| Refusal::invalid(format!("`before`: {error}")))
+        .map_err(|error| AdminProblem::invalid(format!("`before`: {error}")))
 }
 
 fn kinds(text: Option<String>) -> Answer<Vec<String>> {
     let kinds = text.as_deref().into_iter().flat_map(|text| text.split(','));
     let known = |kind: &str| match RECORD_KINDS.contains(&kind) {
         true => Ok(kind.to_owned()),
-        false => Err(Refusal::invalid(format!(
+        false => Err(AdminProblem::invalid(format!(
             "`kind` must be some of {}, with commas between them",
             RECORD_KINDS.join(", ")
         ))),
@@ -141,8 +141,8 @@ fn kinds(text: Option<String>) -> Answer<Vec<String>> {
     (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn query(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(page): Asked<RecordPage>,
+    staff: AdminPrincipal,
+    QueryParams(page): QueryParams<RecordPage>,
 ) -> Answer<Json<Vec<ReceiptedRecord>>> {
     staff.needs(Role::Auditor)?;
     let mut filter = page.filter.filter()?;
@@ -158,8 +158,8 @@ pub(super) async fn query(
         (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn show_call(
     Shared(admin): Ask,
-    staff: Staff,
-    At(call_id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(call_id): PathParams<String>,
 ) -> Answer<Json<CallTrail>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::show_call(&admin.control, &call_id).await?))
@@ -173,9 +173,9 @@ pub(super) async fn show_call(
         (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn prove(
     Shared(admin): Ask,
-    staff: Staff,
-    At(subject): At<String>,
-    Asked(range): Asked<ProofRange>,
+    staff: AdminPrincipal,
+    PathParams(subject): PathParams<String>,
+    QueryParams(range): QueryParams<ProofRange>,
 ) -> Answer<Json<RecordProof>> {
     staff.needs(Role::Auditor)?;
     let proof = audit::prove(&admin.control, &subject, range.to.as_deref());
@@ -186,7 +186,7 @@ pub(super) async fn prove(
 #[utoipa::path(get, path = "/v1/audit/verify", responses(
     (status = 200, body = Report), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Report>> {
+pub(super) async fn verify(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<TrailReport>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::verify(&admin.control, &[]).await?))
 }
@@ -198,9 +198,9 @@ pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Repo
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn verify_receipts(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(wanted): Body<Receipts>,
-) -> Answer<Json<Report>> {
+    staff: AdminPrincipal,
+    JsonBody(wanted): JsonBody<Receipts>,
+) -> Answer<Json<TrailReport>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::verify(&admin.control, &wanted.receipts).await?))
 }
@@ -213,8 +213,8 @@ pub(super) async fn verify_receipts(
     (status = 503, body = Refusal)))]
 pub(super) async fn export(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(wanted): Asked<RecordFilter>,
+    staff: AdminPrincipal,
+    QueryParams(wanted): QueryParams<RecordFilter>,
 ) -> Answer<Response> {
     staff.needs(Role::Auditor)?;
     let parts = audit::export(&admin.control, wanted.filter()?)?;

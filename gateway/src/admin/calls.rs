@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
+use super::{AdminProblem, Answer, Ask, problem::JsonBody, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::calls::{self, TrialCall, Tried},
@@ -38,8 +38,8 @@ fn local() -> String {
     (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn try_call(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(trial): Body<Trial>,
+    staff: AdminPrincipal,
+    JsonBody(trial): JsonBody<Trial>,
 ) -> Answer<Json<Tried>> {
     staff.needs(Role::Editor)?;
     let by = staff.by();

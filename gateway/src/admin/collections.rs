@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State as Shared};
 
-use super::{Answer, Ask, Refusal, problem::At, staff::Staff};
+use super::{AdminProblem, Answer, Ask, problem::PathParams, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::collections::{self, CollectionView, Described},
@@ -11,7 +11,10 @@ use crate::control::{
 /// The collections of all live contracts. Role: viewer.
 #[utoipa::path(get, path = "/v1/collections", responses(
     (status = 200, body = Vec<CollectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<CollectionView>>> {
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<CollectionView>>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(collections::list(&admin.control).await?))
 }
@@ -24,8 +27,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Co
         (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn describe(
     Shared(admin): Ask,
-    staff: Staff,
-    At((contract, collection)): At<(String, String)>,
+    staff: AdminPrincipal,
+    PathParams((contract, collection)): PathParams<(String, String)>,
 ) -> Answer<Json<Described>> {
     staff.needs(Role::Editor)?;
     Ok(Json(

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{Asked, At, Body, arrived_within},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams, QueryParams, arrived_within},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -86,7 +86,10 @@ impl From<WantedSource> for SourceRequest {
 #[utoipa::path(get, path = "/v1/connections", responses(
     (status = 200, body = Vec<ConnectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<ConnectionView>>> {
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<ConnectionView>>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(connections::list(&admin.control).await?))
 }
@@ -98,8 +101,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Co
         (status = 404, body = Refusal)))]
 pub(super) async fn check(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<Json<ConnectionCheck>> {
     staff.needs(Role::Editor)?;
     Ok(Json(connections::check(&admin.control, &name).await?))
@@ -113,9 +116,9 @@ pub(super) async fn check(
         (status = 503, body = Refusal)))]
 pub(super) async fn list_sources(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
-    Asked(wanted): Asked<WantedSources>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
+    QueryParams(wanted): QueryParams<WantedSources>,
 ) -> Answer<Json<SourceList>> {
     staff.needs(Role::Editor)?;
     let listed = connections::sources(&admin.control, &name, &wanted.q, &wanted.cursor);
@@ -129,8 +132,8 @@ pub(super) async fn list_sources(
     (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn describe(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(wanted): Body<WantedSource>,
+    staff: AdminPrincipal,
+    JsonBody(wanted): JsonBody<WantedSource>,
 ) -> Answer<Json<DescribedSource>> {
     staff.needs(Role::Editor)?;
     let described = sources::describe(&admin.control, &wanted.into(), &staff.by()).await?;
@@ -144,8 +147,8 @@ pub(super) async fn describe(
     (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn draft(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(wanted): Body<WantedSource>,
+    staff: AdminPrincipal,
+    JsonBody(wanted): JsonBody<WantedSource>,
 ) -> Answer<Json<DraftedSource>> {
     staff.needs(Role::Editor)?;
     let drafted = sources::draft(&admin.control, &wanted.into(), &staff.by()).await?;
@@ -160,8 +163,8 @@ pub(super) async fn draft(
     (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn rows(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(wanted): Body<WantedRows>,
+    staff: AdminPrincipal,
+    JsonBody(wanted): JsonBody<WantedRows>,
 ) -> Answer<Json<SourceRows>> {
     staff.needs(Role::Editor)?;
     let request = SourceRequest {
@@ -185,8 +188,8 @@ pub(super) async fn rows(
         (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn upload(
     Shared(admin): Ask,
-    staff: Staff,
-    At((connection, path)): At<(String, String)>,
+    staff: AdminPrincipal,
+    PathParams((connection, path)): PathParams<(String, String)>,
     request: Request,
 ) -> Answer<Json<UploadedFile>> {
     staff.needs(Role::Editor)?;

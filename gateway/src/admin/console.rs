@@ -8,7 +8,7 @@ use axum::{
     routing::get,
 };
 
-use super::{Refusal, problem::At};
+use super::{AdminProblem, problem::PathParams};
 use crate::web_files::{FileCaching, find_file, protection, serve_file};
 
 const PAGE: &str = "index.html";
@@ -34,10 +34,14 @@ async fn show_page(headers: HeaderMap) -> Response {
     }
 }
 
-async fn show_asset(At(name): At<String>, uri: Uri, headers: HeaderMap) -> Response {
+async fn show_asset(
+    PathParams(name): PathParams<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     match find_file(&format!("assets/{name}")) {
         Some(file) => serve_file(file, &headers, FileCaching::Keep, protection(POLICY)),
-        None => Refusal::not_found("file", uri.path()).into_response(),
+        None => AdminProblem::not_found("file", uri.path()).into_response(),
     }
 }
 

@@ -8,13 +8,13 @@ use axum::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{Answer, Ask, Refusal, problem::Body};
+use super::{AdminProblem, Answer, Ask, problem::JsonBody};
 use crate::{
     control::operations::{
         console_sign_in::{self, SignInProvider, StartedSignIn},
         sessions::SignInLink,
     },
-    identity::Credential,
+    identity::RequestCredential,
 };
 
 const PLACE: &str = "/v1/session/oidc";
@@ -53,11 +53,11 @@ pub(super) async fn show(Shared(admin): Ask) -> Answer<Json<SignInProvider>> {
 pub(super) async fn begin(
     Shared(admin): Ask,
     headers: HeaderMap,
-    Body(wanted): Body<WantedSignIn>,
+    JsonBody(wanted): JsonBody<WantedSignIn>,
 ) -> Answer<(StatusCode, Json<StartedSignIn>)> {
     let origin = own_origin(&headers).ok_or_else(|| {
         let detail = "a page of this address begins this, whose browser sends `Origin`";
-        Refusal::new(StatusCode::BAD_REQUEST, detail)
+        AdminProblem::new(StatusCode::BAD_REQUEST, detail)
     })?;
     let begun =
         console_sign_in::begin(&admin.control, &admin.sign_ins, origin, &wanted.tab).await?;
@@ -72,13 +72,13 @@ pub(super) async fn begin(
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn finish(
     Shared(admin): Ask,
-    Body(answered): Body<AnsweredSignIn>,
+    JsonBody(answered): JsonBody<AnsweredSignIn>,
 ) -> Answer<(StatusCode, Json<SignInLink>)> {
     let AnsweredSignIn { query, tab } = answered;
     let ended = console_sign_in::finish(&admin.control, &admin.sign_ins, &query, &tab).await;
     let link = ended.inspect_err(|refused| {
         let (door, reason) = (&admin.door, refused.to_string());
-        door.record_unknown_admin(PLACE, Credential::None, "console sign-in", &reason);
+        door.record_unknown_admin(PLACE, RequestCredential::None, "console sign-in", &reason);
     })?;
     Ok((StatusCode::CREATED, Json(link)))
 }

@@ -12,9 +12,9 @@ use weir_contracts::form;
 use weir_state::DraftFilter;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{Asked, At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams, QueryParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::{DraftStatus, Role},
@@ -81,7 +81,7 @@ pub(super) struct Back {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Between {
+pub(super) struct DiffQuery {
     /// A version; by default the live one, or the last one that was live of a contract that was retired.
     from: Option<String>,
     /// A version; by default the live one, or the last one that was live of a contract that was retired.
@@ -91,7 +91,7 @@ pub(super) struct Between {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Of {
+pub(super) struct DraftsQuery {
     /// Only the drafts of this contract.
     contract: Option<String>,
     /// Of one status alone.
@@ -112,7 +112,7 @@ pub(super) struct Planned {
 /// Lists all contracts that ever were, and everything that is refused or waits. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
     (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<ContractsView>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<ContractsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(contracts::list(&admin.control).await?))
 }
@@ -128,9 +128,9 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     (status = 422, body = Refusal, description = "refused, with every problem"), (status = 503, body = Refusal)))]
 pub(super) async fn submit(
     Shared(admin): Ask,
-    staff: Staff,
+    staff: AdminPrincipal,
     seen: IfMatch,
-    Body(new): Body<NewContract>,
+    JsonBody(new): JsonBody<NewContract>,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
     let tags = seen.tags();
@@ -146,9 +146,9 @@ pub(super) async fn submit(
 /// Shows the contract that is called `preview`.
 pub(super) async fn show_preview(
     admin: Ask,
-    staff: Staff,
+    staff: AdminPrincipal,
 ) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
-    show(admin, staff, At("preview".to_owned())).await
+    show(admin, staff, PathParams("preview".to_owned())).await
 }
 
 /// Previews a contract: its tools, its difference, its cost. Nothing is stored. Role: editor.
@@ -159,8 +159,8 @@ pub(super) async fn show_preview(
     (status = 503, body = Refusal)))]
 pub(super) async fn preview(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(text): Body<PreviewedText>,
+    staff: AdminPrincipal,
+    JsonBody(text): JsonBody<PreviewedText>,
 ) -> Answer<Json<ContractPreview>> {
     staff.needs(Role::Editor)?;
     Ok(Json(
@@ -176,8 +176,8 @@ pub(super) async fn preview(
         (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn show(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
     staff.needs(Role::Viewer)?;
     let read = contracts::show(&admin.control, &name).await?;
@@ -188,9 +188,9 @@ pub(super) async fn show(
 pub(super) struct IfMatch(Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
-    type Rejection = Refusal;
+    type Rejection = AdminProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, AdminProblem> {
         let tags = parts
             .headers
             .get_all(header::IF_MATCH)
@@ -215,8 +215,8 @@ impl IfMatch {
         (status = 404, body = Refusal)))]
 pub(super) async fn version(
     Shared(admin): Ask,
-    staff: Staff,
-    At((name, version)): At<(String, String)>,
+    staff: AdminPrincipal,
+    PathParams((name, version)): PathParams<(String, String)>,
 ) -> Answer<Json<VersionDetail>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(
@@ -232,12 +232,12 @@ pub(super) async fn version(
         (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn compare(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
-    Asked(between): Asked<Between>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
+    QueryParams(between): QueryParams<DiffQuery>,
 ) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
-    let Between { from, to } = between;
+    let DiffQuery { from, to } = between;
     Ok(Json(
         contracts::compare(&admin.control, &name, from, to).await?,
     ))
@@ -251,9 +251,9 @@ pub(super) async fn compare(
         (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn plan(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
-    Body(planned): Body<Planned>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
+    JsonBody(planned): JsonBody<Planned>,
 ) -> Answer<Json<PlannedImpact>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(
@@ -272,10 +272,10 @@ pub(super) async fn plan(
         (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn roll_back(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
     seen: IfMatch,
-    Body(back): Body<Back>,
+    JsonBody(back): JsonBody<Back>,
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let by = staff.by();
@@ -299,8 +299,8 @@ pub(super) async fn roll_back(
         (status = 412, body = Refusal, description = "it has changed since it was read")))]
 pub(super) async fn retire(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
     seen: IfMatch,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
@@ -314,8 +314,8 @@ pub(super) async fn retire(
     (status = 404, body = Refusal, description = "there is no draft `before`, or none any more")))]
 pub(super) async fn drafts(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(of): Asked<Of>,
+    staff: AdminPrincipal,
+    QueryParams(of): QueryParams<DraftsQuery>,
 ) -> Answer<Json<Vec<DraftView>>> {
     staff.needs(Role::Viewer)?;
     let of = DraftFilter {
@@ -332,8 +332,8 @@ pub(super) async fn drafts(
     (status = 404, body = Refusal)))]
 pub(super) async fn draft(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
 ) -> Answer<Json<DraftView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(drafts::show(&admin.control, &id).await?))
@@ -347,9 +347,9 @@ pub(super) async fn draft(
         (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn publish(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
-    Body(agreed): Body<Agreed>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
+    JsonBody(agreed): JsonBody<Agreed>,
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let by = staff.by();
@@ -369,8 +369,8 @@ pub(super) async fn publish(
         (status = 404, body = Refusal), (status = 409, body = Refusal)))]
 pub(super) async fn discard(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Editor)?;
     drafts::reject(&admin.control, &id, &staff.by()).await?;

@@ -7,7 +7,7 @@ use axum::{
 };
 use weir_contracts::vocabulary;
 
-use super::{Answer, Refusal, staff::Staff};
+use super::{AdminProblem, Answer, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::form::{self, FormView},
@@ -16,7 +16,7 @@ use crate::control::{
 /// Returns the vocabulary of contract files: field types with their keys, matches, verbs. Role: viewer.
 #[utoipa::path(get, path = "/v1/form", responses(
     (status = 200, body = FormView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn show(staff: Staff) -> Answer<Json<FormView>> {
+pub(super) async fn show(staff: AdminPrincipal) -> Answer<Json<FormView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(form::describe()))
 }
@@ -25,7 +25,7 @@ pub(super) async fn show(staff: Staff) -> Answer<Json<FormView>> {
 #[utoipa::path(get, path = "/v1/form/schema", responses(
     (status = 200, body = Object, content_type = "application/schema+json"),
     (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn schema(staff: Staff) -> Answer<Response> {
+pub(super) async fn schema(staff: AdminPrincipal) -> Answer<Response> {
     staff.needs(Role::Viewer)?;
     let kind = [(CONTENT_TYPE, "application/schema+json")];
     Ok((kind, vocabulary::file_schema().to_string()).into_response())

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State as Shared};
 
-use super::{Answer, Ask, Refusal, staff::Staff};
+use super::{AdminProblem, Answer, Ask, staff::AdminPrincipal};
 use crate::{
     control::{gate::Role, operations::identity},
     identity::IdentityFailure,
@@ -14,7 +14,7 @@ use crate::{
     (status = 200, body = Vec<IdentityFailure>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn failures(
     Shared(admin): Ask,
-    staff: Staff,
+    staff: AdminPrincipal,
 ) -> Answer<Json<Vec<IdentityFailure>>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(identity::list_failures(&admin.control)))

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams},
+    staff::AdminPrincipal,
 };
 use crate::{
     control::{
@@ -55,7 +55,7 @@ impl From<NewKey> for KeyRequest {
 /// All keys that ever were, revoked ones too. Role: viewer.
 #[utoipa::path(get, path = "/v1/keys", responses(
     (status = 200, body = Vec<KeyView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<KeyView>>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<KeyView>>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(keys::list(&admin.control).await?))
 }
@@ -67,8 +67,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Ke
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn create(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(new): Body<NewKey>,
+    staff: AdminPrincipal,
+    JsonBody(new): JsonBody<NewKey>,
 ) -> Answer<(StatusCode, Json<MadeKey>)> {
     staff.needs(Role::Operator)?;
     let made = keys::create(&admin.control, new.into(), &staff.by()).await?;
@@ -80,8 +80,8 @@ pub(super) async fn create(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(
     Shared(admin): Ask,
-    staff: Staff,
-    At(id): At<String>,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     keys::revoke(&admin.control, &id, &staff.by()).await?;

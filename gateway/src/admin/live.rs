@@ -13,7 +13,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
-use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use super::{AdminProblem, Answer, Ask, problem::QueryParams, staff::AdminPrincipal};
 use crate::{
     control::{
         EventSubscription,
@@ -54,8 +54,8 @@ pub(super) struct WantedEvents {
     (status = 403, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn stats(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(wanted): Asked<WantedFigures>,
+    staff: AdminPrincipal,
+    QueryParams(wanted): QueryParams<WantedFigures>,
 ) -> Answer<Json<StatsView>> {
     staff.needs(Role::Viewer)?;
     let window = wanted.window.unwrap_or(WINDOW_USUAL);
@@ -71,14 +71,14 @@ pub(super) async fn stats(
     (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
 pub(super) async fn events(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(wanted): Asked<WantedEvents>,
+    staff: AdminPrincipal,
+    QueryParams(wanted): QueryParams<WantedEvents>,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     staff.needs(Role::Viewer)?;
     let subscription = admin
         .control
         .subscribe(wanted.calls.unwrap_or(true))
-        .ok_or_else(|| Refusal::unavailable("as many streams of events are open as may be"))?;
+        .ok_or_else(|| AdminProblem::unavailable("as many streams of events are open as may be"))?;
     let holder = StreamHolder {
         session: staff.session.map(|session| session.id),
         admin: staff.key.id,
@@ -109,7 +109,7 @@ impl StreamHolder {
     async fn next(
         &self,
         subscription: &mut EventSubscription,
-        state: &weir_state::State,
+        state: &weir_state::GatewayState,
     ) -> Option<Event> {
         loop {
             let received = tokio::select! {
@@ -140,7 +140,7 @@ impl StreamHolder {
         }
     }
 
-    async fn may_read(&self, state: &weir_state::State) -> bool {
+    async fn may_read(&self, state: &weir_state::GatewayState) -> bool {
         let holds = sessions::is_live(state, &self.admin, self.session.as_deref()).await;
         // Where nothing can be read, nothing is known to have ended.
         holds.unwrap_or(true)

@@ -13,7 +13,7 @@ use axum::{
 use http_body_util::BodyExt as _;
 use serde_json::{Map, Value, json};
 
-use super::{Admin, Answer, Ask, Refusal, staff::Staff};
+use super::{AdminContext, AdminProblem, Answer, Ask, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::nodes::{self, MissingNode, NodeList},
@@ -41,7 +41,7 @@ const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
 #[utoipa::path(get, path = "/v1/nodes", responses(
     (status = 200, body = NodeList), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<NodeList>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<NodeList>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(nodes::list(&admin.control).await?))
 }
@@ -49,7 +49,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<NodeLi
 /// Lets an answer to a change wait until all nodes have taken it over, where several share the state. The answer says whether
 /// they have: `everywhere`, and in `missing` which have not.
 pub(super) async fn await_nodes(
-    Shared(admin): Shared<Arc<Admin>>,
+    Shared(admin): Shared<Arc<AdminContext>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -93,7 +93,7 @@ pub(super) async fn await_nodes(
 async fn add_members(response: Response, members: Value) -> Response {
     let (mut head, body) = response.into_parts();
     let Ok(collected) = body.collect().await else {
-        return Refusal::unavailable("the answer was lost").into_response();
+        return AdminProblem::unavailable("the answer was lost").into_response();
     };
     let body = collected.to_bytes();
     let object = match body.is_empty() {

@@ -11,9 +11,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body as Read, arrived_within},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody as Read, PathParams, arrived_within},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -37,7 +37,7 @@ pub(super) struct Accept {
 /// Lists plugins that run and files that were refused. Role: viewer.
 #[utoipa::path(get, path = "/v1/plugins", responses(
     (status = 200, body = PluginsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<PluginsView>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<PluginsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(plugins::list(&admin.control)))
 }
@@ -53,15 +53,15 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Plugin
         (status = 503, body = Refusal)))]
 pub(super) async fn upload(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
     request: Request,
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
     let plugin = PluginFile::named(name)?;
     let bytes = arrived_within(UPLOAD_MAX, Bytes::from_request(request, &()))
         .await?
-        .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
+        .map_err(|rejection| AdminProblem::new(rejection.status(), rejection.body_text()))?;
     let uploaded = plugins::upload(admin.control.clone(), plugin, bytes, staff.by());
     Ok(Json(uploaded.await?))
 }
@@ -78,8 +78,8 @@ pub(super) async fn upload(
         (status = 503, body = Refusal)))]
 pub(super) async fn accept(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
     Read(accept): Read<Accept>,
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
@@ -97,8 +97,8 @@ pub(super) async fn accept(
         (status = 503, body = Refusal)))]
 pub(super) async fn remove(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
     let removed = plugins::remove(admin.control.clone(), name, staff.by());
@@ -109,7 +109,10 @@ pub(super) async fn remove(
 #[utoipa::path(post, path = "/v1/plugins/reload", responses(
     (status = 200, body = Vec<FileOutcome>, description = "one for each file, and for each plugin that is built in"),
     (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<FileOutcome>>> {
+pub(super) async fn reload(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
     Ok(Json(plugins::reload(&admin.control).await))
 }

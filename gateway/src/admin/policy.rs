@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 
 use super::{
     Answer, Ask, Shared,
-    problem::{Body, Refusal},
-    staff::Staff,
+    problem::{AdminProblem, JsonBody},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -29,7 +29,10 @@ pub(super) struct PolicySchema {
 /// Returns the policies in force, and the problems of the files of their folder. Role: viewer.
 #[utoipa::path(get, path = "/v1/policy", responses(
     (status = 200, body = PolicyStatus), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn show_policy(Shared(admin): Ask, staff: Staff) -> Answer<Json<PolicyStatus>> {
+pub(super) async fn show_policy(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<PolicyStatus>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(policies::status(&admin.control)))
 }
@@ -37,7 +40,10 @@ pub(super) async fn show_policy(Shared(admin): Ask, staff: Staff) -> Answer<Json
 /// Returns the Cedar schema of the contracts that are served. Role: viewer.
 #[utoipa::path(get, path = "/v1/policy/schema", responses(
     (status = 200, body = PolicySchema), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn policy_schema(Shared(admin): Ask, staff: Staff) -> Answer<Json<PolicySchema>> {
+pub(super) async fn policy_schema(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<PolicySchema>> {
     staff.needs(Role::Viewer)?;
     let schema = policies::schema(&admin.control);
     Ok(Json(PolicySchema { schema }))
@@ -50,8 +56,8 @@ pub(super) async fn policy_schema(Shared(admin): Ask, staff: Staff) -> Answer<Js
     (status = 422, body = Refusal)))]
 pub(super) async fn test_policy(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(table): Body<PolicyCases>,
+    staff: AdminPrincipal,
+    JsonBody(table): JsonBody<PolicyCases>,
 ) -> Answer<Json<Vec<PolicyCaseResult>>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(policies::test(&admin.control, &table.cases)?))

@@ -24,7 +24,7 @@ const NAME_MAX_CHARS: usize = 64;
 /// Why a request was refused.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Problem)]
-pub struct Refusal {
+pub struct AdminProblem {
     /// `about:blank`: the title is that of the status.
     #[serde(rename = "type")]
     kind: &'static str,
@@ -37,7 +37,7 @@ pub struct Refusal {
     problems: Vec<Value>,
 }
 
-impl Refusal {
+impl AdminProblem {
     /// Creates a problem document whose title is that of the status. `detail` is shown to the client.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error");
@@ -84,7 +84,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for AdminProblem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(&self)).into_response();
@@ -103,7 +103,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<OperationError> for Refusal {
+impl From<OperationError> for AdminProblem {
     fn from(error: OperationError) -> Self {
         let status = match error.kind {
             FailureKind::Malformed => StatusCode::BAD_REQUEST,
@@ -127,26 +127,26 @@ impl From<OperationError> for Refusal {
     }
 }
 
-impl From<StateError> for Refusal {
+impl From<StateError> for AdminProblem {
     fn from(error: StateError) -> Self {
         OperationError::from(error).into()
     }
 }
 
 /// A JSON body whose refusal is a problem document too.
-pub(super) struct Body<T>(pub T);
+pub(super) struct JsonBody<T>(pub T);
 
 /// The path of a request, with a refusal of our own for a wrong one.
-pub(super) struct At<T>(pub T);
+pub(super) struct PathParams<T>(pub T);
 
 /// The query of a request, with a refusal of our own for a wrong one.
-pub(super) struct Asked<T>(pub T);
+pub(super) struct QueryParams<T>(pub T);
 
 /// The time in which a body arrives.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
 /// Waits for a body, within its time.
-pub(super) async fn arrived<T>(body: impl Future<Output = T>) -> Result<T, Refusal> {
+pub(super) async fn arrived<T>(body: impl Future<Output = T>) -> Result<T, AdminProblem> {
     arrived_within(ARRIVAL_MAX, body).await
 }
 
@@ -154,54 +154,54 @@ pub(super) async fn arrived<T>(body: impl Future<Output = T>) -> Result<T, Refus
 pub(super) async fn arrived_within<T>(
     arrival_max: Duration,
     body: impl Future<Output = T>,
-) -> Result<T, Refusal> {
+) -> Result<T, AdminProblem> {
     let late = |_| {
         let why = format!("the body did not arrive within {} s", arrival_max.as_secs());
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, why)
+        AdminProblem::new(StatusCode::REQUEST_TIMEOUT, why)
     };
     tokio::time::timeout(arrival_max, body).await.map_err(late)
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Refusal;
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = AdminProblem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, AdminProblem> {
         let Json(body) = arrived(Json::from_request(request, state)).await??;
         Ok(Self(body))
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
-    type Rejection = Refusal;
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
+    type Rejection = AdminProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AdminProblem> {
         let Path(place) = Path::from_request_parts(parts, state).await?;
         Ok(Self(place))
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
+    type Rejection = AdminProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, AdminProblem> {
         let Query(asked) = Query::from_request_parts(parts, state).await?;
         Ok(Self(asked))
     }
 }
 
-impl From<JsonRejection> for Refusal {
+impl From<JsonRejection> for AdminProblem {
     fn from(rejection: JsonRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }
 }
 
-impl From<PathRejection> for Refusal {
+impl From<PathRejection> for AdminProblem {
     fn from(rejection: PathRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }
 }
 
-impl From<QueryRejection> for Refusal {
+impl From<QueryRejection> for AdminProblem {
     fn from(rejection: QueryRejection) -> Self {
         Self::new(rejection.status(), rejection.body_text())
     }

@@ -15,12 +15,12 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use sha2::{Digest, Sha256};
-use weir_state::{Begun, ReplyRow};
+use weir_state::{IdempotencyState, ReplyRow};
 
-use super::{Admin, Refusal, contracts, problem::arrived, staff::Staff};
+use super::{AdminContext, AdminProblem, contracts, problem::arrived, staff::AdminPrincipal};
 use crate::{
     identity::now_ms,
-    transport::http::connections::{self, Connection},
+    transport::http::connections::{self, ClientConnection},
 };
 
 const HEADER: &str = "idempotency-key";
@@ -45,7 +45,7 @@ const SECRET: [&str; 6] = [
 ];
 
 pub(super) async fn answer(
-    Shared(admin): Shared<Arc<Admin>>,
+    Shared(admin): Shared<Arc<AdminContext>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -58,26 +58,26 @@ pub(super) async fn answer(
         return next.run(request).await;
     };
     let (mut head, body) = request.into_parts();
-    match Staff::from_request_parts(&mut head, &admin).await {
+    match AdminPrincipal::from_request_parts(&mut head, &admin).await {
         // A viewer changes nothing, so there is nothing that must not be done twice.
         Ok(staff) if !staff.key.roles().changes_things() => {
             next.run(Request::from_parts(head, body)).await
         }
         Ok(staff) => once(admin, staff, &key, Request::from_parts(head, body), next)
             .await
-            .unwrap_or_else(Refusal::into_response),
+            .unwrap_or_else(AdminProblem::into_response),
         Err(refusal) => refusal.into_response(),
     }
 }
 
 async fn once(
-    admin: Arc<Admin>,
-    staff: Staff,
+    admin: Arc<AdminContext>,
+    staff: AdminPrincipal,
     key: &HeaderValue,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
-    let bad = |detail: &str| Refusal::new(StatusCode::BAD_REQUEST, detail);
+) -> Result<Response, AdminProblem> {
+    let bad = |detail: &str| AdminProblem::new(StatusCode::BAD_REQUEST, detail);
     let key = key
         .to_str()
         .ok()
@@ -90,8 +90,8 @@ async fn once(
     }
     let (head, body) = request.into_parts();
     let body = arrived(axum::body::to_bytes(body, BODY_MAX_BYTES)).await?;
-    let body =
-        body.map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
+    let body = body
+        .map_err(|_| AdminProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
     let asked = digest(head.uri.path(), &body);
     let another = || bad("the Idempotency-Key was used for another request");
     let waited = Instant::now();
@@ -101,38 +101,38 @@ async fn once(
             .begin_reply(&staff.key.id, key, &asked, now_ms())
             .await?
         {
-            Begun::First => break,
-            Begun::Answered(reply) if reply.request == asked => return Ok(again(reply)),
-            Begun::Pending(request) if request == asked => {}
-            Begun::Answered(_) | Begun::Pending(_) => return Err(another()),
+            IdempotencyState::First => break,
+            IdempotencyState::Answered(reply) if reply.request == asked => return Ok(again(reply)),
+            IdempotencyState::Pending(request) if request == asked => {}
+            IdempotencyState::Answered(_) | IdempotencyState::Pending(_) => return Err(another()),
         }
         if waited.elapsed() > WAIT_MAX {
-            return Err(Refusal::new(StatusCode::CONFLICT, UNDER_WAY));
+            return Err(AdminProblem::new(StatusCode::CONFLICT, UNDER_WAY));
         }
         tokio::time::sleep(WAIT_INTERVAL).await;
     }
     // The work has a task of its own: it runs to its end, and its answer is kept, even if the client has gone.
     let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
     let work = async move { run(&admin, &staff, &key, request, next).await };
-    let run = connections::within(Connection::current(), work);
+    let run = connections::within(ClientConnection::current(), work);
     tokio::spawn(run)
         .await
-        .map_err(|_| Refusal::unavailable("the request came to no end"))?
+        .map_err(|_| AdminProblem::unavailable("the request came to no end"))?
 }
 
 async fn run(
-    admin: &Admin,
-    staff: &Staff,
+    admin: &AdminContext,
+    staff: &AdminPrincipal,
     key: &str,
     request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, AdminProblem> {
     let response = next.run(request).await;
     let (head, body) = response.into_parts();
     let collected = body
         .collect()
         .await
-        .map_err(|_| Refusal::unavailable("the answer was lost"))?;
+        .map_err(|_| AdminProblem::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
     let text = String::from_utf8_lossy(&body);
     let kept = (head.status.is_success() && body.len() <= KEPT_MAX_BYTES)

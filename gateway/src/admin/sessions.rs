@@ -3,8 +3,8 @@
 use axum::{Json, extract::State as Shared, http::StatusCode};
 
 use super::{
-    Answer, Ask, Refusal,
-    staff::{Newcomer, Staff},
+    AdminProblem, Answer, Ask,
+    staff::{AdminPrincipal, SignInPrincipal},
 };
 use crate::control::{
     gate::Role,
@@ -20,7 +20,7 @@ const KEY_ALONE: &str = "a session makes no other one: sign in with the admin ke
     (status = 503, body = Refusal)))]
 pub(super) async fn begin(
     Shared(admin): Ask,
-    Newcomer(staff): Newcomer,
+    SignInPrincipal(staff): SignInPrincipal,
 ) -> Answer<(StatusCode, Json<NewSession>)> {
     staff.needs(Role::Approver)?;
     require_key(&staff)?;
@@ -31,7 +31,7 @@ pub(super) async fn begin(
 /// Returns the caller: role, version of the program, address for clients. Role: any.
 #[utoipa::path(get, path = "/v1/session", responses(
     (status = 200, body = SessionView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<SessionView>> {
+pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<SessionView>> {
     staff.needs(Role::Approver)?;
     let expires_ms = staff.session.as_ref().map(|session| session.expires_ms);
     Ok(Json(sessions::show(&admin.control, &staff.key, expires_ms)))
@@ -41,7 +41,7 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Sessio
 #[utoipa::path(delete, path = "/v1/session", responses(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 409, body = Refusal, description = "the request came with an admin key")))]
-pub(super) async fn end(Shared(admin): Ask, staff: Staff) -> Answer<StatusCode> {
+pub(super) async fn end(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<StatusCode> {
     staff.needs(Role::Approver)?;
     let session = staff.session.as_ref().map(|session| session.id.as_str());
     sessions::end(&admin.control, session).await?;
@@ -54,7 +54,7 @@ pub(super) async fn end(Shared(admin): Ask, staff: Staff) -> Answer<StatusCode> 
     (status = 503, body = Refusal)))]
 pub(super) async fn link(
     Shared(admin): Ask,
-    staff: Staff,
+    staff: AdminPrincipal,
 ) -> Answer<(StatusCode, Json<SignInLink>)> {
     staff.needs(Role::Approver)?;
     require_key(&staff)?;
@@ -63,9 +63,9 @@ pub(super) async fn link(
 }
 
 /// Refuses a session what would let it outlive its own end.
-fn require_key(staff: &Staff) -> Result<(), Refusal> {
+fn require_key(staff: &AdminPrincipal) -> Result<(), AdminProblem> {
     match staff.session {
         None => Ok(()),
-        Some(_) => Err(Refusal::new(StatusCode::FORBIDDEN, KEY_ALONE)),
+        Some(_) => Err(AdminProblem::new(StatusCode::FORBIDDEN, KEY_ALONE)),
     }
 }

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State as Shared};
 use serde_json::Value;
 
-use super::{Answer, Ask, Refusal, staff::Staff};
+use super::{AdminProblem, Answer, Ask, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::settings::{self, ReloadedSettings},
@@ -13,7 +13,7 @@ use crate::control::{
 /// viewer.
 #[utoipa::path(get, path = "/v1/config", responses(
     (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
+pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(settings::show(&admin.control)))
 }
@@ -23,7 +23,10 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>
 #[utoipa::path(post, path = "/v1/config/reload", responses(
     (status = 200, body = ReloadedSettings), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 422, body = Refusal)))]
-pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<ReloadedSettings>> {
+pub(super) async fn reload(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<ReloadedSettings>> {
     staff.needs(Role::Operator)?;
     let by = staff.by();
     let reloaded = settings::reload(&admin.reload, staff.acting(&by)).await?;

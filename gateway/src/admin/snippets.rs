@@ -4,7 +4,7 @@ use axum::{Json, extract::State as Shared};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use super::{AdminProblem, Answer, Ask, problem::QueryParams, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::snippets::{self, ClientSnippet},
@@ -27,8 +27,8 @@ pub(super) struct WantedSnippets {
     (status = 409, body = Refusal, description = "HTTP is not served at a configured address")))]
 pub(super) async fn list(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(wanted): Asked<WantedSnippets>,
+    staff: AdminPrincipal,
+    QueryParams(wanted): QueryParams<WantedSnippets>,
 ) -> Answer<Json<Vec<ClientSnippet>>> {
     staff.needs(Role::Viewer)?;
     let (client, agent) = (wanted.client.as_deref(), wanted.agent.as_deref());

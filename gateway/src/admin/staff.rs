@@ -8,13 +8,13 @@ use axum::{
 };
 use weir_state::{AdminRow, SessionRow};
 
-use super::{Admin, Refusal};
+use super::{AdminContext, AdminProblem};
 use crate::{
     control::{
         gate::Role,
         operations::{ActingAdmin, sessions},
     },
-    identity::{Credential, Kind, Minted, admin_matches, now_ms},
+    identity::{MintedSecret, RequestCredential, SecretKind, admin_matches, now_ms},
     transport::{front_door::credential, http::connections},
 };
 
@@ -24,7 +24,7 @@ const ENDED: &str = "the session has ended: sign in again";
 const SPENT: &str = "the link was used, or is older than a minute: make another one";
 
 /// A known holder, whatever the role; each handler says which role it needs.
-pub(super) struct Staff {
+pub(super) struct AdminPrincipal {
     /// The admin key, which is not revoked.
     pub key: AdminRow,
     /// The session that the request came with; `None` where it came with the key itself.
@@ -32,21 +32,21 @@ pub(super) struct Staff {
 }
 
 /// A caller who signs in: with an admin key, or with a link, which is used up by that.
-pub(super) struct Newcomer(pub Staff);
+pub(super) struct SignInPrincipal(pub AdminPrincipal);
 
-impl Staff {
-    pub(super) fn needs(&self, role: Role) -> Result<(), Refusal> {
+impl AdminPrincipal {
+    pub(super) fn needs(&self, role: Role) -> Result<(), AdminProblem> {
         Ok(self.acting("").needs(role)?)
     }
 
     /// Refuses roles that do not decide about writes that wait for a person.
-    pub(super) fn needs_approver(&self) -> Result<(), Refusal> {
+    pub(super) fn needs_approver(&self) -> Result<(), AdminProblem> {
         let roles = self.key.roles();
         if roles.decides_plans() {
             return Ok(());
         }
         let detail = format!("this needs the role approver or operator, and yours is {roles}");
-        Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+        Err(AdminProblem::new(StatusCode::FORBIDDEN, detail))
     }
 
     /// Returns the holder as operations know one; `by` is [`by`](Self::by).
@@ -62,7 +62,7 @@ impl Staff {
         format!("admin:{}", self.key.name)
     }
 
-    async fn find(admin: &Admin, text: &str) -> Result<Option<Self>, Refusal> {
+    async fn find(admin: &AdminContext, text: &str) -> Result<Option<Self>, AdminProblem> {
         let session = sessions::resume(&admin.state, text, now_ms()).await?;
         let rows = admin.state.admins().await?;
         let find = |id: &str| {
@@ -78,7 +78,7 @@ impl Staff {
         Ok(key.map(|key| Self { key, session }))
     }
 
-    async fn of_link(admin: &Admin, text: &str) -> Result<Option<Self>, Refusal> {
+    async fn of_link(admin: &AdminContext, text: &str) -> Result<Option<Self>, AdminProblem> {
         let Some(id) = sessions::take_link(&admin.state, text, now_ms()).await? else {
             return Ok(None);
         };
@@ -96,10 +96,13 @@ impl Staff {
     }
 }
 
-impl FromRequestParts<Arc<Admin>> for Staff {
-    type Rejection = Refusal;
+impl FromRequestParts<Arc<AdminContext>> for AdminPrincipal {
+    type Rejection = AdminProblem;
 
-    async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        admin: &Arc<AdminContext>,
+    ) -> Result<Self, AdminProblem> {
         let text = bearer(parts, admin)?;
         let holder = Self::find(admin, text).await?;
         holder
@@ -108,14 +111,17 @@ impl FromRequestParts<Arc<Admin>> for Staff {
     }
 }
 
-impl FromRequestParts<Arc<Admin>> for Newcomer {
-    type Rejection = Refusal;
+impl FromRequestParts<Arc<AdminContext>> for SignInPrincipal {
+    type Rejection = AdminProblem;
 
-    async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        admin: &Arc<AdminContext>,
+    ) -> Result<Self, AdminProblem> {
         let text = bearer(parts, admin)?;
-        let holder = match Minted::read(text, Kind::Link) {
-            Some(_) => Staff::of_link(admin, text).await?,
-            None => Staff::find(admin, text).await?,
+        let holder = match MintedSecret::read(text, SecretKind::Link) {
+            Some(_) => AdminPrincipal::of_link(admin, text).await?,
+            None => AdminPrincipal::find(admin, text).await?,
         };
         holder
             .map(|staff| Self(staff.set_known()))
@@ -124,25 +130,27 @@ impl FromRequestParts<Arc<Admin>> for Newcomer {
 }
 
 /// Returns what the request came with, which is not believed yet.
-fn bearer<'a>(parts: &'a Parts, admin: &Admin) -> Result<&'a str, Refusal> {
+fn bearer<'a>(parts: &'a Parts, admin: &AdminContext) -> Result<&'a str, AdminProblem> {
     match credential(&parts.headers) {
-        Credential::Key(text) => Ok(text),
-        Credential::None => Err(refuse(parts, admin, NEEDED)),
-        Credential::Malformed | Credential::Bound(_) => Err(refuse(parts, admin, INVALID)),
+        RequestCredential::Key(text) => Ok(text),
+        RequestCredential::None => Err(refuse(parts, admin, NEEDED)),
+        RequestCredential::Malformed | RequestCredential::Bound(_) => {
+            Err(refuse(parts, admin, INVALID))
+        }
     }
 }
 
 fn invalid(text: &str) -> &'static str {
     match text {
-        text if Minted::read(text, Kind::Session).is_some() => ENDED,
-        text if Minted::read(text, Kind::Link).is_some() => SPENT,
+        text if MintedSecret::read(text, SecretKind::Session).is_some() => ENDED,
+        text if MintedSecret::read(text, SecretKind::Link).is_some() => SPENT,
         _ => INVALID,
     }
 }
 
-fn refuse(parts: &Parts, admin: &Admin, detail: &str) -> Refusal {
+fn refuse(parts: &Parts, admin: &AdminContext, detail: &str) -> AdminProblem {
     let credential = credential(&parts.headers);
     let (door, path) = (&admin.door, parts.uri.path());
     door.record_unknown_admin(path, credential, "admin key", detail);
-    Refusal::new(StatusCode::UNAUTHORIZED, detail)
+    AdminProblem::new(StatusCode::UNAUTHORIZED, detail)
 }

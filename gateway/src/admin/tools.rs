@@ -4,7 +4,7 @@ use axum::{Json, extract::State as Shared};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use super::{AdminProblem, Answer, Ask, problem::QueryParams, staff::AdminPrincipal};
 use crate::control::{
     gate::Role,
     operations::tools::{self, ToolsPage, ToolsQuery},
@@ -31,8 +31,8 @@ pub(super) struct WantedTools {
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn list(
     Shared(admin): Ask,
-    staff: Staff,
-    Asked(wanted): Asked<WantedTools>,
+    staff: AdminPrincipal,
+    QueryParams(wanted): QueryParams<WantedTools>,
 ) -> Answer<Json<ToolsPage>> {
     staff.needs(Role::Viewer)?;
     let query = ToolsQuery {

@@ -11,9 +11,9 @@ use utoipa::IntoParams;
 use weir_audit::{ChainFiles, CollectedHeads};
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{Asked, At},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{PathParams, QueryParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{gate::Role, operations::trails};
 
@@ -30,7 +30,10 @@ pub(super) struct LineRange {
 #[utoipa::path(get, path = "/v1/audit/heads", responses(
     (status = 200, body = CollectedHeads), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn heads(Shared(admin): Ask, staff: Staff) -> Answer<Json<CollectedHeads>> {
+pub(super) async fn heads(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<CollectedHeads>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(trails::heads(&admin.control).await?))
 }
@@ -39,7 +42,10 @@ pub(super) async fn heads(Shared(admin): Ask, staff: Staff) -> Answer<Json<Colle
 #[utoipa::path(get, path = "/v1/audit/chains", responses(
     (status = 200, body = Vec<ChainFiles>), (status = 401, body = Refusal), (status = 403, body = Refusal),
     (status = 503, body = Refusal)))]
-pub(super) async fn chains(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<ChainFiles>>> {
+pub(super) async fn chains(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<ChainFiles>>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(trails::chains(&admin.control).await?))
 }
@@ -54,9 +60,9 @@ pub(super) async fn chains(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
         (status = 503, body = Refusal)))]
 pub(super) async fn lines(
     Shared(admin): Ask,
-    staff: Staff,
-    At((chain, segment)): At<(String, u32)>,
-    Asked(range): Asked<LineRange>,
+    staff: AdminPrincipal,
+    PathParams((chain, segment)): PathParams<(String, u32)>,
+    QueryParams(range): QueryParams<LineRange>,
 ) -> Answer<Response> {
     staff.needs(Role::Auditor)?;
     let lines = trails::lines(&admin.control, &chain, segment, range.from).await?;

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -41,7 +41,7 @@ pub(super) struct WantedLook {
 /// All of them, as the last look found each. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams", responses(
     (status = 200, body = UpstreamsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<UpstreamsView>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<UpstreamsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(upstreams::list(&admin.control)))
 }
@@ -52,8 +52,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Upstre
         (status = 404, body = Refusal)))]
 pub(super) async fn show(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(upstreams::show(&admin.control, &name)?))
@@ -66,8 +66,8 @@ pub(super) async fn show(
         (status = 404, body = Refusal)))]
 pub(super) async fn look(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<Json<UpstreamView>> {
     staff.needs(Role::Editor)?;
     Ok(Json(upstreams::look(&admin.control, &name).await?))
@@ -79,8 +79,8 @@ pub(super) async fn look(
     responses((status = 200, body = Vec<AccountView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list_accounts(
     Shared(admin): Ask,
-    staff: Staff,
-    At(name): At<String>,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
 ) -> Answer<Json<Vec<AccountView>>> {
     staff.needs(Role::Operator)?;
     Ok(Json(accounts::list(&admin.control, &name).await?))
@@ -94,8 +94,8 @@ pub(super) async fn list_accounts(
         (status = 404, body = Refusal)))]
 pub(super) async fn disconnect(
     Shared(admin): Ask,
-    staff: Staff,
-    At((name, number)): At<(String, i64)>,
+    staff: AdminPrincipal,
+    PathParams((name, number)): PathParams<(String, i64)>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     accounts::disconnect(&admin.control, &name, number, &staff.by()).await?;
@@ -110,8 +110,8 @@ pub(super) async fn disconnect(
     (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn look_at(
     Shared(admin): Ask,
-    staff: Staff,
-    Body(wanted): Body<WantedLook>,
+    staff: AdminPrincipal,
+    JsonBody(wanted): JsonBody<WantedLook>,
 ) -> Answer<Json<UpstreamOffer>> {
     staff.needs(Role::Operator)?;
     let wanted = UpstreamLook {
@@ -125,6 +125,6 @@ pub(super) async fn look_at(
 }
 
 /// Shows the server of that name, which is that of a route too.
-pub(super) async fn show_look(admin: Ask, staff: Staff) -> Answer<Json<UpstreamView>> {
-    show(admin, staff, At(LOOK.to_owned())).await
+pub(super) async fn show_look(admin: Ask, staff: AdminPrincipal) -> Answer<Json<UpstreamView>> {
+    show(admin, staff, PathParams(LOOK.to_owned())).await
 }

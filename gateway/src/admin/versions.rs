@@ -5,9 +5,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Answer, Ask, Refusal,
-    problem::{At, Body},
-    staff::Staff,
+    AdminProblem, Answer, Ask,
+    problem::{JsonBody, PathParams},
+    staff::AdminPrincipal,
 };
 use crate::control::{
     gate::Role,
@@ -31,7 +31,7 @@ pub(super) struct PinnedVersion {
 /// The versions that are served beside live ones, and the agents that are pinned. Role: viewer.
 #[utoipa::path(get, path = "/v1/versions", responses(
     (status = 200, body = VersionsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<VersionsView>> {
+pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<VersionsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(versions::list(&admin.control).await?))
 }
@@ -45,9 +45,9 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Versio
         (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn set_sunset(
     Shared(admin): Ask,
-    staff: Staff,
-    At((contract, major)): At<(String, u32)>,
-    Body(last): Body<LastDay>,
+    staff: AdminPrincipal,
+    PathParams((contract, major)): PathParams<(String, u32)>,
+    JsonBody(last): JsonBody<LastDay>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     let sunset = last.sunset.as_deref();
@@ -65,9 +65,9 @@ pub(super) async fn set_sunset(
         (status = 503, body = Refusal)))]
 pub(super) async fn pin(
     Shared(admin): Ask,
-    staff: Staff,
-    At((agent, contract)): At<(String, String)>,
-    Body(pinned): Body<PinnedVersion>,
+    staff: AdminPrincipal,
+    PathParams((agent, contract)): PathParams<(String, String)>,
+    JsonBody(pinned): JsonBody<PinnedVersion>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     let by = staff.by();
@@ -83,8 +83,8 @@ pub(super) async fn pin(
         (status = 404, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn unpin(
     Shared(admin): Ask,
-    staff: Staff,
-    At((agent, contract)): At<(String, String)>,
+    staff: AdminPrincipal,
+    PathParams((agent, contract)): PathParams<(String, String)>,
 ) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     versions::unpin(&admin.control, &agent, &contract, &staff.by()).await?;

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::time::timeout;
-use weir_copies::{Bucket, BucketAddress, CopyStatus, Shipper};
+use weir_copies::{BucketAddress, ChainShipper, CopyBucket, CopyStatus};
 
-use crate::{config::Config, serving::Serving};
+use crate::{config::GatewayConfig, serving::ServingGateway};
 
 /// Returns the bucket that the configuration names. Credentials come from the environment.
-pub fn open_bucket(config: &Config) -> anyhow::Result<Option<Bucket>> {
+pub fn open_bucket(config: &GatewayConfig) -> anyhow::Result<Option<CopyBucket>> {
     let Some(url) = &config.audit.copies else {
         return Ok(None);
     };
@@ -19,17 +19,17 @@ pub fn open_bucket(config: &Config) -> anyhow::Result<Option<Bucket>> {
         region: config.audit.copies_region.clone(),
     };
     weir_connections::http::install_tls();
-    let bucket = Bucket::open(&address).context("[audit] copies")?;
+    let bucket = CopyBucket::open(&address).context("[audit] copies")?;
     Ok(Some(bucket))
 }
 
 /// Copies the trail as long as the process serves.
-pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
+pub(super) async fn copy_trail(gateway: Arc<ServingGateway>, bucket: CopyBucket) {
     let status = Arc::new(CopyStatus::default());
     gateway.audit().share_copies(status.clone());
     let folder = gateway.config().folders.state.join("audit");
     let audit = gateway.audit().clone();
-    let shipper = Shipper::new(bucket, folder, status);
+    let shipper = ChainShipper::new(bucket, folder, status);
     shipper.run(move |copied| audit.set_copied(copied)).await;
 }
 
@@ -37,11 +37,11 @@ pub(super) async fn copy_trail(gateway: Arc<Serving>, bucket: Bucket) {
 const REST_MAX: Duration = Duration::from_secs(10);
 
 /// Copies what was recorded since the last copy: by this process first, and then by others that use the folder.
-pub(super) async fn copy_rest(gateway: &Serving) {
+pub(super) async fn copy_rest(gateway: &ServingGateway) {
     let config = gateway.config();
     if let Ok(Some(bucket)) = open_bucket(&config) {
         let folder = config.folders.state.join("audit");
-        let mut shipper = Shipper::new(bucket, folder, Arc::default());
+        let mut shipper = ChainShipper::new(bucket, folder, Arc::default());
         let head = gateway.audit().head();
         let copy = async {
             if let Some(head) = head {

@@ -3,22 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
-use weir_contracts::contract::Format;
+use weir_contracts::contract::ArtifactFormat;
 use weir_ledger::SharedLedger;
-use weir_state::{NewNode, State};
+use weir_state::{GatewayState, NewNode};
 
-use crate::{config::Config, serving::Serving};
+use crate::{config::GatewayConfig, serving::ServingGateway};
 
 /// The time for which a lease lasts, less a margin for the clocks of two machines.
 const LEASE: Duration = Duration::from_millis(4_500);
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Returns what others see of this process.
-pub(super) fn describe(config: &Config) -> anyhow::Result<NewNode> {
+pub(super) fn describe(config: &GatewayConfig) -> anyhow::Result<NewNode> {
     let mut id = [0; 8];
     getrandom::fill(&mut id)?;
     let settings = serde_json::to_vec(&config.sections())?;
-    let newest = serde_json::to_value(Format::NEWEST)?;
+    let newest = serde_json::to_value(ArtifactFormat::NEWEST)?;
     let formats = (1..=newest.as_u64().unwrap_or_default()).map(|format| format.to_string());
     Ok(NewNode {
         id: hex::encode(id),
@@ -37,7 +37,7 @@ pub(super) fn machine_name() -> String {
 
 /// Refuses agents while the database was not reached for longer than is allowed: it cannot be known then which keys were
 /// revoked.
-pub(super) async fn refuse_when_stale(gateway: Arc<Serving>, state: Arc<State>) {
+pub(super) async fn refuse_when_stale(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     loop {
         let longest = LEASE + gateway.config().state.stale_max();
         let is_stale = state.since_look() > longest;
@@ -57,7 +57,10 @@ pub(super) async fn refuse_when_stale(gateway: Arc<Serving>, state: Arc<State>) 
 const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Counts rates together with the other nodes, if the configuration has it so.
-pub(super) async fn share_rates(gateway: &Arc<Serving>, state: &Arc<State>) -> anyhow::Result<()> {
+pub(super) async fn share_rates(
+    gateway: &Arc<ServingGateway>,
+    state: &Arc<GatewayState>,
+) -> anyhow::Result<()> {
     let engine = gateway.config().open_ledger()?;
     let Some(engine) = engine else {
         return Ok(());
@@ -78,7 +81,7 @@ pub(super) async fn share_rates(gateway: &Arc<Serving>, state: &Arc<State>) -> a
 }
 
 /// Says how many nodes share the rates. Where the database is away, there are as many as there were.
-async fn count_nodes(ledger: &SharedLedger, state: &State) {
+async fn count_nodes(ledger: &SharedLedger, state: &GatewayState) {
     let live = match state.nodes().await {
         Ok(nodes) => Some(nodes.iter().filter(|node| node.is_live()).count()),
         Err(_) => state.nodes_of_copy(),

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use weir_audit::ApprovalRecord;
 use weir_contracts::{
-    Shape,
+    CollectionShape,
     output::RecordChecker,
-    shape::{Field, Type},
+    shape::{ShapeField, ValueType},
 };
-use weir_plugin_host::{Change, Condition, Query};
+use weir_plugin_host::{AdapterChange, AdapterCondition, AdapterQuery};
 use weir_state::{AddedPlan, PlanRow, PlanScope, PlanStatus, StateError};
 
 use super::{
@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     catalogue::{CollectionTool, shown_time},
-    codes::Code,
-    cursor::Unsealed,
+    codes::FailureCode,
+    cursor::CursorSealError,
     plans::{self, PlanSubject, PlannedWrite, WritePlans},
 };
 
@@ -76,11 +76,11 @@ pub(super) async fn hold(
     }
     if call.request.transport == TRIAL {
         let message = "A person approves each call of this tool, and a trial cannot ask for that: call it as the agent.";
-        return Err(CallError::new(Code::ApprovalRequired, message));
+        return Err(CallError::new(FailureCode::ApprovalRequired, message));
     }
     let plans = call.gateway.plans().ok_or_else(|| {
         CallError::new(
-            Code::Unavailable,
+            FailureCode::Unavailable,
             "This process keeps no approvals: call the tool at a gateway that serves.",
         )
     })?;
@@ -110,20 +110,20 @@ async fn take(
     call: &ToolCall<'_>,
     plans: &WritePlans,
     plan: &PlanRow,
-    change: &Change,
-) -> Result<(TakenPlan, Change), CallError> {
+    change: &AdapterChange,
+) -> Result<(TakenPlan, AdapterChange), CallError> {
     let taken = plans.take(&plan.id).await.map_err(unreachable)?;
     let used = || {
         let message = format!(
             "The approval of plan {} was used by another call, or has expired: look whether the write was made.",
             plan.id
         );
-        CallError::new(Code::Conflict, message).outcome(WriteOutcome::None)
+        CallError::new(FailureCode::Conflict, message).outcome(WriteOutcome::None)
     };
     let taken = taken.ok_or_else(used)?;
     let write = plans::open_write(call.gateway.cursors(), &taken).ok_or_else(|| {
         let message = "The plan cannot be read any more: call again for another one.";
-        CallError::new(Code::Conflict, message).outcome(WriteOutcome::None)
+        CallError::new(FailureCode::Conflict, message).outcome(WriteOutcome::None)
     })?;
     let plan = TakenPlan {
         id: taken.id,
@@ -137,7 +137,7 @@ async fn add(
     call: &ToolCall<'_>,
     plans: &WritePlans,
     subject: &PlanSubject,
-    (target, change): (&CollectionTool, &Change),
+    (target, change): (&CollectionTool, &AdapterChange),
     policies: &str,
     record: &CallRecord,
 ) -> Result<PlanRow, CallError> {
@@ -151,11 +151,13 @@ async fn add(
         policies,
     );
     let row = row.map_err(|unsealed| match unsealed {
-        Unsealed::TooLong => CallError::new(
-            Code::TooLarge,
+        CursorSealError::TooLong => CallError::new(
+            FailureCode::TooLarge,
             "The record with its change is larger than what can wait for a person (32 KiB).",
         ),
-        Unsealed::NoRandomness => CallError::new(Code::Internal, "No random number could be had."),
+        CursorSealError::NoRandomness => {
+            CallError::new(FailureCode::Internal, "No random number could be had.")
+        }
     })?;
     match plans.add(&row).await.map_err(unreachable)? {
         AddedPlan::Added => Ok(row),
@@ -174,7 +176,7 @@ fn too_many(scope: PlanScope, max: i64) -> CallError {
         "{max} calls{whose} wait for a person already, and no more may. Call again once a person has approved or rejected one of \
          them, or it has expired."
     );
-    CallError::new(Code::RateLimited, message)
+    CallError::new(FailureCode::RateLimited, message)
         .retry_after_ms(FULL_RETRY_MS)
         .limit("plans that wait for approval".to_owned())
 }
@@ -197,13 +199,13 @@ async fn plan_write(
 async fn read_before(
     call: &ToolCall<'_>,
     target: &CollectionTool,
-    change: &Change,
+    change: &AdapterChange,
     record: &CallRecord,
 ) -> Result<PlannedWrite, CallError> {
     let mut write = PlannedWrite::new(change);
-    let shape: Shape = serde_json::from_str(&target.source.shape).map_err(|error| {
+    let shape: CollectionShape = serde_json::from_str(&target.source.shape).map_err(|error| {
         CallError::new(
-            Code::Internal,
+            FailureCode::Internal,
             "The shape of the collection cannot be read.",
         )
         .log(error.to_string())
@@ -216,7 +218,7 @@ async fn read_before(
         return Ok(write);
     };
     let written: Map<String, Value> = write.after.clone().unwrap_or_default();
-    let is_read = |field: &&Field| {
+    let is_read = |field: &&ShapeField| {
         target.columns.contains(&field.key)
             || written.contains_key(&field.key)
             || shape.key.contains(&field.key)
@@ -227,12 +229,12 @@ async fn read_before(
         .filter(is_read)
         .map(|field| field.key.clone())
         .collect();
-    let query = Query {
+    let query = AdapterQuery {
         conditions: conditions(key, write.options.as_ref()),
         order: shape.key.as_slice().into(),
         columns: columns.clone(),
         limit: 2,
-        ..Query::default()
+        ..AdapterQuery::default()
     };
     let context = call.context(record);
     let page = call
@@ -249,12 +251,12 @@ async fn read_before(
     let before = match (records.pop(), records.is_empty()) {
         (None, _) => {
             let message = "No record meets these conditions.";
-            return Err(CallError::new(Code::NotFound, message));
+            return Err(CallError::new(FailureCode::NotFound, message));
         }
         (Some(before), true) => before,
         (Some(_), false) => {
             let message = "More than one record meets these conditions.";
-            return Err(CallError::new(Code::Ambiguous, message));
+            return Err(CallError::new(FailureCode::Ambiguous, message));
         }
     };
     let before: Map<String, Value> = before
@@ -273,15 +275,18 @@ async fn read_before(
 }
 
 /// Returns the conditions that find the record of a change: its key, and what the contract holds it to.
-fn conditions(key: &Map<String, Value>, options: Option<&Map<String, Value>>) -> Vec<Condition> {
-    let key = key.iter().map(|(column, value)| Condition {
+fn conditions(
+    key: &Map<String, Value>,
+    options: Option<&Map<String, Value>>,
+) -> Vec<AdapterCondition> {
+    let key = key.iter().map(|(column, value)| AdapterCondition {
         column: column.clone(),
         comparison: "equals".to_owned(),
         value: value.to_string(),
     });
     let held = options.and_then(|options| options.get("conditions")?.as_array());
     let held = held.into_iter().flatten().filter_map(|condition| {
-        Some(Condition {
+        Some(AdapterCondition {
             column: condition["column"].as_str()?.to_owned(),
             comparison: condition["comparison"].as_str()?.to_owned(),
             value: condition["value"].to_string(),
@@ -291,9 +296,9 @@ fn conditions(key: &Map<String, Value>, options: Option<&Map<String, Value>>) ->
 }
 
 /// Returns the conditions that only the record as it was read meets.
-fn guards(shape: &Shape, before: &Map<String, Value>) -> Vec<Value> {
+fn guards(shape: &CollectionShape, before: &Map<String, Value>) -> Vec<Value> {
     let matches = &shape.capabilities.matches;
-    let can = |field: &Field, comparison: &str| {
+    let can = |field: &ShapeField, comparison: &str| {
         let known = matches.get(&field.key).or_else(|| matches.get("*"));
         known.is_some_and(|known| known.iter().any(|known| known == comparison))
     };
@@ -302,17 +307,23 @@ fn guards(shape: &Shape, before: &Map<String, Value>) -> Vec<Value> {
             .native
             .as_deref()
             .is_some_and(|native| INEXACT.contains(&native));
-        let is_whole = matches!(field.kind, Type::Json | Type::Record | Type::List);
+        let is_whole = matches!(
+            field.kind,
+            ValueType::Json | ValueType::Record | ValueType::List
+        );
         !is_whole && !is_inexact && !shape.key.contains(&field.key)
     });
-    let guard = |field: &Field| {
+    let guard = |field: &ShapeField| {
         let (comparison, value) = match before.get(&field.key)? {
             Value::Null => ("is-empty", Value::Bool(true)),
             // What does not fit its column cannot be compared with it.
-            value if matches!(field.kind, Type::Integer | Type::Number) && !value.is_number() => {
+            value
+                if matches!(field.kind, ValueType::Integer | ValueType::Number)
+                    && !value.is_number() =>
+            {
                 return None;
             }
-            value if field.kind == Type::Boolean && !value.is_boolean() => return None,
+            value if field.kind == ValueType::Boolean && !value.is_boolean() => return None,
             value => ("equals", value.clone()),
         };
         let condition = json!({ "column": field.key, "comparison": comparison, "value": value });
@@ -363,7 +374,7 @@ fn preview(
     });
     ToolResult {
         meta: vec![(PLAN.into(), plan.to_string())],
-        ..ToolResult::of(super::Content::Text(text), structured, false)
+        ..ToolResult::from_content(super::CallContent::Text(text), structured, false)
     }
 }
 
@@ -394,7 +405,7 @@ fn required(call: &ToolCall<'_>, plan: &PlanRow) -> CallError {
         form: ErrorForm::Planned(Box::new(WaitingPlan {
             shown: shown.to_string(),
         })),
-        ..CallError::new(Code::ApprovalRequired, message)
+        ..CallError::new(FailureCode::ApprovalRequired, message)
     }
 }
 
@@ -404,7 +415,7 @@ fn rejected(plan: &PlanRow) -> CallError {
     CallError {
         reason: Some("approval_rejected".to_owned()),
         ..CallError::new(
-            Code::Forbidden,
+            FailureCode::Forbidden,
             format!("A person rejected this call (plan {}){reason}", plan.id),
         )
     }
@@ -419,7 +430,7 @@ pub(super) async fn conclude(
     let has_moved = |error: &CallError| {
         // A conflict is about another record, such as one that has the value already.
         plan.is_guarded
-            && error.code == Code::NotFound
+            && error.code == FailureCode::NotFound
             && error.outcome != Some(WriteOutcome::Unknown)
     };
     match outcome {
@@ -437,7 +448,7 @@ pub(super) async fn conclude(
             let reason = Some("plan_is_stale".to_owned());
             let moved = CallError {
                 reason,
-                ..CallError::new(Code::Conflict, message)
+                ..CallError::new(FailureCode::Conflict, message)
             };
             Err(moved.outcome(WriteOutcome::None))
         }
@@ -447,7 +458,7 @@ pub(super) async fn conclude(
 
 fn unreachable(error: StateError) -> CallError {
     CallError::new(
-        Code::Unavailable,
+        FailureCode::Unavailable,
         "Approvals cannot be looked up now, so nothing was done.",
     )
     .retry_after_ms(1000)

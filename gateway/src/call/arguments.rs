@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use weir_contracts::impact::Profile;
+use weir_contracts::impact::ValueProfile;
 
 use super::{
     CallError,
     approval::TakenPlan,
-    asking::Asking,
+    asking::CallerInteraction,
     policy::{CallPolicies, PolicyDecision},
     target::TargetRequest,
     versions,
 };
-use crate::{catalogue::CatalogueTool, codes::Code, cursor::Cursors, identity::Caller};
+use crate::{
+    catalogue::CatalogueTool, codes::FailureCode, cursor::CursorCipher, identity::CallerIdentity,
+};
 
 /// A call whose arguments are valid. Only this stage makes one.
 pub(super) struct CheckedInput<'t> {
@@ -23,7 +25,7 @@ pub(super) struct CheckedInput<'t> {
     /// The arguments that the contract lists to be recorded in clear.
     pub clear: Map<String, Value>,
     /// The profile of the arguments, if those are kept.
-    pub profile: Option<Profile>,
+    pub profile: Option<ValueProfile>,
     /// What policies would have denied.
     pub policy: Option<PolicyDecision>,
     /// The plan that a person approved, and that the call uses up.
@@ -31,18 +33,18 @@ pub(super) struct CheckedInput<'t> {
 }
 
 pub(super) fn bind<'t>(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     tool: &'t CatalogueTool,
     arguments: Option<&str>,
-    asking: Asking<'_>,
+    asking: CallerInteraction<'_>,
     keep_profile: bool,
     policies: Option<&CallPolicies>,
 ) -> Result<CheckedInput<'t>, CallError> {
     let checks = tool.checks();
     let Some(validator) = checks.arguments() else {
         return Err(CallError::new(
-            Code::Internal,
+            FailureCode::Internal,
             "The arguments of this tool cannot be checked.",
         ));
     };

@@ -8,9 +8,9 @@ use weir_contracts::secret::is_named_like_one;
 use super::{CallError, CallRequest, ErrorForm, InputRequired, error::MissingCapability};
 use crate::{
     catalogue::CatalogueTool,
-    codes::Code,
-    cursor::{Bound, Cursors, TEXT_MAX_BYTES, Unsealed},
-    identity::{Caller, now_ms},
+    codes::FailureCode,
+    cursor::{CursorCipher, CursorScope, CursorSealError, TEXT_MAX_BYTES},
+    identity::{CallerIdentity, now_ms},
 };
 
 /// The time that a caller may take to answer.
@@ -31,16 +31,16 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The questions that a caller can be asked, and its answers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asking<'a> {
+pub struct CallerInteraction<'a> {
     /// JSON that says what the caller can answer; `None` means that it cannot be asked.
     pub capabilities: Option<&'a str>,
-    pub lacking: Lacking,
-    pub resumed: Option<Resumed<'a>>,
+    pub lacking: CapabilityFallback,
+    pub resumed: Option<CallerResponses<'a>>,
 }
 
 /// The way in which a caller learns that it lacks a capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lacking {
+pub enum CapabilityFallback {
     /// Outside a protocol with capabilities (plain HTTP, the command line): the error says that this caller cannot be asked.
     /// A tool that runs only as a task runs as any other.
     #[default]
@@ -53,7 +53,7 @@ pub enum Lacking {
 
 /// The caller's answer to what a tool asked it.
 #[derive(Clone, Copy, Debug)]
-pub struct Resumed<'a> {
+pub struct CallerResponses<'a> {
     /// JSON.
     pub responses: Option<&'a str>,
     /// The state, as it was given to the caller. Answers may come without it: then they belong to no question.
@@ -62,11 +62,11 @@ pub struct Resumed<'a> {
 
 /// Binds a question to one call: that of one agent, with these arguments, by these definitions.
 pub(super) fn bound(
-    caller: &Caller,
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     definitions: &str,
     arguments: &str,
-) -> Bound {
+) -> CursorScope {
     bound_to(
         caller,
         &tool.name,
@@ -79,21 +79,21 @@ pub(super) fn bound(
 /// Binds a question to a request that is no call of a tool. No tool has a `/` in its name, so `named` cannot be
 /// mistaken for one.
 pub(super) fn bound_to(
-    caller: &Caller,
+    caller: &CallerIdentity,
     named: &str,
     major: u32,
     definitions: &str,
     arguments: &str,
-) -> Bound {
+) -> CursorScope {
     let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
-    Bound::new(named, major, caller.principal(), &call)
+    CursorScope::new(named, major, caller.principal(), &call)
 }
 
 /// Returns the state that came with the question, and the answers.
 pub(super) fn open(
-    cursors: &Cursors,
-    bound: &Bound,
-    resumed: Resumed<'_>,
+    cursors: &CursorCipher,
+    bound: &CursorScope,
+    resumed: CallerResponses<'_>,
 ) -> Result<(Value, Value), CallError> {
     let state = match resumed.state {
         Some(sealed) => kept(cursors, bound, sealed)?,
@@ -108,7 +108,7 @@ pub(super) fn open(
 }
 
 /// Reads the state that came with a question, in time and unaltered.
-fn kept(cursors: &Cursors, bound: &Bound, sealed: &str) -> Result<Value, CallError> {
+fn kept(cursors: &CursorCipher, bound: &CursorScope, sealed: &str) -> Result<Value, CallError> {
     let open = cursors
         .open_sealed(bound, sealed)
         .ok_or_else(CallError::bad_state)?;
@@ -200,17 +200,17 @@ pub(super) fn secret_field(params: Option<&Value>) -> Option<String> {
 /// Returns the questions to the caller, who must be able to answer all of them. `allowed` is for a server, which may not ask
 /// everything.
 pub(super) fn ask(
-    cursors: &Cursors,
-    bound: &Bound,
+    cursors: &CursorCipher,
+    bound: &CursorScope,
     request: &CallRequest<'_>,
     requests: &str,
     state: Option<&str>,
     allowed: Option<&AllowedQuestions>,
 ) -> Result<InputRequired, CallError> {
     let fault = if allowed.is_some() {
-        Code::OutputMismatch
+        FailureCode::OutputMismatch
     } else {
-        Code::PluginFailed
+        FailureCode::PluginFailed
     };
     let wrong =
         |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
@@ -232,7 +232,7 @@ pub(super) fn ask(
     if asked.is_empty() && capabilities.is_none() {
         let message =
             "The tool wants to be called again with its state, and this client cannot do that.";
-        let error = CallError::new(Code::ToolError, message);
+        let error = CallError::new(FailureCode::ToolError, message);
         return Err(CallError {
             reason: Some("client_cannot_be_asked".to_owned()),
             ..error
@@ -261,7 +261,7 @@ pub(super) fn ask(
             );
             return Err(CallError {
                 reason: Some("asks_for_secret".to_owned()),
-                ..CallError::new(Code::ToolError, message)
+                ..CallError::new(FailureCode::ToolError, message)
             });
         }
         if !capabilities
@@ -271,12 +271,12 @@ pub(super) fn ask(
             let message = format!(
                 "The tool asks its caller before it goes on ({method}), and this client cannot be asked."
             );
-            let error = CallError::new(Code::ToolError, message);
+            let error = CallError::new(FailureCode::ToolError, message);
             let form = match request.asking.lacking {
-                Lacking::Outside | Lacking::ProtocolError => {
+                CapabilityFallback::Outside | CapabilityFallback::ProtocolError => {
                     ErrorForm::MissingCapability(missing(needed))
                 }
-                Lacking::Result => ErrorForm::Plain,
+                CapabilityFallback::Result => ErrorForm::Plain,
             };
             return Err(CallError {
                 reason: Some("client_cannot_be_asked".to_owned()),
@@ -302,21 +302,21 @@ pub(super) fn ask(
 /// Seals a text of a maker that travels through the caller. One that would not be taken back is an error, whose message begins
 /// with `what`.
 pub(super) fn seal(
-    cursors: &Cursors,
-    bound: &Bound,
+    cursors: &CursorCipher,
+    bound: &CursorScope,
     text: &str,
     what: &str,
 ) -> Result<String, CallError> {
     cursors.seal(bound, text).map_err(|error| match error {
-        Unsealed::TooLong => {
+        CursorSealError::TooLong => {
             let most = TEXT_MAX_BYTES >> 10;
             CallError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 format!("{what} takes more than {most} KB, the most that is passed on."),
             )
         }
-        Unsealed::NoRandomness => {
-            CallError::new(Code::Internal, "The gateway failed.").log("no randomness")
+        CursorSealError::NoRandomness => {
+            CallError::new(FailureCode::Internal, "The gateway failed.").log("no randomness")
         }
     })
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value, json, value::RawValue};
 use weir_schema::json;
-use weir_upstream::Asked;
+use weir_upstream::UpstreamOperation;
 
 use super::{
     CallError, CallRequest, ItemOutcome, asking, limits,
@@ -15,10 +15,10 @@ use super::{
     },
 };
 use crate::{
-    catalogue::{CatalogueItem, CatalogueViewer, ItemTarget, Listing},
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
+    catalogue::{CatalogueItem, CatalogueListing, CatalogueViewer, ItemTarget},
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
     telemetry::traces::not_sampled,
 };
 
@@ -28,8 +28,8 @@ const VALUE_MAX_CHARS: usize = 4_096;
 
 /// Returns the `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
 pub async fn complete(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     request: &CallRequest<'_>,
     reference: &str,
     argument: &str,
@@ -47,7 +47,7 @@ pub async fn complete(
     let context = context
         .map(|context| checked_context(&object(context, "context")?))
         .transpose()?;
-    let asked = Asked::Completion {
+    let asked = UpstreamOperation::Completion {
         reference,
         argument,
         context,
@@ -78,7 +78,9 @@ pub async fn complete(
             match upstream::complete(&call, server, asked, slot()?).await {
                 Ok(members) => Ok(suggested(&members)),
                 // A server that completes nothing has no suggestion.
-                Err(error) if error.code == Code::SourceChanged => Ok(json!({ "values": [] })),
+                Err(error) if error.code == FailureCode::SourceChanged => {
+                    Ok(json!({ "values": [] }))
+                }
                 Err(error) => Err(error),
             }
         }
@@ -86,7 +88,7 @@ pub async fn complete(
 }
 
 fn wrong(what: String) -> CallError {
-    CallError::new(Code::InvalidArguments, what)
+    CallError::new(FailureCode::InvalidArguments, what)
 }
 
 fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
@@ -102,7 +104,7 @@ fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
 
 /// Returns the item, and the reference that its server is sent.
 fn referred(
-    listing: &Listing,
+    listing: &CatalogueListing,
     reference: &Map<String, Value>,
 ) -> Result<(Arc<CatalogueItem>, Box<RawValue>), CallError> {
     let text = |name: &str| {

@@ -8,7 +8,7 @@ use weir_schema::validate::{ErrorContent, InvalidArguments};
 use weir_text::shorten;
 
 use super::{PolicyDecision, ToolResult, asking::TASKS};
-use crate::codes::Code;
+use crate::codes::FailureCode;
 
 /// Characters of what an answer breaks of its own promise.
 const MISMATCH_MAX: usize = 500;
@@ -25,7 +25,7 @@ pub enum WriteOutcome {
 /// Why a call did not succeed. `message` and the fields beside it are public; `log` is not.
 #[derive(Clone, Debug)]
 pub struct CallError {
-    pub code: Code,
+    pub code: FailureCode,
     pub message: Cow<'static, str>,
     pub field: Option<String>,
     pub reason: Option<String>,
@@ -102,7 +102,7 @@ impl MissingCapability {
 
     /// Returns the sentence for a client that lacks the capability, and the word for programs. A model reads the sentence
     /// alone.
-    pub fn told(self) -> (&'static str, &'static str) {
+    pub fn describe(self) -> (&'static str, &'static str) {
         let (message, reason) = match self {
             Self::Tasks => {
                 return (
@@ -137,7 +137,7 @@ impl MissingCapability {
 
 impl CallError {
     /// Creates an error with a code and a message for the caller; everything else is empty.
-    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(code: FailureCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -159,14 +159,14 @@ impl CallError {
     pub fn unknown_tool() -> Self {
         Self {
             form: ErrorForm::UnknownTool,
-            ..Self::new(Code::InvalidArguments, "Unknown tool.")
+            ..Self::new(FailureCode::InvalidArguments, "Unknown tool.")
         }
     }
 
     /// Returns the error of a call that could not be recorded.
     pub fn unrecorded() -> Self {
         let message = "The call cannot be recorded now, so it was not answered.";
-        Self::new(Code::Unavailable, message).retry_after_ms(1000)
+        Self::new(FailureCode::Unavailable, message).retry_after_ms(1000)
     }
 
     /// Returns the error for the answer to a question that this call did not ask.
@@ -174,7 +174,7 @@ impl CallError {
         let message = "The answer belongs to no question of this call.";
         Self {
             form: ErrorForm::BadState,
-            ..Self::new(Code::InvalidArguments, message)
+            ..Self::new(FailureCode::InvalidArguments, message)
         }
     }
 
@@ -182,7 +182,7 @@ impl CallError {
     pub fn header_mismatch(message: String) -> Self {
         Self {
             form: ErrorForm::HeaderMismatch,
-            ..Self::new(Code::InvalidArguments, message)
+            ..Self::new(FailureCode::InvalidArguments, message)
         }
     }
 
@@ -191,7 +191,7 @@ impl CallError {
         Self {
             message: invalid.message().into(),
             form: ErrorForm::Invalid(Box::new(invalid)),
-            ..Self::new(Code::InvalidArguments, "")
+            ..Self::new(FailureCode::InvalidArguments, "")
         }
     }
 
@@ -199,7 +199,7 @@ impl CallError {
     pub fn by_upstream(result: ToolResult) -> Self {
         Self {
             form: ErrorForm::Upstream(Box::new(result)),
-            ..Self::new(Code::ToolError, "The tool failed.")
+            ..Self::new(FailureCode::ToolError, "The tool failed.")
         }
     }
 
@@ -208,7 +208,7 @@ impl CallError {
         let plain = what.replace(char::is_control, "");
         let shown = shorten(&plain, MISMATCH_MAX);
         Self::new(
-            Code::OutputMismatch,
+            FailureCode::OutputMismatch,
             format!("The tool answered something else than it declares: {shown}."),
         )
         .log(what)
@@ -344,12 +344,12 @@ impl CallError {
     pub fn of_tool(failure: AdapterFailure) -> Self {
         match failure {
             AdapterFailure::BackedOff { retry_after_ms } => Self::new(
-                Code::Unavailable,
+                FailureCode::Unavailable,
                 "This tool failed in all its last calls and is tried again later.",
             )
             .retry_after_ms(retry_after_ms),
             AdapterFailure::Failed(why) => {
-                Self::new(Code::PluginFailed, "The tool failed.").log(why)
+                Self::new(FailureCode::PluginFailed, "The tool failed.").log(why)
             }
             AdapterFailure::OverLimit(bound) => Self::ended("The tool", &bound),
             failure => failure.into(),
@@ -359,7 +359,7 @@ impl CallError {
     /// Returns the error for a plugin that reached a bound of its call.
     fn ended(who: &str, bound: &BoundReached) -> Self {
         let message = format!("{who} was ended: {bound}. Ask for less in one call.");
-        Self::new(Code::PluginFailed, message).log(bound.reason.as_str())
+        Self::new(FailureCode::PluginFailed, message).log(bound.reason.as_str())
     }
 }
 
@@ -368,25 +368,25 @@ impl From<AdapterFailure> for CallError {
         match failure {
             AdapterFailure::Guest(error) => error.into(),
             AdapterFailure::Unavailable(adapter) => {
-                Self::new(Code::Unavailable, "The adapter of this tool is not loaded.")
+                Self::new(FailureCode::Unavailable, "The adapter of this tool is not loaded.")
                     .log(format!("no plugin provides the adapter `{adapter}`"))
             }
             AdapterFailure::NoBuild(plugin) => {
-                Self::new(Code::Unavailable, "The plugin of this tool is not loaded, or not as it was published.").log(
+                Self::new(FailureCode::Unavailable, "The plugin of this tool is not loaded, or not as it was published.").log(
                     format!("no build of the plugin `{plugin}` that defines the tool as it was published is loaded"),
                 )
             }
             AdapterFailure::Overloaded { retry_after_ms } => {
-                Self::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(retry_after_ms)
+                Self::new(FailureCode::Overloaded, "Too many calls are running at once.").retry_after_ms(retry_after_ms)
             }
             AdapterFailure::BackedOff { retry_after_ms } => Self::new(
-                Code::Unavailable,
+                FailureCode::Unavailable,
                 "The adapter of this tool failed in all its last calls and is tried again later.",
             )
             .retry_after_ms(retry_after_ms),
-            AdapterFailure::Timeout => Self::new(Code::Timeout, "The call took longer than it may."),
-            AdapterFailure::Cancelled => Self::new(Code::Cancelled, "The call was cancelled."),
-            AdapterFailure::Failed(why) => Self::new(Code::PluginFailed, "The adapter of this tool failed.").log(why),
+            AdapterFailure::Timeout => Self::new(FailureCode::Timeout, "The call took longer than it may."),
+            AdapterFailure::Cancelled => Self::new(FailureCode::Cancelled, "The call was cancelled."),
+            AdapterFailure::Failed(why) => Self::new(FailureCode::PluginFailed, "The adapter of this tool failed.").log(why),
             AdapterFailure::OverLimit(bound) => Self::ended("The adapter of this tool", &bound),
         }
     }
@@ -398,13 +398,13 @@ impl From<GuestError> for CallError {
         if error.code == BAD_CURSOR {
             return Self::invalid(InvalidArguments::bad_cursor());
         }
-        let code = Code::of_word(&error.code);
+        let code = FailureCode::of_word(&error.code);
         // The guest is not trusted with the text block: one line, bounded.
         let message = error.message.replace(char::is_control, "");
         let message = shorten(&message, 500).into_owned();
         Self {
             field: error.field.map(|field| shorten(&field, 64).into_owned()),
-            reason: (code == Code::InvalidArguments).then(|| "refused_by_source".to_owned()),
+            reason: (code == FailureCode::InvalidArguments).then(|| "refused_by_source".to_owned()),
             retry_after_ms: error.retry_after_ms,
             log: error
                 .details
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_retry_is_never_advised_where_it_may_duplicate() {
-        let error = CallError::new(Code::Unavailable, "x")
+        let error = CallError::new(FailureCode::Unavailable, "x")
             .retry_after_ms(5)
             .outcome(WriteOutcome::Unknown);
         let result = error.into_result("c_1");

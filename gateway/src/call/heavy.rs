@@ -10,7 +10,7 @@ use tokio::{
 use weir_contracts::output::ResultChecker;
 
 use super::CallError;
-use crate::{catalogue::CatalogueTool, codes::Code, serving::Serving};
+use crate::{catalogue::CatalogueTool, codes::FailureCode, serving::ServingGateway};
 
 /// Half of the processors, so that there are always some for the other calls.
 static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
@@ -24,7 +24,7 @@ pub(super) struct CheckTurn(Option<SemaphorePermit<'static>>);
 impl CheckTurn {
     /// Waits for a turn if the arguments may take long to check.
     pub(super) async fn for_arguments(
-        gateway: &Serving,
+        gateway: &ServingGateway,
         tool: &CatalogueTool,
         arguments: Option<&str>,
         since: Instant,
@@ -44,7 +44,7 @@ impl CheckTurn {
 
     /// Waits for a turn if the answer may take long to check: a text, and its check.
     pub(super) async fn for_answer(
-        gateway: &Serving,
+        gateway: &ServingGateway,
         tool: &CatalogueTool,
         answer: Option<(&ResultChecker, &str)>,
         since: Instant,
@@ -56,7 +56,7 @@ impl CheckTurn {
     /// Waits for a turn if what follows may take long.
     pub(super) async fn wait(
         is_heavy: bool,
-        gateway: &Serving,
+        gateway: &ServingGateway,
         tool: &CatalogueTool,
         since: Instant,
     ) -> Result<Self, CallError> {
@@ -67,7 +67,7 @@ impl CheckTurn {
         match timeout_at(deadline.into(), TURNS.acquire()).await {
             Ok(turn) => Ok(Self(turn.ok())),
             Err(_) => Err(CallError::new(
-                Code::Timeout,
+                FailureCode::Timeout,
                 "The call took longer than it may.",
             )),
         }

@@ -6,23 +6,24 @@ use futures::FutureExt;
 use serde_json::{Map, Value};
 use weir_contracts::{contract::PromptArgument, name, uri};
 use weir_text::shorten;
-use weir_upstream::Asked;
+use weir_upstream::UpstreamOperation;
 
 use super::{
     CallError, CallRequest, InputRequired, asking, blocks, limits,
-    record::{CallRecord, Proof},
+    record::{CallReceipt, CallRecord},
     records,
     refusal::AbsentName,
     target::{item::ItemCall, plugin, upstream},
 };
 use crate::{
     catalogue::{
-        CatalogueItem, CatalogueViewer, ItemKind, ItemSource, ItemTarget, LinkedPage, Listing,
+        CatalogueItem, CatalogueListing, CatalogueViewer, ItemKind, ItemSource, ItemTarget,
+        LinkedPage,
     },
-    codes::Code,
-    cursor::Bound,
-    identity::Caller,
-    serving::Serving,
+    codes::FailureCode,
+    cursor::CursorScope,
+    identity::CallerIdentity,
+    serving::ServingGateway,
 };
 
 /// Messages of one prompt, and contents of one resource.
@@ -42,11 +43,11 @@ pub enum ItemOutcome {
 
 /// Gets a prompt (`request.tool` is its name) or reads a resource (its URI).
 pub async fn ask_item(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     kind: ItemKind,
     request: &CallRequest<'_>,
-) -> (Result<ItemOutcome, CallError>, Proof) {
+) -> (Result<ItemOutcome, CallError>, CallReceipt) {
     if let Some((lookup, key)) = record_of(caller, kind, request) {
         return records::read(gateway, caller, request, &lookup, &key).await;
     }
@@ -59,8 +60,8 @@ pub async fn ask_item(
 }
 
 async fn stages(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     kind: ItemKind,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
@@ -132,7 +133,7 @@ fn checked(kind: ItemKind, members: &Map<String, Value>) -> Result<(), CallError
 
 /// The lookup behind the URI of a record, and the key.
 fn record_of(
-    caller: &Caller,
+    caller: &CallerIdentity,
     kind: ItemKind,
     request: &CallRequest<'_>,
 ) -> Option<(Arc<CatalogueItem>, String)> {
@@ -157,7 +158,7 @@ fn record_of(
 }
 
 /// The item that the caller may ask for, and its source.
-struct Found {
+struct ItemMatch {
     source: Arc<ItemSource>,
     /// A prompt that is listed.
     prompt: Option<Arc<CatalogueItem>>,
@@ -167,12 +168,12 @@ struct Found {
 
 /// Finds an item. Hidden and unknown ones get the same answer.
 async fn visible(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     kind: ItemKind,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
-) -> Result<Found, CallError> {
+) -> Result<ItemMatch, CallError> {
     let listing = request
         .snapshot
         .catalogue
@@ -189,7 +190,7 @@ async fn visible(
             return Err(CallError::unknown());
         };
         record.item(&prompt.source, kind, &prompt.key);
-        return Ok(Found {
+        return Ok(ItemMatch {
             source: prompt.source.clone(),
             own: prompt.own.clone(),
             prompt: Some(prompt.clone()),
@@ -200,7 +201,7 @@ async fn visible(
         return Err(CallError::unknown());
     }
     record.item(&source, kind, &name);
-    Ok(Found {
+    Ok(ItemMatch {
         source,
         own: own.into(),
         prompt: None,
@@ -208,7 +209,7 @@ async fn visible(
 }
 
 /// Whether a published URI is of a resource that may be read.
-pub fn has_resource(listing: &Listing, published: &str) -> bool {
+pub fn has_resource(listing: &CatalogueListing, published: &str) -> bool {
     let is_record = |template: &Arc<CatalogueItem>| {
         template.lookup.is_some() && uri::record_key(&template.key, published).is_some()
     };
@@ -216,7 +217,10 @@ pub fn has_resource(listing: &Listing, published: &str) -> bool {
 }
 
 /// The contract of a published URI, its own URI there, and the name that it is recorded under.
-fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, String, String)> {
+fn resource(
+    listing: &CatalogueListing,
+    published: &str,
+) -> Option<(Arc<ItemSource>, String, String)> {
     if let Some(listed) = listing.resources.find(published) {
         return Some((
             listed.source.clone(),
@@ -273,8 +277,8 @@ fn unlisted(contract: &str) -> String {
 /// Returns `true` if a resource that changes by itself may be read. If the operator chose among the items, the resource has
 /// to be on the list as it is now.
 async fn is_taken(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     request: &CallRequest<'_>,
     source: &ItemSource,
     own: &str,
@@ -303,14 +307,14 @@ async fn is_taken(
     listed.iter().any(|resource| resource.uri == own)
 }
 
-impl Found {
+impl ItemMatch {
     fn asked(
         &self,
-        caller: &Caller,
+        caller: &CallerIdentity,
         request: &CallRequest<'_>,
-    ) -> Result<(Asked, Bound), CallError> {
+    ) -> Result<(UpstreamOperation, CursorScope), CallError> {
         let Some(prompt) = &self.prompt else {
-            let asked = Asked::Resource {
+            let asked = UpstreamOperation::Resource {
                 uri: self.own.as_ref().into(),
             };
             return Ok((
@@ -323,7 +327,7 @@ impl Found {
         // Servers that check them do not take none for an empty object.
         let arguments = Some(upstream::raw(&arguments)?);
         Ok((
-            Asked::Prompt {
+            UpstreamOperation::Prompt {
                 name: prompt.own.as_ref().into(),
                 arguments,
             },
@@ -332,7 +336,13 @@ impl Found {
     }
 
     /// Binds a question of the server to one request: that of one agent, for one thing, with these arguments.
-    fn bound(&self, caller: &Caller, method: &str, name: &str, arguments: &str) -> Bound {
+    fn bound(
+        &self,
+        caller: &CallerIdentity,
+        method: &str,
+        name: &str,
+        arguments: &str,
+    ) -> CursorScope {
         let definitions = self.source.contract_version();
         asking::bound_to(
             caller,
@@ -348,7 +358,7 @@ impl Found {
 fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, CallError> {
     let wrong = |argument: &str, what: String| CallError {
         field: Some(shorten(argument, 64).into_owned()),
-        ..CallError::new(Code::InvalidArguments, what)
+        ..CallError::new(FailureCode::InvalidArguments, what)
     };
     let given = match weir_schema::json::read(given.unwrap_or("{}")) {
         Ok(Value::Object(given)) => given,

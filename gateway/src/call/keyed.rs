@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_state::{BegunCall, CallKey, CallReplyStatus, State, StateError};
+use weir_state::{BegunCall, CallKey, CallReplyStatus, GatewayState, StateError};
 
 use super::{
-    CallError, CallOutcome, Content, ToolResult,
+    CallContent, CallError, CallOutcome, ToolResult,
     arguments::CheckedInput,
     error::{ErrorForm, WriteOutcome},
     target::{TargetRequest, ToolCall, collection::CollectionRequest},
 };
 use crate::{
-    codes::Code,
-    cursor::{Bound, Cursors},
+    codes::FailureCode,
+    cursor::{CursorCipher, CursorScope},
     identity::now_ms,
     plans::{caller_name, digest},
 };
@@ -35,9 +35,9 @@ pub(super) enum KeyedStart {
 /// A write that is the first with its key.
 #[derive(Clone)]
 pub(super) struct KeyedCall {
-    state: Arc<State>,
+    state: Arc<GatewayState>,
     key: Arc<CallKey>,
-    bound: Arc<Bound>,
+    bound: Arc<CursorScope>,
 }
 
 /// A result as it is kept, sealed.
@@ -58,7 +58,7 @@ pub(super) async fn begin(
 ) -> Result<KeyedStart, CallError> {
     let plans = call.gateway.plans().ok_or_else(|| {
         let message = "This process keeps no results: call without an idempotency key, or at a gateway that serves.";
-        CallError::new(Code::Unavailable, message).outcome(WriteOutcome::None)
+        CallError::new(FailureCode::Unavailable, message).outcome(WriteOutcome::None)
     })?;
     let key = CallKey {
         caller: caller_name(call.caller),
@@ -68,7 +68,7 @@ pub(super) async fn begin(
     };
     let keyed = KeyedCall {
         state: plans.state().clone(),
-        bound: Bound::new(
+        bound: CursorScope::new(
             "a kept result",
             1,
             &key.caller,
@@ -86,7 +86,7 @@ pub(super) async fn begin(
         .begin_call(&keyed.key, &request, now_ms, lease_ms);
     let conflict = |reason: &str, message: &'static str| CallError {
         reason: Some(reason.to_owned()),
-        ..CallError::new(Code::Conflict, message)
+        ..CallError::new(FailureCode::Conflict, message)
     };
     match begun.await.map_err(unreachable)? {
         BegunCall::First => Ok(KeyedStart::Runs(keyed)),
@@ -100,7 +100,7 @@ pub(super) async fn begin(
         BegunCall::Running => Err(CallError {
             reason: Some("in_progress".to_owned()),
             ..CallError::new(
-                Code::Unavailable,
+                FailureCode::Unavailable,
                 "The first call with this idempotency key has not ended.",
             )
             .retry_after_ms(BUSY_RETRY_MS)
@@ -113,13 +113,13 @@ pub(super) async fn begin(
         BegunCall::Other => Err(CallError {
             reason: Some("idempotency_key_reused".to_owned()),
             ..CallError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "The idempotency key was used with other arguments: use another one.",
             )
         }),
         BegunCall::Full => {
             let message = "Too many calls with idempotency keys of this caller have not ended, or are unknown.";
-            Err(CallError::new(Code::RateLimited, message).retry_after_ms(60_000))
+            Err(CallError::new(FailureCode::RateLimited, message).retry_after_ms(60_000))
         }
     }
 }
@@ -145,7 +145,11 @@ fn request(call: &ToolCall<'_>, input: &CheckedInput<'_>) -> String {
 
 impl KeyedCall {
     /// Keeps what became of the write. One that changed nothing is forgotten, so that the next call with the key runs.
-    pub(super) async fn end(&self, cursors: &Cursors, outcome: &Result<CallOutcome, CallError>) {
+    pub(super) async fn end(
+        &self,
+        cursors: &CursorCipher,
+        outcome: &Result<CallOutcome, CallError>,
+    ) {
         let ended = match outcome {
             Ok(CallOutcome::Complete(result)) => self.keep(cursors, result).await,
             Err(error) => match &error.form {
@@ -184,10 +188,10 @@ impl KeyedCall {
         }
     }
 
-    async fn keep(&self, cursors: &Cursors, result: &ToolResult) -> Result<(), StateError> {
+    async fn keep(&self, cursors: &CursorCipher, result: &ToolResult) -> Result<(), StateError> {
         let (text, blocks) = match &result.content {
-            Content::Text(text) => (Some(text.clone()), None),
-            Content::Blocks(blocks) => (None, Some(blocks.clone())),
+            CallContent::Text(text) => (Some(text.clone()), None),
+            CallContent::Blocks(blocks) => (None, Some(blocks.clone())),
         };
         let meta = result.meta.iter();
         let kept = KeptResult {
@@ -208,14 +212,14 @@ impl KeyedCall {
             .await
     }
 
-    fn open(&self, cursors: &Cursors, sealed: &str) -> Option<ToolResult> {
+    fn open(&self, cursors: &CursorCipher, sealed: &str) -> Option<ToolResult> {
         let kept = cursors.open_sealed(&self.bound, sealed)?;
         let kept: KeptResult = serde_json::from_str(&kept).ok()?;
         let content = match (kept.text, kept.blocks) {
-            (_, Some(blocks)) => Content::Blocks(blocks),
-            (text, None) => Content::Text(text.unwrap_or_default()),
+            (_, Some(blocks)) => CallContent::Blocks(blocks),
+            (text, None) => CallContent::Text(text.unwrap_or_default()),
         };
-        let mut result = ToolResult::of(content, kept.structured, kept.is_error);
+        let mut result = ToolResult::from_content(content, kept.structured, kept.is_error);
         let meta = kept.meta.into_iter();
         result.meta = meta.map(|(name, value)| (name.into(), value)).collect();
         result.meta.push((REPLAYED.into(), "true".to_owned()));
@@ -225,7 +229,7 @@ impl KeyedCall {
 
 fn unreachable(error: StateError) -> CallError {
     let message = "Results that are kept cannot be looked up now, so nothing was done.";
-    CallError::new(Code::Unavailable, message)
+    CallError::new(FailureCode::Unavailable, message)
         .retry_after_ms(BUSY_RETRY_MS)
         .outcome(WriteOutcome::None)
         .log(error.to_string())

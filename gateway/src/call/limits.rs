@@ -8,21 +8,23 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::CallError;
 use crate::{
     catalogue::CatalogueTool,
-    codes::Code,
+    codes::FailureCode,
     config::rate_words,
-    identity::Caller,
-    limits::{Buckets, InFlight, QuotaSpent, Quotas, RateCharge},
+    identity::CallerIdentity,
+    limits::{AgentQuotas, InFlightLimit, QuotaSpent, RateBuckets, RateCharge},
     telemetry::metrics::ToolMeter,
 };
 
 /// Room for one call; given back when dropped.
-pub(super) struct Slot(#[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit);
+pub(super) struct CallPermit(
+    #[expect(dead_code, reason = "kept for its drop")] OwnedSemaphorePermit,
+);
 
 /// Takes from the bucket over everything, also for tools that do not exist, unless that was done at the front door.
 pub(super) async fn admit(
-    buckets: &Buckets,
+    buckets: &RateBuckets,
     charge: RateCharge,
-    caller: &Caller,
+    caller: &CallerIdentity,
     now: Instant,
 ) -> Result<(), CallError> {
     buckets
@@ -32,12 +34,12 @@ pub(super) async fn admit(
 }
 
 pub(super) async fn acquire(
-    in_flight: &InFlight,
-    (buckets, quotas): (&Buckets, &Quotas),
-    caller: &Caller,
+    in_flight: &InFlightLimit,
+    (buckets, quotas): (&RateBuckets, &AgentQuotas),
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     now: Instant,
-) -> Result<Slot, CallError> {
+) -> Result<CallPermit, CallError> {
     buckets
         .call(caller, &tool.name, tool.tool.limits.rate, now)
         .await
@@ -47,12 +49,12 @@ pub(super) async fn acquire(
 
 /// Takes room for a prompt or a resource, which has no rate of its own.
 pub(super) async fn acquire_item(
-    in_flight: &InFlight,
-    (buckets, quotas): (&Buckets, &Quotas),
-    caller: &Caller,
+    in_flight: &InFlightLimit,
+    (buckets, quotas): (&RateBuckets, &AgentQuotas),
+    caller: &CallerIdentity,
     meter: &ToolMeter,
     now: Instant,
-) -> Result<Slot, CallError> {
+) -> Result<CallPermit, CallError> {
     buckets
         .call(caller, &meter.tool, None, now)
         .await
@@ -61,27 +63,32 @@ pub(super) async fn acquire_item(
 }
 
 /// Counts a call that has room.
-fn within_quota(quotas: &Quotas, caller: &Caller, slot: Slot) -> Result<Slot, CallError> {
+fn within_quota(
+    quotas: &AgentQuotas,
+    caller: &CallerIdentity,
+    slot: CallPermit,
+) -> Result<CallPermit, CallError> {
     let spent = |spent: QuotaSpent| {
         let limit = format!("the quota of {} calls a {}", spent.calls, spent.period);
-        CallError::new(Code::RateLimited, spent.message())
+        CallError::new(FailureCode::RateLimited, spent.message())
             .retry_after_ms(spent.wait_ms)
             .limit(limit)
     };
     quotas.call(caller).map(|()| slot).map_err(spent)
 }
 
-pub(super) fn enter(in_flight: &InFlight) -> Result<Slot, CallError> {
+pub(super) fn enter(in_flight: &InFlightLimit) -> Result<CallPermit, CallError> {
     match in_flight.enter() {
-        Some(permit) => Ok(Slot(permit)),
-        None => Err(
-            CallError::new(Code::Overloaded, "Too many calls are running at once.")
-                .retry_after_ms(100),
-        ),
+        Some(permit) => Ok(CallPermit(permit)),
+        None => Err(CallError::new(
+            FailureCode::Overloaded,
+            "Too many calls are running at once.",
+        )
+        .retry_after_ms(100)),
     }
 }
 
-fn over_agent_rate(buckets: &Buckets, caller: &Caller, wait_ms: u32) -> CallError {
+fn over_agent_rate(buckets: &RateBuckets, caller: &CallerIdentity, wait_ms: u32) -> CallError {
     let own = caller.grant.as_ref().and_then(|grant| grant.rate());
     let limit = match (own, buckets.rate(caller)) {
         (Some(rate), _) => format!("all requests {} of this key", rate_words(rate)),
@@ -89,19 +96,19 @@ fn over_agent_rate(buckets: &Buckets, caller: &Caller, wait_ms: u32) -> CallErro
         // The rate was taken away meanwhile.
         (None, None) => "all requests".to_owned(),
     };
-    CallError::new(Code::RateLimited, "You are asking too often.")
+    CallError::new(FailureCode::RateLimited, "You are asking too often.")
         .retry_after_ms(wait_ms)
         .limit(limit)
 }
 
-fn over_tool_rate(caller: &Caller, tool: &CatalogueTool, wait_ms: u32) -> CallError {
+fn over_tool_rate(caller: &CallerIdentity, tool: &CatalogueTool, wait_ms: u32) -> CallError {
     let (own, name) = (caller.tool_rate(&tool.name), &tool.name);
     let limit = match (own, tool.tool.limits.rate) {
         (Some(rate), _) => format!("{name} {} of this key", rate_words(rate)),
         (None, Some(rate)) => format!("{name} {} of its contract", rate_words(rate)),
         (None, None) => name.to_string(),
     };
-    CallError::new(Code::RateLimited, "This tool was called too often.")
+    CallError::new(FailureCode::RateLimited, "This tool was called too often.")
         .retry_after_ms(wait_ms)
         .limit(format!("{limit}; calls with wrong arguments count as well"))
 }

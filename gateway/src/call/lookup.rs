@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::{
-    CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord,
-    refusal::AbsentName, versions,
+    CallError, CallRequest, CapabilityFallback, ErrorForm, MissingCapability, knows_tasks,
+    record::CallRecord, refusal::AbsentName, versions,
 };
 use crate::{
     catalogue::{CatalogueTool, CatalogueViewer, TaskSupport},
-    codes::Code,
-    identity::Caller,
-    telemetry::Metrics,
+    codes::FailureCode,
+    identity::CallerIdentity,
+    telemetry::GatewayMetrics,
 };
 
 /// Finds a tool. Hidden and unknown ones get the same answer.
 pub(super) fn visible<'a>(
-    metrics: &Metrics,
-    caller: &Caller,
+    metrics: &GatewayMetrics,
+    caller: &CallerIdentity,
     request: &CallRequest<'a>,
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
@@ -37,11 +37,11 @@ pub(super) fn visible<'a>(
 }
 
 /// Refuses a tool that writes to the caller of a token that is for reading alone. A search leads here too.
-fn may_write(caller: &Caller, tool: &CatalogueTool) -> Result<(), CallError> {
+fn may_write(caller: &CallerIdentity, tool: &CatalogueTool) -> Result<(), CallError> {
     match caller.may_write() || !tool.tool.writes() {
         true => Ok(()),
         false => Err(CallError::new(
-            Code::Forbidden,
+            FailureCode::Forbidden,
             "The tool writes, and the token has no scope `tools:write`.",
         )),
     }
@@ -51,12 +51,12 @@ fn may_write(caller: &Caller, tool: &CatalogueTool) -> Result<(), CallError> {
 pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
     let asking = &request.asking;
     let is_refused =
-        tool.tasks == TaskSupport::Required && asking.lacking == Lacking::ProtocolError;
+        tool.tasks == TaskSupport::Required && asking.lacking == CapabilityFallback::ProtocolError;
     if !is_refused || knows_tasks(asking.capabilities) {
         return Ok(());
     }
     let error = CallError::new(
-        Code::ToolError,
+        FailureCode::ToolError,
         "The tool runs only as a task, and this client knows no tasks.",
     );
     Err(CallError {

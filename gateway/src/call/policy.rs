@@ -9,7 +9,8 @@ use weir_policy::{PolicyDenial, ToolVerdict};
 
 use super::{CallError, error::ErrorForm};
 use crate::{
-    catalogue::CatalogueTool, codes::Code, config::PolicyMode, identity::Caller, snapshot::Snapshot,
+    catalogue::CatalogueTool, codes::FailureCode, config::PolicyMode, identity::CallerIdentity,
+    snapshot::CatalogueSnapshot,
 };
 
 const OTHER_ARGUMENTS: &str =
@@ -55,8 +56,8 @@ impl PolicyOutcome {
 impl CallPolicies {
     /// Returns the policies over a tool for a caller; `None` where none says anything.
     pub(super) fn find(
-        snapshot: &Snapshot,
-        caller: &Caller,
+        snapshot: &CatalogueSnapshot,
+        caller: &CallerIdentity,
         tool: &Arc<CatalogueTool>,
     ) -> Option<Self> {
         let served = snapshot.catalogue.policies()?;
@@ -101,7 +102,7 @@ impl CallPolicies {
                 Err(CallError {
                     reason: Some("denied_by_policy".to_owned()),
                     form: ErrorForm::Denied(Box::new(decision)),
-                    ..CallError::new(Code::Forbidden, message.to_string())
+                    ..CallError::new(FailureCode::Forbidden, message.to_string())
                 })
             }
         }

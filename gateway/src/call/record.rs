@@ -17,10 +17,13 @@ use std::{
 use futures::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use weir_audit::{About, Call, Entry, Event, HolderRecord, Intent, Outcome, PolicyRecord, Receipt};
+use weir_audit::{
+    AuditEvent, AuditOutcome, AuditReceipt, AuditedCall, AuditedIntent, CallDetails, HolderRecord,
+    PolicyRecord, TrailEntry,
+};
 use weir_connections::http::TraceContext;
 
-use self::asked::Asked;
+use self::asked::RequestedTarget;
 use super::{
     CallError, CallOutcome, CallRequest, InputRequired, PolicyDecision, ToolResult,
     approval::TakenPlan,
@@ -32,12 +35,12 @@ use super::{
 };
 use crate::{
     catalogue::{CatalogueTool, ItemKind, ItemSource},
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
     telemetry::{
-        self, Audit, Metrics,
-        metrics::{Ended, Marks, Stages},
+        self, AuditRecorder, GatewayMetrics,
+        metrics::{MeasuredCall, StageTimes, Stages},
         traces::{CallTrace, EndedTrace},
     },
 };
@@ -46,8 +49,8 @@ use crate::{
 pub(crate) const TRIAL: &str = "admin";
 
 pub(super) struct CallRecord {
-    line: Arc<Line>,
-    write: Option<Arc<Mutex<Write>>>,
+    line: Arc<RecordContext>,
+    write: Option<Arc<Mutex<WriteProgress>>>,
     /// The stored state of a write with an idempotency key.
     keyed: Option<KeyedCall>,
     closed: bool,
@@ -55,17 +58,17 @@ pub(super) struct CallRecord {
 
 /// The name of a finished request, and the proof that it is recorded.
 #[derive(Clone, Debug)]
-pub struct Proof {
+pub struct CallReceipt {
     pub call_id: Arc<str>,
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<AuditReceipt>,
 }
 
 /// The parts of the final record.
-struct Line {
-    audit: Arc<Audit>,
-    metrics: Arc<Metrics>,
+struct RecordContext {
+    audit: Arc<AuditRecorder>,
+    metrics: Arc<GatewayMetrics>,
     call_id: Arc<str>,
-    caller: Caller,
+    caller: CallerIdentity,
     transport: &'static str,
     protocol: &'static str,
     digest: Option<String>,
@@ -77,13 +80,13 @@ struct Line {
     opened: Instant,
     /// sha256 of the plugin that ran it.
     ran_on: Arc<OnceLock<Arc<str>>>,
-    known: Mutex<Known>,
+    known: Mutex<CallFindings>,
 }
 
 /// The findings of the stages.
 #[derive(Default)]
-struct Known {
-    asked: Option<Asked>,
+struct CallFindings {
+    asked: Option<RequestedTarget>,
     /// The name of a thing that the caller cannot see.
     absent: Option<AbsentName>,
     /// The arguments that the contract lists to be recorded in clear.
@@ -96,11 +99,11 @@ struct Known {
     ran: bool,
     /// Whether the target was asked to change something.
     wrote: bool,
-    marks: Marks,
+    marks: StageTimes,
 }
 
 /// The progress of a write in its own task.
-enum Write {
+enum WriteProgress {
     Running,
     /// The caller has gone: the task closes the record.
     Abandoned,
@@ -110,8 +113,8 @@ enum Write {
 impl CallRecord {
     /// Opens the record of a request. `method` is that of MCP.
     pub(super) fn open(
-        gateway: &Serving,
-        caller: &Caller,
+        gateway: &ServingGateway,
+        caller: &CallerIdentity,
         method: &'static str,
         request: &CallRequest<'_>,
     ) -> Self {
@@ -119,7 +122,7 @@ impl CallRecord {
         if request.transport != TRIAL {
             gateway.identities().note_use(caller);
         }
-        let line = Line {
+        let line = RecordContext {
             audit: gateway.audit().clone(),
             metrics: gateway.metrics().clone(),
             call_id: telemetry::call_id(),
@@ -175,17 +178,17 @@ impl CallRecord {
     }
 
     pub(super) fn tool(&mut self, tool: &Arc<CatalogueTool>) {
-        self.found(Asked::Tool(tool.clone()));
+        self.found(RequestedTarget::Tool(tool.clone()));
     }
 
     /// Notes a prompt or a resource, by the name that it is recorded under.
     pub(super) fn item(&mut self, source: &Arc<ItemSource>, kind: ItemKind, name: &str) {
-        self.found(Asked::Item(source.clone(), kind, name.into()));
+        self.found(RequestedTarget::Item(source.clone(), kind, name.into()));
     }
 
     /// Notes one of the two tools of a view with search.
     pub(super) fn search(&mut self, tool: &'static str) {
-        self.found(Asked::Search(tool));
+        self.found(RequestedTarget::Search(tool));
     }
 
     /// Notes the name of a thing that the caller cannot see.
@@ -193,7 +196,7 @@ impl CallRecord {
         self.line.known.lock().absent = Some(name);
     }
 
-    fn found(&mut self, asked: Asked) {
+    fn found(&mut self, asked: RequestedTarget) {
         let mut known = self.line.known.lock();
         known.asked = Some(asked);
         known.marks.found = Some(Instant::now());
@@ -236,9 +239,11 @@ impl CallRecord {
                 return Ok(());
             }
         }
-        let announced = self
-            .line
-            .with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
+        let announced = self.line.with_about(|about| {
+            self.line
+                .audit
+                .append(&AuditEvent::Intent(AuditedIntent { about }))
+        });
         announced.map_err(|_| self.unrecorded_write())?;
         self.line.known.lock().marks.asked = Some(Instant::now());
         Ok(())
@@ -265,7 +270,7 @@ impl CallRecord {
         &mut self,
         write: impl Future<Output = Result<T, CallError>> + Send + 'static,
     ) -> Result<T, CallError> {
-        let state = Arc::new(Mutex::new(Write::Running));
+        let state = Arc::new(Mutex::new(WriteProgress::Running));
         self.write = Some(state.clone());
         let (line, keyed) = (self.line.clone(), self.keyed.clone());
         let task = tokio::spawn(async move {
@@ -273,8 +278,8 @@ impl CallRecord {
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|panic| Err(panicked(&*panic, true)));
-            let was = std::mem::replace(&mut *state.lock(), Write::Done);
-            if let Write::Abandoned = was {
+            let was = std::mem::replace(&mut *state.lock(), WriteProgress::Done);
+            if let WriteProgress::Abandoned = was {
                 drop(line.end(result.as_ref().err()));
                 if let Some(keyed) = keyed {
                     keyed.end_alone(result.as_ref().err()).await;
@@ -383,24 +388,24 @@ impl CallRecord {
     pub(super) async fn close_item(
         mut self,
         outcome: Result<ItemOutcome, CallError>,
-    ) -> (Result<ItemOutcome, CallError>, Proof) {
+    ) -> (Result<ItemOutcome, CallError>, CallReceipt) {
         self.closed = true;
         let end = self.line.end(outcome.as_ref().err());
         self.line.audit.wait_for_others(end.closed).await;
         let (recorded, _) = end.written();
         let call_id = self.line.call_id.clone();
         match (outcome, recorded) {
-            (outcome, Ok(receipt)) => (outcome, Proof { call_id, receipt }),
+            (outcome, Ok(receipt)) => (outcome, CallReceipt { call_id, receipt }),
             (Ok(ItemOutcome::InputRequired(asked)), Err(_)) => (
                 Err(asked.give_up(CallError::unrecorded())),
-                Proof {
+                CallReceipt {
                     call_id,
                     receipt: None,
                 },
             ),
             (_, Err(_)) => (
                 Err(CallError::unrecorded()),
-                Proof {
+                CallReceipt {
                     call_id,
                     receipt: None,
                 },
@@ -420,7 +425,7 @@ fn panicked(panic: &(dyn Any + Send), wrote: bool) -> CallError {
 
 /// Returns the error of work that did not come to its end. Whether a write was made is not known then.
 fn failed(why: &str, wrote: bool) -> CallError {
-    let error = CallError::new(Code::Internal, "The gateway failed.").log(why);
+    let error = CallError::new(FailureCode::Internal, "The gateway failed.").log(why);
     if wrote {
         error.outcome(WriteOutcome::Unknown)
     } else {
@@ -435,14 +440,14 @@ impl Drop for CallRecord {
         }
         let running = self.write.as_ref().is_some_and(|state| {
             let mut state = state.lock();
-            let running = matches!(*state, Write::Running);
+            let running = matches!(*state, WriteProgress::Running);
             if running {
-                *state = Write::Abandoned;
+                *state = WriteProgress::Abandoned;
             }
             running
         });
         if !running {
-            let gone = CallError::new(Code::Cancelled, "The caller has gone.");
+            let gone = CallError::new(FailureCode::Cancelled, "The caller has gone.");
             // The write was sent and no longer runs: it may have been done, and no caller waits for it.
             let asked = {
                 let known = self.line.known.lock();
@@ -463,7 +468,7 @@ impl Drop for CallRecord {
     }
 }
 
-impl Line {
+impl RecordContext {
     /// Returns the result of an error. The schema of another server's answers has no place for our errors, and some
     /// clients check errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
@@ -473,7 +478,7 @@ impl Line {
             .lock()
             .asked
             .as_ref()
-            .is_some_and(Asked::keeps_errors_in_meta)
+            .is_some_and(RequestedTarget::keeps_errors_in_meta)
         {
             result.move_error_to_meta();
         }
@@ -489,7 +494,7 @@ impl Line {
 
     /// Ends the call, in the log, and with its place in the trail. If the result is dropped, the record is written all
     /// the same.
-    fn end<'a>(&'a self, error: Option<&'a CallError>) -> End<'a> {
+    fn end<'a>(&'a self, error: Option<&'a CallError>) -> ClosedRecord<'a> {
         let closed = Instant::now();
         // Whole microseconds: more digits would be noise.
         let milliseconds = (closed - self.opened).as_micros() as f64 / 1000.0;
@@ -501,7 +506,7 @@ impl Line {
         let reason = error.and_then(recorded_reason);
         let reason = reason.as_deref();
         let entry = self.with_about(|about| {
-            telemetry::call(&telemetry::Call {
+            telemetry::call(&telemetry::LoggedCall {
                 call_id: about.call_id,
                 agent: about.agent,
                 tool: about.tool,
@@ -513,7 +518,7 @@ impl Line {
                 trace: about.trace,
                 detail: error.and_then(|error| error.log.as_deref()),
             });
-            self.audit.enter(&Event::Call(Call {
+            self.audit.enter(&AuditEvent::Call(AuditedCall {
                 about,
                 outcome,
                 code: label,
@@ -521,7 +526,7 @@ impl Line {
                 ms: milliseconds,
             }))
         });
-        End {
+        ClosedRecord {
             line: self,
             error,
             outcome,
@@ -533,23 +538,23 @@ impl Line {
     fn count(
         &self,
         error: Option<&CallError>,
-        outcome: Outcome,
+        outcome: AuditOutcome,
         unrecorded: bool,
         closed: Instant,
     ) -> Stages {
         let known = self.known.lock();
         let code = match unrecorded && !known.wrote {
-            true => Some(Code::Unavailable),
+            true => Some(FailureCode::Unavailable),
             false => error.map(|error| error.code),
         };
         if let Some(policy) = &known.policy {
             self.metrics.policy_denial(policy.decision.word());
         }
-        let stages = self.metrics.call(&Ended {
+        let stages = self.metrics.call(&MeasuredCall {
             call_id: &self.call_id,
-            name: known.asked.as_ref().map(Asked::name),
-            tool: known.asked.as_ref().and_then(Asked::meter),
-            finds: known.asked.as_ref().and_then(Asked::finds),
+            name: known.asked.as_ref().map(RequestedTarget::name),
+            tool: known.asked.as_ref().and_then(RequestedTarget::meter),
+            finds: known.asked.as_ref().and_then(RequestedTarget::finds),
             agent: &self.caller.agent,
             unknown_tool: error.is_some_and(CallError::is_unknown_tool),
             failed: error.is_some(),
@@ -562,7 +567,7 @@ impl Line {
         });
         if let Some(traced) = &self.traced {
             let code = match unrecorded && !known.wrote {
-                true => Some(Code::Unavailable.label()),
+                true => Some(FailureCode::Unavailable.label()),
                 false => error.map(CallError::label),
             };
             traced.close(|| self.ended_trace(known.asked.as_ref(), code, stages));
@@ -572,7 +577,7 @@ impl Line {
 
     fn ended_trace(
         &self,
-        asked: Option<&Asked>,
+        asked: Option<&RequestedTarget>,
         code: Option<&'static str>,
         stages: Stages,
     ) -> EndedTrace {
@@ -582,7 +587,7 @@ impl Line {
             method: self.method,
             name: named.map(|asked| asked.name().to_owned()),
             contract: asked
-                .and_then(Asked::meter)
+                .and_then(RequestedTarget::meter)
                 .map(|meter| meter.contract_version.to_string()),
             agent: self.caller.agent.clone(),
             call_id: self.call_id.clone(),
@@ -595,10 +600,10 @@ impl Line {
         }
     }
 
-    fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {
+    fn with_about<T>(&self, then: impl FnOnce(CallDetails<'_>) -> T) -> T {
         let known = self.known.lock();
         let asked = known.asked.as_ref();
-        then(About {
+        then(CallDetails {
             call_id: &self.call_id,
             agent: &self.caller.agent,
             tenant: &self.caller.tenant,
@@ -607,12 +612,12 @@ impl Line {
                 subject: &holder.subject,
                 client: holder.client.as_deref(),
             }),
-            tool: asked.map(Asked::name),
+            tool: asked.map(RequestedTarget::name),
             asked: known.absent.as_ref().map(|absent| &*absent.name),
             hidden: known.absent.as_ref().map(|absent| absent.is_hidden),
-            item: asked.and_then(Asked::item),
+            item: asked.and_then(RequestedTarget::item),
             contract: asked
-                .and_then(Asked::meter)
+                .and_then(RequestedTarget::meter)
                 .map(|meter| &*meter.contract_version),
             arguments_digest: self.digest.as_deref(),
             clear: (!known.clear.is_empty()).then_some(&known.clear),
@@ -620,7 +625,7 @@ impl Line {
             transport: self.transport,
             protocol: Some(self.protocol),
             plugin: self.ran_on.get().map(|digest| &**digest),
-            upstream: asked.and_then(Asked::upstream),
+            upstream: asked.and_then(RequestedTarget::upstream),
             policy: known.policy.as_ref().map(|policy| PolicyRecord {
                 decision: policy.decision.word(),
                 policies: &policy.policies,
@@ -629,36 +634,46 @@ impl Line {
         })
     }
 
-    fn outcome(&self, error: Option<&CallError>) -> Outcome {
+    fn outcome(&self, error: Option<&CallError>) -> AuditOutcome {
         let Some(error) = error else {
-            return Outcome::Ok;
+            return AuditOutcome::Ok;
         };
         let known = self.known.lock();
         match (error.outcome, error.code) {
-            (Some(WriteOutcome::Unknown), _) => Outcome::Unknown,
-            (_, Code::Cancelled) => Outcome::Cancelled,
-            _ if known.ran => Outcome::Failed,
-            _ => Outcome::Refused,
+            (Some(WriteOutcome::Unknown), _) => AuditOutcome::Unknown,
+            (_, FailureCode::Cancelled) => AuditOutcome::Cancelled,
+            _ if known.ran => AuditOutcome::Failed,
+            _ => AuditOutcome::Refused,
         }
     }
 }
 
 /// A call that is over and not yet counted.
-struct End<'a> {
-    line: &'a Line,
+struct ClosedRecord<'a> {
+    line: &'a RecordContext,
     error: Option<&'a CallError>,
-    outcome: Outcome,
+    outcome: AuditOutcome,
     /// `None` once it is written.
-    entry: Option<Result<Option<Entry<'a>>, telemetry::Unrecorded>>,
+    entry: Option<Result<Option<TrailEntry<'a>>, telemetry::AuditUnavailable>>,
     closed: Instant,
 }
 
-impl End<'_> {
-    fn written(mut self) -> (Result<Option<Receipt>, telemetry::Unrecorded>, Stages) {
+impl ClosedRecord<'_> {
+    fn written(
+        mut self,
+    ) -> (
+        Result<Option<AuditReceipt>, telemetry::AuditUnavailable>,
+        Stages,
+    ) {
         self.write().expect("it is written once")
     }
 
-    fn write(&mut self) -> Option<(Result<Option<Receipt>, telemetry::Unrecorded>, Stages)> {
+    fn write(
+        &mut self,
+    ) -> Option<(
+        Result<Option<AuditReceipt>, telemetry::AuditUnavailable>,
+        Stages,
+    )> {
         let recorded = self
             .entry
             .take()?
@@ -670,7 +685,7 @@ impl End<'_> {
     }
 }
 
-impl Drop for End<'_> {
+impl Drop for ClosedRecord<'_> {
     fn drop(&mut self) {
         // No caller waits for the result any more.
         let _ = self.write();

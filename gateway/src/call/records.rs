@@ -3,23 +3,23 @@
 use serde_json::{Map, Value, json};
 use weir_schema::text;
 
-use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOutcome};
+use super::{CallError, CallOutcome, CallReceipt, CallRequest, call_tool, item::ItemOutcome};
 use crate::{
     catalogue::{CatalogueItem, CatalogueViewer},
-    codes::{Code, TABLE},
-    identity::Caller,
-    serving::Serving,
+    codes::{FailureCode, TABLE},
+    identity::CallerIdentity,
+    serving::ServingGateway,
 };
 
 /// Reads a record. `key` is that of the URI, which is `request.tool`.
 pub(super) async fn read(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     request: &CallRequest<'_>,
     template: &CatalogueItem,
     key: &str,
-) -> (Result<ItemOutcome, CallError>, Proof) {
-    let mut proof = Proof {
+) -> (Result<ItemOutcome, CallError>, CallReceipt) {
+    let mut proof = CallReceipt {
         call_id: "none".into(),
         receipt: None,
     };
@@ -67,8 +67,8 @@ pub(super) async fn read(
 /// Returns the error of a failed read. A key that cannot be one names no record, like one that no record has.
 fn failed(said: &Value) -> CallError {
     let row = TABLE.iter().find(|row| said["code"] == row.label);
-    let code = row.map_or(Code::Internal, |row| row.code);
-    if matches!(code, Code::NotFound | Code::InvalidArguments) {
+    let code = row.map_or(FailureCode::Internal, |row| row.code);
+    if matches!(code, FailureCode::NotFound | FailureCode::InvalidArguments) {
         return CallError::unknown();
     }
     let error = CallError::new(

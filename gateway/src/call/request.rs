@@ -7,16 +7,17 @@ use weir_connections::http::TraceContext;
 use weir_plugin_host::CallEvents;
 
 use super::{
-    Asking, Endpoint, InputRequired, MissingCapability, ParamHeaders, Resumed, ToolResult,
+    CallerInteraction, CallerResponses, CatalogueEndpoint, InputRequired, MissingCapability,
+    ParamHeaders, ToolResult,
 };
-use crate::{limits::RateCharge, snapshot::Snapshot};
+use crate::{limits::RateCharge, snapshot::CatalogueSnapshot};
 
 /// One call as any transport and any era asks for it.
 #[derive(Clone)]
 pub struct CallRequest<'a> {
     /// The generation that the request reads, from its first look to the last byte of its answer.
-    pub snapshot: &'a Snapshot,
-    pub endpoint: &'a Endpoint,
+    pub snapshot: &'a CatalogueSnapshot,
+    pub endpoint: &'a CatalogueEndpoint,
     pub tool: &'a str,
     /// The raw text of `arguments`; absent is `{}`.
     pub arguments: Option<&'a str>,
@@ -41,7 +42,7 @@ pub struct CallRequest<'a> {
     /// What the request costs the rate of its agent.
     pub charge: RateCharge,
     /// The questions that the caller can be asked while the call is under way, and its answers.
-    pub asking: Asking<'a>,
+    pub asking: CallerInteraction<'a>,
     /// Whether a write is only previewed: its caller wants to know its effect.
     pub is_preview: bool,
     /// The key by which a write that is repeated is known.
@@ -60,8 +61,8 @@ impl<'a> CallRequest<'a> {
     /// Returns the call of a tool without arguments, by a caller that can neither be asked nor gets messages before the
     /// answer.
     pub fn new(
-        snapshot: &'a Snapshot,
-        endpoint: &'a Endpoint,
+        snapshot: &'a CatalogueSnapshot,
+        endpoint: &'a CatalogueEndpoint,
         tool: &'a str,
         transport: &'static str,
         cancel: &'a CancellationToken,
@@ -81,7 +82,7 @@ impl<'a> CallRequest<'a> {
             protocol: "none",
             session: None,
             charge: RateCharge::Due,
-            asking: Asking::default(),
+            asking: CallerInteraction::default(),
             is_preview: false,
             idempotency_key: None,
         }
@@ -89,12 +90,12 @@ impl<'a> CallRequest<'a> {
 
     /// Returns the same call with the answers of its caller, JSON, to the question of that state.
     pub fn resumed<'r>(&'r self, responses: &'r str, state: Option<&'r str>) -> CallRequest<'r> {
-        let resumed = Some(Resumed {
+        let resumed = Some(CallerResponses {
             responses: Some(responses),
             state,
         });
         CallRequest {
-            asking: Asking {
+            asking: CallerInteraction {
                 resumed,
                 ..self.asking
             },
@@ -120,7 +121,7 @@ pub enum CallOutcome {
 }
 
 /// Why a caller that cannot be asked has no result.
-pub enum Unasked {
+pub enum IncompleteCall {
     /// The tool asks its caller a question first.
     Asks,
     /// There is no such tool for the caller.
@@ -129,12 +130,12 @@ pub enum Unasked {
 
 impl CallOutcome {
     /// Returns the result for a caller that cannot be asked.
-    pub fn unasked(self) -> Result<ToolResult, Unasked> {
+    pub fn unasked(self) -> Result<ToolResult, IncompleteCall> {
         match self {
             Self::Complete(result) => Ok(result),
-            Self::InputRequired(_) | Self::MissingCapability(_) => Err(Unasked::Asks),
+            Self::InputRequired(_) | Self::MissingCapability(_) => Err(IncompleteCall::Asks),
             Self::UnknownTool(_) | Self::BadState | Self::HeaderMismatch(_) => {
-                Err(Unasked::NotThere)
+                Err(IncompleteCall::NotThere)
             }
         }
     }

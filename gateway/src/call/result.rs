@@ -3,10 +3,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use weir_audit::Receipt;
+use weir_audit::AuditReceipt;
 
 use super::{CallError, PolicyDecision, error::WriteOutcome, target::upstream};
-use crate::{codes::Code, telemetry::metrics::Stages};
+use crate::{codes::FailureCode, telemetry::metrics::Stages};
 
 /// The member of `_meta` that holds the receipt of a call.
 pub const RECEIPT: &str = "dev.weir/receipt";
@@ -16,13 +16,13 @@ const ERROR: &str = "dev.weir/error";
 /// A tool that ran or was refused.
 #[derive(Clone, Debug)]
 pub struct ToolResult {
-    pub content: Content,
+    pub content: CallContent,
     /// JSON on one line, an object but where another server promises otherwise; absent where the tool promises none.
     pub structured: Option<String>,
     pub is_error: bool,
     /// The code of an error of Weir's. `None` for a success, and for an error in the words of the tool's server, whatever
     /// these words are.
-    pub code: Option<Code>,
+    pub code: Option<FailureCode>,
     /// The call's id, for an error in the words of another server, which do not hold it.
     pub call_id: Option<Box<str>>,
     /// The outcome of a write that ended with an error of Weir's.
@@ -30,7 +30,7 @@ pub struct ToolResult {
     /// Further members of `_meta`: name, and JSON on one line.
     pub meta: Vec<(Cow<'static, str>, String)>,
     /// Proof that the call is in the audit trail.
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<AuditReceipt>,
     /// The id of the call, if one was made.
     pub made: Option<Arc<str>>,
     /// Set when a completed write could not be recorded.
@@ -43,7 +43,7 @@ pub struct ToolResult {
 
 /// The content of a result.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum CallContent {
     /// One text block.
     Text(String),
     /// A JSON array of content blocks on one line: text, image, audio, resource link, embedded resource.
@@ -59,7 +59,7 @@ pub struct InputRequired {
     pub state: Option<String>,
     /// The handle of the call that is kept open for the answer. `None`: none is, and the tool is called again with it.
     pub(crate) waits: Option<String>,
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<AuditReceipt>,
 }
 
 impl InputRequired {
@@ -90,11 +90,11 @@ impl InputRequired {
 impl ToolResult {
     /// Creates a result of one text block and a structured value.
     pub fn new(text: String, structured: String, is_error: bool) -> Self {
-        Self::of(Content::Text(text), Some(structured), is_error)
+        Self::from_content(CallContent::Text(text), Some(structured), is_error)
     }
 
     /// Creates a result of any content. `structured` is a JSON object on one line.
-    pub fn of(content: Content, structured: Option<String>, is_error: bool) -> Self {
+    pub fn from_content(content: CallContent, structured: Option<String>, is_error: bool) -> Self {
         Self {
             content,
             structured,
@@ -133,15 +133,15 @@ impl ToolResult {
 
     /// Returns `true` if the call was cancelled and did nothing. What may have been done all the same does not count.
     pub fn was_cancelled(&self) -> bool {
-        self.code == Some(Code::Cancelled) && self.outcome != Some(WriteOutcome::Unknown)
+        self.code == Some(FailureCode::Cancelled) && self.outcome != Some(WriteOutcome::Unknown)
     }
 
     /// Returns the result as a client gets it, for a reader at a terminal: content, structured value, receipt.
     pub fn as_json(&self) -> String {
         let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
         let content = match &self.content {
-            Content::Text(text) => json!([{ "type": "text", "text": text }]),
-            Content::Blocks(blocks) => parsed(blocks),
+            CallContent::Text(text) => json!([{ "type": "text", "text": text }]),
+            CallContent::Blocks(blocks) => parsed(blocks),
         };
         let mut result = json!({ "content": content, "isError": self.is_error });
         if let Some(structured) = &self.structured {
@@ -162,7 +162,7 @@ impl ToolResult {
     }
 }
 
-impl Content {
+impl CallContent {
     /// Returns what a reader of text sees: the text blocks, a line each.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn blocks_are_read_as_their_texts() {
         let blocks = r#"[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b"}]"#;
-        assert_eq!(Content::Blocks(blocks.to_owned()).text(), "a\nb");
+        assert_eq!(CallContent::Blocks(blocks.to_owned()).text(), "a\nb");
         assert_eq!(
-            Content::Blocks(blocks.to_owned()).others(),
+            CallContent::Blocks(blocks.to_owned()).others(),
             ["an image (image/png)"]
         );
     }

@@ -10,10 +10,10 @@ use weir_text::shorten;
 
 use super::{CallError, CallOutcome, CallRequest, ToolResult, limits, record::CallRecord};
 use crate::{
-    catalogue::{CALL_TOOL, FIND_TOOLS, Listing, Search},
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
+    catalogue::{CALL_TOOL, CatalogueListing, CatalogueSearch, FIND_TOOLS},
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
 };
 
 const FOUND_DEFAULT: u64 = 5;
@@ -22,7 +22,7 @@ static FIND: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(FIND_TOOLS
 static CALL: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(CALL_TOOL));
 
 /// The request to a view with search.
-pub enum Searched<'a> {
+pub enum SearchDispatch<'a> {
     /// A call of this tool with these arguments, as they came.
     Call {
         tool: Cow<'a, str>,
@@ -34,17 +34,17 @@ pub enum Searched<'a> {
 
 /// Reads a request. Tools of the view may be called without `call_tool`.
 pub async fn searched<'a>(
-    gateway: &Serving,
-    caller: &Caller,
-    listing: &Listing,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
+    listing: &CatalogueListing,
     request: &CallRequest<'a>,
-) -> Searched<'a> {
+) -> SearchDispatch<'a> {
     let arguments = request.arguments.unwrap_or("{}");
     let (tool, error) = match request.tool {
         FIND_TOOLS => (FIND_TOOLS, None),
         CALL_TOOL => match called(arguments) {
-            Ok(Called { name, arguments }) => {
-                return Searched::Call {
+            Ok(CallToolArguments { name, arguments }) => {
+                return SearchDispatch::Call {
                     tool: name,
                     arguments: arguments.map(RawValue::get),
                 };
@@ -52,7 +52,7 @@ pub async fn searched<'a>(
             Err(error) => (CALL_TOOL, Some(error)),
         },
         tool => {
-            return Searched::Call {
+            return SearchDispatch::Call {
                 tool: tool.into(),
                 arguments: request.arguments,
             };
@@ -62,7 +62,7 @@ pub async fn searched<'a>(
     record.search(tool);
     let admitted = limits::admit(gateway.buckets(), request.charge, caller, record.opened()).await;
     let outcome = admitted.and_then(|()| error.map_or_else(|| found(listing, arguments), Err));
-    Searched::Answer(Box::new(
+    SearchDispatch::Answer(Box::new(
         record.close(outcome.map(CallOutcome::Complete)).await,
     ))
 }
@@ -73,14 +73,14 @@ pub fn unknown(name: &str, call_id: &str) -> ToolResult {
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
     let error = CallError {
         field: Some("name".to_owned()),
-        ..CallError::new(Code::InvalidArguments, message)
+        ..CallError::new(FailureCode::InvalidArguments, message)
     };
     error.into_result(call_id)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Called<'a> {
+struct CallToolArguments<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow)]
@@ -88,8 +88,8 @@ struct Called<'a> {
 }
 
 /// Reads the arguments of `call_tool`. Those inside stay as they came: the tool's own stage reads them.
-fn called(text: &str) -> Result<Called<'_>, CallError> {
-    let read = serde_json::from_str::<Called<'_>>(text).ok();
+fn called(text: &str) -> Result<CallToolArguments<'_>, CallError> {
+    let read = serde_json::from_str::<CallToolArguments<'_>>(text).ok();
     match read.filter(|called| {
         called
             .arguments
@@ -99,14 +99,14 @@ fn called(text: &str) -> Result<Called<'_>, CallError> {
         None => Err(match CALL.validate(text) {
             Err(invalid) => CallError::invalid(invalid),
             Ok(_) => CallError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "`name` and `arguments` may be there once.",
             ),
         }),
     }
 }
 
-fn found(listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
+fn found(listing: &CatalogueListing, text: &str) -> Result<ToolResult, CallError> {
     let arguments: Map<String, Value> = FIND.validate(text).map_err(CallError::invalid)?;
     let query = arguments
         .get("query")
@@ -144,5 +144,5 @@ fn found(listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
 }
 
 fn validator(tool: &str) -> ArgumentValidator {
-    ArgumentValidator::new(&Search::input(tool)).expect("a schema of our own compiles")
+    ArgumentValidator::new(&CatalogueSearch::input(tool)).expect("a schema of our own compiles")
 }

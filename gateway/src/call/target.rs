@@ -10,29 +10,29 @@ use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value};
 use weir_contracts::output::ResultChecker;
-use weir_plugin_host::{CallContext, Invocation, ToolAnswer};
+use weir_plugin_host::{CallContext, ToolAnswer, ToolInvocation};
 
 use self::{
     collection::{CollectionAnswer, CollectionRequest},
     upstream::{UpstreamAnswer, UpstreamRequest},
 };
 use super::{
-    CallError, CallOutcome, CallRequest, asking::Asking, error::WriteOutcome, heavy::CheckTurn,
-    limits::Slot, record::CallRecord,
+    CallError, CallOutcome, CallRequest, asking::CallerInteraction, error::WriteOutcome,
+    heavy::CheckTurn, limits::CallPermit, record::CallRecord,
 };
 use crate::{
     catalogue::{CatalogueTool, CollectionTool, PluginTool, ToolTarget, UpstreamTool},
-    codes::Code,
-    cursor::Cursors,
-    identity::Caller,
-    serving::Serving,
+    codes::FailureCode,
+    cursor::CursorCipher,
+    identity::CallerIdentity,
+    serving::ServingGateway,
 };
 
 /// A call of a tool that its caller may see.
 #[derive(Clone, Copy)]
 pub(super) struct ToolCall<'a> {
-    pub gateway: &'a Serving,
-    pub caller: &'a Caller,
+    pub gateway: &'a ServingGateway,
+    pub caller: &'a CallerIdentity,
     pub tool: &'a CatalogueTool,
     pub request: &'a CallRequest<'a>,
 }
@@ -40,25 +40,25 @@ pub(super) struct ToolCall<'a> {
 /// The request to the target of a call.
 pub(super) enum TargetRequest<'t> {
     Collection(&'t CollectionTool, CollectionRequest),
-    Plugin(&'t PluginTool, Arc<Invocation>),
+    Plugin(&'t PluginTool, Arc<ToolInvocation>),
     Upstream(&'t UpstreamTool, Arc<UpstreamRequest>),
 }
 
 /// The answer of a target. It is not checked yet.
 pub(super) enum TargetAnswer<'r> {
     Collection(&'r CollectionTool, CollectionAnswer<'r>),
-    Plugin(&'r PluginTool, &'r Invocation, ToolAnswer),
+    Plugin(&'r PluginTool, &'r ToolInvocation, ToolAnswer),
     Upstream(&'r UpstreamTool, &'r UpstreamRequest, UpstreamAnswer),
 }
 
 impl<'t> TargetRequest<'t> {
     /// Makes the request of arguments that meet the tool's schema.
     pub(super) fn bind(
-        cursors: &Cursors,
-        caller: &Caller,
+        cursors: &CursorCipher,
+        caller: &CallerIdentity,
         tool: &'t CatalogueTool,
         arguments: Map<String, Value>,
-        asking: Asking<'_>,
+        asking: CallerInteraction<'_>,
     ) -> Result<Self, CallError> {
         Ok(match &tool.target {
             ToolTarget::Collection(target) => Self::Collection(
@@ -89,7 +89,7 @@ impl<'t> TargetRequest<'t> {
     pub(super) async fn run<'r>(
         &'r self,
         call: &ToolCall<'_>,
-        slot: Slot,
+        slot: CallPermit,
         record: &mut CallRecord,
     ) -> Result<TargetAnswer<'r>, CallError> {
         Ok(match self {
@@ -168,7 +168,10 @@ impl ToolCall<'_> {
 
     /// Explains an answer that may not be passed on: the source may have changed.
     pub(super) async fn explain(&self, error: CallError) -> CallError {
-        if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
+        if !matches!(
+            error.code,
+            FailureCode::OutputMismatch | FailureCode::SourceChanged
+        ) {
             return error;
         }
         match &self.tool.target {

@@ -6,14 +6,15 @@ use serde_json::{Map, Value};
 use weir_contracts::{contract::TextMode, output::OutputMismatch, shim};
 
 use super::{
-    CallError, CallOutcome, CallRequest, Content, ToolResult, error::WriteOutcome, heavy::CheckTurn,
+    CallContent, CallError, CallOutcome, CallRequest, ToolResult, error::WriteOutcome,
+    heavy::CheckTurn,
 };
 use crate::{
     catalogue::{CallShim, CatalogueTool, CatalogueViewer, shown_time},
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
-    telemetry::Metrics,
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
+    telemetry::GatewayMetrics,
 };
 
 /// Bytes of a result that are converted on the thread of the request.
@@ -22,7 +23,7 @@ const LIGHT_BYTES: usize = 64 * 1024;
 const ITEMS_MAX: usize = 1_000;
 
 /// Admits a call of a kept version until the version ends.
-pub(super) fn admit(metrics: &Metrics, tool: &CatalogueTool) -> Result<(), CallError> {
+pub(super) fn admit(metrics: &GatewayMetrics, tool: &CatalogueTool) -> Result<(), CallError> {
     metrics.count_kept_call(&tool.contract, tool.version);
     let Some(kept) = tool.kept.as_ref().filter(|kept| kept.has_ended()) else {
         return Ok(());
@@ -38,7 +39,7 @@ pub(super) fn admit(metrics: &Metrics, tool: &CatalogueTool) -> Result<(), CallE
 
 /// Returns the error for a tool that is not there for a caller. One that is pinned to a version which is served no more gets
 /// to know that, if it may see the tool of the live version.
-pub(super) fn not_there(caller: &Caller, request: &CallRequest<'_>) -> CallError {
+pub(super) fn not_there(caller: &CallerIdentity, request: &CallRequest<'_>) -> CallError {
     let viewer = CatalogueViewer::Caller(caller);
     let catalogue = &request.snapshot.catalogue;
     match catalogue.gone_version(request.endpoint, request.tool, viewer) {
@@ -51,7 +52,7 @@ pub(super) fn not_there(caller: &Caller, request: &CallRequest<'_>) -> CallError
 
 fn gone(what: String) -> CallError {
     let advice = "Ask an operator to move the pin (`weir keys pin`), then list the tools again.";
-    CallError::new(Code::VersionGone, format!("{what} {advice}"))
+    CallError::new(FailureCode::VersionGone, format!("{what} {advice}"))
 }
 
 /// Converts checked arguments of a kept version to those of the tool that runs, and checks them again. Others stay as they are.
@@ -68,20 +69,20 @@ pub(super) fn convert_arguments(
         .arguments()
         .ok_or_else(|| {
             let message = "The arguments of this tool cannot be checked.";
-            CallError::new(Code::Internal, message)
+            CallError::new(FailureCode::Internal, message)
         })?
         .validate(&converted)
         .map_err(|invalid| {
             // The names in it are those of another version.
             let message = "The arguments cannot be converted to those of the live version.";
-            CallError::new(Code::InvalidArguments, message).log(invalid.message().to_owned())
+            CallError::new(FailureCode::InvalidArguments, message).log(invalid.message().to_owned())
         })?;
     Ok((runs, arguments))
 }
 
 /// Converts the outcome of a call to that of the kept version which was called, and checks its result. Others stay as they are.
 pub(super) async fn convert_outcome(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     tool: &CatalogueTool,
     outcome: CallOutcome,
     writes: bool,
@@ -100,7 +101,7 @@ pub(super) async fn convert_outcome(
             .map_err(|found| {
                 let message =
                     "The result cannot be converted to one of the version that was called.";
-                CallError::new(Code::OutputMismatch, message).log(found.to_string())
+                CallError::new(FailureCode::OutputMismatch, message).log(found.to_string())
             })
     });
     converted
@@ -116,7 +117,7 @@ fn is_heavy(calls: &CallShim, result: &ToolResult) -> bool {
     let Some(structured) = result.structured.as_deref() else {
         return false;
     };
-    let (Content::Text(content) | Content::Blocks(content)) = &result.content;
+    let (CallContent::Text(content) | CallContent::Blocks(content)) = &result.content;
     let is_large = !calls.down.is_empty() && structured.len() + content.len() > LIGHT_BYTES;
     let checker = calls.results.as_ref();
     is_large || checker.is_some_and(|checker| checker.is_heavy(structured))
@@ -153,9 +154,9 @@ fn convert_result(
         is_text: &converted,
     };
     match (&mut result.content, tool.tool.collection()) {
-        (Content::Text(text), Some(target)) => *text = change.record_text(text, target.text),
-        (Content::Text(text), None) => change.convert_text(text),
-        (Content::Blocks(blocks), _) => change.convert_blocks(blocks),
+        (CallContent::Text(text), Some(target)) => *text = change.record_text(text, target.text),
+        (CallContent::Text(text), None) => change.convert_text(text),
+        (CallContent::Blocks(blocks), _) => change.convert_blocks(blocks),
     }
     result.structured = Some(converted);
     Ok(result)

@@ -2,11 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::identity::Caller;
+use crate::identity::CallerIdentity;
 
 /// Shown as its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum CatalogueEndpoint {
     /// The endpoint `/mcp`, with every contract.
     All,
     /// `/mcp/<contract>`, whether there is such a contract or not.
@@ -17,7 +17,7 @@ pub enum Endpoint {
     Version(Arc<str>, u32),
 }
 
-impl Endpoint {
+impl CatalogueEndpoint {
     /// Returns the endpoint of a contract, or of one of its versions where the name ends in `@` and a major version.
     pub fn contract(name: &str) -> Self {
         let version = name.split_once('@').and_then(|(contract, major)| {
@@ -29,7 +29,7 @@ impl Endpoint {
 
     /// Returns the endpoint that this caller is led to: one that asks for everything gets the default view of its key,
     /// if there is one.
-    pub fn of(self, caller: &Caller) -> Self {
+    pub fn for_caller(self, caller: &CallerIdentity) -> Self {
         match (self, caller.view()) {
             (Self::All, Some(view)) => Self::View(view.clone()),
             (asked, _) => asked,
@@ -37,7 +37,7 @@ impl Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for CatalogueEndpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => formatter.write_str("/mcp"),

@@ -9,7 +9,7 @@ use std::{
 use ahash::RandomState;
 use quick_cache::{UnitWeighter, sync::Cache};
 use serde_json::Value;
-use weir_contracts::{Tool, impact::Profiler};
+use weir_contracts::{ContractTool, impact::ArgumentProfiler};
 use weir_schema::validate::ArgumentValidator;
 
 /// The tools whose checks are kept: a check takes tens of kilobytes.
@@ -19,7 +19,7 @@ const KEPT_MAX: usize = 4_096;
 pub struct InputChecks {
     arguments: Option<ArgumentValidator>,
     schema: Value,
-    profiler: OnceLock<Profiler>,
+    profiler: OnceLock<ArgumentProfiler>,
 }
 
 /// The checks of tools, by the digest of the tool.
@@ -27,7 +27,7 @@ pub struct InputChecks {
 pub(super) struct KeptChecks(Arc<Cache<[u8; 32], Arc<InputChecks>, UnitWeighter, RandomState>>);
 
 impl InputChecks {
-    fn new(tool: &Tool) -> Self {
+    fn new(tool: &ContractTool) -> Self {
         let compiled = tool.argument_validator();
         Self {
             arguments: compiled
@@ -45,8 +45,9 @@ impl InputChecks {
     }
 
     /// Tells what arguments looked like.
-    pub fn profiler(&self) -> &Profiler {
-        self.profiler.get_or_init(|| Profiler::new(&self.schema))
+    pub fn profiler(&self) -> &ArgumentProfiler {
+        self.profiler
+            .get_or_init(|| ArgumentProfiler::new(&self.schema))
     }
 
     /// Returns the tree of the published input schema, for callers that send no JSON.
@@ -66,7 +67,7 @@ impl KeptChecks {
         )))
     }
 
-    pub(super) fn of(&self, tool: &Tool, digest: &[u8; 32]) -> Arc<InputChecks> {
+    pub(super) fn get_or_build(&self, tool: &ContractTool, digest: &[u8; 32]) -> Arc<InputChecks> {
         let Ok(checks) = self.0.get_or_insert_with(digest, || {
             Ok::<_, Infallible>(Arc::new(InputChecks::new(tool)))
         });
@@ -95,7 +96,7 @@ mod tests {
         let kept = KeptChecks::with_room_for(10);
         for round in 0..2 {
             for number in 0..100_u8 {
-                let checks = kept.of(tool, &[number; 32]);
+                let checks = kept.get_or_build(tool, &[number; 32]);
                 let arguments = checks.arguments().expect("its schema compiles");
                 assert!(arguments.validate(r#"{"of":1}"#).is_ok(), "round {round}");
                 assert!(

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Version,
-    contract::{Maker, PromptArgument},
+    CompiledContract, ContractVersion,
+    contract::{PromptArgument, ToolProvider},
     listed, uri,
 };
 
-use super::{Catalogue, ListShape};
+use super::{ListShape, ToolCatalogue};
 use crate::telemetry::metrics::ToolMeter;
 
 /// The kinds of items that an endpoint can list beside tools.
@@ -34,7 +34,7 @@ impl ItemKind {
 /// The items of one contract: their plugin or server, and the counters of their requests.
 pub struct ItemSource {
     pub contract: Arc<str>,
-    pub version: Version,
+    pub version: ContractVersion,
     pub target: ItemTarget,
     /// Whether its resources change by themselves: the server is asked for them each time.
     pub has_live_resources: bool,
@@ -72,13 +72,13 @@ pub struct CatalogueItem {
     /// The arguments of a prompt.
     pub arguments: Vec<PromptArgument>,
     /// The lookup of records, and its argument.
-    pub lookup: Option<Lookup>,
+    pub lookup: Option<RecordLookup>,
     entry: Map<String, Value>,
     digest: OnceLock<[u8; 32]>,
 }
 
 /// The tool that reads a record.
-pub struct Lookup {
+pub struct RecordLookup {
     pub tool: Arc<str>,
     pub argument: Box<str>,
 }
@@ -91,20 +91,20 @@ pub struct LinkedPage {
 
 /// The items of one contract.
 #[derive(Default)]
-pub(super) struct Items {
+pub(super) struct CatalogueItems {
     pub(super) source: Option<Arc<ItemSource>>,
     pub(super) prompts: Vec<Arc<CatalogueItem>>,
     pub(super) resources: Vec<Arc<CatalogueItem>>,
     pub(super) templates: Vec<Arc<CatalogueItem>>,
 }
 
-impl Items {
+impl CatalogueItems {
     /// Prepares the items; there are none for a contract that has tools alone.
-    pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
+    pub(super) fn prepare(contract: &CompiledContract, previous: Option<&ToolCatalogue>) -> Self {
         let records = contract.tools.iter().filter_map(|tool| {
             let (argument, template) = listed::record_template(&contract.name, tool)?;
             Some((
-                Lookup {
+                RecordLookup {
                     tool: tool.name.as_str().into(),
                     argument: argument.into(),
                 },
@@ -119,7 +119,7 @@ impl Items {
         let make = |kind,
                     own: &str,
                     arguments: &[PromptArgument],
-                    lookup: Option<Lookup>,
+                    lookup: Option<RecordLookup>,
                     entry: Value| {
             let Value::Object(entry) = entry else {
                 unreachable!("an entry of a list is an object")
@@ -194,7 +194,7 @@ impl Items {
     }
 }
 
-impl Items {
+impl CatalogueItems {
     /// Returns the page that clients know by this URI. An unlisted one is looked for where resources change by themselves.
     pub(super) fn page(&self, published: &str) -> Option<LinkedPage> {
         let source = self.source.as_ref()?;
@@ -215,15 +215,15 @@ impl Items {
 }
 
 impl ItemTarget {
-    fn prepare(contract: &Contract) -> Self {
+    fn prepare(contract: &CompiledContract) -> Self {
         match (contract.made_by(), contract.definitions.as_deref()) {
-            (Some(Maker::Upstream(upstream)), _) => Self::Upstream(upstream.as_str().into()),
-            (Some(Maker::Plugin(plugin)), Some(definitions)) => Self::Plugin(ItemPlugin {
+            (Some(ToolProvider::Upstream(upstream)), _) => Self::Upstream(upstream.as_str().into()),
+            (Some(ToolProvider::Plugin(plugin)), Some(definitions)) => Self::Plugin(ItemPlugin {
                 name: plugin.as_str().into(),
                 definitions: definitions.into(),
                 contract: format!("{}@{}", contract.name, contract.version).into(),
             }),
-            (Some(Maker::Plugin(_)), None) | (None, _) => Self::Collection,
+            (Some(ToolProvider::Plugin(_)), None) | (None, _) => Self::Collection,
         }
     }
 
@@ -246,10 +246,10 @@ impl ItemTarget {
 
 impl ItemSource {
     /// Reuses the counters of the previous snapshot if nothing changed, since they have the series.
-    fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Arc<Self> {
+    fn prepare(contract: &CompiledContract, previous: Option<&ToolCatalogue>) -> Arc<Self> {
         let maker = contract.maker.as_ref().map(|maker| match maker {
-            Maker::Plugin(name) => format!("plugin {name} {:?}", contract.definitions),
-            Maker::Upstream(name) => format!("upstream {name}"),
+            ToolProvider::Plugin(name) => format!("plugin {name} {:?}", contract.definitions),
+            ToolProvider::Upstream(name) => format!("upstream {name}"),
         });
         let digest = Sha256::new()
             .chain_update(format!(

@@ -8,19 +8,21 @@ use std::{
 use ahash::RandomState;
 use sha2::{Digest as _, Sha256};
 use weir_contracts::{
-    Contract,
+    CompiledContract,
     compile::result_arm,
     output::ResultChecker,
-    shim::{Conversion, VersionShim},
+    shim::{ShimConversion, VersionShim},
 };
 
-use super::{CatalogueTool, Listing, ServerInfo, input_checks::KeptChecks, target::Sources};
-use crate::identity::{Caller, now_ms};
+use super::{
+    CatalogueListing, CatalogueTool, ServerInfo, input_checks::KeptChecks, target::HostCollections,
+};
+use crate::identity::{CallerIdentity, now_ms};
 
 /// A version that is served beside the live one.
 #[derive(Debug)]
 pub struct KeptContract {
-    pub contract: Arc<Contract>,
+    pub contract: Arc<CompiledContract>,
     /// The shim that converts its calls to those of the live version. `None`: it keeps its own binding.
     pub shim: Option<VersionShim>,
     pub sunset_ms: Option<i64>,
@@ -66,7 +68,7 @@ impl AgentPins {
         }
     }
 
-    pub(super) fn find(&self, caller: &Caller) -> Option<&PinnedVersions> {
+    pub(super) fn find(&self, caller: &CallerIdentity) -> Option<&PinnedVersions> {
         match self.by_agent.is_empty() {
             true => None,
             false => self.by_agent.get(&*caller.agent),
@@ -104,8 +106,8 @@ pub struct KeptTool {
 
 /// Converts the calls of one tool.
 pub struct CallShim {
-    pub up: Conversion,
-    pub down: Conversion,
+    pub up: ShimConversion,
+    pub down: ShimConversion,
     /// The check of results of the kept version; `None`: it has no output schema.
     pub results: Option<ResultChecker>,
 }
@@ -131,13 +133,13 @@ impl ServedVersion {
     /// Prepares a version beside the live one, whose listing is `live`.
     pub(super) fn new(
         kept: &Arc<KeptContract>,
-        live: &Listing,
+        live: &CatalogueListing,
         place: usize,
         checks: &KeptChecks,
         now_ms: i64,
     ) -> Self {
         let contract = &kept.contract;
-        let sources = Sources::new(contract);
+        let sources = HostCollections::new(contract);
         let mut tools = HashMap::default();
         for tool in &contract.tools {
             let shim = kept.shim.as_ref();
@@ -182,11 +184,11 @@ impl ServedVersion {
             true => Vec::new(),
             false => tools.collect(),
         };
-        (ServerInfo::of(&self.kept.contract), tools)
+        (ServerInfo::from_contract(&self.kept.contract), tools)
     }
 }
 
-fn result_checker(tool: &weir_contracts::Tool) -> Option<ResultChecker> {
+fn result_checker(tool: &weir_contracts::ContractTool) -> Option<ResultChecker> {
     let schema = tool.checked_output()?.value();
     match (tool.offer().is_some(), tool.is_foreign()) {
         (false, _) => ResultChecker::new(&result_arm(&schema)).ok(),

@@ -10,14 +10,14 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, name};
+use weir_contracts::{CompiledContract, name};
 use weir_schema::client::ClientProfile;
 
 use super::{
     CatalogueTool, TaskSupport,
-    item::{CatalogueItem, ItemSource, Items, LinkedPage},
+    item::{CatalogueItem, CatalogueItems, ItemSource, LinkedPage},
     llms,
-    search::Search,
+    search::CatalogueSearch,
 };
 
 /// The form of a tool for one range of protocol versions.
@@ -65,12 +65,12 @@ pub struct ServerInfo {
 
 /// What one endpoint lists for one class of callers, prepared.
 #[derive(Default)]
-pub struct Listing {
+pub struct CatalogueListing {
     pub server: ServerInfo,
-    pub tools: Pages<CatalogueTool>,
-    pub prompts: Pages<CatalogueItem>,
-    pub resources: Pages<CatalogueItem>,
-    pub templates: Pages<CatalogueItem>,
+    pub tools: ListingPages<CatalogueTool>,
+    pub prompts: ListingPages<CatalogueItem>,
+    pub resources: ListingPages<CatalogueItem>,
+    pub templates: ListingPages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
     /// The names of the contracts that something is listed of, each once.
@@ -78,29 +78,29 @@ pub struct Listing {
     /// Pages that can be read and are not listed, by the URIs that clients know.
     pages: HashMap<Box<str>, LinkedPage>,
     /// The search, if it lists the two tools that search the others.
-    search: Option<Search>,
+    search: Option<CatalogueSearch>,
     llms: OnceLock<String>,
     digests: OnceLock<[[u8; 32]; 3]>,
 }
 
 /// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
-pub struct Pages<T> {
+pub struct ListingPages<T> {
     entries: Vec<Arc<T>>,
-    clients: Clients,
+    clients: ListingClients,
     /// The prepared lists, by `ListShape`; they are written on first use.
-    prepared: [OnceLock<Prepared>; ListShape::ALL.len()],
+    prepared: [OnceLock<PreparedListing>; ListShape::ALL.len()],
 }
 
 /// The clients that a list is written for.
 #[derive(Clone, Default)]
-pub struct Clients {
+pub struct ListingClients {
     /// The form of its schemas.
     pub profile: Option<ClientProfile>,
     /// Patterns of tools that these clients show a model at once.
     pub always_load: Vec<String>,
 }
 
-impl Clients {
+impl ListingClients {
     /// Returns what Claude Code reads of a tool: words by which a model finds it, and whether it need not look for it.
     pub(super) fn meta(&self, name: &str, title: Option<&str>) -> Vec<(String, Value)> {
         if self.profile != Some(ClientProfile::Anthropic) {
@@ -117,7 +117,7 @@ impl Clients {
 }
 
 /// An entry of a list.
-pub trait Entry {
+pub trait ListingEntry {
     /// Returns the key that clients know it by: no two entries of a list have the same.
     fn key(&self) -> &str;
     /// Returns a digest that is equal exactly if clients see the same entry, lowered forms for some of them aside.
@@ -126,18 +126,18 @@ pub trait Entry {
     fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
         None
     }
-    fn write(&self, shape: ListShape, clients: &Clients, out: &mut String);
+    fn write(&self, shape: ListShape, clients: &ListingClients, out: &mut String);
 }
 
 /// The JSON objects of entries joined by commas, in their order.
-struct Prepared {
+struct PreparedListing {
     bytes: String,
     spans: Vec<Range<usize>>,
 }
 
 /// A slice of the prepared bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Page<'a> {
+pub struct ListingPage<'a> {
     /// JSON objects joined by commas; the brackets are the caller's.
     pub entries: Cow<'a, str>,
     pub next: Option<String>,
@@ -149,7 +149,7 @@ pub struct Page<'a> {
 pub struct BadCursor;
 
 impl ServerInfo {
-    pub(super) fn of(contract: &Contract) -> Self {
+    pub(super) fn from_contract(contract: &CompiledContract) -> Self {
         Self {
             name: contract.name.clone(),
             title: contract.title.clone(),
@@ -163,7 +163,7 @@ impl ServerInfo {
 
     /// Makes the server of everything. The catalogue's version names the set of contract versions: it moves whenever
     /// one of them does.
-    pub(super) fn catalogue<'a>(contracts: impl Iterator<Item = &'a Contract>) -> Self {
+    pub(super) fn catalogue<'a>(contracts: impl Iterator<Item = &'a CompiledContract>) -> Self {
         let mut digest = Sha256::new();
         for contract in contracts {
             digest.update(contract.name.as_bytes());
@@ -182,14 +182,14 @@ impl ServerInfo {
     }
 }
 
-impl Listing {
+impl CatalogueListing {
     pub(super) fn new(
         server: ServerInfo,
         tools: Vec<Arc<CatalogueTool>>,
-        items: &[&Items],
+        items: &[&CatalogueItems],
     ) -> Self {
-        let every = |list: fn(&Items) -> &Vec<Arc<CatalogueItem>>| {
-            Pages::new(
+        let every = |list: fn(&CatalogueItems) -> &Vec<Arc<CatalogueItem>>| {
+            ListingPages::new(
                 items
                     .iter()
                     .flat_map(|items| list(items))
@@ -202,7 +202,7 @@ impl Listing {
             .filter_map(|items| items.source.clone())
             .collect();
         sources.sort_by(|a, b| a.contract.cmp(&b.contract));
-        let tools = Pages::new(tools);
+        let tools = ListingPages::new(tools);
         let of_tools = tools.entries().iter().map(|tool| &tool.contract);
         let contracts: BTreeSet<_> = of_tools
             .chain(sources.iter().map(|source| &source.contract))
@@ -224,17 +224,17 @@ impl Listing {
     }
 
     /// Lists the tools as they are written for these clients.
-    pub(super) fn for_clients(mut self, clients: Clients) -> Self {
+    pub(super) fn for_clients(mut self, clients: ListingClients) -> Self {
         self.tools.clients = clients;
         self
     }
 
     /// Lets the pages be read that its tools link.
-    pub(super) fn with_pages(self, items: &[&Items]) -> Self {
+    pub(super) fn with_pages(self, items: &[&CatalogueItems]) -> Self {
         let named = items
             .iter()
             .filter_map(|items| Some((&items.source.as_ref()?.contract, *items)));
-        let items: HashMap<&Arc<str>, &Items> = named.collect();
+        let items: HashMap<&Arc<str>, &CatalogueItems> = named.collect();
         let linked = self
             .tools
             .entries()
@@ -253,15 +253,19 @@ impl Listing {
     }
 
     /// Lists the two tools that search the others. `read_only` says whether all of those only read.
-    pub(super) fn with_search(self, contracts: &[Arc<Contract>], read_only: bool) -> Self {
+    pub(super) fn with_search(self, contracts: &[Arc<CompiledContract>], read_only: bool) -> Self {
         Self {
-            search: Some(Search::new(self.tools.entries(), contracts, read_only)),
+            search: Some(CatalogueSearch::new(
+                self.tools.entries(),
+                contracts,
+                read_only,
+            )),
             ..self
         }
     }
 
     /// Returns the search in its tools, if it lists that instead of them.
-    pub fn search(&self) -> Option<&Search> {
+    pub fn search(&self) -> Option<&CatalogueSearch> {
         self.search.as_ref()
     }
 
@@ -271,10 +275,10 @@ impl Listing {
         shape: ListShape,
         cursor: Option<&str>,
         size: usize,
-    ) -> Result<Page<'_>, BadCursor> {
+    ) -> Result<ListingPage<'_>, BadCursor> {
         match (&self.search, cursor) {
             (None, _) => self.tools.page(shape, cursor, size),
-            (Some(search), None) => Ok(Page {
+            (Some(search), None) => Ok(ListingPage {
                 entries: Cow::Borrowed(search.listed(shape)),
                 next: None,
             }),
@@ -365,7 +369,7 @@ impl Listing {
     }
 }
 
-impl<T: Entry> Pages<T> {
+impl<T: ListingEntry> ListingPages<T> {
     /// Sorts the entries. Of two with the same key the first counts.
     fn new(mut entries: Vec<Arc<T>>) -> Self {
         entries.sort_by(|a, b| a.key().cmp(b.key()));
@@ -407,9 +411,9 @@ impl<T: Entry> Pages<T> {
         written
     }
 
-    fn prepared(&self, shape: ListShape) -> &Prepared {
+    fn prepared(&self, shape: ListShape) -> &PreparedListing {
         self.prepared[shape as usize]
-            .get_or_init(|| Prepared::write(&self.entries, shape, &self.clients))
+            .get_or_init(|| PreparedListing::write(&self.entries, shape, &self.clients))
     }
 
     /// Returns one entry, by number.
@@ -425,7 +429,7 @@ impl<T: Entry> Pages<T> {
         shape: ListShape,
         cursor: Option<&str>,
         size: usize,
-    ) -> Result<Page<'_>, BadCursor> {
+    ) -> Result<ListingPage<'_>, BadCursor> {
         let prepared = self.prepared(shape);
         let start = match cursor {
             None => 0,
@@ -436,14 +440,14 @@ impl<T: Entry> Pages<T> {
         };
         let end = self.entries.len().min(start.saturating_add(size.max(1)));
         if start >= end {
-            return Ok(Page {
+            return Ok(ListingPage {
                 entries: Cow::Borrowed(""),
                 next: None,
             });
         }
         let entries = &prepared.bytes[prepared.spans[start].start..prepared.spans[end - 1].end];
         let next = (end < self.entries.len()).then(|| cursor_after(self.entries[end - 1].key()));
-        Ok(Page {
+        Ok(ListingPage {
             entries: Cow::Borrowed(entries),
             next,
         })
@@ -483,17 +487,17 @@ pub fn cursor_after(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key.as_bytes())
 }
 
-impl<T> Default for Pages<T> {
+impl<T> Default for ListingPages<T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
-            clients: Clients::default(),
+            clients: ListingClients::default(),
             prepared: Default::default(),
         }
     }
 }
 
-impl Entry for CatalogueTool {
+impl ListingEntry for CatalogueTool {
     fn key(&self) -> &str {
         &self.name
     }
@@ -506,12 +510,12 @@ impl Entry for CatalogueTool {
         self.lowered(profile).map(|lowered| lowered.input.as_json())
     }
 
-    fn write(&self, shape: ListShape, clients: &Clients, out: &mut String) {
+    fn write(&self, shape: ListShape, clients: &ListingClients, out: &mut String) {
         self.write(shape, clients, out);
     }
 }
 
-impl Entry for CatalogueItem {
+impl ListingEntry for CatalogueItem {
     fn key(&self) -> &str {
         &self.key
     }
@@ -520,13 +524,17 @@ impl Entry for CatalogueItem {
         self.digest()
     }
 
-    fn write(&self, shape: ListShape, _clients: &Clients, out: &mut String) {
+    fn write(&self, shape: ListShape, _clients: &ListingClients, out: &mut String) {
         self.write(shape, out);
     }
 }
 
-impl Prepared {
-    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape, clients: &Clients) -> Self {
+impl PreparedListing {
+    fn write<T: ListingEntry>(
+        entries: &[Arc<T>],
+        shape: ListShape,
+        clients: &ListingClients,
+    ) -> Self {
         let mut bytes = String::new();
         let mut spans = Vec::with_capacity(entries.len());
         for entry in entries {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use weir_contracts::contract::Annotations;
+use weir_contracts::contract::ToolAnnotations;
 use weir_schema::schema::without_null;
 
 use super::{CatalogueTool, listing::ServerInfo};
@@ -101,7 +101,7 @@ fn one(page: &mut String, tool: &CatalogueTool) {
 }
 
 /// Returns a sentence about what a client may be asked to confirm.
-fn effects(annotations: &Annotations) -> String {
+fn effects(annotations: &ToolAnnotations) -> String {
     let changes_once =
         annotations.read_only_hint != Some(true) && annotations.idempotent_hint == Some(true);
     let again = if changes_once {

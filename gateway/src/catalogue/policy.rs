@@ -14,7 +14,7 @@ use weir_policy::{PolicyDenial, PolicyJudge, PolicyPrincipal, PrincipalClass, To
 use super::CatalogueTool;
 use crate::{
     config::PolicyMode,
-    identity::{Access, Caller},
+    identity::{CallerIdentity, CatalogueAccess},
 };
 
 /// Callers whose class is kept.
@@ -26,9 +26,9 @@ const CLASSES_MAX: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub enum CatalogueViewer<'v> {
     /// A caller: what its grant and the policies leave of it.
-    Caller(&'v Caller),
+    Caller(&'v CallerIdentity),
     /// An operator, who sees what an access allows.
-    Operator(&'v Access),
+    Operator(&'v CatalogueAccess),
 }
 
 /// The policies of one catalogue, with their decisions about its callers.
@@ -51,9 +51,10 @@ pub(super) struct ClassVerdicts {
 
 impl<'v> CatalogueViewer<'v> {
     /// Sees everything.
-    pub const EVERYTHING: CatalogueViewer<'static> = CatalogueViewer::Operator(&Access::EVERYTHING);
+    pub const EVERYTHING: CatalogueViewer<'static> =
+        CatalogueViewer::Operator(&CatalogueAccess::EVERYTHING);
 
-    pub(super) fn access(self) -> &'v Access {
+    pub(super) fn access(self) -> &'v CatalogueAccess {
         match self {
             Self::Caller(caller) => caller.access(),
             Self::Operator(access) => access,
@@ -88,7 +89,7 @@ impl ServedPolicies {
     }
 
     /// Returns the decisions about a caller and a tool.
-    pub fn verdict(&self, caller: &Caller, tool: &Arc<CatalogueTool>) -> Arc<ToolVerdict> {
+    pub fn verdict(&self, caller: &CallerIdentity, tool: &Arc<CatalogueTool>) -> Arc<ToolVerdict> {
         self.verdict_of(&self.class(caller), tool)
     }
 
@@ -105,7 +106,7 @@ impl ServedPolicies {
         verdict
     }
 
-    pub(super) fn class(&self, caller: &Caller) -> Arc<ClassVerdicts> {
+    pub(super) fn class(&self, caller: &CallerIdentity) -> Arc<ClassVerdicts> {
         let principal = caller.policy_principal();
         if let Some(known) = self.callers.get(&principal) {
             return known;

@@ -7,11 +7,11 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Contract,
-    search::{Entry, Index},
+    CompiledContract,
+    search::{IndexedTool, ToolIndex},
 };
 
-use super::{CatalogueTool, ListShape, Listing};
+use super::{CatalogueListing, CatalogueTool, ListShape};
 
 pub const FIND_TOOLS: &str = "find_tools";
 pub const CALL_TOOL: &str = "call_tool";
@@ -21,19 +21,19 @@ const QUERY_CHARS_MAX: usize = 8_000;
 const CONTRACTS_MAX: usize = 20;
 
 /// The search in one listing.
-pub struct Search {
+pub struct CatalogueSearch {
     /// The two tools as JSON objects joined by a comma, by `ListShape`.
     listed: [String; ListShape::ALL.len()],
     /// The name and the first sentence of each contract, by its name.
     contracts: HashMap<Arc<str>, String>,
     /// The index, made by the first question.
-    index: OnceLock<Index>,
+    index: OnceLock<ToolIndex>,
 }
 
-impl Search {
+impl CatalogueSearch {
     pub(super) fn new(
         tools: &[Arc<CatalogueTool>],
-        contracts: &[Arc<Contract>],
+        contracts: &[Arc<CompiledContract>],
         read_only: bool,
     ) -> Self {
         let sentences = contracts.iter().map(|contract| {
@@ -104,19 +104,19 @@ impl Search {
     }
 }
 
-impl Listing {
+impl CatalogueListing {
     /// Returns the tools that share words with a question, the best first, each as a JSON object with name, title,
     /// description and schemas; a weak match has `"weak": true`.
-    pub fn find(&self, question: &str, most: usize) -> Vec<FoundTool<'_>> {
+    pub fn find(&self, question: &str, most: usize) -> Vec<ToolHit<'_>> {
         let Some(search) = self.search() else {
             return Vec::new();
         };
         let index = search.index.get_or_init(|| {
             let texts = self.tools.entries().iter().map(|tool| search.text(tool));
-            Index::new(&texts.collect::<Vec<_>>())
+            ToolIndex::new(&texts.collect::<Vec<_>>())
         });
         let found = index.find(question, most).into_iter();
-        let found = found.map(|tool| FoundTool {
+        let found = found.map(|tool| ToolHit {
             json: self.tools.entry(ListShape::Found, tool.number),
             is_weak: tool.is_weak,
         });
@@ -125,18 +125,18 @@ impl Listing {
 }
 
 /// A tool that a question found.
-pub struct FoundTool<'l> {
+pub struct ToolHit<'l> {
     /// The JSON object that lists it.
     pub json: &'l str,
     pub is_weak: bool,
 }
 
-impl Search {
+impl CatalogueSearch {
     /// Returns the text of a tool that is searched.
     fn text(&self, tool: &CatalogueTool) -> String {
         let contract = self.contracts.get(&tool.contract);
         let listed = &tool.tool;
-        Entry {
+        IndexedTool {
             name: &listed.name,
             title: listed.title.as_deref(),
             description: &listed.description,
@@ -163,7 +163,7 @@ fn written(description: &str, read_only: bool, shape: ListShape) -> String {
             tool["title"] = title.into();
         }
         tool["description"] = description.into();
-        tool["inputSchema"] = Search::input(name);
+        tool["inputSchema"] = CatalogueSearch::input(name);
         if shape != ListShape::Plain {
             tool["annotations"] = json!({ "readOnlyHint": read_only });
         }

@@ -7,11 +7,11 @@ mod upstream;
 use std::sync::Arc;
 
 use weir_contracts::{
-    Contract, Tool,
-    contract::{self, Maker},
+    CompiledContract, ContractTool,
+    contract::{self, ToolProvider},
 };
 
-pub(super) use self::collection::Sources;
+pub(super) use self::collection::HostCollections;
 pub use self::{
     collection::{CollectionTool, RelatedCollection},
     plugin::PluginTool,
@@ -30,17 +30,21 @@ pub enum ToolTarget {
 
 impl ToolTarget {
     /// Prepares a target; `None` for a bare form, which no contract publishes.
-    pub(super) fn prepare(contract: &Contract, tool: &Tool, sources: &Sources) -> Option<Self> {
+    pub(super) fn prepare(
+        contract: &CompiledContract,
+        tool: &ContractTool,
+        sources: &HostCollections,
+    ) -> Option<Self> {
         match &tool.target {
-            contract::Target::Form => None,
-            contract::Target::Collection(published) => {
+            contract::CallTarget::Form => None,
+            contract::CallTarget::Collection(published) => {
                 CollectionTool::prepare(contract, published, sources).map(Self::Collection)
             }
-            contract::Target::Offer(offer) => match &offer.maker {
-                Maker::Plugin(plugin) => {
+            contract::CallTarget::Offer(offer) => match &offer.maker {
+                ToolProvider::Plugin(plugin) => {
                     PluginTool::prepare(contract, tool, offer, plugin).map(Self::Plugin)
                 }
-                Maker::Upstream(upstream) => Some(Self::Upstream(UpstreamTool::prepare(
+                ToolProvider::Upstream(upstream) => Some(Self::Upstream(UpstreamTool::prepare(
                     contract, tool, offer, upstream,
                 ))),
             },

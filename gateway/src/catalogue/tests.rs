@@ -7,9 +7,9 @@ use crate::testing;
 /// served.
 #[tokio::test]
 async fn a_view_runs_the_tool_that_it_was_made_from() {
-    let of = |contract: &str| View {
+    let of = |contract: &str| ViewConfig {
         contracts: vec![contract.to_owned()],
-        ..View::default()
+        ..ViewConfig::default()
     };
     let views = ["depot", "desk"].map(|name| (name.to_owned(), of(name)));
     let gateway = testing::gateway(|config| config.views = views.into()).await;
@@ -18,7 +18,7 @@ async fn a_view_runs_the_tool_that_it_was_made_from() {
         &[("depot", &["find_part"]), ("desk", &["find_part"])],
     );
     let snapshot = gateway.snapshot();
-    let found = |endpoint: Endpoint| {
+    let found = |endpoint: CatalogueEndpoint| {
         let tool = snapshot
             .catalogue
             .tool(&endpoint, "find_part", CatalogueViewer::EVERYTHING);
@@ -26,21 +26,25 @@ async fn a_view_runs_the_tool_that_it_was_made_from() {
     };
     for contract in ["depot", "desk"] {
         assert_eq!(
-            found(Endpoint::View(contract.into())).as_deref(),
+            found(CatalogueEndpoint::View(contract.into())).as_deref(),
             Some(contract)
         );
         assert_eq!(
-            found(Endpoint::Contract(contract.into())).as_deref(),
+            found(CatalogueEndpoint::Contract(contract.into())).as_deref(),
             Some(contract)
         );
     }
     let listing = snapshot
         .catalogue
-        .listing(&Endpoint::All, CatalogueViewer::EVERYTHING)
+        .listing(&CatalogueEndpoint::All, CatalogueViewer::EVERYTHING)
         .expect("everything is listed");
     let listed = listing
         .tools
         .find("find_part")
         .map(|tool| tool.contract.clone());
-    assert_eq!(found(Endpoint::All), listed, "what is listed is what runs");
+    assert_eq!(
+        found(CatalogueEndpoint::All),
+        listed,
+        "what is listed is what runs"
+    );
 }

@@ -10,23 +10,23 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Tool, Version,
-    contract::{self, Annotations, Maker},
-    mirror::{self, Mirrored},
+    CompiledContract, ContractTool, ContractVersion,
+    contract::{self, ToolAnnotations, ToolProvider},
+    mirror::{self, MirroredArgument},
 };
 use weir_plugin_host::CollectionRef;
 use weir_schema::{
-    Schema,
+    RawSchema,
     client::{self, ClientProfile},
 };
 
 use super::{
-    Catalogue, ListShape,
+    ListShape, ToolCatalogue,
     input_checks::{InputChecks, KeptChecks},
     item,
     kept::{CallShim, KeptTool},
-    listing::Clients,
-    target::{Sources, ToolTarget},
+    listing::ListingClients,
+    target::{HostCollections, ToolTarget},
 };
 use crate::telemetry::metrics::ToolMeter;
 
@@ -39,15 +39,15 @@ const APPROVAL: &str = "dev.weir/approval";
 pub struct CatalogueTool {
     pub name: Arc<str>,
     pub contract: Arc<str>,
-    pub version: Version,
-    pub tool: Arc<Tool>,
+    pub version: ContractVersion,
+    pub tool: Arc<ContractTool>,
     pub target: ToolTarget,
     pub tasks: TaskSupport,
     /// Arguments that HTTP requests repeat in their headers.
-    pub mirrored: Box<[Mirrored]>,
+    pub mirrored: Box<[MirroredArgument]>,
     checks: KeptChecks,
     /// The lowered forms, by `ClientProfile`; each is made on first use, and is `None` if it changes nothing.
-    lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
+    lowered: [OnceLock<Option<Box<ClientToolForm>>>; ClientProfile::ALL.len()],
     /// The meter that counts its calls.
     pub meter: ToolMeter,
     /// The additional data of a version that is not the live one.
@@ -68,14 +68,14 @@ pub enum TaskSupport {
 impl TaskSupport {
     /// Reads what the maker of the tool says. A call of another server's tool is waited for by us, whatever that server
     /// would have its callers do.
-    fn stated_by(tool: &Tool) -> Self {
+    fn stated_by(tool: &ContractTool) -> Self {
         let offer = match &tool.target {
-            contract::Target::Form | contract::Target::Collection(_) => return Self::None,
-            contract::Target::Offer(offer) => offer,
+            contract::CallTarget::Form | contract::CallTarget::Collection(_) => return Self::None,
+            contract::CallTarget::Offer(offer) => offer,
         };
         let required = match &offer.maker {
-            Maker::Plugin(_) => Self::Required,
-            Maker::Upstream(_) => Self::Optional,
+            ToolProvider::Plugin(_) => Self::Required,
+            ToolProvider::Upstream(_) => Self::Optional,
         };
         match offer.task_support() {
             Some("required") => required,
@@ -96,11 +96,11 @@ impl TaskSupport {
 impl CatalogueTool {
     /// Prepares a tool; `None` for a bare form, which no contract publishes.
     pub(super) fn prepare(
-        contract: &Contract,
-        tool: &Arc<Tool>,
-        sources: &Sources,
+        contract: &CompiledContract,
+        tool: &Arc<ContractTool>,
+        sources: &HostCollections,
         checks: &KeptChecks,
-        previous: Option<&Catalogue>,
+        previous: Option<&ToolCatalogue>,
     ) -> Option<Arc<Self>> {
         let source = tool
             .collection()
@@ -180,7 +180,7 @@ impl CatalogueTool {
     /// Returns what a call needs of its input schema. It is made on first use: ten thousand tools must not be paid for at
     /// start.
     pub fn checks(&self) -> Arc<InputChecks> {
-        self.checks.of(&self.tool, &self.digest)
+        self.checks.get_or_build(&self.tool, &self.digest)
     }
 
     pub(super) fn digest(&self) -> &[u8; 32] {
@@ -202,15 +202,15 @@ impl CatalogueTool {
     }
 
     /// Returns the lowered form for these clients; `None` if it is the same.
-    pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&Lowered> {
+    pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&ClientToolForm> {
         let lower = || {
             let lowered = client::lower(&self.name, &self.tool.input_schema.value(), profile);
             let is_refused = lowered.is_refused();
-            let input = Schema::from(lowered.input);
+            let input = RawSchema::from(lowered.input);
             let is_same = input == self.tool.input_schema && !is_refused;
             let mirrored = mirror::mirrored(&input).into();
             (!is_same).then(|| {
-                Box::new(Lowered {
+                Box::new(ClientToolForm {
                     input,
                     mirrored,
                     is_refused,
@@ -221,7 +221,7 @@ impl CatalogueTool {
     }
 
     /// Writes the tool as a client of that shape reads it.
-    pub(super) fn write(&self, shape: ListShape, clients: &Clients, out: &mut String) {
+    pub(super) fn write(&self, shape: ListShape, clients: &ListingClients, out: &mut String) {
         let tool = &self.tool;
         let lowered = clients.profile.and_then(|profile| self.lowered(profile));
         let is_structured = shape.is_structured();
@@ -229,7 +229,7 @@ impl CatalogueTool {
         let theirs = tool.offer().and_then(|offer| offer.listed.get("_meta"));
         let input = lowered.map_or(&tool.input_schema, |lowered| &lowered.input);
         let is_verbatim = self.target.lists_root_verbatim() && input.has_composed_root();
-        let mut listed = Listed {
+        let mut listed = ToolListEntry {
             name: &tool.name,
             title: tool.title.as_deref().filter(|_| is_typed),
             description: &tool.description,
@@ -241,7 +241,7 @@ impl CatalogueTool {
                 .output_schema
                 .as_ref()
                 .filter(|_| is_typed)
-                .map(Schema::for_clients),
+                .map(RawSchema::for_clients),
             annotations: (!matches!(shape, ListShape::Plain | ListShape::Found))
                 .then_some(&tool.annotations),
             others: Map::new(),
@@ -278,10 +278,10 @@ impl CatalogueTool {
 }
 
 /// The form of a tool for some clients. Its arguments meet the full schema all the same.
-pub(super) struct Lowered {
-    pub(super) input: Schema,
+pub(super) struct ClientToolForm {
+    pub(super) input: RawSchema,
     /// Arguments that it has these clients repeat in headers.
-    pub(super) mirrored: Box<[Mirrored]>,
+    pub(super) mirrored: Box<[MirroredArgument]>,
     /// Whether it would cost these clients more than this tool.
     pub(super) is_refused: bool,
 }
@@ -289,16 +289,16 @@ pub(super) struct Lowered {
 /// An entry of `tools/list`, in the order of its members.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed<'a> {
+struct ToolListEntry<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     description: &'a str,
-    input_schema: Cow<'a, Schema>,
+    input_schema: Cow<'a, RawSchema>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Cow<'a, Schema>>,
+    output_schema: Option<Cow<'a, RawSchema>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<&'a Annotations>,
+    annotations: Option<&'a ToolAnnotations>,
     /// Members that are passed on as the maker of the tool wrote them.
     #[serde(flatten)]
     others: Map<String, Value>,
@@ -308,8 +308,12 @@ struct Listed<'a> {
 
 /// Returns a digest of everything that defines a tool: published bytes, binding, source, limits. The source's key names its
 /// settings and its shape by their digest.
-fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
-    let Tool {
+fn digest(
+    contract: &CompiledContract,
+    tool: &ContractTool,
+    source: Option<&CollectionRef>,
+) -> [u8; 32] {
+    let ContractTool {
         name,
         title,
         description,
@@ -339,7 +343,7 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         .chain_update(
             output_schema
                 .as_ref()
-                .map(Schema::as_json)
+                .map(RawSchema::as_json)
                 .unwrap_or_default(),
         )
         .finalize()

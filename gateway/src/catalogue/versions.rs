@@ -2,15 +2,15 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use weir_contracts::Contract;
+use weir_contracts::CompiledContract;
 
 use super::{
-    AgentPins, Catalogue, CatalogueTool, CatalogueViewer, Endpoint, KeptContract, Listing,
-    PinnedVersions, ServedVersion, ServerInfo, item::Items, view,
+    AgentPins, CatalogueEndpoint, CatalogueListing, CatalogueTool, CatalogueViewer, KeptContract,
+    PinnedVersions, ServedVersion, ServerInfo, ToolCatalogue, item::CatalogueItems, view,
 };
 use crate::identity::now_ms;
 
-impl Catalogue {
+impl ToolCatalogue {
     /// Returns the same catalogue with versions beside the live ones, and with the pins of agents.
     pub fn beside(mut self, kept: &[Arc<KeptContract>], pins: Arc<AgentPins>) -> Self {
         let now = now_ms();
@@ -27,7 +27,7 @@ impl Catalogue {
             let (server, tools) = version.listed();
             let items = [&self.items[live - 1]];
             self.listings
-                .push(Arc::new(Listing::new(server, tools, &items)));
+                .push(Arc::new(CatalogueListing::new(server, tools, &items)));
             self.versions.push(version);
         }
         self.pins = pins;
@@ -64,7 +64,7 @@ impl Catalogue {
     }
 
     /// Returns the tools beside the live ones that have their own binding, each with its version.
-    pub fn own_bindings(&self) -> impl Iterator<Item = (&Arc<CatalogueTool>, &Contract)> {
+    pub fn own_bindings(&self) -> impl Iterator<Item = (&Arc<CatalogueTool>, &CompiledContract)> {
         let going_on = self.versions.iter().filter(|version| !version.has_ended);
         let own = going_on.filter(|version| version.kept.shim.is_none());
         own.flat_map(|version| {
@@ -76,7 +76,7 @@ impl Catalogue {
     /// Returns the version that a caller is pinned to and that is served no more, where it asks for a tool of that contract.
     pub fn gone_version(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
         name: &str,
         viewer: CatalogueViewer<'_>,
     ) -> Option<(&str, u32)> {
@@ -88,7 +88,12 @@ impl Catalogue {
     }
 
     /// Returns `true` if a tool is served there, to this viewer or to others.
-    pub fn is_served(&self, endpoint: &Endpoint, name: &str, viewer: CatalogueViewer<'_>) -> bool {
+    pub fn is_served(
+        &self,
+        endpoint: &CatalogueEndpoint,
+        name: &str,
+        viewer: CatalogueViewer<'_>,
+    ) -> bool {
         // Both are looked for in any case, so that hidden names take no longer.
         let pinned = self.pinned(viewer);
         let pinned = pinned.and_then(|pinned| self.pinned_tool(endpoint, name, pinned));
@@ -104,11 +109,11 @@ impl Catalogue {
 
     pub(super) fn pinned_tool(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
         name: &str,
         pinned: &PinnedVersions,
     ) -> Option<&Arc<CatalogueTool>> {
-        if let Endpoint::Version(..) = endpoint {
+        if let CatalogueEndpoint::Version(..) = endpoint {
             return self.live_tool(endpoint, name);
         }
         let of_pins = |has_ended: bool| {
@@ -131,11 +136,11 @@ impl Catalogue {
         of_pins(false).or_else(live).or_else(|| of_pins(true))
     }
 
-    fn is_at(&self, endpoint: &Endpoint, tool: &CatalogueTool) -> bool {
+    fn is_at(&self, endpoint: &CatalogueEndpoint, tool: &CatalogueTool) -> bool {
         match endpoint {
-            Endpoint::All | Endpoint::Version(..) => true,
-            Endpoint::Contract(contract) => *tool.contract == **contract,
-            Endpoint::View(name) => self
+            CatalogueEndpoint::All | CatalogueEndpoint::Version(..) => true,
+            CatalogueEndpoint::Contract(contract) => *tool.contract == **contract,
+            CatalogueEndpoint::View(name) => self
                 .views
                 .get(&**name)
                 .is_some_and(|served| view::selects(&served.settings, tool)),
@@ -169,8 +174,11 @@ impl Catalogue {
     }
 
     /// Returns the contracts, each in the version that is pinned.
-    pub(super) fn contracts_for(&self, pinned: Option<&PinnedVersions>) -> Vec<Arc<Contract>> {
-        let chosen = |contract: &Arc<Contract>| {
+    pub(super) fn contracts_for(
+        &self,
+        pinned: Option<&PinnedVersions>,
+    ) -> Vec<Arc<CompiledContract>> {
+        let chosen = |contract: &Arc<CompiledContract>| {
             let major = pinned?.major(&contract.name)?;
             let version = self.version(&contract.name, major)?;
             Some(version.kept.contract.clone())
@@ -228,9 +236,9 @@ impl Catalogue {
 
 /// Returns a server of the contracts that have one of these tools or items.
 pub(super) fn touched(
-    contracts: &[Arc<Contract>],
+    contracts: &[Arc<CompiledContract>],
     tools: &[Arc<CatalogueTool>],
-    items: &[&Items],
+    items: &[&CatalogueItems],
 ) -> ServerInfo {
     let have_items = items
         .iter()

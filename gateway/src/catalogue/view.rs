@@ -3,14 +3,16 @@
 use std::{collections::HashMap, sync::Arc};
 
 use ahash::RandomState;
-use weir_contracts::{Contract, mirror::Mirrored, name};
+use weir_contracts::{CompiledContract, mirror::MirroredArgument, name};
 
-use super::{CatalogueTool, Listing, ServerInfo, item::Items, listing::Clients};
-use crate::config::View;
+use super::{
+    CatalogueListing, CatalogueTool, ServerInfo, item::CatalogueItems, listing::ListingClients,
+};
+use crate::config::ViewConfig;
 
 /// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
 pub(super) struct ServedView {
-    pub(super) settings: View,
+    pub(super) settings: ViewConfig,
     /// The place of its listing.
     pub(super) place: usize,
     /// The tools themselves: another contract may have one of the same name.
@@ -19,7 +21,7 @@ pub(super) struct ServedView {
 
 impl ServedView {
     /// Makes the view. Of two tools with the same name the first counts, as in the listing.
-    pub(super) fn new(settings: View, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
+    pub(super) fn new(settings: ViewConfig, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
         let mut tools = HashMap::default();
         for tool in own {
             tools
@@ -39,7 +41,7 @@ impl ServedView {
 
     /// Returns the arguments of a tool that its listed schema has clients repeat in headers. A tool that is found by search
     /// is not listed.
-    pub(super) fn mirrored<'t>(&self, tool: &'t CatalogueTool) -> &'t [Mirrored] {
+    pub(super) fn mirrored<'t>(&self, tool: &'t CatalogueTool) -> &'t [MirroredArgument] {
         if self.settings.search {
             return &[];
         }
@@ -52,7 +54,7 @@ impl ServedView {
 }
 
 /// Returns `true` if a view has a tool: everything that the view says must be met.
-pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
+pub(super) fn selects(view: &ViewConfig, tool: &CatalogueTool) -> bool {
     let of_contract = || {
         view.contracts.is_empty()
             || view
@@ -79,13 +81,13 @@ pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
 
 /// Returns what a view lists of these tools. Of the items only the pages that its tools link are there.
 pub(super) fn listing(
-    view: &View,
+    view: &ViewConfig,
     server: ServerInfo,
     tools: Vec<Arc<CatalogueTool>>,
-    items: &[&Items],
-    contracts: &[Arc<Contract>],
-) -> Listing {
-    let listing = Listing::new(server, tools, &[]).for_clients(Clients {
+    items: &[&CatalogueItems],
+    contracts: &[Arc<CompiledContract>],
+) -> CatalogueListing {
+    let listing = CatalogueListing::new(server, tools, &[]).for_clients(ListingClients {
         profile: view.profile,
         always_load: view.always_load.clone(),
     });

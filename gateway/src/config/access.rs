@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anyhow::Context as _;
 
-use super::{Config, Http};
+use super::{GatewayConfig, HttpConfig};
 
 /// The hosts and origins of one listener, as configured.
 pub struct AccessRules<'c> {
@@ -18,12 +18,12 @@ pub struct AccessRules<'c> {
 
 impl AccessRules<'_> {
     /// Returns the rules of the listener for agents.
-    pub fn public(config: &Config) -> AccessRules<'_> {
+    pub fn public(config: &GatewayConfig) -> AccessRules<'_> {
         Self::http(&config.http)
     }
 
     /// Returns the rules of the admin listener. Pages call it that it serves itself, and no other ones.
-    pub fn admin(config: &Config) -> AccessRules<'_> {
+    pub fn admin(config: &GatewayConfig) -> AccessRules<'_> {
         AccessRules {
             section: "admin",
             hosts: &config.admin.hosts,
@@ -32,7 +32,7 @@ impl AccessRules<'_> {
         }
     }
 
-    pub(crate) fn http(http: &Http) -> AccessRules<'_> {
+    pub(crate) fn http(http: &HttpConfig) -> AccessRules<'_> {
         AccessRules {
             section: "http",
             hosts: &http.hosts,
@@ -56,7 +56,7 @@ impl AccessRules<'_> {
         let section = self.section;
         let mut hosts = Vec::new();
         for host in self.hosts {
-            let host = Authority::parse(host).with_context(|| {
+            let host = HostAuthority::parse(host).with_context(|| {
                 format!(
                     "[{section}] hosts: `{host}` is not a host name or address with an optional port"
                 )
@@ -65,7 +65,7 @@ impl AccessRules<'_> {
         }
         let mut origins = Vec::new();
         for origin in self.origins {
-            let origin = Origin::parse(origin).with_context(|| {
+            let origin = BrowserOrigin::parse(origin).with_context(|| {
                 format!(
                     "[{section}] origins: `{origin}` is not an origin such as https://app.example"
                 )
@@ -87,33 +87,37 @@ impl AccessRules<'_> {
 
 /// The names that a listener serves beside its own.
 pub(crate) struct AllowedNames {
-    pub hosts: Vec<Authority>,
-    pub origins: Vec<Origin>,
+    pub hosts: Vec<HostAuthority>,
+    pub origins: Vec<BrowserOrigin>,
 }
 
 /// A host with the port that it is meant on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Authority {
-    pub host: Host,
+pub(crate) struct HostAuthority {
+    pub host: AuthorityHost,
     pub port: Option<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Host {
+pub(crate) enum AuthorityHost {
     /// Lower case, without a trailing dot.
     Name(String),
     Address(IpAddr),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum BrowserOrigin {
     /// `https` or not, and the port spelled out.
-    Web { secure: bool, host: Host, port: u16 },
+    Web {
+        secure: bool,
+        host: AuthorityHost,
+        port: u16,
+    },
     /// `null`, or another scheme: only literally.
     Other(String),
 }
 
-impl Authority {
+impl HostAuthority {
     /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is taken: no user, no path, no zone, no
     /// shortened addresses.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -121,13 +125,15 @@ impl Authority {
             Some(rest) => {
                 let (address, rest) = rest.split_once(']')?;
                 (
-                    Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()),
+                    AuthorityHost::Address(
+                        IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical(),
+                    ),
                     rest,
                 )
             }
             None => {
                 let end = text.find(':').unwrap_or(text.len());
-                (Host::parse(&text[..end])?, &text[end..])
+                (AuthorityHost::parse(&text[..end])?, &text[end..])
             }
         };
         let port = match rest.strip_prefix(':') {
@@ -143,7 +149,7 @@ impl Authority {
     }
 }
 
-impl Host {
+impl AuthorityHost {
     pub(crate) fn is_loopback(&self) -> bool {
         match self {
             Self::Name(name) => name == "localhost",
@@ -166,7 +172,7 @@ impl Host {
     }
 }
 
-impl Origin {
+impl BrowserOrigin {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text == "null" {
             return Some(Self::Other(text.to_owned()));
@@ -181,7 +187,7 @@ impl Origin {
             }
             _ => return Some(Self::Other(format!("{scheme}://{rest}"))),
         };
-        let Authority { host, port } = Authority::parse(rest)?;
+        let HostAuthority { host, port } = HostAuthority::parse(rest)?;
         Some(Self::Web {
             secure,
             host,
@@ -190,16 +196,16 @@ impl Origin {
     }
 }
 
-fn public(url: &str) -> Option<(Authority, Origin)> {
+fn public(url: &str) -> Option<(HostAuthority, BrowserOrigin)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
-    let origin = Origin::parse(&format!("{scheme}://{authority}"))?;
-    matches!(origin, Origin::Web { .. }).then_some(())?;
+    let origin = BrowserOrigin::parse(&format!("{scheme}://{authority}"))?;
+    matches!(origin, BrowserOrigin::Web { .. }).then_some(())?;
     // The proxy in front may pass on its own port or none.
     Some((
-        Authority {
+        HostAuthority {
             port: None,
-            ..Authority::parse(authority)?
+            ..HostAuthority::parse(authority)?
         },
         origin,
     ))

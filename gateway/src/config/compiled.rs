@@ -8,9 +8,9 @@ use std::{
 
 use rustix::fs::Access;
 
-use super::Config;
+use super::GatewayConfig;
 
-impl Config {
+impl GatewayConfig {
     /// Returns the folder of compiled plugins. By default gateways of one user share a folder, so that each build is compiled
     /// once. A gateway that starts the processes of other servers has its own: code in the folder is run, and such a process
     /// could write to that of the user.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 use serde::{Deserialize, Serialize};
 use weir_contracts::name;
 
-use super::Config;
+use super::GatewayConfig;
 
 /// The name that means every contract in a grant.
 pub const EVERY_CONTRACT: &str = "*";
@@ -78,7 +78,7 @@ fn subject_claim() -> String {
 }
 
 /// Returns the problems of the issuers: the place, the message, and a hint.
-pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
+pub(super) fn check(config: &GatewayConfig) -> Vec<(String, String, &'static str)> {
     let issuers = &config.identity.issuers;
     let mut problems = Vec::new();
     let mut problem = |place: String, message: &str, hint| {

@@ -2,9 +2,9 @@
 
 use weir_upstream::KeptFiles;
 
-use super::{Config, Folders};
+use super::{FoldersConfig, GatewayConfig};
 
-impl Config {
+impl GatewayConfig {
     /// Returns the files that the processes of other servers must not reach. A reader of the state, the configuration or a
     /// secret can act as its operator. Files in the folders of contracts and plugins are served, so servers must not write
     /// there.
@@ -30,7 +30,7 @@ impl Config {
             .filter_map(|oidc| oidc.client_secret.as_ref());
         hidden
             .extend(secret.flat_map(|secret| weir_connections::config::secret_files(secret, base)));
-        let Folders {
+        let FoldersConfig {
             contracts,
             plugins,
             cache,
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn compiled_plugins_of_the_user_are_not_for_servers_to_write() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut config = Config::bare(folder.path());
+        let mut config = GatewayConfig::bare(folder.path());
         config.folders.cache = None;
         let of_user = super::super::compiled::folder_of_user();
         let of_user = of_user.expect("the user has a cache");

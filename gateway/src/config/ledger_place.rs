@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, Serializer};
 use weir_ledger::{LedgerEngine, PostgresqlLedger, ValkeyLedger};
 
-use super::Config;
+use super::GatewayConfig;
 
 /// The value of `[limits] ledger`. It shows no URL, which may hold a password.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -57,7 +57,7 @@ impl std::fmt::Debug for LedgerPlace {
     }
 }
 
-impl Config {
+impl GatewayConfig {
     /// Returns where this process counts together with others; `None` where it counts by itself.
     pub fn open_ledger(&self) -> anyhow::Result<Option<LedgerEngine>> {
         let Some(address) = self.state_address()? else {
@@ -81,7 +81,7 @@ impl Config {
 }
 
 /// Returns the problem of the key: the place, the message and the hint.
-pub(super) fn check(config: &Config) -> Option<(String, String, &'static str)> {
+pub(super) fn check(config: &GatewayConfig) -> Option<(String, String, &'static str)> {
     const SCHEMES: [&str; 4] = ["valkey://", "valkeys://", "redis://", "rediss://"];
     let ledger = config.limits.ledger.as_ref()?;
     let place = || "/limits/ledger".to_owned();

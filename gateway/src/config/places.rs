@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
 /// The lines of a configuration file on which its keys are.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct ConfigLines {
     file: String,
     /// The lines by place, such as `/http/listen`, counted from 1.
     lines: BTreeMap<String, usize>,
 }
 
-impl Places {
+impl ConfigLines {
     pub(super) fn new(file: &str, text: &str) -> Self {
         let mut places = Self {
             file: file.to_owned(),
@@ -48,7 +48,7 @@ impl Places {
     }
 
     /// Returns a problem of the file at a place in it, or at the nearest one around it that exists.
-    pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> Problem {
+    pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> FileProblem {
         let place = place.into();
         let mut around = place.as_str();
         let line = loop {
@@ -58,6 +58,6 @@ impl Places {
                 (None, None) => break None,
             }
         };
-        Problem::new(&self.file, place, message).line(line)
+        FileProblem::new(&self.file, place, message).line(line)
     }
 }

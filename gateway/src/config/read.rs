@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
-use weir_contracts::{Problem, name};
+use weir_contracts::{FileProblem, name};
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    Config, Folders, Places, issuers, ledger_place, sign_in, state_store, traces,
+    ConfigLines, FoldersConfig, GatewayConfig, issuers, ledger_place, sign_in, state_store, traces,
     words::{self, KeyFault},
 };
 
@@ -54,11 +54,11 @@ const AT_LEAST_ONE: [&str; 12] = [
 const PROBLEMS_MAX: usize = 32;
 
 /// Reads a configuration file. Relative paths in it start at its folder. `Err` has every problem that was found.
-pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
+pub fn load(path: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         vec![
-            Problem::new(&file, "", format!("cannot be read: {error}"))
+            FileProblem::new(&file, "", format!("cannot be read: {error}"))
                 .hint("name the file with --config FILE"),
         ]
     })?;
@@ -70,16 +70,16 @@ pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
 }
 
 /// Reads a configuration. `base` is the folder that relative paths start from.
-pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>> {
+pub fn read(file: &str, text: &str, base: &Path) -> Result<GatewayConfig, Vec<FileProblem>> {
     let mut table: Table =
         toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
-    let mut reader = Reader {
-        places: Places::new(file, text),
+    let mut reader = ConfigReader {
+        places: ConfigLines::new(file, text),
         problems: Vec::new(),
     };
-    let folders: Folders = reader.section(&mut table, "folders");
-    let mut config = Config {
-        folders: Folders {
+    let folders: FoldersConfig = reader.section(&mut table, "folders");
+    let mut config = GatewayConfig {
+        folders: FoldersConfig {
             contracts: base.join(folders.contracts),
             plugins: base.join(folders.plugins),
             state: base.join(folders.state),
@@ -124,8 +124,8 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
 }
 
 /// Checks the rules for a whole configuration, for one that flags have changed.
-pub fn check(config: &Config) -> Result<(), Vec<Problem>> {
-    let mut reader = Reader {
+pub fn check(config: &GatewayConfig) -> Result<(), Vec<FileProblem>> {
+    let mut reader = ConfigReader {
         places: config.places.clone(),
         problems: Vec::new(),
     };
@@ -137,12 +137,12 @@ pub fn check(config: &Config) -> Result<(), Vec<Problem>> {
     }
 }
 
-struct Reader {
-    places: Places,
-    problems: Vec<Problem>,
+struct ConfigReader {
+    places: ConfigLines,
+    problems: Vec<FileProblem>,
 }
 
-impl Reader {
+impl ConfigReader {
     fn problem(&mut self, place: String, message: impl Into<String>, hint: &str) {
         let problem = self.places.problem(place, message);
         self.problems.push(if hint.is_empty() {
@@ -178,7 +178,7 @@ impl Reader {
                 }
                 Err(error) => {
                     let place = format!("{place}/{key}");
-                    let told = told(&place, &error);
+                    let told = value_fault(&place, &error);
                     self.problem(place, told.message, &told.hint);
                 }
             }
@@ -218,7 +218,7 @@ impl Reader {
                 Ok(entry) => return taken.is_empty().then_some(entry),
                 Err(error) => error,
             };
-            let told = told(place, &error);
+            let told = value_fault(place, &error);
             if told
                 .missing
                 .as_ref()
@@ -238,7 +238,7 @@ impl Reader {
                     .map(|key| format!("/{key}"))
                     .collect::<String>()
             );
-            let told = self::told(&place, &error);
+            let told = self::value_fault(&place, &error);
             self.problem(place, told.message, &told.hint);
             value = without(&value, &wrong)?;
             taken.push(wrong.concat());
@@ -247,7 +247,7 @@ impl Reader {
     }
 
     /// Gives each plugin the keys of its allowed signers.
-    fn trust(&mut self, config: &mut Config) {
+    fn trust(&mut self, config: &mut GatewayConfig) {
         for (signer, trust) in &config.trust {
             if !is_public_key(&trust.minisign) {
                 let place = format!("/trust/{signer}/minisign");
@@ -255,7 +255,7 @@ impl Reader {
                 self.problem(place, "is not a public key of minisign", hint);
             }
         }
-        let Config { trust, plugins, .. } = config;
+        let GatewayConfig { trust, plugins, .. } = config;
         for (plugin, settings) in plugins {
             for signer in &settings.signed_by {
                 match trust.get(signer) {
@@ -274,7 +274,7 @@ impl Reader {
         }
     }
 
-    fn bounds(&mut self, config: &Config) {
+    fn bounds(&mut self, config: &GatewayConfig) {
         if let Some(listen) = config.http.listen
             && !listen.ip().is_loopback()
             && !config.identity.needs_credential()
@@ -291,7 +291,7 @@ impl Reader {
                 .pointer(place)
                 .is_some_and(|value| value.as_u64() == Some(0))
             {
-                let told = words::told("invalid value: integer, expected u64", place, 1);
+                let told = words::parse_fault("invalid value: integer, expected u64", place, 1);
                 self.problem(place.into(), told.message, &told.hint);
             }
         }
@@ -312,7 +312,7 @@ impl Reader {
                 // A connection that exists and is wrong has been reported already.
                 let wrong = format!("/connections/{connection}");
                 let told =
-                    |problem: &Problem| problem.place.split('/').take(3).eq(wrong.split('/'));
+                    |problem: &FileProblem| problem.place.split('/').take(3).eq(wrong.split('/'));
                 if self.problems.iter().any(told) {
                     continue;
                 }
@@ -370,7 +370,7 @@ impl Reader {
         }
     }
 
-    fn upstreams(&mut self, config: &Config) {
+    fn upstreams(&mut self, config: &GatewayConfig) {
         let mut contracts: BTreeMap<&str, &str> = BTreeMap::new();
         for (upstream, settings) in &config.upstreams {
             for (key, what, hint) in settings.check(upstream) {
@@ -397,7 +397,7 @@ impl Reader {
     }
 
     /// Checks views. The name of a view is also a path segment, as a contract's is.
-    fn views(&mut self, config: &Config) {
+    fn views(&mut self, config: &GatewayConfig) {
         for (view, settings) in &config.views {
             let place = format!("/views/{view}");
             if name::check_contract(view).is_err() {
@@ -455,7 +455,7 @@ impl Reader {
     }
 }
 
-fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Problem {
+fn syntax(file: &str, text: &str, error: &toml::de::Error) -> FileProblem {
     let place = error.span().map_or(String::new(), |span| {
         let before = text.get(..span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -466,7 +466,7 @@ fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Problem {
             + 1;
         format!("line {line}, column {column}")
     });
-    Problem::new(file, place, error.message().trim())
+    FileProblem::new(file, place, error.message().trim())
         .hint("see docs/configuration.md for how each key is written")
 }
 
@@ -475,9 +475,9 @@ fn first_line(error: &toml::de::Error) -> &str {
     error.message().lines().next().unwrap_or_default()
 }
 
-fn told(place: &str, error: &toml::de::Error) -> KeyFault {
+fn value_fault(place: &str, error: &toml::de::Error) -> KeyFault {
     let key = place.rsplit('/').next().unwrap_or_default();
-    words::told(
+    words::parse_fault(
         first_line(error),
         key,
         u64::from(AT_LEAST_ONE.contains(&place)),

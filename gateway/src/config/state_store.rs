@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_state::{ServerAddress, State, StateError};
+use weir_state::{GatewayState, ServerAddress, StateError};
 
-use super::Config;
+use super::GatewayConfig;
 
 /// The section `[state]`.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -45,7 +45,7 @@ impl std::fmt::Debug for StateStore {
     }
 }
 
-impl Config {
+impl GatewayConfig {
     /// Returns the address of the database with the state, with its secrets filled in; `None` where the state is a file.
     pub fn state_address(&self) -> Result<Option<ServerAddress>, StateError> {
         let Some(url) = &self.state.url else {
@@ -61,30 +61,30 @@ impl Config {
     }
 
     /// Opens the state, or makes it.
-    pub async fn open_state(&self) -> Result<State, StateError> {
+    pub async fn open_state(&self) -> Result<GatewayState, StateError> {
         match self.state_address()? {
-            Some(address) => State::connect(&address, &self.folders.state).await,
-            None => State::open(&self.folders.state).await,
+            Some(address) => GatewayState::connect(&address, &self.folders.state).await,
+            None => GatewayState::open(&self.folders.state).await,
         }
     }
 
     /// Opens the state for a process that serves: without the database from the copy that this machine has of it, if that is young
     /// enough.
-    pub async fn open_state_to_serve(&self) -> Result<State, StateError> {
+    pub async fn open_state_to_serve(&self) -> Result<GatewayState, StateError> {
         let folder = &self.folders.state;
         match self.state_address()? {
             Some(address) => {
-                State::connect_to_serve(&address, folder, self.state.stale_max()).await
+                GatewayState::connect_to_serve(&address, folder, self.state.stale_max()).await
             }
-            None => State::open(folder).await,
+            None => GatewayState::open(folder).await,
         }
     }
 
     /// Opens a state that is there, and changes nothing in it.
-    pub async fn open_state_to_read(&self) -> Result<State, StateError> {
+    pub async fn open_state_to_read(&self) -> Result<GatewayState, StateError> {
         match self.state_address()? {
-            Some(address) => State::connect_to_read(&address, &self.folders.state).await,
-            None => State::open_to_read(&self.folders.state).await,
+            Some(address) => GatewayState::connect_to_read(&address, &self.folders.state).await,
+            None => GatewayState::open_to_read(&self.folders.state).await,
         }
     }
 
@@ -95,7 +95,7 @@ impl Config {
 }
 
 /// Returns the problems of the section: the place, the message and the hint.
-pub(super) fn check(config: &Config) -> Vec<(String, String, &'static str)> {
+pub(super) fn check(config: &GatewayConfig) -> Vec<(String, String, &'static str)> {
     let mut problems = Vec::new();
     if let Some(url) = &config.state.url {
         let is_reference = url.starts_with("env:") || url.starts_with("file:");

@@ -13,7 +13,7 @@ pub(super) struct KeyFault {
 }
 
 /// Reads a message about the value of `key`. `least` is the smallest whole number that it takes.
-pub(super) fn told(said: &str, key: &str, least: u64) -> KeyFault {
+pub(super) fn parse_fault(said: &str, key: &str, least: u64) -> KeyFault {
     let plain = |message: String, hint: String| KeyFault {
         message,
         hint,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use weir_audit::AdminAct;
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 use weir_plugin_host::{LoadReport, PluginStatus};
 
-use super::Control;
-use crate::{config::Config, plugin_files::PluginFiles};
+use super::ControlPlane;
+use crate::{config::GatewayConfig, plugin_files::PluginFiles};
 
-impl Control {
+impl ControlPlane {
     /// Takes over what may change while serving.
-    pub fn reconfigure(&self, config: Config) {
+    pub fn reconfigure(&self, config: GatewayConfig) {
         self.gateway.reconfigure(config);
         self.wake_background();
     }
@@ -33,12 +33,12 @@ impl Control {
 
     /// Returns why connections and upstreams of the configuration could not be opened; calls that need one are
     /// `unavailable`.
-    pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
+    pub fn refused_connections(&self) -> Arc<Vec<FileProblem>> {
         self.refused_connections.load_full()
     }
 
     /// Takes over why connections and upstreams could not be opened.
-    pub fn set_refused_connections(&self, problems: Vec<Problem>) {
+    pub fn set_refused_connections(&self, problems: Vec<FileProblem>) {
         self.refused_connections.store(Arc::new(problems));
     }
 

@@ -2,31 +2,31 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use weir_contracts::{Contract, Problem, Shape, compile, form};
-use weir_state::State;
+use weir_contracts::{CollectionShape, CompiledContract, FileProblem, compile, form};
+use weir_state::GatewayState;
 
 use super::{
-    describe::{Away, describe_all},
+    describe::{UnavailableDependency, describe_all},
     format_trial::try_formats,
     gate::GateError,
-    shapes::{self, Of},
+    shapes::{self, CollectionSettings},
 };
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 /// Compiles forms, and records the shapes of their collections.
 pub struct FormCompiler {
-    gateway: Arc<Serving>,
-    state: Arc<State>,
+    gateway: Arc<ServingGateway>,
+    state: Arc<GatewayState>,
 }
 
 /// Why a contract text did not become a contract.
-pub enum Uncompiled {
+pub enum CompileFailure {
     /// The source or the adapter is not there now.
-    Waiting(Away),
-    Refused(Vec<Problem>),
+    Waiting(UnavailableDependency),
+    Refused(Vec<FileProblem>),
 }
 
-impl Uncompiled {
+impl CompileFailure {
     /// Adds the gate's reason about a contract to its file.
     pub(super) fn at_the_gate(file: &str, error: GateError) -> Self {
         match error {
@@ -37,19 +37,22 @@ impl Uncompiled {
                     .collect(),
             ),
             owned @ GateError::Owned { .. } => Self::Waiting(owned.to_string().into()),
-            error => Self::Refused(vec![Problem::new(file, "", error.to_string())]),
+            error => Self::Refused(vec![FileProblem::new(file, "", error.to_string())]),
         }
     }
 }
 
 impl FormCompiler {
-    pub(super) fn new(gateway: Arc<Serving>, state: Arc<State>) -> Self {
+    pub(super) fn new(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) -> Self {
         Self { gateway, state }
     }
 
     /// Compiles a form with the recorded shapes if they suffice; with new ones if they are missing or no longer carry
     /// the file.
-    pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
+    pub async fn compile(
+        &self,
+        source: &form::ContractSource,
+    ) -> Result<CompiledContract, CompileFailure> {
         let contract = source.contract.as_deref().unwrap_or_default();
         let (compiled, described) = self.compile_with_shapes(source).await?;
         for collection in &source.collections {
@@ -61,7 +64,10 @@ impl FormCompiler {
     }
 
     /// Compiles like [`compile`](Self::compile), and records nothing.
-    pub async fn compile_only(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
+    pub async fn compile_only(
+        &self,
+        source: &form::ContractSource,
+    ) -> Result<CompiledContract, CompileFailure> {
         let (compiled, _) = self.compile_with_shapes(source).await?;
         Ok(compiled)
     }
@@ -70,10 +76,10 @@ impl FormCompiler {
     /// are live by then.
     async fn try_new_formats(
         &self,
-        source: &form::Source,
-        shapes: &BTreeMap<String, Shape>,
-    ) -> Result<(), Uncompiled> {
-        let has_formats = |collection: &form::Collection| {
+        source: &form::ContractSource,
+        shapes: &BTreeMap<String, CollectionShape>,
+    ) -> Result<(), CompileFailure> {
+        let has_formats = |collection: &form::FormCollection| {
             let mut overrides = collection.overrides.iter();
             overrides.any(|own| own.format.is_some())
         };
@@ -82,7 +88,7 @@ impl FormCompiler {
         }
         let contract = source.contract.as_deref().unwrap_or_default();
         let live = self.state.live_of(contract).await.ok().flatten();
-        let live = live.and_then(|live| Contract::from_own_artifact(&live.artifact).ok());
+        let live = live.and_then(|live| CompiledContract::from_own_artifact(&live.artifact).ok());
         let live_format = |collection: &str, column: &str| {
             let mut collections = live.as_ref()?.collections.iter();
             let collection = collections.find(|known| known.name == collection)?;
@@ -100,16 +106,16 @@ impl FormCompiler {
 
     async fn try_formats(
         &self,
-        source: &form::Source,
-        shapes: &BTreeMap<String, Shape>,
-    ) -> Result<(), Uncompiled> {
+        source: &form::ContractSource,
+        shapes: &BTreeMap<String, CollectionShape>,
+    ) -> Result<(), CompileFailure> {
         let trial = try_formats(&self.gateway, source, shapes).await;
         for note in &trial.notes {
             tracing::warn!("{note}");
         }
         match trial.problems.is_empty() {
             true => Ok(()),
-            false => Err(Uncompiled::Refused(trial.problems)),
+            false => Err(CompileFailure::Refused(trial.problems)),
         }
     }
 
@@ -117,8 +123,8 @@ impl FormCompiler {
     /// suffice.
     async fn compile_with_shapes(
         &self,
-        source: &form::Source,
-    ) -> Result<(Contract, BTreeMap<String, Shape>), Uncompiled> {
+        source: &form::ContractSource,
+    ) -> Result<(CompiledContract, BTreeMap<String, CollectionShape>), CompileFailure> {
         // A state that cannot be read knows no shapes: the sources are asked.
         let shapes = shapes::recorded(&self.state, source)
             .await
@@ -144,17 +150,22 @@ impl FormCompiler {
                     .unwrap_or_default(),
             );
             return Err(match problems.is_empty() {
-                true => Uncompiled::Waiting(Away::all(away)),
-                false => Uncompiled::Refused(problems),
+                true => CompileFailure::Waiting(UnavailableDependency::all(away)),
+                false => CompileFailure::Refused(problems),
             });
         }
-        let compiled = compile::compile(source, &described).map_err(Uncompiled::Refused)?;
+        let compiled = compile::compile(source, &described).map_err(CompileFailure::Refused)?;
         self.try_formats(source, &described).await?;
         Ok((compiled, described))
     }
 
     /// Records the shape of a collection: from now on, its contract is compiled with it.
-    pub(super) async fn record(&self, contract: &str, collection: Of<'_>, shape: &Shape) {
+    pub(super) async fn record(
+        &self,
+        contract: &str,
+        collection: CollectionSettings<'_>,
+        shape: &CollectionShape,
+    ) {
         shapes::record(&self.state, contract, collection, shape).await;
     }
 }

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use weir_connections::Code;
-use weir_contracts::{Problem, Shape, contract, form};
+use weir_connections::FailureCode;
+use weir_contracts::{CollectionShape, FileProblem, contract, form};
 use weir_plugin_host::AdapterFailure;
 
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 /// Collections of one contract that are asked for at once.
 const AT_ONCE: usize = 8;
 
 /// Why there is no shape.
-pub enum Describe {
+pub enum ShapeFailure {
     /// The source or the adapter is not there now.
-    Later(Away),
-    Refused(Problem),
+    Later(UnavailableDependency),
+    Refused(FileProblem),
 }
 
 /// A source or plugin that a contract waits for.
 #[derive(Clone, Debug, Default)]
-pub struct Away {
+pub struct UnavailableDependency {
     /// The place in the file that needs it; empty for the file as a whole.
     place: String,
     pub why: String,
@@ -33,7 +33,7 @@ pub struct Away {
     is_crowded: bool,
 }
 
-impl From<String> for Away {
+impl From<String> for UnavailableDependency {
     fn from(why: String) -> Self {
         Self {
             why,
@@ -42,7 +42,7 @@ impl From<String> for Away {
     }
 }
 
-impl Away {
+impl UnavailableDependency {
     /// Puts into one what several sources are waited for.
     pub fn all(mut away: Vec<Self>) -> Self {
         if away.len() == 1 {
@@ -63,8 +63,8 @@ impl Away {
     }
 
     /// Returns it as a problem of the file that waits.
-    pub fn problem(&self, file: &str) -> Problem {
-        Problem::new(file, self.place.as_str(), self.in_full())
+    pub fn problem(&self, file: &str) -> FileProblem {
+        FileProblem::new(file, self.place.as_str(), self.in_full())
     }
 
     /// Returns the reason with its details, for the operator. A caller must not get the details.
@@ -79,10 +79,14 @@ impl Away {
 /// Asks for the shapes of several collections of a form. Returns the known ones, by the collections' names, those that are
 /// waited for, and the problems.
 pub async fn describe_all(
-    gateway: &Serving,
-    source: &form::Source,
-    collections: &[&form::Collection],
-) -> (BTreeMap<String, Shape>, Vec<Away>, Vec<Problem>) {
+    gateway: &ServingGateway,
+    source: &form::ContractSource,
+    collections: &[&form::FormCollection],
+) -> (
+    BTreeMap<String, CollectionShape>,
+    Vec<UnavailableDependency>,
+    Vec<FileProblem>,
+) {
     let asked: Vec<_> = collections
         .iter()
         .map(|collection| describe(gateway, source, collection))
@@ -91,13 +95,13 @@ pub async fn describe_all(
     let (mut shapes, mut away, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (collection, mut described) in collections.iter().zip(described) {
         // Side by side there may have been no room for all of them.
-        if matches!(&described, Err(Describe::Later(later)) if later.is_crowded) {
+        if matches!(&described, Err(ShapeFailure::Later(later)) if later.is_crowded) {
             described = describe(gateway, source, collection).await;
         }
         match described {
             Ok(shape) => drop(shapes.insert(collection.name.clone(), shape)),
-            Err(Describe::Later(later)) => away.push(later),
-            Err(Describe::Refused(problem)) => problems.push(problem),
+            Err(ShapeFailure::Later(later)) => away.push(later),
+            Err(ShapeFailure::Refused(problem)) => problems.push(problem),
         }
     }
     (shapes, away, problems)
@@ -105,11 +109,11 @@ pub async fn describe_all(
 
 /// Asks the adapter for the shape of a collection as it is now.
 async fn describe(
-    gateway: &Serving,
-    source: &form::Source,
-    collection: &form::Collection,
-) -> Result<Shape, Describe> {
-    let asked = Asked {
+    gateway: &ServingGateway,
+    source: &form::ContractSource,
+    collection: &form::FormCollection,
+) -> Result<CollectionShape, ShapeFailure> {
+    let asked = DescribedCollection {
         name: &collection.name,
         adapter: &collection.adapter,
         settings: &collection.settings,
@@ -119,11 +123,11 @@ async fn describe(
 
 /// Describes a published collection; `file` is the contract's name.
 pub(super) async fn describe_as(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     file: &str,
-    collection: &contract::Collection,
-) -> Result<Shape, Describe> {
-    let asked = Asked {
+    collection: &contract::ContractCollection,
+) -> Result<CollectionShape, ShapeFailure> {
+    let asked = DescribedCollection {
         name: &collection.name,
         adapter: &collection.adapter,
         settings: &collection.settings,
@@ -132,20 +136,24 @@ pub(super) async fn describe_as(
 }
 
 /// The parts of a collection that its adapter needs to describe it.
-struct Asked<'a> {
+struct DescribedCollection<'a> {
     name: &'a str,
     adapter: &'a str,
     settings: &'a serde_json::Value,
 }
 
-impl Asked<'_> {
+impl DescribedCollection<'_> {
     /// Returns the name of the connection that it is reached over; empty if it names none.
     fn connection(&self) -> &str {
         self.settings["connection"].as_str().unwrap_or_default()
     }
 }
 
-async fn ask(gateway: &Serving, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
+async fn ask(
+    gateway: &ServingGateway,
+    file: &str,
+    collection: DescribedCollection<'_>,
+) -> Result<CollectionShape, ShapeFailure> {
     let place = format!("/collections/{}", collection.name);
     let text = match gateway
         .host()
@@ -162,25 +170,25 @@ async fn ask(gateway: &Serving, file: &str, collection: Asked<'_>) -> Result<Sha
                 "the collection `{}` cannot be described{over}: {}",
                 collection.name, error.message
             );
-            return Err(match Code::of_word(&error.code) {
-                code if code.is_for_later() => Describe::Later(Away {
+            return Err(match FailureCode::of_word(&error.code) {
+                code if code.is_for_later() => ShapeFailure::Later(UnavailableDependency {
                     place,
                     why,
                     details: error.details,
                     of_source: true,
                     is_crowded: false,
                 }),
-                Code::Forbidden => {
+                FailureCode::Forbidden => {
                     let hint = connection_hint(gateway, &collection);
-                    Describe::Refused(Problem::new(file, place, why).hint(hint))
+                    ShapeFailure::Refused(FileProblem::new(file, place, why).hint(hint))
                 }
-                _ => Describe::Refused(Problem::new(file, place, why)),
+                _ => ShapeFailure::Refused(FileProblem::new(file, place, why)),
             });
         }
         Err(failure) => {
             let why = format!("the collection `{}`: {failure}", collection.name);
             let is_crowded = matches!(failure, AdapterFailure::Overloaded { .. });
-            return Err(Describe::Later(Away {
+            return Err(ShapeFailure::Later(UnavailableDependency {
                 place,
                 why,
                 details: None,
@@ -189,8 +197,8 @@ async fn ask(gateway: &Serving, file: &str, collection: Asked<'_>) -> Result<Sha
             }));
         }
     };
-    let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
-    Shape::read(&text).map_err(|error| {
+    let refused = |why: String| ShapeFailure::Refused(FileProblem::new(file, place.clone(), why));
+    CollectionShape::read(&text).map_err(|error| {
         refused(format!(
             "the adapter `{}` answered no shape: {error}",
             collection.adapter
@@ -199,7 +207,7 @@ async fn ask(gateway: &Serving, file: &str, collection: Asked<'_>) -> Result<Sha
 }
 
 /// Returns the hint what to do about a connection that the adapter may not use.
-fn connection_hint(gateway: &Serving, collection: &Asked<'_>) -> String {
+fn connection_hint(gateway: &ServingGateway, collection: &DescribedCollection<'_>) -> String {
     let config = gateway.config();
     let wanted = collection.connection();
     if wanted.is_empty() || config.connections.contains_key(wanted) {

@@ -9,21 +9,21 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use weir_contracts::{
-    Contract, Shape, Version, compile,
-    contract::Collection,
-    diff::Diff,
+    CollectionShape, CompiledContract, ContractVersion, compile,
+    contract::ContractCollection,
+    diff::ContractDiff,
     drift::{difference, edits, renamed},
     form,
 };
 
 use super::{
-    Describe, SnapshotPublisher,
+    ShapeFailure, SnapshotPublisher,
     compiler::FormCompiler,
     describe::describe_as,
     gate::{DraftStatus, Gate, GateError, LiveContract, Submission, Verdict},
-    shapes::Of,
+    shapes::CollectionSettings,
 };
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 /// The time until the first look after a start.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
@@ -32,13 +32,13 @@ const BY: &str = "drift";
 
 /// A difference found between a source and its recorded shape.
 #[derive(Debug)]
-pub struct Drift {
+pub struct ContractDrift {
     /// The version of the contract: how the source differs from another one is not known.
-    version: Version,
+    version: ContractVersion,
     /// The differences, one sentence for each column.
     pub reasons: Vec<String>,
     /// The difference that agents would get, if they got it: they get `source_changed`.
-    pub difference: Diff,
+    pub difference: ContractDiff,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
     pub draft: Option<String>,
     /// Otherwise what to edit in the form, one sentence for each place.
@@ -47,16 +47,16 @@ pub struct Drift {
 
 /// Looks at the sources of live contracts, and knows which have drifted.
 pub struct SourceDrift {
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
     compiler: Arc<FormCompiler>,
     /// By contract and collection.
-    found: Mutex<BTreeMap<(String, String), Arc<Drift>>>,
+    found: Mutex<BTreeMap<(String, String), Arc<ContractDrift>>>,
 }
 
 impl SourceDrift {
     pub(super) fn new(
-        gateway: Arc<Serving>,
+        gateway: Arc<ServingGateway>,
         publisher: Arc<SnapshotPublisher>,
         compiler: Arc<FormCompiler>,
     ) -> Self {
@@ -133,8 +133,8 @@ impl SourceDrift {
     pub async fn look(
         &self,
         live: &LiveContract,
-        collection: &Collection,
-    ) -> Result<(Shape, Option<Arc<Drift>>), Describe> {
+        collection: &ContractCollection,
+    ) -> Result<(CollectionShape, Option<Arc<ContractDrift>>), ShapeFailure> {
         let contract = &live.contract.name;
         let shape = describe_as(&self.gateway, contract, collection).await?;
         let before = self.known(live, &collection.name);
@@ -152,14 +152,14 @@ impl SourceDrift {
             return Ok((shape, None));
         };
         let difference = difference(&live.contract, &collection.name, &shape);
-        let is_known = |known: &&Arc<Drift>| {
+        let is_known = |known: &&Arc<ContractDrift>| {
             known.reasons == reasons && known.difference.fingerprint == difference.fingerprint
         };
         if let Some(known) = before.as_ref().filter(is_known) {
             return Ok((shape, Some(Arc::clone(known))));
         }
         let (draft, edits) = self.mend(live, collection, &shape).await;
-        let drift = Arc::new(Drift {
+        let drift = Arc::new(ContractDrift {
             version: live.contract.version,
             reasons,
             difference,
@@ -172,7 +172,7 @@ impl SourceDrift {
     }
 
     /// Returns how a source differed from a live contract at the last look.
-    pub fn known(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
+    pub fn known(&self, live: &LiveContract, collection: &str) -> Option<Arc<ContractDrift>> {
         let known = self.found.lock();
         let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
         (drift.version == live.contract.version).then(|| Arc::clone(drift))
@@ -182,14 +182,19 @@ impl SourceDrift {
     pub fn count(&self) -> usize {
         let live = self.gate().live();
         let known = self.found.lock();
-        let is_live = |((contract, _), drift): &(&(String, String), &Arc<Drift>)| {
+        let is_live = |((contract, _), drift): &(&(String, String), &Arc<ContractDrift>)| {
             live.get(contract)
                 .is_some_and(|live| live.contract.version == drift.version)
         };
         known.iter().filter(is_live).count()
     }
 
-    fn set_drift(&self, contract: &str, collection: &Collection, drift: Option<Arc<Drift>>) {
+    fn set_drift(
+        &self,
+        contract: &str,
+        collection: &ContractCollection,
+        drift: Option<Arc<ContractDrift>>,
+    ) {
         let key = (contract.to_owned(), collection.name.clone());
         let mut known = self.found.lock();
         match drift {
@@ -202,8 +207,8 @@ impl SourceDrift {
     async fn mend(
         &self,
         live: &LiveContract,
-        collection: &Collection,
-        shape: &Shape,
+        collection: &ContractCollection,
+        shape: &CollectionShape,
     ) -> (Option<String>, Vec<String>) {
         let Ok(source) = form::read(&live.contract.name, &live.source) else {
             return (None, Vec::new());
@@ -213,7 +218,7 @@ impl SourceDrift {
             .collections
             .iter()
             .map(|other| (other.name.clone(), other.shape.clone()));
-        let mut shapes: BTreeMap<String, Shape> = other.collect();
+        let mut shapes: BTreeMap<String, CollectionShape> = other.collect();
         shapes.insert(collection.name.clone(), shape.clone());
         match compile::compile(&source, &shapes) {
             Ok(contract) => match self.propose(live, contract).await {
@@ -235,8 +240,13 @@ impl SourceDrift {
         }
     }
 
-    async fn record(&self, live: &LiveContract, collection: &Collection, shape: &Shape) {
-        let of = Of {
+    async fn record(
+        &self,
+        live: &LiveContract,
+        collection: &ContractCollection,
+        shape: &CollectionShape,
+    ) {
+        let of = CollectionSettings {
             name: &collection.name,
             adapter: &collection.adapter,
             settings: &collection.settings,
@@ -250,7 +260,7 @@ impl SourceDrift {
     async fn propose(
         &self,
         live: &LiveContract,
-        contract: Contract,
+        contract: CompiledContract,
     ) -> Result<Option<String>, GateError> {
         let change = weir_contracts::diff::diff(&live.contract, &contract);
         let base = Some(live.contract.version.to_string());
@@ -280,8 +290,8 @@ impl SourceDrift {
     }
 }
 
-impl Drift {
-    fn log(&self, contract: &str, collection: &Collection) {
+impl ContractDrift {
+    fn log(&self, contract: &str, collection: &ContractCollection) {
         let mend = match (&self.draft, &self.edits[..]) {
             (Some(draft), _) => {
                 format!(". To go on with it as it is now: `weir contracts publish {draft}`")

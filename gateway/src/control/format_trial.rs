@@ -12,13 +12,15 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
-    Problem, Shape, form,
+    CollectionShape, FileProblem, form,
     json::push_pointer,
-    shape::{Summaries, TextFormat, Type},
+    shape::{ColumnFormat, SummarySupport, ValueType},
 };
-use weir_plugin_host::{CallContext, CollectionRef, Condition, SummaryMeasure, SummaryQuery};
+use weir_plugin_host::{
+    AdapterCondition, AdapterSummaryMeasure, AdapterSummaryQuery, CallContext, CollectionRef,
+};
 
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 /// The time for all trials of one form. Each is a pass over the file.
 const TRIALS_MAX: Duration = Duration::from_secs(10);
@@ -48,23 +50,23 @@ const NUMBERS: [(&str, &str); 3] = [(",", "."), (".", ","), (",", " ")];
 #[derive(Debug, Default)]
 pub struct FormatTrial {
     /// Formats that fit no cell, or fewer than another one.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// Formats that fit most cells.
-    pub notes: Vec<Problem>,
+    pub notes: Vec<FileProblem>,
 }
 
 /// The cells of one column that are not empty, and those of them that a format fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fit {
+struct FormatFit {
     cells: u64,
     fitting: u64,
 }
 
 /// Tries the formats of each collection whose shape was just described. Sources that cannot be asked are left alone.
 pub async fn try_formats(
-    gateway: &Serving,
-    source: &form::Source,
-    described: &BTreeMap<String, Shape>,
+    gateway: &ServingGateway,
+    source: &form::ContractSource,
+    described: &BTreeMap<String, CollectionShape>,
 ) -> FormatTrial {
     let mut trial = FormatTrial::default();
     let until = Instant::now() + TRIALS_MAX;
@@ -72,12 +74,12 @@ pub async fn try_formats(
         let Some(shape) = described.get(&collection.name) else {
             continue;
         };
-        if shape.capabilities.summaries < Summaries::Count {
+        if shape.capabilities.summaries < SummarySupport::Count {
             continue;
         }
         let columns = collection.overrides.iter();
         for change in columns.filter(|change| change.format.is_some()) {
-            let column = Column {
+            let column = TrialColumn {
                 gateway,
                 collection,
                 shape,
@@ -85,7 +87,7 @@ pub async fn try_formats(
                 until,
             };
             let kind = column.kind();
-            let Some(format) = change.format.as_ref().filter(|_| kind != Type::String) else {
+            let Some(format) = change.format.as_ref().filter(|_| kind != ValueType::String) else {
                 continue;
             };
             let Some(fit) = column.fit(format).await.filter(|fit| !fit.is_good()) else {
@@ -97,12 +99,12 @@ pub async fn try_formats(
                 Some((other, fitting)) => (format!("; {fitting} fit {}", words_of(&other)), true),
                 None => (String::new(), fit.fitting == 0),
             };
-            let Fit { cells, fitting } = fit;
+            let FormatFit { cells, fitting } = fit;
             let message = format!(
                 "{fitting} of {cells} cells fit {}{better}",
                 words_of(format)
             );
-            let problem = Problem::new(&source.file, place, message);
+            let problem = FileProblem::new(&source.file, place, message);
             match is_problem {
                 true => trial
                     .problems
@@ -115,32 +117,32 @@ pub async fn try_formats(
 }
 
 /// A column whose format is tried.
-struct Column<'a> {
-    gateway: &'a Serving,
-    collection: &'a form::Collection,
-    shape: &'a Shape,
+struct TrialColumn<'a> {
+    gateway: &'a ServingGateway,
+    collection: &'a form::FormCollection,
+    shape: &'a CollectionShape,
     name: &'a str,
     until: Instant,
 }
 
-impl Column<'_> {
+impl TrialColumn<'_> {
     /// Returns the type that the contract gives the column.
-    fn kind(&self) -> Type {
+    fn kind(&self) -> ValueType {
         let mut shape = self.shape.clone();
         shape.apply(&self.collection.overrides);
         shape
             .field(self.name)
-            .map_or(Type::String, |field| field.kind)
+            .map_or(ValueType::String, |field| field.kind)
     }
 
     /// Returns the format that fits the most cells, if it fits more than the contract's.
     async fn better_format(
         &self,
-        own: &TextFormat,
-        kind: Type,
-        fit: Fit,
-    ) -> Option<(TextFormat, u64)> {
-        let mut best: Option<(TextFormat, u64)> = None;
+        own: &ColumnFormat,
+        kind: ValueType,
+        fit: FormatFit,
+    ) -> Option<(ColumnFormat, u64)> {
+        let mut best: Option<(ColumnFormat, u64)> = None;
         for other in others(kind, own).into_iter().filter(|other| other != own) {
             let Some(found) = self.fit(&other).await else {
                 continue;
@@ -154,7 +156,7 @@ impl Column<'_> {
     }
 
     /// Counts the cells that a format fits. `None`: the source could not be asked, or the time is over.
-    async fn fit(&self, format: &TextFormat) -> Option<Fit> {
+    async fn fit(&self, format: &ColumnFormat) -> Option<FormatFit> {
         let mut overrides = self.collection.overrides.clone();
         let own = overrides.iter_mut().find(|own| own.column == self.name)?;
         own.format = Some(format.clone());
@@ -165,20 +167,25 @@ impl Column<'_> {
         let filled = self.count(&shape, "is-empty", &Value::Bool(false)).await?;
         // A cell that is no value is counted by every condition but that on emptiness.
         let least = match kind {
-            Type::Date => "0001-01-01".into(),
-            Type::Datetime => "0001-01-01T00:00:00Z".into(),
-            Type::Decimal => "0".into(),
+            ValueType::Date => "0001-01-01".into(),
+            ValueType::Datetime => "0001-01-01T00:00:00Z".into(),
+            ValueType::Decimal => "0".into(),
             _ => Value::from(0),
         };
         let judged = self.count(&shape, "at-least", &least).await?;
         let misfits = judged.skipped.map_or(0, |skipped| skipped.count);
-        Some(Fit {
+        Some(FormatFit {
             cells: filled.records.first()?.count,
             fitting: filled.records.first()?.count.saturating_sub(misfits),
         })
     }
 
-    async fn count(&self, shape: &Shape, comparison: &str, value: &Value) -> Option<Counted> {
+    async fn count(
+        &self,
+        shape: &CollectionShape,
+        comparison: &str,
+        value: &Value,
+    ) -> Option<CountAnswer> {
         if Instant::now() >= self.until {
             return None;
         }
@@ -203,19 +210,19 @@ impl Column<'_> {
             trace: None,
             ran_on: Arc::default(),
         };
-        let query = SummaryQuery {
-            conditions: vec![Condition {
+        let query = AdapterSummaryQuery {
+            conditions: vec![AdapterCondition {
                 column: self.name.to_owned(),
                 comparison: comparison.to_owned(),
                 value: value.to_string(),
             }],
-            measures: vec![SummaryMeasure {
+            measures: vec![AdapterSummaryMeasure {
                 name: "count".to_owned(),
                 function: "count",
                 column: None,
             }],
             limit: 1,
-            ..SummaryQuery::default()
+            ..AdapterSummaryQuery::default()
         };
         let host = self.gateway.host();
         let query = Arc::new(query);
@@ -231,11 +238,11 @@ impl Column<'_> {
         let page = page
             .inspect_err(|failure| tracing::debug!(%failure, "a format was not tried"))
             .ok()?;
-        Counted::read(&page.records)
+        CountAnswer::read(&page.records)
     }
 }
 
-impl Fit {
+impl FormatFit {
     fn is_good(self) -> bool {
         self.fitting * 100 >= self.cells * FITTING_PERCENT
     }
@@ -243,7 +250,7 @@ impl Fit {
 
 /// A count as an adapter answers it.
 #[derive(Deserialize)]
-struct Counted {
+struct CountAnswer {
     records: Vec<CountRecord>,
     skipped: Option<SkippedCount>,
 }
@@ -258,7 +265,7 @@ struct SkippedCount {
     count: u64,
 }
 
-impl Counted {
+impl CountAnswer {
     fn read(answer: &str) -> Option<Self> {
         match answer.starts_with('{') {
             true => serde_json::from_str(answer).ok(),
@@ -271,22 +278,22 @@ impl Counted {
 }
 
 /// Returns the formats that are tried for a column of this type.
-fn others(kind: Type, own: &TextFormat) -> Vec<TextFormat> {
+fn others(kind: ValueType, own: &ColumnFormat) -> Vec<ColumnFormat> {
     match kind {
-        Type::Date => DATES
+        ValueType::Date => DATES
             .into_iter()
-            .map(|date| TextFormat {
+            .map(|date| ColumnFormat {
                 date: Some(date.to_owned()),
-                ..TextFormat::default()
+                ..ColumnFormat::default()
             })
             .collect(),
-        Type::Integer | Type::Number | Type::Decimal => NUMBERS
+        ValueType::Integer | ValueType::Number | ValueType::Decimal => NUMBERS
             .into_iter()
-            .map(|(decimal, grouping)| TextFormat {
+            .map(|(decimal, grouping)| ColumnFormat {
                 decimal: Some(decimal.to_owned()),
                 grouping: Some(grouping.to_owned()),
                 unit: own.unit.clone(),
-                ..TextFormat::default()
+                ..ColumnFormat::default()
             })
             .collect(),
         _ => Vec::new(),
@@ -294,7 +301,7 @@ fn others(kind: Type, own: &TextFormat) -> Vec<TextFormat> {
 }
 
 /// Writes a format in the words of a contract.
-fn words_of(format: &TextFormat) -> String {
+fn words_of(format: &ColumnFormat) -> String {
     let keys: Vec<String> = format
         .keys()
         .map(|(key, given)| match key {

@@ -27,28 +27,28 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use weir_audit::AdminAct;
 use weir_contracts::{
-    Contract, Problem, Tool, Version,
-    diff::{Class, Diff, diff},
+    CompiledContract, ContractTool, ContractVersion, FileProblem,
+    diff::{ChangeSeverity, ContractDiff, diff},
     lint::lint_contract,
     listed,
-    lock::Lock,
+    lock::ContractLock,
 };
-use weir_state::{KeptRow, LiveChange, Source, State, StateError, VersionRow};
+use weir_state::{GatewayState, KeptRow, LiveChange, StateError, VersionRow, VersionSource};
 
 pub use self::{
-    drafts::{Approval, Held},
+    drafts::{DraftApproval, HeldDraft},
     kept::{KeepPreview, KeepVersion},
     live::LiveContract,
     preview::ForeseenVerdict,
 };
-use self::{kept::KeepPreviews, live::Unreadable, names::taken_names};
-pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
+use self::{kept::KeepPreviews, live::UnreadableVersion, names::taken_names};
+pub use weir_state::{ChangeClass, ContractOrigin, DraftStatus, Role};
 
 use crate::{
     catalogue::AgentPins,
     control::policies::PolicySource,
     identity::now_ms,
-    telemetry::{Audit, Unrecorded},
+    telemetry::{AuditRecorder, AuditUnavailable},
 };
 
 /// The number of times that a submission is judged anew because another one was published meanwhile.
@@ -56,14 +56,14 @@ const ATTEMPTS: usize = 4;
 
 /// Judges submissions, and makes live what passes or is approved.
 pub struct Gate {
-    state: Arc<State>,
-    audit: Arc<Audit>,
+    state: Arc<GatewayState>,
+    audit: Arc<AuditRecorder>,
     policies: Arc<PolicySource>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
     pins: Mutex<Arc<AgentPins>>,
     keep_previews: Mutex<KeepPreviews>,
     /// Live versions that this program cannot read, by contract.
-    unreadable: Mutex<BTreeMap<String, Unreadable>>,
+    unreadable: Mutex<BTreeMap<String, UnreadableVersion>>,
     /// The number of waiting drafts of each class.
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
@@ -76,9 +76,9 @@ pub struct Gate {
 
 /// A contract that is to become live.
 pub struct Submission<'a> {
-    pub contract: Contract,
+    pub contract: CompiledContract,
     pub source: &'a str,
-    pub origin: Origin,
+    pub origin: ContractOrigin,
     /// The contracts folder that it comes from, where it comes from a file.
     pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
@@ -93,19 +93,19 @@ pub struct Submission<'a> {
 #[derive(Debug)]
 pub enum Verdict {
     Unchanged {
-        version: Version,
+        version: ContractVersion,
     },
     Published {
-        version: Version,
-        diff: Option<Diff>,
+        version: ContractVersion,
+        diff: Option<ContractDiff>,
     },
-    Held(Held),
+    Held(HeldDraft),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     #[error("the contract is refused")]
-    Refused(Vec<Problem>),
+    Refused(Vec<FileProblem>),
     #[error("a change of class `{class}` needs the role {needs}")]
     Role { class: ChangeClass, needs: Role },
     #[error("the approval is for another change: the fingerprint is {0}")]
@@ -132,11 +132,15 @@ pub enum GateError {
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
-    Unrecorded(#[from] Unrecorded),
+    Unrecorded(#[from] AuditUnavailable),
 }
 
 impl Gate {
-    pub fn new(state: Arc<State>, audit: Arc<Audit>, policies: Arc<PolicySource>) -> Self {
+    pub fn new(
+        state: Arc<GatewayState>,
+        audit: Arc<AuditRecorder>,
+        policies: Arc<PolicySource>,
+    ) -> Self {
         Self {
             state,
             audit,
@@ -166,7 +170,7 @@ impl Gate {
             .collect()
     }
 
-    pub fn state(&self) -> &Arc<State> {
+    pub fn state(&self) -> &Arc<GatewayState> {
         &self.state
     }
 
@@ -205,7 +209,7 @@ impl Gate {
             return self.first(submission).await;
         };
         let change = diff(&before, &submission.contract);
-        if let (Class::Identical, Some(current)) = (change.class, current) {
+        if let (ChangeSeverity::Identical, Some(current)) = (change.class, current) {
             if current.source != submission.source {
                 self.state
                     .keep(name, &before.version.to_string(), submission.source)
@@ -213,7 +217,10 @@ impl Gate {
             }
             // A file or a server has one text. Beside a build that serves, another build of the plugin may wait, and a
             // submission over the admin API is about that one alone.
-            if matches!(submission.origin, Origin::File | Origin::Upstream) {
+            if matches!(
+                submission.origin,
+                ContractOrigin::File | ContractOrigin::Upstream
+            ) {
                 self.state
                     .drop_held(name, submission.origin, now_ms(), submission.by)
                     .await?;
@@ -222,7 +229,7 @@ impl Gate {
                 version: before.version,
             });
         }
-        if (change.class, submission.hold) == (Class::Identical, false) {
+        if (change.class, submission.hold) == (ChangeSeverity::Identical, false) {
             // The contract was retired, and now is back as it was.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
@@ -237,7 +244,7 @@ impl Gate {
             });
         }
         let version = self.next_version(name, &before, &change).await?;
-        let contract = Contract {
+        let contract = CompiledContract {
             version,
             ..submission.contract.clone()
         };
@@ -272,9 +279,9 @@ impl Gate {
     async fn next_version(
         &self,
         name: &str,
-        before: &Contract,
-        change: &Diff,
-    ) -> Result<Version, GateError> {
+        before: &CompiledContract,
+        change: &ContractDiff,
+    ) -> Result<ContractVersion, GateError> {
         let taken = self.state.version_numbers(name).await?;
         Ok(free(
             change.next_version(before.version),
@@ -289,7 +296,7 @@ impl Gate {
         &self,
         name: &str,
         current: Option<&Arc<LiveContract>>,
-    ) -> Result<Option<Arc<Contract>>, GateError> {
+    ) -> Result<Option<Arc<CompiledContract>>, GateError> {
         if let Some(current) = current {
             return Ok(Some(current.contract.clone()));
         }
@@ -330,7 +337,7 @@ impl Gate {
                     &report,
                 )
                 .await?;
-            return Ok(Verdict::Held(Held { diff: None, ..held }));
+            return Ok(Verdict::Held(HeldDraft { diff: None, ..held }));
         }
         let row = row(
             contract,
@@ -350,14 +357,14 @@ impl Gate {
     /// judged.
     pub async fn restore(
         &self,
-        lock: &Lock,
+        lock: &ContractLock,
         name: &str,
-        source: Source<'_>,
+        source: VersionSource<'_>,
     ) -> Result<(), GateError> {
         let contract = &lock.contract;
         if contract.name != name {
             let message = format!("is the lock of `{}`, not of `{name}`", contract.name);
-            return Err(GateError::Refused(vec![Problem::new(
+            return Err(GateError::Refused(vec![FileProblem::new(
                 "",
                 "/contract/name",
                 message,
@@ -404,25 +411,25 @@ impl Gate {
             .filter(|current| !self.may_take_over(current, submission))
         {
             let (from, hint) = match current.origin {
-                Origin::File => (
+                ContractOrigin::File => (
                     "a contract file",
                     "change the file, or retire the contract first",
                 ),
-                Origin::Api => (
+                ContractOrigin::Api => (
                     "the admin API",
                     "change it there, or retire the contract first",
                 ),
-                Origin::Code => (
+                ContractOrigin::Code => (
                     "the functions of a plugin",
                     "change the plugin, or retire the contract first",
                 ),
-                Origin::Upstream => (
+                ContractOrigin::Upstream => (
                     "another server",
                     "give this contract another name, or retire that one first",
                 ),
             };
             let message = format!("the contract `{}` comes from {from} already", contract.name);
-            problems.push(Problem::new("", "/contract", message).hint(hint));
+            problems.push(FileProblem::new("", "/contract", message).hint(hint));
         }
         problems.extend(taken_names(
             contract,
@@ -441,23 +448,24 @@ impl Gate {
     /// Returns `true` if the admin API may change what a file published: where machines share the state none reads files, and
     /// the contracts of files came with a state that was moved there.
     fn may_take_over(&self, current: &LiveContract, submission: &Submission<'_>) -> bool {
-        let (file, api) = (Origin::File, Origin::Api);
+        let (file, api) = (ContractOrigin::File, ContractOrigin::Api);
         self.state.is_shared() && (current.origin, submission.origin) == (file, api)
     }
 
     /// Returns the policies that a contract breaks.
     fn broken_policies(
         &self,
-        contract: &Contract,
+        contract: &CompiledContract,
         live: &BTreeMap<String, Arc<LiveContract>>,
-    ) -> Vec<Problem> {
-        let live: Vec<Arc<Contract>> = live.values().map(|live| live.contract.clone()).collect();
+    ) -> Vec<FileProblem> {
+        let live: Vec<Arc<CompiledContract>> =
+            live.values().map(|live| live.contract.clone()).collect();
         self.policies.broken_by(&live, contract)
     }
 
     /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
     /// names are compared with those of all other live contracts, and no process changes these until the change ends.
-    async fn begin(&self, contract: Option<&Contract>) -> Result<LiveChange, GateError> {
+    async fn begin(&self, contract: Option<&CompiledContract>) -> Result<LiveChange, GateError> {
         let mut change = self.state.change_live().await?;
         let Some(contract) = contract else {
             return Ok(change);
@@ -476,8 +484,8 @@ impl Gate {
     async fn names_taken(
         &self,
         change: &mut LiveChange,
-        contract: &Contract,
-    ) -> Result<Vec<Problem>, GateError> {
+        contract: &CompiledContract,
+    ) -> Result<Vec<FileProblem>, GateError> {
         let known = self.live();
         let mut others = Vec::new();
         for head in change
@@ -505,9 +513,9 @@ impl Gate {
     /// Publishes a version: it is live when this returns.
     async fn make_live(
         &self,
-        contract: &Contract,
+        contract: &CompiledContract,
         base: Option<&str>,
-        source: Source<'_>,
+        source: VersionSource<'_>,
         row: &VersionRow,
         (draft, kept): (Option<&str>, Option<&KeptRow>),
     ) -> Result<(), GateError> {
@@ -563,8 +571,8 @@ impl Gate {
 }
 
 impl Submission<'_> {
-    fn place(&self) -> Source<'_> {
-        Source {
+    fn place(&self) -> VersionSource<'_> {
+        VersionSource {
             origin: self.origin,
             owner: self.owner,
         }
@@ -596,7 +604,7 @@ fn owned(contract: &str, owner: &str) -> String {
 }
 
 fn row(
-    contract: &Contract,
+    contract: &CompiledContract,
     submission: &Submission<'_>,
     class: ChangeClass,
     fingerprint: &str,
@@ -613,48 +621,51 @@ fn row(
     }
 }
 
-fn change_class(class: Class) -> ChangeClass {
+fn change_class(class: ChangeSeverity) -> ChangeClass {
     match class {
-        Class::Identical => ChangeClass::Identical,
-        Class::Cosmetic => ChangeClass::Cosmetic,
-        Class::Compatible => ChangeClass::Compatible,
-        Class::Review => ChangeClass::Review,
-        Class::Undecided => ChangeClass::Undecided,
-        Class::Breaking => ChangeClass::Breaking,
+        ChangeSeverity::Identical => ChangeClass::Identical,
+        ChangeSeverity::Cosmetic => ChangeClass::Cosmetic,
+        ChangeSeverity::Compatible => ChangeClass::Compatible,
+        ChangeSeverity::Review => ChangeClass::Review,
+        ChangeSeverity::Undecided => ChangeClass::Undecided,
+        ChangeSeverity::Breaking => ChangeClass::Breaking,
     }
 }
 
 /// Returns whether a change waits in any case.
-fn waits(class: Class) -> bool {
-    matches!(class, Class::Review | Class::Undecided | Class::Breaking)
+fn waits(class: ChangeSeverity) -> bool {
+    matches!(
+        class,
+        ChangeSeverity::Review | ChangeSeverity::Undecided | ChangeSeverity::Breaking
+    )
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.
-fn free(mut version: Version, class: Class, taken: &[String]) -> Version {
+fn free(mut version: ContractVersion, class: ChangeSeverity, taken: &[String]) -> ContractVersion {
     while taken.contains(&version.to_string()) {
         match class {
-            Class::Breaking | Class::Undecided => version.major += 1,
-            Class::Compatible | Class::Review => version.minor += 1,
-            Class::Cosmetic | Class::Identical => version.patch += 1,
+            ChangeSeverity::Breaking | ChangeSeverity::Undecided => version.major += 1,
+            ChangeSeverity::Compatible | ChangeSeverity::Review => version.minor += 1,
+            ChangeSeverity::Cosmetic | ChangeSeverity::Identical => version.patch += 1,
         }
     }
     version
 }
 
-fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
-    Contract::from_own_artifact(text)
+fn artifact(name: &str, text: &str) -> Result<CompiledContract, GateError> {
+    CompiledContract::from_own_artifact(text)
         .map_err(|error| GateError::Artifact(format!("{name}: {error}")))
 }
 
 /// Returns the fingerprint that an approval binds to, for a contract that was never published.
-pub fn first_fingerprint(contract: &Contract) -> String {
+pub fn first_fingerprint(contract: &CompiledContract) -> String {
     digest(&[&contract.to_artifact().to_string()])
 }
 
 /// Writes a report for the approval of a contract that was never published: every tool, as agents would see it, and the
 /// findings of lint. It has the form of the report of a difference.
-fn first_report(contract: &Contract, fingerprint: &str) -> Value {
-    let item = |tool: &Arc<Tool>| {
+fn first_report(contract: &CompiledContract, fingerprint: &str) -> Value {
+    let item = |tool: &Arc<ContractTool>| {
         json!({
             "rule": "first", "path": format!("/tools/{}", tool.name), "tool": tool.name, "class": ChangeClass::First, "old": null,
             "new": listed::tool(tool), "reason": format!("{}: {}", tool.annotations.effect(), tool.description),

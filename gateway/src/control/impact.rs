@@ -6,19 +6,19 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use weir_contracts::{
-    Contract,
-    impact::{Verdict, judge},
+    CompiledContract,
+    impact::{ImpactVerdict, judge},
 };
-use weir_state::{ProfileRow, State, StateError};
+use weir_state::{GatewayState, ProfileRow, StateError};
 
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Reasons that are named for one agent and tool.
 const REASONS_MAX: usize = 3;
 
 /// Writes down what waits, again and again, until the task ends.
-pub async fn keep(gateway: Arc<Serving>, state: Arc<State>) {
+pub async fn keep(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
     loop {
         tokio::time::sleep(WRITE_INTERVAL).await;
         gateway
@@ -56,7 +56,7 @@ pub struct AgentImpact {
 pub type Inputs = BTreeMap<String, Value>;
 
 /// Returns the input schemas of a contract's tools. `None` means a retired contract, which has no tools.
-pub fn inputs(contract: Option<&Contract>) -> Inputs {
+pub fn inputs(contract: Option<&CompiledContract>) -> Inputs {
     let tools = contract.into_iter().flat_map(|contract| &contract.tools);
     tools
         .map(|tool| (tool.name.clone(), tool.input_schema.value()))
@@ -65,8 +65,8 @@ pub fn inputs(contract: Option<&Contract>) -> Inputs {
 
 /// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.
 pub async fn impact(
-    gateway: &Serving,
-    state: &State,
+    gateway: &ServingGateway,
+    state: &GatewayState,
     contract: &str,
     new: &Inputs,
 ) -> Result<Option<Impact>, StateError> {
@@ -94,12 +94,12 @@ pub async fn impact(
             });
         entry.calls += row.calls;
         let why = match verdict {
-            Verdict::Passes => continue,
-            Verdict::Fails { why } => {
+            ImpactVerdict::Passes => continue,
+            ImpactVerdict::Fails { why } => {
                 entry.fail += row.calls;
                 why
             }
-            Verdict::CannotTell { why } => {
+            ImpactVerdict::CannotTell { why } => {
                 entry.cannot_tell += row.calls;
                 why
             }
@@ -119,15 +119,15 @@ pub async fn impact(
     }))
 }
 
-fn verdict(new: &Inputs, row: &ProfileRow) -> Verdict {
+fn verdict(new: &Inputs, row: &ProfileRow) -> ImpactVerdict {
     let Some(schema) = new.get(&row.tool) else {
-        return Verdict::Fails {
+        return ImpactVerdict::Fails {
             why: "the tool is gone".to_owned(),
         };
     };
     match serde_json::from_str(&row.profile) {
         Ok(profile) => judge(schema, &profile),
-        Err(_) => Verdict::CannotTell {
+        Err(_) => ImpactVerdict::CannotTell {
             why: "what is kept of the call cannot be read".to_owned(),
         },
     }

@@ -14,11 +14,11 @@ use serde::Serialize;
 use tokio::sync::broadcast;
 
 use super::{
-    Control,
+    ControlPlane,
     operations::{plugins, stats},
 };
 use crate::{
-    config::Config,
+    config::GatewayConfig,
     telemetry::events::{EventFeed, LiveEvent},
 };
 
@@ -38,7 +38,7 @@ pub struct EventSubscription {
     pub events: broadcast::Receiver<LiveEvent>,
     /// Calls that ended; `None` where they are not wanted.
     pub calls: Option<broadcast::Receiver<LiveEvent>>,
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
 }
 
 /// The things that may have changed since the last look.
@@ -61,7 +61,7 @@ struct ChangeCount {
 #[derive(Serialize)]
 struct NoMore {}
 
-impl Control {
+impl ControlPlane {
     /// Subscribes to what happens, and to calls where they are wanted; `None` where too many do.
     pub fn subscribe(self: &Arc<Self>, wants_calls: bool) -> Option<EventSubscription> {
         let watch = self.live_watch();
@@ -109,8 +109,8 @@ impl Drop for EventSubscription {
 }
 
 /// Looks each second, until no one watches.
-async fn look_on(control: Weak<Control>) {
-    let mut seen: Option<(SeenState, Arc<Config>)> = None;
+async fn look_on(control: Weak<ControlPlane>) {
+    let mut seen: Option<(SeenState, Arc<GatewayConfig>)> = None;
     loop {
         let Some(control) = control.upgrade() else {
             return;
@@ -138,7 +138,7 @@ async fn look_on(control: Weak<Control>) {
 }
 
 impl SeenState {
-    async fn read(control: &Control) -> Result<Self, weir_state::StateError> {
+    async fn read(control: &ControlPlane) -> Result<Self, weir_state::StateError> {
         let gateway = control.gateway();
         let drafts = control.state().pending(None).await?;
         let mut plugins: BTreeMap<String, String> = gateway

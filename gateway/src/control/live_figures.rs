@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::{
     identity::now_ms,
-    telemetry::{Metrics, metrics::CallReading},
+    telemetry::{GatewayMetrics, metrics::CallReading},
 };
 
 /// The age of the oldest figures that are kept.
@@ -62,7 +62,7 @@ impl Default for LiveFigures {
 
 impl LiveFigures {
     /// Reads the counters, and returns what is known of the window. A span that began before the window is part of it.
-    pub(crate) fn look(&self, metrics: &Metrics, window: Duration) -> FigureLook {
+    pub(crate) fn look(&self, metrics: &GatewayMetrics, window: Duration) -> FigureLook {
         let now = Arc::new(metrics.read_calls());
         let at = Instant::now();
         let mut kept = self.kept.lock();

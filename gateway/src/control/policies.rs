@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use weir_contracts::{Contract, Problem};
+use weir_contracts::{CompiledContract, FileProblem};
 use weir_policy::{
     DefaultDecision, PolicyFile, PolicyJudge, PolicyRules, PolicyVocabulary, broken_by,
     check_rules, read_folder,
@@ -23,7 +23,7 @@ struct HeldPolicies {
     /// The files as they were read last.
     files: Vec<PolicyFile>,
     /// What of the folder could not be read.
-    unreadable: Vec<Problem>,
+    unreadable: Vec<FileProblem>,
     default: DefaultDecision,
     /// The files in force, by name.
     in_force: BTreeMap<String, String>,
@@ -31,11 +31,11 @@ struct HeldPolicies {
     has_begun: bool,
     rules: Arc<PolicyRules>,
     /// The contracts against which the rules were judged.
-    contracts: Vec<Arc<Contract>>,
+    contracts: Vec<Arc<CompiledContract>>,
     judge: Option<Arc<PolicyJudge>>,
     is_stale: bool,
     /// The problems of the files as they were read.
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
 }
 
 impl PolicySource {
@@ -55,7 +55,7 @@ impl PolicySource {
     }
 
     /// Returns what decides over these contracts; `None` where no policy is in force.
-    pub fn judge(&self, contracts: &[Arc<Contract>]) -> Option<Arc<PolicyJudge>> {
+    pub fn judge(&self, contracts: &[Arc<CompiledContract>]) -> Option<Arc<PolicyJudge>> {
         if let Some(judge) = self.held.lock().known_judge(contracts) {
             return judge;
         }
@@ -73,14 +73,14 @@ impl PolicySource {
     }
 
     /// Returns the problems of the files of the folder.
-    pub fn problems(&self) -> Vec<Problem> {
+    pub fn problems(&self) -> Vec<FileProblem> {
         self.held.lock().problems.clone()
     }
 
     /// Returns the problems of files without a kept text. A gateway does not start without policies that it should have.
-    pub fn missing(&self) -> Vec<Problem> {
+    pub fn missing(&self) -> Vec<FileProblem> {
         let held = self.held.lock();
-        let is_missing = |problem: &&Problem| !held.in_force.contains_key(&problem.file);
+        let is_missing = |problem: &&FileProblem| !held.in_force.contains_key(&problem.file);
         held.problems.iter().filter(is_missing).cloned().collect()
     }
 
@@ -91,11 +91,19 @@ impl PolicySource {
 
     /// Returns the policies that would break with `contract` live among `live`, each with its place. Files of the folder that
     /// wait for just this change are looked at instead: they come into force together with it.
-    pub fn broken_by(&self, live: &[Arc<Contract>], contract: &Contract) -> Vec<Problem> {
+    pub fn broken_by(
+        &self,
+        live: &[Arc<CompiledContract>],
+        contract: &CompiledContract,
+    ) -> Vec<FileProblem> {
         apart(|| self.find_broken(live, contract))
     }
 
-    fn find_broken(&self, live: &[Arc<Contract>], contract: &Contract) -> Vec<Problem> {
+    fn find_broken(
+        &self,
+        live: &[Arc<CompiledContract>],
+        contract: &CompiledContract,
+    ) -> Vec<FileProblem> {
         let (rules, waiting) = {
             let held = self.held.lock();
             (held.rules.clone(), held.waiting())
@@ -131,7 +139,7 @@ pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
 
 impl HeldPolicies {
     /// Returns what decides over these contracts, where it was made already.
-    fn known_judge(&self, contracts: &[Arc<Contract>]) -> Option<Option<Arc<PolicyJudge>>> {
+    fn known_judge(&self, contracts: &[Arc<CompiledContract>]) -> Option<Option<Arc<PolicyJudge>>> {
         let known = &self.contracts;
         let is_same = known.len() == contracts.len()
             && known.iter().zip(contracts).all(|(a, b)| Arc::ptr_eq(a, b));
@@ -158,7 +166,7 @@ impl HeldPolicies {
     }
 
     /// Puts the sound files in force.
-    fn renew(&mut self, contracts: &[Arc<Contract>]) {
+    fn renew(&mut self, contracts: &[Arc<CompiledContract>]) {
         let vocabulary = PolicyVocabulary::new(contracts.iter().map(Arc::as_ref));
         let mut problems = self.unreadable.clone();
         let mut files = self.files.clone();
@@ -258,7 +266,7 @@ impl HeldPolicies {
     }
 
     /// Returns `true` if a problem is that of a file whose kept text is in force.
-    fn is_kept(&self, problem: &Problem, files: &[PolicyFile]) -> bool {
+    fn is_kept(&self, problem: &FileProblem, files: &[PolicyFile]) -> bool {
         let text = |files: &[PolicyFile]| {
             let file = files.iter().find(|file| file.name == problem.file);
             file.map(|file| file.text.clone())
@@ -268,7 +276,7 @@ impl HeldPolicies {
 }
 
 /// Returns the names of the files that problems are about.
-fn faulty_files(problems: &[Problem], files: &[PolicyFile]) -> Vec<String> {
+fn faulty_files(problems: &[FileProblem], files: &[PolicyFile]) -> Vec<String> {
     let is_faulty = |file: &&PolicyFile| problems.iter().any(|problem| problem.file == file.name);
     let faulty = files.iter().filter(is_faulty);
     faulty.map(|file| file.name.clone()).collect()

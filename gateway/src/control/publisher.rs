@@ -10,24 +10,24 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use weir_contracts::{Contract, Version, diff::Diff, lint};
+use weir_contracts::{CompiledContract, ContractVersion, diff::ContractDiff, lint};
 use weir_plugin_host::NeededCollection;
 use weir_state::DraftHead;
 
 use super::{
-    gate::{Approval, Gate, GateError, KeepVersion, Submission, Verdict},
+    gate::{DraftApproval, Gate, GateError, KeepVersion, Submission, Verdict},
     policies::apart,
 };
 use crate::{
-    catalogue::{AgentPins, Catalogue, KeptContract, ServedPolicies},
+    catalogue::{AgentPins, KeptContract, ServedPolicies, ToolCatalogue},
     identity::now_ms,
-    serving::Serving,
-    snapshot::Snapshot,
+    serving::ServingGateway,
+    snapshot::CatalogueSnapshot,
 };
 
 /// Swaps snapshots: what the gate decided through it is served when its functions return.
 pub struct SnapshotPublisher {
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     gate: Gate,
     /// Whether one contract is served that no gate decided on.
     is_alone: AtomicBool,
@@ -36,7 +36,7 @@ pub struct SnapshotPublisher {
 }
 
 impl SnapshotPublisher {
-    pub(super) fn new(gateway: Arc<Serving>, gate: Gate) -> Self {
+    pub(super) fn new(gateway: Arc<ServingGateway>, gate: Gate) -> Self {
         Self {
             gateway,
             gate,
@@ -63,9 +63,9 @@ impl SnapshotPublisher {
     pub async fn approve(
         &self,
         id: &str,
-        approval: &Approval<'_>,
+        approval: &DraftApproval<'_>,
         keep: Option<&KeepVersion>,
-    ) -> Result<(DraftHead, Option<Version>), GateError> {
+    ) -> Result<(DraftHead, Option<ContractVersion>), GateError> {
         self.refuse_alone()?;
         let approved = self.gate.approve(id, approval, keep).await?;
         self.serve_live();
@@ -77,9 +77,9 @@ impl SnapshotPublisher {
         &self,
         name: &str,
         to: &str,
-        approval: &Approval<'_>,
+        approval: &DraftApproval<'_>,
         on: Option<i64>,
-    ) -> Result<Diff, GateError> {
+    ) -> Result<ContractDiff, GateError> {
         self.refuse_alone()?;
         let diff = self.gate.roll_back(name, to, approval, on).await?;
         self.serve_live();
@@ -92,7 +92,7 @@ impl SnapshotPublisher {
     }
 
     /// Serves one contract that is in no file (`weir draft`), without a gate, and from then on no other.
-    pub fn serve_alone(&self, contract: Contract) {
+    pub fn serve_alone(&self, contract: CompiledContract) {
         self.is_alone.store(true, Ordering::Relaxed);
         self.swap(vec![Arc::new(contract)], &[], Arc::default(), None);
     }
@@ -147,7 +147,7 @@ impl SnapshotPublisher {
     }
 
     /// Returns the contracts that are live, as they can be served.
-    pub(super) fn servable_contracts(&self) -> Vec<Arc<Contract>> {
+    pub(super) fn servable_contracts(&self) -> Vec<Arc<CompiledContract>> {
         let live = self.gate.live();
         let servable = live.values().map(|live| self.servable(&live.contract));
         servable.collect()
@@ -173,7 +173,7 @@ impl SnapshotPublisher {
 
     fn swap(
         &self,
-        contracts: Vec<Arc<Contract>>,
+        contracts: Vec<Arc<CompiledContract>>,
         kept: &[Arc<KeptContract>],
         pins: Arc<AgentPins>,
         policies: Option<ServedPolicies>,
@@ -189,7 +189,7 @@ impl SnapshotPublisher {
                 log_version(contract, &old.contracts);
             }
         }
-        let catalogue = Catalogue::new(
+        let catalogue = ToolCatalogue::new(
             &contracts,
             &self.gateway.config().views,
             Some(&old.catalogue),
@@ -201,7 +201,7 @@ impl SnapshotPublisher {
             .for_each(|view| tracing::warn!(view, "no tool is in this view"));
         let changed =
             catalogue.digests() != old.catalogue.digests() || !catalogue.shows_as(&old.catalogue);
-        let snapshot = Snapshot {
+        let snapshot = CatalogueSnapshot {
             generation: old.generation + 1,
             listing_generation: old.listing_generation + u64::from(changed),
             catalogue,
@@ -221,7 +221,7 @@ impl SnapshotPublisher {
 
     /// Returns the contract as it can be served: a version whose build is not there yet waits, and the one before it is
     /// served.
-    fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
+    fn servable(&self, contract: &Arc<CompiledContract>) -> Arc<CompiledContract> {
         let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
             return contract.clone();
         };
@@ -238,7 +238,7 @@ impl SnapshotPublisher {
 }
 
 /// Logs that a contract has another version.
-fn log_version(contract: &Contract, old: &[Arc<Contract>]) {
+fn log_version(contract: &CompiledContract, old: &[Arc<CompiledContract>]) {
     let before = old.iter().find(|known| known.name == contract.name);
     if before.is_none_or(|before| before.version != contract.version) {
         tracing::info!(
@@ -251,7 +251,7 @@ fn log_version(contract: &Contract, old: &[Arc<Contract>]) {
 }
 
 /// Warns of names that new contracts may not have; a version that was published before is still served.
-fn warn_of_names(contract: &Contract) {
+fn warn_of_names(contract: &CompiledContract) {
     let names = lint::unusable_names(contract);
     if let Some(first) = names.first() {
         let version = contract.version;
@@ -265,7 +265,7 @@ fn warn_of_names(contract: &Contract) {
 }
 
 /// Returns the collections that served contracts use of one adapter; a new build of its plugin must still serve them.
-pub fn in_use(gateway: &Serving, adapter: &str) -> Vec<NeededCollection> {
+pub fn in_use(gateway: &ServingGateway, adapter: &str) -> Vec<NeededCollection> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
     let mut needed = Vec::new();

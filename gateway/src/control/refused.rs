@@ -1,12 +1,12 @@
 //! Collects everything that is refused now. Contracts that do not depend on it are served.
 
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
-use super::Control;
+use super::ControlPlane;
 
 /// The kind of a thing that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArtifactKind {
     /// A contract file, or the lock beside it.
     Contract,
     /// A published version that this program cannot read.
@@ -19,14 +19,14 @@ pub enum Kind {
 
 /// A thing that is refused, and every reason.
 #[derive(Clone, Debug)]
-pub struct Refused {
-    pub kind: Kind,
+pub struct RefusedArtifact {
+    pub kind: ArtifactKind,
     /// The file, or the place in the configuration.
     pub name: String,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
-impl Kind {
+impl ArtifactKind {
     pub const ALL: [Self; 5] = [
         Self::Contract,
         Self::Version,
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-impl Control {
+impl ControlPlane {
     /// Returns how many things of each kind are refused now.
     pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
         let refused = self.refused();
@@ -57,17 +57,19 @@ impl Control {
                 .filter(|refused| refused.kind == kind)
                 .count()
         };
-        Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
+        ArtifactKind::ALL
+            .map(|kind| (kind.word(), count(kind)))
+            .to_vec()
     }
 
     /// Returns everything that is refused now: contract files, published versions, plugin files, connections and upstreams.
-    pub fn refused(&self) -> Vec<Refused> {
+    pub fn refused(&self) -> Vec<RefusedArtifact> {
         let files = self
             .unserved()
             .into_iter()
             .filter(|file| !file.problems.is_empty())
-            .map(|file| Refused {
-                kind: Kind::Contract,
+            .map(|file| RefusedArtifact {
+                kind: ArtifactKind::Contract,
                 name: file.file.display().to_string(),
                 problems: file.problems,
             });
@@ -75,26 +77,26 @@ impl Control {
             .gate()
             .unreadable()
             .into_iter()
-            .map(|(contract, skipped)| Refused {
-                kind: Kind::Version,
+            .map(|(contract, skipped)| RefusedArtifact {
+                kind: ArtifactKind::Version,
                 name: format!("{contract}@{}", skipped.version),
-                problems: vec![Problem::new(&contract, "", skipped.why)],
+                problems: vec![FileProblem::new(&contract, "", skipped.why)],
             });
         let plugins = self
             .plugin_files()
             .refused()
             .into_iter()
-            .map(|plugin| Refused {
-                kind: Kind::Plugin,
-                problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
+            .map(|plugin| RefusedArtifact {
+                kind: ArtifactKind::Plugin,
+                problems: vec![FileProblem::new(&plugin.file, "", plugin.reason)],
                 name: plugin.file,
             });
         let connections = self.refused_connections();
-        let connections = connections.iter().map(|problem| Refused {
+        let connections = connections.iter().map(|problem| RefusedArtifact {
             kind: if problem.place.starts_with("/upstreams/") {
-                Kind::Upstream
+                ArtifactKind::Upstream
             } else {
-                Kind::Connection
+                ArtifactKind::Connection
             },
             name: problem
                 .place

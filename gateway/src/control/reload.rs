@@ -8,17 +8,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use weir_audit::AdminAct;
-use weir_connections::Connections;
-use weir_contracts::Problem;
+use weir_connections::ConnectionRegistry;
+use weir_contracts::FileProblem;
 use weir_plugin_host::LoadReport;
-use weir_upstream::{Resolved, Upstreams};
+use weir_upstream::{ResolvedUpstream, UpstreamRegistry};
 
 use crate::{
     config::{
-        self, Admin, Config, Contracts, Http, Identity, Limits, Log, Metrics, Policy,
-        access::AccessRules,
+        self, AdminConfig, ContractsConfig, GatewayConfig, HttpConfig, IdentityConfig,
+        LimitsConfig, LogConfig, MetricsConfig, PolicyConfig, access::AccessRules,
     },
-    control::Control,
+    control::ControlPlane,
     telemetry,
 };
 
@@ -28,19 +28,19 @@ const SECRET: &str =
     "set the variable that `env:NAME` names, or write the file that `file:path` names";
 
 /// Reads the configuration as it was read at start: the file, with flags and environment over it.
-pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
+pub type Read = Box<dyn Fn() -> Result<GatewayConfig, Vec<FileProblem>> + Send + Sync>;
 
 /// Reloads the configuration of a gateway that serves, once at a time.
-pub struct Reload {
-    control: Arc<Control>,
+pub struct ConfigReloader {
+    control: Arc<ControlPlane>,
     read: Read,
     /// The connections in effect. The lock allows one reload at a time.
-    connections: Mutex<Arc<Connections>>,
+    connections: Mutex<Arc<ConnectionRegistry>>,
 }
 
 /// The outcome of a reload.
 #[derive(Debug)]
-pub struct Taken {
+pub struct ReloadOutcome {
     /// Places in the configuration, such as `/limits/timeout_ms`.
     pub changed: Vec<String>,
     /// The keys that changed in the file and take no effect before a restart.
@@ -49,21 +49,21 @@ pub struct Taken {
 }
 
 /// The parts of a configuration outside itself, opened and resolved.
-pub struct Opened {
-    pub connections: Connections,
+pub struct OpenedConfig {
+    pub connections: ConnectionRegistry,
     pub metrics_token: Option<String>,
-    pub upstreams: Vec<Resolved>,
+    pub upstreams: Vec<ResolvedUpstream>,
     /// The problems of connections and upstreams that could not be opened: those are left out. A start continues without
     /// them, a reload does not.
-    pub left_out: Vec<Problem>,
+    pub left_out: Vec<FileProblem>,
 }
 
 /// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept.
 pub fn open(
-    config: &Config,
-    before: &Connections,
-    upstreams: &Upstreams,
-) -> Result<Opened, Vec<Problem>> {
+    config: &GatewayConfig,
+    before: &ConnectionRegistry,
+    upstreams: &UpstreamRegistry,
+) -> Result<OpenedConfig, Vec<FileProblem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
     for (section, rules) in [
         ("http", AccessRules::public(config)),
@@ -97,7 +97,7 @@ pub fn open(
             .problem(format!("/connections/{name}"), what)
             .hint(hint)
     });
-    let mut left_out: Vec<Problem> = left_out.collect();
+    let mut left_out: Vec<FileProblem> = left_out.collect();
     let (upstreams, wrong) =
         upstreams.resolve(&config.upstreams, &config.base, &config.kept_files());
     let without_secret = wrong.into_iter().map(|(name, what)| {
@@ -110,7 +110,7 @@ pub fn open(
         problems.extend(left_out);
         return Err(problems);
     }
-    Ok(Opened {
+    Ok(OpenedConfig {
         connections,
         metrics_token,
         upstreams,
@@ -118,9 +118,13 @@ pub fn open(
     })
 }
 
-impl Reload {
+impl ConfigReloader {
     /// Creates the reload. `connections` are those in effect, and `read` reads the configuration again.
-    pub fn new(control: Arc<Control>, connections: Arc<Connections>, read: Read) -> Self {
+    pub fn new(
+        control: Arc<ControlPlane>,
+        connections: Arc<ConnectionRegistry>,
+        read: Read,
+    ) -> Self {
         Self {
             control,
             read,
@@ -129,7 +133,7 @@ impl Reload {
     }
 
     /// Reloads. `by` is the caller, for the audit trail.
-    pub async fn run(&self, by: &str) -> Result<Taken, Vec<Problem>> {
+    pub async fn run(&self, by: &str) -> Result<ReloadOutcome, Vec<FileProblem>> {
         let taken = self.take(by).await;
         self.control
             .gateway()
@@ -138,7 +142,7 @@ impl Reload {
         taken
     }
 
-    async fn take(&self, by: &str) -> Result<Taken, Vec<Problem>> {
+    async fn take(&self, by: &str) -> Result<ReloadOutcome, Vec<FileProblem>> {
         let mut connections = self.connections.lock().await;
         let read = (self.read)()?;
         let old = Arc::clone(&self.control.gateway().config());
@@ -170,7 +174,7 @@ impl Reload {
         plugins
             .iter()
             .for_each(|report| self.control.note_plugin(report));
-        Ok(Taken {
+        Ok(ReloadOutcome {
             changed,
             needs_restart,
             plugins,
@@ -180,11 +184,11 @@ impl Reload {
     /// Records a reload; one that cannot be recorded is not done.
     fn record(
         &self,
-        old: &Config,
-        new: &Config,
+        old: &GatewayConfig,
+        new: &GatewayConfig,
         changed: &[String],
         by: &str,
-    ) -> Result<(), Vec<Problem>> {
+    ) -> Result<(), Vec<FileProblem>> {
         let audit = self.control.gateway().audit();
         let places = |places: &[String]| Map::from_iter([("changed".to_owned(), json!(places))]);
         let mut recorded = audit.admin(
@@ -200,7 +204,7 @@ impl Reload {
             .chain(new.plugins.keys())
             .collect::<std::collections::BTreeSet<_>>()
         {
-            let grants = |config: &Config| {
+            let grants = |config: &GatewayConfig| {
                 config
                     .plugins
                     .get(name)
@@ -208,7 +212,7 @@ impl Reload {
                     .unwrap_or_default()
             };
             if grants(old) != grants(new) {
-                let words = |config: &Config| {
+                let words = |config: &GatewayConfig| {
                     let words = grants(config).into_iter();
                     json!(
                         words
@@ -225,7 +229,7 @@ impl Reload {
                 });
             }
         }
-        recorded.map_err(|error| vec![Problem::new(FILE, "", error.to_string())])
+        recorded.map_err(|error| vec![FileProblem::new(FILE, "", error.to_string())])
     }
 }
 
@@ -234,8 +238,11 @@ impl Reload {
 ///
 /// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is decided here
 /// which it is. Both kinds have to stay consistent: an address that stays may need a rule that is removed.
-fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>> {
-    let Config {
+fn with_what_must_stay(
+    old: &GatewayConfig,
+    new: GatewayConfig,
+) -> Result<GatewayConfig, Vec<FileProblem>> {
+    let GatewayConfig {
         http,
         identity,
         contracts,
@@ -256,10 +263,10 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         audit: _,
         traces: _,
     } = new;
-    let new = Config {
+    let new = GatewayConfig {
         folders: old.folders.clone(),
         state: old.state.clone(),
-        http: Http {
+        http: HttpConfig {
             listen: old.http.listen,
             hosts: http.hosts,
             origins: http.origins,
@@ -277,28 +284,28 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             rest: http.rest,
             forms: http.forms,
         },
-        identity: Identity {
+        identity: IdentityConfig {
             required: identity.required,
             issuers: identity.issuers,
             dpop_bound_access_tokens_required: identity.dpop_bound_access_tokens_required,
         },
-        admin: Admin {
+        admin: AdminConfig {
             listen: old.admin.listen,
             enabled: old.admin.enabled,
             hosts: admin.hosts,
             oidc: admin.oidc,
         },
         audit: old.audit.clone(),
-        contracts: Contracts {
+        contracts: ContractsConfig {
             drift_interval_s: contracts.drift_interval_s,
             impact_days: contracts.impact_days,
         },
-        metrics: Metrics {
+        metrics: MetricsConfig {
             token: metrics.token,
             tools_max: old.metrics.tools_max,
         },
         traces: old.traces.clone(),
-        limits: Limits {
+        limits: LimitsConfig {
             in_flight_max: old.limits.in_flight_max,
             instances_max: old.limits.instances_max,
             timeout_ms: limits.timeout_ms,
@@ -310,7 +317,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
             held_max_bytes: limits.held_max_bytes,
             agent_held_max_bytes: limits.agent_held_max_bytes,
         },
-        log: Log {
+        log: LogConfig {
             format: old.log.format,
             filter: log.filter,
         },
@@ -318,7 +325,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
         plugins,
         upstreams,
         trust,
-        policy: Policy {
+        policy: PolicyConfig {
             folder: old.policy.folder.clone(),
             mode: policy.mode,
             default: policy.default,
@@ -331,7 +338,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>
 }
 
 /// Returns the places where two configurations differ.
-fn differences(old: &Config, new: &Config) -> Vec<String> {
+fn differences(old: &GatewayConfig, new: &GatewayConfig) -> Vec<String> {
     let (old_values, new_values) = (values(old), values(new));
     let mut places: Vec<String> = old_values
         .iter()
@@ -374,7 +381,7 @@ fn named<T: PartialEq>(
 }
 
 /// Returns every key of the sections that have a fixed set of them, by place.
-fn values(config: &Config) -> BTreeMap<String, Value> {
+fn values(config: &GatewayConfig) -> BTreeMap<String, Value> {
     let sections = config.sections();
     let keys = sections.iter().flat_map(|(section, value)| {
         let keys = value.as_object().into_iter().flatten();
@@ -388,7 +395,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::app::{App, Setup};
+    use crate::app::{AppOptions, GatewayApp};
 
     /// A draft names the folder of its file, which is often that of the state as well: that starts, and is taken over again. What
     /// leads into the state itself is refused by both, whatever it is called.
@@ -404,13 +411,13 @@ mod tests {
             );
             config::read(FILE, &text, base).expect("valid")
         };
-        let places = |problems: &[Problem]| {
+        let places = |problems: &[FileProblem]| {
             problems
                 .iter()
                 .map(|problem| problem.place.clone())
                 .collect::<Vec<_>>()
         };
-        let app = App::open(read(folder.path(), "."), Setup::default())
+        let app = GatewayApp::open(read(folder.path(), "."), AppOptions::default())
             .await
             .expect("it starts");
         assert_eq!(places(&app.control.refused_connections()), [""; 0]);
@@ -419,7 +426,7 @@ mod tests {
             ("st", &["/connections/data", "/connections/source"]),
         ] {
             let again = read(folder.path(), path);
-            let reload = Reload::new(
+            let reload = ConfigReloader::new(
                 app.control.clone(),
                 app.connections.clone(),
                 Box::new(move || Ok(again.clone())),
@@ -428,7 +435,7 @@ mod tests {
             assert_eq!(places(&problems), refused, "{problems:?}");
         }
         let other = tempfile::tempdir().expect("a temporary folder");
-        let app = App::open(read(other.path(), "st"), Setup::default())
+        let app = GatewayApp::open(read(other.path(), "st"), AppOptions::default())
             .await
             .expect("the rest is served");
         assert_eq!(

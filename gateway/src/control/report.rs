@@ -3,18 +3,18 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use parking_lot::Mutex;
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 
-use super::{describe::Away, gate::Held};
+use super::{describe::UnavailableDependency, gate::HeldDraft};
 
 /// The outcome for the files.
 #[derive(Debug, Default)]
 pub struct FolderReport {
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// Contract files whose source could not be described yet, and why.
-    pub waiting: Vec<(PathBuf, Away)>,
+    pub waiting: Vec<(PathBuf, UnavailableDependency)>,
     /// Changes that the gate holds.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldDraft>,
 }
 
 /// Remembers the lines that were logged of the last look.

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use weir_contracts::{Shape, form};
-use weir_state::{RecordedShape, State, StateError};
+use weir_contracts::{CollectionShape, form};
+use weir_state::{GatewayState, RecordedShape, StateError};
 
-use crate::config::Config;
+use crate::config::GatewayConfig;
 
 /// A collection, in a form or published.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'a> {
+pub(super) struct CollectionSettings<'a> {
     pub(super) name: &'a str,
     pub(super) adapter: &'a str,
     pub(super) settings: &'a Value,
 }
 
-impl<'a> From<&'a form::Collection> for Of<'a> {
-    fn from(collection: &'a form::Collection) -> Self {
+impl<'a> From<&'a form::FormCollection> for CollectionSettings<'a> {
+    fn from(collection: &'a form::FormCollection) -> Self {
         Self {
             name: &collection.name,
             adapter: &collection.adapter,
@@ -29,13 +29,13 @@ impl<'a> From<&'a form::Collection> for Of<'a> {
 /// Returns the shapes recorded for the collections of a form, by their names. A shape counts only for the adapter and the
 /// settings it was described with.
 pub(super) async fn recorded(
-    state: &State,
-    source: &form::Source,
-) -> Result<BTreeMap<String, Shape>, StateError> {
+    state: &GatewayState,
+    source: &form::ContractSource,
+) -> Result<BTreeMap<String, CollectionShape>, StateError> {
     let contract = source.contract.as_deref().unwrap_or_default();
     let recorded = state.shapes(contract).await?;
     let counts = |row: RecordedShape| {
-        let named = |collection: &&form::Collection| collection.name == row.collection;
+        let named = |collection: &&form::FormCollection| collection.name == row.collection;
         let collection = source.collections.iter().find(named)?;
         let settings: Value = serde_json::from_str(&row.settings).ok()?;
         let same = row.adapter == collection.adapter && settings == collection.settings;
@@ -47,9 +47,9 @@ pub(super) async fn recorded(
 
 /// Returns the shapes that a gateway with this configuration recorded for the collections of a form.
 pub async fn recorded_shapes(
-    config: &Config,
-    source: &form::Source,
-) -> Result<BTreeMap<String, Shape>, StateError> {
+    config: &GatewayConfig,
+    source: &form::ContractSource,
+) -> Result<BTreeMap<String, CollectionShape>, StateError> {
     if !config.has_state() {
         return Ok(BTreeMap::new());
     }
@@ -57,7 +57,12 @@ pub async fn recorded_shapes(
 }
 
 /// Records a shape. One that cannot be recorded is described again at the next start.
-pub(super) async fn record(state: &State, contract: &str, collection: Of<'_>, shape: &Shape) {
+pub(super) async fn record(
+    state: &GatewayState,
+    contract: &str,
+    collection: CollectionSettings<'_>,
+    shape: &CollectionShape,
+) {
     let row = RecordedShape {
         contract: contract.to_owned(),
         collection: collection.name.to_owned(),

@@ -11,12 +11,12 @@ use crate::wire::RpcError;
 const BYTES_MAX: usize = 8 << 20;
 
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct RpcBatch {
     answers: Vec<BoxFuture<'static, Option<Vec<u8>>>>,
     bytes: usize,
 }
 
-impl Batch {
+impl RpcBatch {
     /// Checks that one more request may be answered.
     pub(crate) fn room(&self) -> Result<(), RpcError> {
         match self.bytes < BYTES_MAX {
@@ -54,7 +54,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_batch_has_room_up_to_its_bound() {
-        let mut batch = Batch::default();
+        let mut batch = RpcBatch::default();
         assert!(batch.is_empty());
         let mut answered = 0;
         while batch.room().is_ok() {
@@ -67,7 +67,7 @@ mod tests {
             batch.message().await.expect("answers").len(),
             BYTES_MAX + answered + 1
         );
-        let mut cancelled = Batch::default();
+        let mut cancelled = RpcBatch::default();
         cancelled.later(ready(None).boxed());
         assert_eq!(cancelled.message().await, None);
     }

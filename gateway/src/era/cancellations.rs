@@ -12,9 +12,9 @@ use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
 /// `K` is the scope ids are unique in, with the id: a session's over HTTP, the process's on stdio.
-pub struct Cancellations<K: Eq + Hash>(Arc<DashMap<K, Entry>>);
+pub struct CancellationTable<K: Eq + Hash>(Arc<DashMap<K, CancellationEntry>>);
 
-struct Entry {
+struct CancellationEntry {
     /// Tells this entry from a later one under the same key.
     serial: u64,
     token: CancellationToken,
@@ -22,25 +22,28 @@ struct Entry {
 }
 
 /// A call in flight; it is taken out when dropped.
-pub struct InFlight<K: Eq + Hash> {
-    cancellations: Arc<DashMap<K, Entry>>,
+pub struct CancellableCall<K: Eq + Hash> {
+    cancellations: Arc<DashMap<K, CancellationEntry>>,
     key: K,
     serial: u64,
     token: CancellationToken,
 }
 
-impl<K: Eq + Hash + Clone> Cancellations<K> {
+impl<K: Eq + Hash + Clone> CancellationTable<K> {
     /// Opens a call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be used twice at a
     /// time; calls that do it all the same are cancelled together.
-    pub fn open(&self, key: K, scope: &CancellationToken) -> InFlight<K> {
+    pub fn open(&self, key: K, scope: &CancellationToken) -> CancellableCall<K> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
-        let mut entry = self.0.entry(key.clone()).or_insert_with(|| Entry {
-            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
-            token: scope.child_token(),
-            calls: 0,
-        });
+        let mut entry = self
+            .0
+            .entry(key.clone())
+            .or_insert_with(|| CancellationEntry {
+                serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+                token: scope.child_token(),
+                calls: 0,
+            });
         entry.calls += 1;
-        InFlight {
+        CancellableCall {
             cancellations: self.0.clone(),
             key,
             serial: entry.serial,
@@ -74,20 +77,20 @@ impl<K: Eq + Hash + Clone> Cancellations<K> {
     }
 }
 
-impl<K: Eq + Hash> Default for Cancellations<K> {
+impl<K: Eq + Hash> Default for CancellationTable<K> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<K: Eq + Hash> InFlight<K> {
+impl<K: Eq + Hash> CancellableCall<K> {
     /// Returns the token that is set when the call is cancelled.
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 }
 
-impl<K: Eq + Hash> Drop for InFlight<K> {
+impl<K: Eq + Hash> Drop for CancellableCall<K> {
     fn drop(&mut self) {
         self.cancellations.remove_if_mut(&self.key, |_, entry| {
             if entry.serial != self.serial {
@@ -105,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_call_is_cancelled_by_its_own_id_alone() {
-        let calls = Cancellations::default();
+        let calls = CancellationTable::default();
         let scope = CancellationToken::new();
         let (one, text) = (calls.open("1", &scope), calls.open("\"1\"", &scope));
         assert!(calls.cancel(&"\"1\"") && !calls.cancel(&"\"1\"") && !calls.cancel(&"2"));
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn an_id_used_twice_leaves_nothing_behind() {
-        let calls = Cancellations::default();
+        let calls = CancellationTable::default();
         let scope = CancellationToken::new();
         let (first, second) = (calls.open(1, &scope), calls.open(1, &scope));
         drop(first);

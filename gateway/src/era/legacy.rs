@@ -7,22 +7,22 @@ use axum::http::HeaderMap;
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
     methods::{self, McpRequest},
-    wire::{GivenParams, Id, Method, Params, RpcError, Version},
+    wire::{GivenParams, ProtocolVersion, RequestId, RequestParams, RpcError, RpcMethod},
 };
 
 /// Makes the few checks of a legacy request. `headers` are there only over HTTP, for the trace.
 pub fn admit<'a>(
-    id: Id<'a>,
+    id: RequestId<'a>,
     method: &str,
-    params: Params<'a>,
-    version: Version,
+    params: RequestParams<'a>,
+    version: ProtocolVersion,
     headers: Option<&'a HeaderMap>,
 ) -> Result<McpRequest<'a>, RpcError> {
     let found =
-        Method::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
+        RpcMethod::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
     let progress_token = params.meta.progress_token()?;
     let version = match found {
-        Method::Initialize => methods::negotiate(&params)?,
+        RpcMethod::Initialize => methods::negotiate(&params)?,
         _ => version,
     };
     let super::CallerTraces {
@@ -44,7 +44,7 @@ pub fn admit<'a>(
 }
 
 /// Returns the version that a legacy HTTP request names in its header; `None` if it names none.
-pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> {
+pub fn header_version(headers: &HeaderMap) -> Result<Option<ProtocolVersion>, RpcError> {
     let mut values = headers.get_all(PROTOCOL_VERSION_HEADER).iter();
     let Some(first) = values.next() else {
         return Ok(None);
@@ -52,7 +52,7 @@ pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> 
     let version = first
         .to_str()
         .ok()
-        .and_then(|text| Version::legacy(text.trim_matches([' ', '\t'])));
+        .and_then(|text| ProtocolVersion::legacy(text.trim_matches([' ', '\t'])));
     match (version, values.next()) {
         (Some(version), None) => Ok(Some(version)),
         (_, Some(_)) => Err(RpcError::invalid_request(
@@ -60,18 +60,18 @@ pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> 
         )),
         (None, None) => Err(RpcError::invalid_request(format!(
             "the MCP-Protocol-Version header names none of {}",
-            Version::ALL.map(Version::as_str).join(", ")
+            ProtocolVersion::ALL.map(ProtocolVersion::as_str).join(", ")
         ))),
     }
 }
 
 /// The request in a notification.
-pub enum Notice {
+pub enum LegacyNotification {
     Cancelled(Box<str>),
     Nothing,
 }
 
-impl Notice {
+impl LegacyNotification {
     /// Reads a notification. Unknown ones are ignored, and never an error.
     pub fn read(method: &str, params: GivenParams<'_>) -> Self {
         if method != "notifications/cancelled" {
@@ -81,7 +81,7 @@ impl Notice {
             .read()
             .ok()
             .and_then(|params| params.request_id)
-            .and_then(Id::read);
+            .and_then(RequestId::read);
         request.map_or(Self::Nothing, |id| Self::Cancelled(id.key()))
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         )]);
         let told = header_version(&headers).expect_err("no version").message;
         assert!(
-            Version::ALL
+            ProtocolVersion::ALL
                 .iter()
                 .all(|version| told.contains(version.as_str())),
             "{told}"

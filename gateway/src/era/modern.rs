@@ -9,7 +9,7 @@ use super::PROTOCOL_VERSION_HEADER;
 use crate::{
     call::{ParamHeaders, decoded},
     methods::McpRequest,
-    wire::{Id, Meta, Method, Params, RpcError, Version, key, raw},
+    wire::{ProtocolVersion, RequestId, RequestMeta, RequestParams, RpcError, RpcMethod, key, raw},
 };
 
 const METHOD_HEADER: &str = "mcp-method";
@@ -19,23 +19,24 @@ const PARAM_HEADERS: &str = "mcp-param-";
 /// Makes the checks of a modern request, in the order the specification's error codes need. `headers` are there only
 /// over HTTP.
 pub fn admit<'a>(
-    id: Id<'a>,
+    id: RequestId<'a>,
     method: &str,
-    params: Params<'a>,
+    params: RequestParams<'a>,
     headers: Option<&'a HeaderMap>,
 ) -> Result<McpRequest<'a>, RpcError> {
     let meta = &params.meta;
     let claimed = claimed_version(meta)?;
     let progress_token = meta.progress_token()?;
     let named = headers
-        .map(|headers| Named::read(headers, method, &claimed))
+        .map(|headers| RepeatedHeaders::read(headers, method, &claimed))
         .transpose()?;
     let version =
-        Version::modern(&claimed).ok_or_else(|| RpcError::unsupported_version(&claimed))?;
+        ProtocolVersion::modern(&claimed).ok_or_else(|| RpcError::unsupported_version(&claimed))?;
     if let Some(named) = named {
         named.check(method, &params)?;
     }
-    let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
+    let found =
+        RpcMethod::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
     let super::CallerTraces {
         parent: trace,
         state: trace_state,
@@ -56,11 +57,11 @@ pub fn admit<'a>(
 }
 
 /// Returns `true` if `_meta` is what a modern request must carry.
-pub fn is_valid(meta: &Meta<'_>) -> bool {
-    claimed_version(meta).is_ok_and(|version| Version::names_modern(&version))
+pub fn is_valid(meta: &RequestMeta<'_>) -> bool {
+    claimed_version(meta).is_ok_and(|version| ProtocolVersion::names_modern(&version))
 }
 
-fn claimed_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, RpcError> {
+fn claimed_version<'a>(meta: &RequestMeta<'a>) -> Result<Cow<'a, str>, RpcError> {
     let missing: Vec<&str> = [
         (key::PROTOCOL_VERSION, meta.protocol_version),
         (key::CLIENT_CAPABILITIES, meta.client_capabilities),
@@ -90,13 +91,13 @@ fn claimed_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, RpcError> {
 }
 
 /// The headers that repeat the body. They must agree with it, and only the body is ever acted on.
-struct Named<'a> {
+struct RepeatedHeaders<'a> {
     version: Option<&'a [u8]>,
     method: Option<&'a [u8]>,
     name: Option<&'a [u8]>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> RepeatedHeaders<'a> {
     /// Reads the headers. Those that are there must agree; whether all are there is asked after the version is known to
     /// be spoken.
     fn read(headers: &'a HeaderMap, method: &str, version: &str) -> Result<Self, RpcError> {
@@ -123,7 +124,7 @@ impl<'a> Named<'a> {
         Ok(named)
     }
 
-    fn check(&self, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
+    fn check(&self, method: &str, params: &RequestParams<'_>) -> Result<(), RpcError> {
         let missing =
             |header: &str| RpcError::header_mismatch(format!("the {header} header is missing"));
         self.version

@@ -23,11 +23,11 @@ use tokio_util::sync::CancellationToken;
 pub use self::sealed::NamedSession;
 use self::{order::SessionOrder, sealed::SessionTerms};
 use crate::{
-    identity::Caller,
-    methods::{Client, Endpoint, Stream},
-    serving::Serving,
+    identity::CallerIdentity,
+    methods::{CatalogueEndpoint, SessionClient, StreamPermit},
+    serving::ServingGateway,
     session_notes::SessionNote,
-    wire::Version,
+    wire::ProtocolVersion,
 };
 
 /// The number of sessions looked at when room is needed, so that one request never walks through all of them.
@@ -40,12 +40,12 @@ const AGENT_PART: usize = 8;
 pub struct SessionId(u128);
 
 /// A legacy session: the revision and the client of its handshake, and the caller that opened it.
-pub struct Session {
+pub struct ClientSession {
     pub id: SessionId,
-    pub version: Version,
-    pub client: Arc<Client>,
-    caller: Caller,
-    endpoint: Endpoint,
+    pub version: ProtocolVersion,
+    pub client: Arc<SessionClient>,
+    caller: CallerIdentity,
+    endpoint: CatalogueEndpoint,
     /// Milliseconds since the table was made.
     used: AtomicU64,
     /// The token that is cancelled when the session ends: its calls and its stream end with it.
@@ -57,7 +57,7 @@ pub struct Session {
 struct OpenStream {
     number: u64,
     ending: CancellationToken,
-    room: Weak<Stream>,
+    room: Weak<StreamPermit>,
     /// Whether its announcement has reached all nodes: what another one announces after that is newer.
     is_announced: bool,
 }
@@ -68,12 +68,12 @@ pub struct TakenStream {
     pub number: u64,
     /// Cancelled when it has to end.
     pub ending: CancellationToken,
-    pub room: Arc<Stream>,
+    pub room: Arc<StreamPermit>,
 }
 
 /// The table of sessions, bounded in number. A session that is idle for too long may be taken out.
-pub struct Sessions {
-    table: DashMap<SessionId, Arc<Session>>,
+pub struct SessionTable {
+    table: DashMap<SessionId, Arc<ClientSession>>,
     order: Mutex<SessionOrder>,
     most: usize,
     idle: Duration,
@@ -94,9 +94,9 @@ impl SessionId {
     }
 }
 
-impl Session {
+impl ClientSession {
     /// Returns the id as the client gets it.
-    pub fn name(&self, gateway: &Serving) -> String {
+    pub fn name(&self, gateway: &ServingGateway) -> String {
         let terms = SessionTerms {
             version: self.version,
             abilities: self.client.abilities(),
@@ -123,7 +123,7 @@ impl Session {
     /// the new one. Where none is open, `admit` takes room.
     pub fn take_stream<E>(
         &self,
-        admit: impl FnOnce() -> Result<Stream, E>,
+        admit: impl FnOnce() -> Result<StreamPermit, E>,
     ) -> Result<TakenStream, E> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let mut stream = self.stream.lock();
@@ -162,7 +162,7 @@ impl Session {
     }
 }
 
-impl Sessions {
+impl SessionTable {
     /// Creates an empty table of at most `most` sessions, and at least one. `idle` is the time after which a session is
     /// over.
     pub fn new(most: usize, idle: Duration) -> Self {
@@ -179,13 +179,13 @@ impl Sessions {
     pub fn open(
         &self,
         id: SessionId,
-        client: Arc<Client>,
-        caller: Caller,
-        endpoint: Endpoint,
-        version: Version,
-    ) -> Arc<Session> {
+        client: Arc<SessionClient>,
+        caller: CallerIdentity,
+        endpoint: CatalogueEndpoint,
+        version: ProtocolVersion,
+    ) -> Arc<ClientSession> {
         let now = self.now();
-        let session = Arc::new(Session {
+        let session = Arc::new(ClientSession {
             id,
             version,
             client,
@@ -205,7 +205,7 @@ impl Sessions {
     }
 
     /// Returns the session that is there already under the same id, if there is one.
-    fn insert(&self, session: &Arc<Session>) -> Option<Arc<Session>> {
+    fn insert(&self, session: &Arc<ClientSession>) -> Option<Arc<ClientSession>> {
         match self.table.entry(session.id) {
             Entry::Occupied(first) => Some(first.get().clone()),
             Entry::Vacant(room) => {
@@ -218,11 +218,11 @@ impl Sessions {
     /// Returns the session that a request names, and takes it up if it is not in the table.
     pub fn find(
         &self,
-        gateway: &Serving,
+        gateway: &ServingGateway,
         named: &NamedSession,
-        caller: &Caller,
-        endpoint: &Endpoint,
-    ) -> Option<Arc<Session>> {
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
+    ) -> Option<Arc<ClientSession>> {
         let id = named.id;
         if self.table.contains_key(&id) {
             return self.get(id, caller, endpoint);
@@ -236,7 +236,7 @@ impl Sessions {
             return None;
         }
         let announcements = gateway.announcements();
-        let client = Client::with_abilities(id.number(), announcements, terms.abilities);
+        let client = SessionClient::with_abilities(id.number(), announcements, terms.abilities);
         if gateway.node_messages().is_some() {
             client.number_questions_apart();
         }
@@ -247,7 +247,12 @@ impl Sessions {
 
     /// Returns the session, if it lives and belongs to this caller on this endpoint; others cannot tell whether it
     /// exists.
-    pub fn get(&self, id: SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
+    pub fn get(
+        &self,
+        id: SessionId,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
+    ) -> Option<Arc<ClientSession>> {
         let session = self.table.get(&id)?.clone();
         if session.caller != *caller || session.endpoint != *endpoint {
             return None;
@@ -257,12 +262,12 @@ impl Sessions {
     }
 
     /// Keeps a session from being idle.
-    pub fn touch(&self, session: &Session) {
+    pub fn touch(&self, session: &ClientSession) {
         session.used.store(self.now(), Ordering::Relaxed);
     }
 
     /// Returns the session with a number, of any caller: another node has checked that.
-    pub fn with_number(&self, session: u128) -> Option<Arc<Session>> {
+    pub fn with_number(&self, session: u128) -> Option<Arc<ClientSession>> {
         let found = self.table.get(&SessionId(session));
         found.map(|found| found.clone())
     }
@@ -279,7 +284,7 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub fn end(&self, session: &Session) {
+    pub fn end(&self, session: &ClientSession) {
         self.end_in(&mut self.order.lock(), session);
     }
 
@@ -294,7 +299,7 @@ impl Sessions {
     }
 
     /// Ends sessions that have to make room for a new one, and puts that in order.
-    fn make_room(&self, new: &Session, now: u64) {
+    fn make_room(&self, new: &ClientSession, now: u64) {
         let mut order = self.order.lock();
         let agent = new.agent();
         self.end_idle(&mut order, now);
@@ -351,14 +356,14 @@ impl Sessions {
     }
 
     /// Takes a session out of the table.
-    fn end_in(&self, order: &mut SessionOrder, session: &Session) {
+    fn end_in(&self, order: &mut SessionOrder, session: &ClientSession) {
         if self.table.remove(&session.id).is_some() {
             order.remove(&session.agent());
         }
         session.ended.cancel();
     }
 
-    fn is_idle(&self, session: &Session) -> bool {
+    fn is_idle(&self, session: &ClientSession) -> bool {
         let unused = self
             .now()
             .saturating_sub(session.used.load(Ordering::Relaxed));

@@ -7,11 +7,11 @@ use sha2::{Digest as _, Sha256};
 
 /// The access to everything, or to the union of whole contracts and single tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access(Option<Arc<Narrow>>);
+pub struct CatalogueAccess(Option<Arc<RestrictedAccess>>);
 
 /// An access to less than everything.
 #[derive(Debug, PartialEq, Eq)]
-struct Narrow {
+struct RestrictedAccess {
     list: AccessList,
     digest: [u8; 32],
 }
@@ -26,13 +26,13 @@ pub struct AccessList {
     pub tools: BTreeSet<String>,
 }
 
-impl Access {
+impl CatalogueAccess {
     pub const EVERYTHING: Self = Self(None);
 
     /// Allows the contracts and tools of the list alone.
     pub fn to(list: AccessList) -> Self {
         let digest = Sha256::digest(serde_json::to_vec(&list).expect("plain data")).into();
-        Self(Some(Arc::new(Narrow { list, digest })))
+        Self(Some(Arc::new(RestrictedAccess { list, digest })))
     }
 
     /// Returns `true` if the whole contract or this tool of it is allowed.

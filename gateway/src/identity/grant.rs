@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use weir_oauth::SecretText;
 
-use super::{Access, TokenHolder, UseCount};
-use crate::config::Limits;
+use super::{CatalogueAccess, TokenHolder, UseCount};
+use crate::config::LimitsConfig;
 
 /// Calls, and the seconds they are counted over.
 pub type Rate = (u32, u32);
@@ -20,7 +20,7 @@ pub struct CallQuota {
 
 impl CallQuota {
     /// Returns the quota of agents whose grant has none of its own.
-    pub fn usual(limits: &Limits) -> Self {
+    pub fn usual(limits: &LimitsConfig) -> Self {
         let calls = |calls: u32| (calls > 0).then_some(calls);
         Self {
             day: calls(limits.agent_quota_day),
@@ -35,12 +35,12 @@ impl CallQuota {
 }
 
 /// The permissions of a caller, their rates, and their end.
-pub trait Grant: fmt::Debug + Send + Sync {
+pub trait CallerGrant: fmt::Debug + Send + Sync {
     /// Names the grant among all others, and never one of another holder.
     fn id(&self) -> &str;
 
     /// Returns the part of the catalogue that the caller may see and call.
-    fn access(&self) -> &Access;
+    fn access(&self) -> &CatalogueAccess;
 
     /// Returns the view that the caller is shown when it asks for everything, if it has one.
     fn view(&self) -> Option<&Arc<str>>;

@@ -16,17 +16,18 @@ use weir_contracts::form;
 use weir_state::KeyRow;
 
 use super::{
-    Access, AccessList, CallQuota, Credential, Grant, Rate, Refused, UseCount,
-    secret::{Kind, Parts},
+    AccessList, AuthenticationError, CallQuota, CallerGrant, CatalogueAccess, Rate,
+    RequestCredential, UseCount,
+    secret::{SecretKind, SecretParts},
 };
 
 /// A key. It is kept small, since there may be a million of them.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct AgentKey {
     id: Box<str>,
     pub(super) agent: Arc<str>,
     pub(super) tenant: Arc<str>,
-    access: Access,
+    access: CatalogueAccess,
     /// The view that the key gets in place of everything, if it has one.
     view: Option<Arc<str>>,
     /// The rate over all methods and tools, if the key has one of its own.
@@ -76,24 +77,24 @@ const SHARDS: usize = 64;
 const SHARED_MAX: usize = 4096;
 
 /// All keys. A change of one costs the same however many there are.
-pub(super) struct Keys {
+pub(super) struct KeyTable {
     shards: [RwLock<HashSet<ById, RandomState>>; SHARDS],
     by: RandomState,
     any: AtomicBool,
-    shared: Mutex<Shared>,
+    shared: Mutex<KeyInterner>,
 }
 
 /// A key that is found by its id, which is stored once.
-struct ById(Arc<Key>);
+struct ById(Arc<AgentKey>);
 
 /// The values that many keys share, stored once.
 #[derive(Default)]
-struct Shared {
+struct KeyInterner {
     names: HashSet<Arc<str>>,
-    access: HashMap<Box<str>, Access>,
+    access: HashMap<Box<str>, CatalogueAccess>,
 }
 
-impl Default for Keys {
+impl Default for KeyTable {
     fn default() -> Self {
         Self {
             shards: std::array::from_fn(|_| RwLock::default()),
@@ -104,11 +105,11 @@ impl Default for Keys {
     }
 }
 
-impl Keys {
+impl KeyTable {
     /// Takes over one row. A key that did not change stays the same object, with its open work. A revoked one stays revoked:
     /// returns `true` if the row is not.
     pub(super) fn apply(&self, row: &KeyRow) -> bool {
-        let new = Key::new(row, &mut self.shared.lock());
+        let new = AgentKey::new(row, &mut self.shared.lock());
         let mut shard = self.shard(&row.id).write();
         let known = shard.get(row.id.as_str());
         let was_revoked = known.is_some_and(|ById(known)| known.is_revoked());
@@ -151,27 +152,32 @@ impl Keys {
 
     pub(super) fn find(
         &self,
-        credential: Credential<'_>,
+        credential: RequestCredential<'_>,
         now_ms: impl FnOnce() -> i64,
-    ) -> Result<Arc<Key>, Refused> {
+    ) -> Result<Arc<AgentKey>, AuthenticationError> {
         let text = match credential {
-            Credential::None => return Err(Refused::Missing),
-            Credential::Malformed | Credential::Bound(_) => return Err(Refused::Malformed),
-            Credential::Key(text) => text,
+            RequestCredential::None => return Err(AuthenticationError::Missing),
+            RequestCredential::Malformed | RequestCredential::Bound(_) => {
+                return Err(AuthenticationError::Malformed);
+            }
+            RequestCredential::Key(text) => text,
         };
-        let parts = Parts::read(text, Kind::Agent).ok_or(Refused::Malformed)?;
+        let parts =
+            SecretParts::read(text, SecretKind::Agent).ok_or(AuthenticationError::Malformed)?;
         let shard = self.shard(parts.id).read();
         let key = shard.get(parts.id).map(|ById(key)| Arc::clone(key));
         drop(shard);
         // A hash that no key has: an unknown id takes as long as a wrong secret.
         let matches = parts.matches(key.as_ref().map_or(&[0; 32], |key| &key.secret_hash));
-        let key = key.filter(|_| matches).ok_or(Refused::Unknown)?;
+        let key = key
+            .filter(|_| matches)
+            .ok_or(AuthenticationError::Unknown)?;
         key.state(now_ms).map(|()| key)
     }
 
     /// Returns the newest valid key of that agent.
-    pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<Key>> {
-        let mut newest: Option<Arc<Key>> = None;
+    pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<AgentKey>> {
+        let mut newest: Option<Arc<AgentKey>> = None;
         for shard in &self.shards {
             let shard = shard.read();
             let of_agent = shard.iter().map(|ById(key)| key);
@@ -211,7 +217,7 @@ impl PartialEq for ById {
 
 impl Eq for ById {}
 
-impl Shared {
+impl KeyInterner {
     /// Returns the shared name of a tenant or a view.
     fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
@@ -225,11 +231,12 @@ impl Shared {
     }
 
     /// Reads an access. An unreadable one allows nothing, since we did not write that row.
-    fn access(&mut self, text: &str) -> Access {
+    fn access(&mut self, text: &str) -> CatalogueAccess {
         if let Some(known) = self.access.get(text) {
             return known.clone();
         }
-        let access = Access::to(serde_json::from_str::<AccessList>(text).unwrap_or_default());
+        let access =
+            CatalogueAccess::to(serde_json::from_str::<AccessList>(text).unwrap_or_default());
         if self.access.len() < SHARED_MAX {
             self.access.insert(text.into(), access.clone());
         }
@@ -237,8 +244,8 @@ impl Shared {
     }
 }
 
-impl Key {
-    fn new(row: &KeyRow, shared: &mut Shared) -> Self {
+impl AgentKey {
+    fn new(row: &KeyRow, shared: &mut KeyInterner) -> Self {
         let limits = row
             .limits
             .as_deref()
@@ -271,7 +278,7 @@ impl Key {
             access: row
                 .access
                 .as_deref()
-                .map_or(Access::EVERYTHING, |text| shared.access(text)),
+                .map_or(CatalogueAccess::EVERYTHING, |text| shared.access(text)),
             view: row.view.as_deref().map(|view| shared.name(view)),
             rate: rate.as_deref().and_then(form::rate),
             rare: (rare != RareLimits::default()).then(|| Box::new(rare)),
@@ -297,12 +304,12 @@ impl Key {
     }
 
     /// Returns whether the key is valid. The clock is asked only if the key can expire.
-    fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), Refused> {
+    fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), AuthenticationError> {
         if self.is_revoked.load(Ordering::SeqCst) {
-            return Err(Refused::Revoked);
+            return Err(AuthenticationError::Revoked);
         }
         match self.expires_ms {
-            Some(expires) if expires <= now_ms() => Err(Refused::Expired),
+            Some(expires) if expires <= now_ms() => Err(AuthenticationError::Expired),
             _ => Ok(()),
         }
     }
@@ -319,12 +326,12 @@ impl Key {
     }
 }
 
-impl Grant for Key {
+impl CallerGrant for AgentKey {
     fn id(&self) -> &str {
         &self.id
     }
 
-    fn access(&self) -> &Access {
+    fn access(&self) -> &CatalogueAccess {
         &self.access
     }
 

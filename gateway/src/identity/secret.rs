@@ -12,7 +12,7 @@ const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
 
 /// The kinds of keys, each with a prefix of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SecretKind {
     Agent,
     Admin,
     /// A session of an admin.
@@ -23,7 +23,7 @@ pub enum Kind {
 
 /// The credential of a request, which is not believed yet.
 #[derive(Clone, Copy)]
-pub enum Credential<'a> {
+pub enum RequestCredential<'a> {
     None,
     Key(&'a str),
     /// A token that is bound to a key, with the scheme DPoP.
@@ -33,18 +33,18 @@ pub enum Credential<'a> {
 }
 
 /// A new key. The text is shown once and never stored.
-pub struct Minted {
+pub struct MintedSecret {
     pub id: String,
     pub text: String,
     pub hash: [u8; 32],
 }
 
-pub(super) struct Parts<'a> {
+pub(super) struct SecretParts<'a> {
     pub id: &'a str,
     secret: &'a str,
 }
 
-impl Kind {
+impl SecretKind {
     fn prefix(self) -> &'static str {
         match self {
             Self::Agent => "weir_",
@@ -55,7 +55,7 @@ impl Kind {
     }
 }
 
-impl<'a> Credential<'a> {
+impl<'a> RequestCredential<'a> {
     /// Reads the `Authorization` header, or each if there are several.
     pub fn of_header(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         let Some(first) = values.next() else {
@@ -88,7 +88,7 @@ impl<'a> Credential<'a> {
             return None;
         };
         let is_of_staff = OF_STAFF.iter().any(|prefix| text.starts_with(prefix));
-        let is_key = is_of_staff || text.starts_with(Kind::Agent.prefix());
+        let is_key = is_of_staff || text.starts_with(SecretKind::Agent.prefix());
         (!is_key && !text.is_empty()).then_some(text)
     }
 
@@ -97,15 +97,22 @@ impl<'a> Credential<'a> {
         let (Self::Key(text) | Self::Bound(text)) = self else {
             return None;
         };
-        let kinds = [Kind::Agent, Kind::Admin, Kind::Session, Kind::Link];
-        let parts = kinds.into_iter().find_map(|kind| Parts::read(text, kind));
+        let kinds = [
+            SecretKind::Agent,
+            SecretKind::Admin,
+            SecretKind::Session,
+            SecretKind::Link,
+        ];
+        let parts = kinds
+            .into_iter()
+            .find_map(|kind| SecretParts::read(text, kind));
         parts.map(|parts| parts.id)
     }
 }
 
-impl Minted {
+impl MintedSecret {
     /// Makes a key from random bits. `Err` means that the system has no randomness.
-    pub fn new(kind: Kind) -> Result<Self, getrandom::Error> {
+    pub fn new(kind: SecretKind) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; (ID_HEX + SECRET_HEX) / 2];
         getrandom::fill(&mut bytes)?;
         let (id, secret) = bytes.split_at(ID_HEX / 2);
@@ -119,10 +126,10 @@ impl Minted {
     }
 }
 
-impl Minted {
+impl MintedSecret {
     /// Reads a key that was minted before.
-    pub fn read(text: &str, kind: Kind) -> Option<Self> {
-        let parts = Parts::read(text, kind)?;
+    pub fn read(text: &str, kind: SecretKind) -> Option<Self> {
+        let parts = SecretParts::read(text, kind)?;
         let hash = Sha256::digest(parts.secret.as_bytes()).into();
         Some(Self {
             id: parts.id.to_owned(),
@@ -137,8 +144,8 @@ impl Minted {
     }
 }
 
-impl<'a> Parts<'a> {
-    pub(super) fn read(text: &'a str, kind: Kind) -> Option<Self> {
+impl<'a> SecretParts<'a> {
+    pub(super) fn read(text: &'a str, kind: SecretKind) -> Option<Self> {
         let (id, secret) = text.strip_prefix(kind.prefix())?.split_once('_')?;
         let hex = |text: &str| {
             text.bytes()
@@ -157,7 +164,7 @@ impl<'a> Parts<'a> {
 
 /// Returns the id if `text` is the admin key of that id and hash.
 pub fn admin_matches(text: &str, find: impl Fn(&str) -> Option<[u8; 32]>) -> Option<String> {
-    let parts = Parts::read(text, Kind::Admin)?;
+    let parts = SecretParts::read(text, SecretKind::Admin)?;
     let hash = find(parts.id);
     // A hash that no key has: an unknown id takes as long as a wrong secret.
     let matches = parts.matches(&hash.unwrap_or_default());

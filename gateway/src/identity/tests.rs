@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn row(minted: &Minted, agent: &str) -> KeyRow {
+fn row(minted: &MintedSecret, agent: &str) -> KeyRow {
     KeyRow {
         id: minted.id.clone(),
         secret_hash: minted.hash.to_vec(),
@@ -20,14 +20,14 @@ fn row(minted: &Minted, agent: &str) -> KeyRow {
 }
 
 /// Returns identities with these rows, in the order of their changes.
-fn identities(rows: &[KeyRow], required: bool) -> Identities {
-    let identities = Identities::new(required);
+fn identities(rows: &[KeyRow], required: bool) -> IdentityRegistry {
+    let identities = IdentityRegistry::new(required);
     change(&identities, rows);
     identities
 }
 
 /// Applies changes that another process made after what was seen.
-fn change(identities: &Identities, rows: &[KeyRow]) {
+fn change(identities: &IdentityRegistry, rows: &[KeyRow]) {
     let numbered = rows.iter().zip(identities.seen() + 1..);
     let rows: Vec<KeyRow> = numbered
         .map(|(row, change)| KeyRow {
@@ -38,26 +38,32 @@ fn change(identities: &Identities, rows: &[KeyRow]) {
     identities.apply(&rows);
 }
 
-fn minted() -> Minted {
-    Minted::new(Kind::Agent).expect("random numbers")
+fn minted() -> MintedSecret {
+    MintedSecret::new(SecretKind::Agent).expect("random numbers")
 }
 
 #[test]
 fn without_keys_everyone_is_local_unless_keys_are_required() {
     let open = identities(&[], false);
-    assert_eq!(open.resolve(Credential::None), Ok(Caller::local()));
+    assert_eq!(
+        open.resolve(RequestCredential::None),
+        Ok(CallerIdentity::local())
+    );
     let closed = identities(&[], true);
-    assert_eq!(closed.resolve(Credential::None), Err(Refused::Missing));
+    assert_eq!(
+        closed.resolve(RequestCredential::None),
+        Err(AuthenticationError::Missing)
+    );
 }
 
 #[test]
 fn a_key_resolves_to_its_agent_and_nothing_else_does() {
     let (key, other) = (minted(), minted());
     let keys = identities(&[row(&key, "ann")], false);
-    let resolve = |text: &str| keys.resolve(Credential::Key(text));
+    let resolve = |text: &str| keys.resolve(RequestCredential::Key(text));
     let caller = resolve(&key.text).expect("known");
     assert_eq!((&*caller.agent, &*caller.tenant), ("ann", "acme"));
-    assert_eq!(resolve(&other.text), Err(Refused::Unknown));
+    assert_eq!(resolve(&other.text), Err(AuthenticationError::Unknown));
     let swapped = format!(
         "{}{}",
         &key.text[..key.text.len() - 64],
@@ -65,7 +71,7 @@ fn a_key_resolves_to_its_agent_and_nothing_else_does() {
     );
     assert_eq!(
         resolve(&swapped),
-        Err(Refused::Unknown),
+        Err(AuthenticationError::Unknown),
         "the id of one, the secret of another"
     );
     for bad in [
@@ -76,9 +82,12 @@ fn a_key_resolves_to_its_agent_and_nothing_else_does() {
         &key.text[1..],
         &format!("{}0", key.text),
     ] {
-        assert_eq!(resolve(bad), Err(Refused::Malformed), "{bad}");
+        assert_eq!(resolve(bad), Err(AuthenticationError::Malformed), "{bad}");
     }
-    assert_eq!(keys.resolve(Credential::None), Err(Refused::Missing));
+    assert_eq!(
+        keys.resolve(RequestCredential::None),
+        Err(AuthenticationError::Missing)
+    );
 }
 
 #[test]
@@ -95,10 +104,12 @@ fn revoking_and_expiring_close_at_once_and_never_open_to_everyone() {
         false,
     );
     assert_eq!(
-        keys.resolve(Credential::Key(&old.text)),
-        Err(Refused::Expired)
+        keys.resolve(RequestCredential::Key(&old.text)),
+        Err(AuthenticationError::Expired)
     );
-    let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
+    let caller = keys
+        .resolve(RequestCredential::Key(&key.text))
+        .expect("known");
     change(&keys, &[row(&key, "ann")]);
     assert!(
         !caller.revoked().is_cancelled(),
@@ -113,24 +124,27 @@ fn revoking_and_expiring_close_at_once_and_never_open_to_everyone() {
     );
     assert!(caller.revoked().is_cancelled());
     assert_eq!(
-        keys.resolve(Credential::Key(&key.text)),
-        Err(Refused::Revoked)
+        keys.resolve(RequestCredential::Key(&key.text)),
+        Err(AuthenticationError::Revoked)
     );
     assert_eq!(
-        keys.resolve(Credential::None),
-        Err(Refused::Missing),
+        keys.resolve(RequestCredential::None),
+        Err(AuthenticationError::Missing),
         "the last key gone opens nothing"
     );
 }
 
 #[test]
 fn a_header_is_one_bearer_or_nothing() {
-    fn of<'a>(values: &[&'a str]) -> Credential<'a> {
-        Credential::of_header(values.iter().map(|value| value.as_bytes()))
+    fn of<'a>(values: &[&'a str]) -> RequestCredential<'a> {
+        RequestCredential::of_header(values.iter().map(|value| value.as_bytes()))
     }
-    assert!(matches!(of(&[]), Credential::None));
-    assert!(matches!(of(&["Bearer abc"]), Credential::Key("abc")));
-    assert!(matches!(of(&["bEARER  abc "]), Credential::Key("abc")));
+    assert!(matches!(of(&[]), RequestCredential::None));
+    assert!(matches!(of(&["Bearer abc"]), RequestCredential::Key("abc")));
+    assert!(matches!(
+        of(&["bEARER  abc "]),
+        RequestCredential::Key("abc")
+    ));
     for bad in [
         &["Basic abc"] as &[&str],
         &["Bearer a", "Bearer b"],
@@ -138,7 +152,7 @@ fn a_header_is_one_bearer_or_nothing() {
         &[""],
         &["é"],
     ] {
-        assert!(matches!(of(bad), Credential::Malformed), "{bad:?}");
+        assert!(matches!(of(bad), RequestCredential::Malformed), "{bad:?}");
     }
 }
 
@@ -153,7 +167,7 @@ fn an_access_list_that_cannot_be_read_allows_nothing() {
             }],
             false,
         );
-        keys.resolve(Credential::Key(&key.text))
+        keys.resolve(RequestCredential::Key(&key.text))
             .expect("known")
             .access()
             .clone()
@@ -171,7 +185,7 @@ fn an_access_list_that_cannot_be_read_allows_nothing() {
 #[test]
 fn an_older_reading_never_undoes_a_revocation() {
     let key = minted();
-    let keys = Identities::new(false);
+    let keys = IdentityRegistry::new(false);
     let added = KeyRow {
         change: 1,
         ..row(&key, "ann")
@@ -183,8 +197,8 @@ fn an_older_reading_never_undoes_a_revocation() {
     }]);
     keys.apply(&[added]);
     assert_eq!(
-        keys.resolve(Credential::Key(&key.text)),
-        Err(Refused::Revoked)
+        keys.resolve(RequestCredential::Key(&key.text)),
+        Err(AuthenticationError::Revoked)
     );
     assert_eq!(keys.seen(), 2);
 }
@@ -194,7 +208,9 @@ fn an_older_reading_never_undoes_a_revocation() {
 fn who_waits_for_the_end_of_a_key_hears_of_it() {
     let key = minted();
     let keys = identities(&[row(&key, "ann")], false);
-    let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
+    let caller = keys
+        .resolve(RequestCredential::Key(&key.text))
+        .expect("known");
     let waiting = caller.revoked();
     change(
         &keys,
@@ -204,7 +220,9 @@ fn who_waits_for_the_end_of_a_key_hears_of_it() {
         }],
     );
     assert!(waiting.is_cancelled(), "the old access ended");
-    let narrow = keys.resolve(Credential::Key(&key.text)).expect("known");
+    let narrow = keys
+        .resolve(RequestCredential::Key(&key.text))
+        .expect("known");
     assert!(!narrow.revoked().is_cancelled());
     change(
         &keys,
@@ -255,7 +273,7 @@ fn a_key_is_small() {
             .expect("a number")
             * 1024
     };
-    let keys = Identities::new(false);
+    let keys = IdentityRegistry::new(false);
     let new = |number: usize| KeyRow {
         id: format!("{number:012x}"),
         secret_hash: vec![7; 32],
@@ -263,7 +281,7 @@ fn a_key_is_small() {
         access: Some(r#"{"contracts":["desk"],"tools":[]}"#.into()),
         change: number as i64,
         ..row(
-            &Minted {
+            &MintedSecret {
                 id: String::new(),
                 text: String::new(),
                 hash: [0; 32],
@@ -290,12 +308,12 @@ fn a_key_is_small() {
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_stay_while_they_are_taken_over_twice_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(folder.path()).await.expect("a state");
-    let keys: Vec<Minted> = (0..8).map(|_| minted()).collect();
+    let state = GatewayState::open(folder.path()).await.expect("a state");
+    let keys: Vec<MintedSecret> = (0..8).map(|_| minted()).collect();
     for key in &keys {
         state.add_key(&row(key, "ann")).await.expect("added");
     }
-    let identities = Identities::new(true);
+    let identities = IdentityRegistry::new(true);
     for round in 1..200 {
         // As after a fail-over, between the look of the one and that of the other.
         let (one, other) = tokio::join!(identities.take_over(&state), async {
@@ -305,7 +323,9 @@ async fn keys_stay_while_they_are_taken_over_twice_at_once() {
         one.and(other).expect("read");
         for key in &keys {
             assert!(
-                identities.resolve(Credential::Key(&key.text)).is_ok(),
+                identities
+                    .resolve(RequestCredential::Key(&key.text))
+                    .is_ok(),
                 "{round}"
             );
         }

@@ -35,8 +35,8 @@ pub use self::{
     id_token::{IdClaims, IdTokenVerifier},
     proof::{PresentedToken, RequestProof},
 };
-use super::{Caller, ClaimedHolder, Refused, RefusedCaller, now_ms};
-use crate::config::{Identity, IssuerConfig};
+use super::{AuthenticationError, CallerIdentity, ClaimedHolder, RefusedCaller, now_ms};
+use crate::config::{IdentityConfig, IssuerConfig};
 
 /// Validated tokens that are kept.
 const CACHED_MAX: usize = 10_000;
@@ -118,7 +118,7 @@ impl TokenVerifier {
     /// Makes a verifier of a configuration; `None` where no issuer is trusted. Issuers that did not change keep their keys.
     pub(super) fn renewed(
         before: Option<&Self>,
-        identity: &Identity,
+        identity: &IdentityConfig,
         base: &Path,
     ) -> Option<Arc<Self>> {
         let issuers = &identity.issuers;
@@ -166,7 +166,7 @@ impl TokenVerifier {
         &self,
         token: PresentedToken<'_>,
         resource: &TokenResource,
-    ) -> Option<Result<Caller, RefusedCaller>> {
+    ) -> Option<Result<CallerIdentity, RefusedCaller>> {
         let cached = self.cached.get(&digest(token.text))?;
         let admitted = self.admit(&cached, token, resource);
         Some(self.noted(admitted, token.text, Some(&cached.issuer.config.issuer)))
@@ -177,7 +177,7 @@ impl TokenVerifier {
         &self,
         token: PresentedToken<'_>,
         resource: &TokenResource,
-    ) -> Result<Caller, RefusedCaller> {
+    ) -> Result<CallerIdentity, RefusedCaller> {
         let issuer = self.issuer(token.text);
         let validated = match &issuer {
             Ok((header, issuer)) => validate(token.text, header, issuer).await,
@@ -227,7 +227,7 @@ impl TokenVerifier {
         cached: &CachedToken,
         token: PresentedToken<'_>,
         resource: &TokenResource,
-    ) -> Result<Caller, TokenFault> {
+    ) -> Result<CallerIdentity, TokenFault> {
         cached.check(resource)?;
         match (&cached.grant.bound, &token.proof) {
             (None, None) if self.is_binding_needed => return Err(TokenFault::BindingNeeded),
@@ -239,7 +239,7 @@ impl TokenVerifier {
                 proof::check(proof, token.text, key, &resource.base, seen, now_s)?;
             }
         }
-        Ok(Caller {
+        Ok(CallerIdentity {
             agent: cached.grant.agent.clone(),
             tenant: cached.grant.tenant.clone(),
             grant: Some(cached.grant.clone()),
@@ -248,14 +248,14 @@ impl TokenVerifier {
 
     fn noted(
         &self,
-        admitted: Result<Caller, TokenFault>,
+        admitted: Result<CallerIdentity, TokenFault>,
         token: &str,
         issuer: Option<&str>,
-    ) -> Result<Caller, RefusedCaller> {
+    ) -> Result<CallerIdentity, RefusedCaller> {
         admitted.map_err(|fault| {
             self.faults.note(fault, issuer, now_ms());
             RefusedCaller {
-                refused: Refused::Token(fault),
+                refused: AuthenticationError::Token(fault),
                 holder: claimed_holder(token).map(Box::new),
             }
         })
@@ -291,7 +291,7 @@ async fn validate(
         return Err(TokenFault::Issuer);
     }
     let grant = TokenGrant::read(token, &claims, &issuer.config, &issuer.withdrawn)?;
-    let expires_ms = super::Grant::expires_ms(&grant).unwrap_or_default();
+    let expires_ms = super::CallerGrant::expires_ms(&grant).unwrap_or_default();
     Ok(CachedToken {
         audiences: audiences(&claims),
         valid_until_ms: expires_ms + LEEWAY_S as i64 * 1000,

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use weir_state::KeyUseRow;
 
-use super::Grant;
+use super::CallerGrant;
 
 /// The calls of one key that are not written down yet.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct UseCount {
 /// The keys that have calls which are not written down yet.
 #[derive(Default)]
 pub(super) struct UsedKeys {
-    waiting: Mutex<Vec<Arc<dyn Grant>>>,
+    waiting: Mutex<Vec<Arc<dyn CallerGrant>>>,
     any: Notify,
 }
 
@@ -44,7 +44,7 @@ impl UseCount {
 
 impl UsedKeys {
     /// Counts a call of a key; other grants are not counted.
-    pub(super) fn note(&self, grant: &Arc<dyn Grant>, at_ms: i64) {
+    pub(super) fn note(&self, grant: &Arc<dyn CallerGrant>, at_ms: i64) {
         if grant.uses().is_some_and(|count| count.add(at_ms)) {
             self.waiting.lock().push(Arc::clone(grant));
             self.any.notify_one();
@@ -59,7 +59,7 @@ impl UsedKeys {
     /// Takes the counts since the last time.
     pub(super) fn take(&self) -> Vec<KeyUseRow> {
         let waiting = mem::take(&mut *self.waiting.lock());
-        let row = |grant: &Arc<dyn Grant>| {
+        let row = |grant: &Arc<dyn CallerGrant>| {
             let (calls, last_ms) = grant.uses()?.take();
             Some(KeyUseRow {
                 key: grant.id().to_owned(),

@@ -12,10 +12,10 @@ use dashmap::DashMap;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use weir_state::{AgentCallsRow, AgentTotalsRow, State, StateError};
+use weir_state::{AgentCallsRow, AgentTotalsRow, GatewayState, StateError};
 
 use super::{Agent, agent};
-use crate::identity::{CallQuota, Caller, now_ms};
+use crate::identity::{CallQuota, CallerIdentity, now_ms};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -31,7 +31,7 @@ pub struct QuotaSpent {
 }
 
 /// The calls of all agents that have a quota.
-pub struct Quotas {
+pub struct AgentQuotas {
     /// `[limits] agent_quota_day` and `agent_quota_month`.
     usual: ArcSwap<CallQuota>,
     counts: DashMap<Agent, Arc<Mutex<AgentCount>>, RandomState>,
@@ -59,7 +59,7 @@ struct AgentCount {
     of_days_before: Vec<(i64, i64)>,
 }
 
-impl Quotas {
+impl AgentQuotas {
     /// Creates empty counts. `usual` is the quota of agents whose grant has none of its own.
     pub fn new(usual: CallQuota) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Quotas {
     }
 
     /// Counts a call. Without keys every caller is `local`, which has no bound.
-    pub fn call(&self, caller: &Caller) -> Result<(), QuotaSpent> {
+    pub fn call(&self, caller: &CallerIdentity) -> Result<(), QuotaSpent> {
         let Some(grant) = &caller.grant else {
             return Ok(());
         };
@@ -134,7 +134,7 @@ impl Quotas {
     }
 
     /// Takes over the counts from before this process.
-    pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+    pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         let (day, month_start) = today(now_ms());
         let totals = state.agent_totals(day, month_start).await?;
         self.note(&totals, day, month_start);
@@ -147,7 +147,7 @@ impl Quotas {
     }
 
     /// Writes the counts to the state, and takes over those of other processes for the same agents.
-    pub async fn write(&self, state: &State) {
+    pub async fn write(&self, state: &GatewayState) {
         let (day, month_start) = today(now_ms());
         let mut rows = Vec::new();
         let mut taken = Vec::new();
@@ -309,7 +309,7 @@ mod tests {
     /// 2026-11-29, at noon.
     const NOON: i64 = 20_786 * DAY_MS + DAY_MS / 2;
 
-    fn ask(quotas: &Quotas, now_ms: i64) -> Result<(), (&'static str, i64)> {
+    fn ask(quotas: &AgentQuotas, now_ms: i64) -> Result<(), (&'static str, i64)> {
         let agent = ("t".into(), "a".into());
         let counted = quotas.count(&agent, QUOTA, now_ms);
         counted.map_err(|spent| (spent.period, spent.resets_ms / DAY_MS - 20_786))
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn days_and_months_begin_anew_in_utc() {
         assert_eq!(date(20_786).to_string(), "2026-11-29");
-        let quotas = Quotas::new(CallQuota::default());
+        let quotas = AgentQuotas::new(CallQuota::default());
         assert_eq!(ask(&quotas, NOON), Ok(()));
         assert_eq!(ask(&quotas, NOON), Ok(()));
         assert_eq!(ask(&quotas, NOON), Err(("day", 1)));
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_others_counted_counts_as_well() {
-        let quotas = Quotas::new(CallQuota::default());
+        let quotas = AgentQuotas::new(CallQuota::default());
         let (day, month_start) = today(NOON);
         let total = AgentTotalsRow {
             tenant: "t".into(),

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::wire::Version;
+use crate::wire::ProtocolVersion;
 
 /// Lowers blocks for a version. `blocks` is a JSON array on one line, and so is what comes back.
-pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
-    if version >= Version::V2025_06_18 {
+pub(super) fn lowered(blocks: &str, version: ProtocolVersion) -> Cow<'_, str> {
+    if version >= ProtocolVersion::V2025_06_18 {
         return Cow::Borrowed(blocks);
     }
     let Ok(Value::Array(mut read)) = serde_json::from_str(blocks) else {
@@ -20,12 +20,12 @@ pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
 }
 
 /// Lowers one block.
-pub(super) fn lower(block: &mut Value, version: Version) {
+pub(super) fn lower(block: &mut Value, version: ProtocolVersion) {
     let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
     let said = match block["type"].as_str() {
-        _ if version >= Version::V2025_06_18 => return,
+        _ if version >= ProtocolVersion::V2025_06_18 => return,
         Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
-        Some("audio") if version < Version::V2025_03_26 => {
+        Some("audio") if version < ProtocolVersion::V2025_03_26 => {
             format!(
                 "Audio ({}), which this client cannot play.",
                 text("mimeType")
@@ -51,11 +51,17 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            kinds(Version::V2025_11_25),
+            kinds(ProtocolVersion::V2025_11_25),
             ["text", "audio", "resource_link"]
         );
-        assert_eq!(kinds(Version::V2025_03_26), ["text", "audio", "text"]);
-        assert_eq!(kinds(Version::V2024_11_05), ["text", "text", "text"]);
-        assert!(lowered(blocks, Version::V2024_11_05).contains("dot: dot:///1"));
+        assert_eq!(
+            kinds(ProtocolVersion::V2025_03_26),
+            ["text", "audio", "text"]
+        );
+        assert_eq!(
+            kinds(ProtocolVersion::V2024_11_05),
+            ["text", "text", "text"]
+        );
+        assert!(lowered(blocks, ProtocolVersion::V2024_11_05).contains("dot: dot:///1"));
     }
 }

@@ -8,21 +8,21 @@ use super::{
     CallChannel, McpCall, RequestScope,
     blocks::lowered,
     complete, item, list,
-    meta::{Proved, write_meta},
+    meta::{ReceiptMeta, write_meta},
     request::CallSubject,
     resources,
-    rounds::{Asker, ask_and_resume},
+    rounds::{QuestionChannel, ask_and_resume},
     tasks,
 };
 use crate::{
     call::{
-        self, CallOutcome, CallRequest, Content, InputRequired, MissingCapability, Searched,
-        ToolResult, call_tool,
+        self, CallContent, CallOutcome, CallRequest, InputRequired, MissingCapability,
+        SearchDispatch, ToolResult, call_tool,
     },
-    catalogue::{CatalogueViewer, ItemKind, Listing},
-    snapshot::Snapshot,
-    tasks::Task,
-    wire::{Id, ResultWriter, RpcError, error_answer, string_room, write_string},
+    catalogue::{CatalogueListing, CatalogueViewer, ItemKind},
+    snapshot::CatalogueSnapshot,
+    tasks::CallTask,
+    wire::{RequestId, ResultWriter, RpcError, error_answer, string_room, write_string},
 };
 
 pub(super) const BAD_STATE: &str =
@@ -37,7 +37,7 @@ pub struct McpAnswer {
 }
 
 impl McpAnswer {
-    pub(super) fn refused(id: &Id<'_>, error: &RpcError) -> Self {
+    pub(super) fn refused(id: &RequestId<'_>, error: &RpcError) -> Self {
         Self {
             status: error.status,
             ..error_answer(Some(id), error).into()
@@ -149,8 +149,8 @@ impl McpCall<'_> {
     pub(super) async fn as_task(
         &self,
         scope: &RequestScope,
-        snapshot: &Snapshot,
-        task: &Arc<Task>,
+        snapshot: &CatalogueSnapshot,
+        task: &Arc<CallTask>,
     ) -> McpAnswer {
         let CallSubject::Tool { name, arguments } = &self.params.subject else {
             return McpAnswer::refused(
@@ -173,11 +173,11 @@ impl McpCall<'_> {
     async fn called(
         &self,
         scope: &RequestScope,
-        snapshot: &Snapshot,
+        snapshot: &CatalogueSnapshot,
         (name, arguments): (&str, Option<&str>),
         cancel: &CancellationToken,
         channel: Option<&Arc<CallChannel>>,
-        task: Option<&Arc<Task>>,
+        task: Option<&Arc<CallTask>>,
     ) -> McpAnswer {
         let searching = snapshot
             .catalogue
@@ -186,9 +186,11 @@ impl McpCall<'_> {
         let asker = match (task, channel) {
             (Some(task), _) => {
                 request.events = Some(task.clone());
-                Some(Asker::Task(task))
+                Some(QuestionChannel::Task(task))
             }
-            (None, Some(channel)) if !self.version.is_modern() => Some(Asker::Session(channel)),
+            (None, Some(channel)) if !self.version.is_modern() => {
+                Some(QuestionChannel::Session(channel))
+            }
             (None, _) => None,
         };
         let Some(searching) = searching else {
@@ -203,8 +205,8 @@ impl McpCall<'_> {
         ))
         .await
         {
-            Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, *outcome),
-            Searched::Call { tool, arguments } => {
+            SearchDispatch::Answer(outcome) => self.outcome(scope, snapshot, name, true, *outcome),
+            SearchDispatch::Call { tool, arguments } => {
                 let request = CallRequest {
                     tool: &tool,
                     arguments,
@@ -220,7 +222,7 @@ impl McpCall<'_> {
         &self,
         scope: &RequestScope,
         request: CallRequest<'_>,
-        asker: Option<Asker<'_>>,
+        asker: Option<QuestionChannel<'_>>,
     ) -> CallOutcome {
         let outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
         match (&outcome, asker) {
@@ -236,7 +238,7 @@ impl McpCall<'_> {
     fn outcome(
         &self,
         scope: &RequestScope,
-        snapshot: &Snapshot,
+        snapshot: &CatalogueSnapshot,
         name: &str,
         found: bool,
         outcome: CallOutcome,
@@ -279,7 +281,7 @@ impl McpCall<'_> {
     }
 
     /// Answers that the tool asks first. Only modern clients are asked this way.
-    pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
+    pub(super) fn ask(&self, listing: Option<&CatalogueListing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state]
             .into_iter()
             .flatten()
@@ -299,10 +301,10 @@ impl McpCall<'_> {
         answer.finish()
     }
 
-    fn answer(&self, listing: Option<&Listing>, result: &ToolResult) -> Vec<u8> {
+    fn answer(&self, listing: Option<&CatalogueListing>, result: &ToolResult) -> Vec<u8> {
         let room = match &result.content {
-            Content::Text(text) => string_room(text),
-            Content::Blocks(blocks) => blocks.len(),
+            CallContent::Text(text) => string_room(text),
+            CallContent::Blocks(blocks) => blocks.len(),
         };
         let mut answer = ResultWriter::new(
             &self.id,
@@ -313,12 +315,12 @@ impl McpCall<'_> {
         }
         let content = answer.member("content");
         match &result.content {
-            Content::Text(text) => {
+            CallContent::Text(text) => {
                 content.extend_from_slice(br#"[{"type":"text","text":"#);
                 write_string(content, text);
                 content.extend_from_slice(b"}]");
             }
-            Content::Blocks(blocks) => {
+            CallContent::Blocks(blocks) => {
                 content.extend_from_slice(lowered(blocks, self.version).as_bytes())
             }
         }
@@ -335,7 +337,7 @@ impl McpCall<'_> {
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        let proved = Proved {
+        let proved = ReceiptMeta {
             receipt: result.receipt.as_ref(),
             unrecorded: result.unrecorded,
         };
@@ -354,7 +356,7 @@ impl McpCall<'_> {
 
 /// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
 /// Similar names are not looked for, since a hidden tool must be answered like a missing one.
-fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
+fn prefixed<'l>(listing: &'l CatalogueListing, name: &str) -> Option<&'l str> {
     let is_meant = |tool: &&str| {
         tool.strip_suffix(name)
             .is_some_and(|prefix| prefix.ends_with(['_', '-']))
@@ -370,7 +372,7 @@ fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
 
 /// Returns the error for a client that lacks a capability.
 pub(super) fn lacks(needed: MissingCapability) -> RpcError {
-    let (message, reason) = needed.told();
+    let (message, reason) = needed.describe();
     RpcError::missing_capability(message, reason, &needed.as_json())
 }
 
@@ -381,19 +383,19 @@ mod tests {
     use super::*;
     use crate::{
         methods::CallParams,
-        wire::{Method, Version},
+        wire::{ProtocolVersion, RpcMethod},
     };
 
-    fn call(version: Version) -> McpCall<'static> {
+    fn call(version: ProtocolVersion) -> McpCall<'static> {
         let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
-        let id = Id::read(&id).expect("an id").into_owned();
+        let id = RequestId::read(&id).expect("an id").into_owned();
         let subject = CallSubject::Tool {
             name: "t".into(),
             arguments: None,
         };
         McpCall {
             id,
-            method: Method::CallTool,
+            method: RpcMethod::CallTool,
             version,
             progress_token: None,
             trace: None,
@@ -419,10 +421,11 @@ mod tests {
     #[test]
     fn content_blocks_and_meta_reach_the_client_as_they_are() {
         let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
-        let mut told = ToolResult::of(Content::Blocks(blocks.to_owned()), None, false);
+        let mut told =
+            ToolResult::from_content(CallContent::Blocks(blocks.to_owned()), None, false);
         told.meta
             .push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
-        let answer = result(&call(Version::V2025_11_25).answer(None, &told));
+        let answer = result(&call(ProtocolVersion::V2025_11_25).answer(None, &told));
         let expected = json!({
             "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
             "isError": false,
@@ -440,7 +443,7 @@ mod tests {
             state: Some("sealed".to_owned()),
             ..InputRequired::default()
         };
-        let answer = result(&call(Version::V2026_07_28).ask(None, &ask));
+        let answer = result(&call(ProtocolVersion::V2026_07_28).ask(None, &ask));
         assert_eq!(answer["resultType"], "input_required");
         assert_eq!(
             answer["inputRequests"]["name"]["method"],

@@ -7,12 +7,12 @@
 use super::McpRequest;
 use crate::{
     call::TASKS,
-    catalogue::Listing,
-    wire::{Method, RpcError},
+    catalogue::CatalogueListing,
+    wire::{RpcError, RpcMethod},
 };
 
 /// Returns the capabilities as a JSON object.
-pub(super) fn stated(listing: &Listing, modern: bool) -> String {
+pub(super) fn stated(listing: &CatalogueListing, modern: bool) -> String {
     let mut stated = r#"{"tools":{"listChanged":true}"#.to_owned();
     if modern || listing.has_prompts() {
         stated.push_str(r#","prompts":{"listChanged":true}"#);
@@ -34,15 +34,15 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
 }
 
 /// Checks a request: a method that is not stated is an unknown one.
-pub(super) fn check(listing: &Listing, request: &McpRequest<'_>) -> Result<(), RpcError> {
+pub(super) fn check(listing: &CatalogueListing, request: &McpRequest<'_>) -> Result<(), RpcError> {
     let modern = request.version.is_modern();
     let is_stated = match request.method {
-        Method::GetPrompt => modern || listing.has_prompts(),
-        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+        RpcMethod::GetPrompt => modern || listing.has_prompts(),
+        RpcMethod::ReadResource | RpcMethod::Subscribe | RpcMethod::Unsubscribe => {
             modern || listing.has_resources()
         }
-        Method::Complete => listing.has_completions(),
-        Method::SetLogLevel => listing.has_log_messages(),
+        RpcMethod::Complete => listing.has_completions(),
+        RpcMethod::SetLogLevel => listing.has_log_messages(),
         _ => true,
     };
     if is_stated {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{Client, RequestScope};
+use super::{RequestScope, SessionClient};
 use crate::{announcements::WatchedResources, call, wire::notification};
 
 /// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
@@ -17,7 +17,7 @@ const LISTS_CHANGED: [&str; 3] = [
 ];
 
 /// Watches generations and counters, so that no client needs a queue: changes between two reads become one.
-pub struct Changes {
+pub struct CatalogueWatcher {
     scope: Arc<RequestScope>,
     resources: Arc<WatchedResources>,
     generations: watch::Receiver<u64>,
@@ -27,10 +27,10 @@ pub struct Changes {
 
 /// The lists that a client got last.
 #[derive(Default)]
-pub(super) struct LastSeen(Mutex<Seen>);
+pub(super) struct LastSeen(Mutex<SeenDigests>);
 
 /// A change that a client is notified of.
-pub struct Changed {
+pub struct CatalogueChanges {
     pub(super) lists: [bool; 3],
     /// The URIs of resources that hold something else.
     resources: Vec<Arc<str>>,
@@ -38,12 +38,12 @@ pub struct Changed {
 
 /// All zeros while the endpoint does not exist: a contract that went away is a change too.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SeenDigests {
     digests: [[u8; 32]; 3],
     announced: [u64; 3],
 }
 
-impl Changes {
+impl CatalogueWatcher {
     /// From now on. `resources`: those that the client listens for.
     pub fn new(scope: Arc<RequestScope>, resources: Arc<WatchedResources>) -> Self {
         let seen = LastSeen::default();
@@ -53,7 +53,7 @@ impl Changes {
 
     /// Starts at the last notification of a client of a legacy session, or else at its `initialize`: later changes are sent
     /// at once.
-    pub fn of_client(scope: Arc<RequestScope>, client: &Client) -> Self {
+    pub fn of_client(scope: Arc<RequestScope>, client: &SessionClient) -> Self {
         Self::since(scope, client.watched().clone(), client.last_seen().clone())
     }
 
@@ -76,7 +76,7 @@ impl Changes {
 
     /// Returns when a list of the endpoint or a resource has changed since the last return. It may be dropped and called
     /// again.
-    pub async fn changed(&mut self) -> Changed {
+    pub async fn changed(&mut self) -> CatalogueChanges {
         loop {
             let gone = tokio::select! {
                 changed = self.generations.changed() => changed.is_err(),
@@ -93,7 +93,7 @@ impl Changes {
         }
     }
 
-    fn now(&mut self) -> Changed {
+    fn now(&mut self) -> CatalogueChanges {
         let lists = self.seen.look(&self.scope);
         let mut resources = self.resources.changed();
         if !resources.is_empty() {
@@ -105,11 +105,11 @@ impl Changes {
                     .is_some_and(|listing| call::has_resource(listing, uri))
             });
         }
-        Changed { lists, resources }
+        CatalogueChanges { lists, resources }
     }
 }
 
-impl Changed {
+impl CatalogueChanges {
     /// A notification for each kind of list that changed and each resource. `meta` is JSON.
     pub fn messages(&self, meta: Option<&str>) -> Vec<Vec<u8>> {
         let params = meta.map(|meta| format!(r#"{{"_meta":{meta}}}"#));
@@ -132,7 +132,7 @@ impl Changed {
 impl LastSeen {
     /// Reads the lists as they are now, and returns which have changed since the last call.
     pub(super) fn look(&self, scope: &RequestScope) -> [bool; 3] {
-        let now = Seen::now(scope);
+        let now = SeenDigests::now(scope);
         let mut seen = self.0.lock();
         let last = std::mem::replace(&mut *seen, now);
         std::array::from_fn(|list| {
@@ -141,7 +141,7 @@ impl LastSeen {
     }
 }
 
-impl Seen {
+impl SeenDigests {
     fn now(scope: &RequestScope) -> Self {
         let Ok(listing) = scope.listing() else {
             return Self::default();

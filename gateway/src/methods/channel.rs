@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 use weir_text::shorten;
 
-use super::client::Client;
+use super::client::SessionClient;
 use crate::wire::{LogLevel, notification, write_string};
 
 /// Progress updates that wait for a slow reader; beyond it the newest takes the place of the one before.
@@ -22,13 +22,13 @@ const LOG_MAX_BYTES: usize = 64 << 10;
 
 /// The sending end, which the call path and the plugin host hold.
 pub struct CallChannel {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ChannelQueue>,
     arrived: Notify,
-    progress: Progress,
+    progress: ProgressMode,
     /// The least severe log level that the caller wants. `None`: it wants none.
     level: Option<LogLevel>,
     /// The client of a legacy caller, which can be asked.
-    pub(super) client: Option<Arc<Client>>,
+    pub(super) client: Option<Arc<SessionClient>>,
     /// Cancelled when the client no longer reads: open questions get no answer.
     pub(super) left: CancellationToken,
 }
@@ -43,7 +43,7 @@ impl Drop for CallMessages {
 }
 
 /// The form in which progress is reported.
-enum Progress {
+enum ProgressMode {
     Unwanted,
     /// By notifications with this token, which is JSON.
     With(Box<str>),
@@ -52,14 +52,14 @@ enum Progress {
 }
 
 #[derive(Default)]
-struct Waiting {
-    events: VecDeque<Event>,
+struct ChannelQueue {
+    events: VecDeque<ChannelEvent>,
     progress: usize,
     logs: usize,
     last: Option<f64>,
 }
 
-enum Event {
+enum ChannelEvent {
     Progress {
         done: f64,
         total: Option<f64>,
@@ -75,14 +75,16 @@ impl CallChannel {
     pub(super) fn open(
         token: Option<&str>,
         level: Option<LogLevel>,
-        client: Option<&Arc<Client>>,
+        client: Option<&Arc<SessionClient>>,
         ending: &CancellationToken,
     ) -> Option<(Arc<Self>, CallMessages)> {
         let client = client.filter(|client| client.capabilities().is_some());
         if token.is_none() && level.is_none() && client.is_none() {
             return None;
         }
-        let progress = token.map_or(Progress::Unwanted, |token| Progress::With(token.into()));
+        let progress = token.map_or(ProgressMode::Unwanted, |token| {
+            ProgressMode::With(token.into())
+        });
         Some(Self::new(
             progress,
             level,
@@ -93,13 +95,13 @@ impl CallChannel {
 
     /// For a caller that speaks no MCP.
     pub fn bare() -> (Arc<Self>, CallMessages) {
-        Self::new(Progress::Bare, None, None, CancellationToken::new())
+        Self::new(ProgressMode::Bare, None, None, CancellationToken::new())
     }
 
     fn new(
-        progress: Progress,
+        progress: ProgressMode,
         level: Option<LogLevel>,
-        client: Option<Arc<Client>>,
+        client: Option<Arc<SessionClient>>,
         left: CancellationToken,
     ) -> (Arc<Self>, CallMessages) {
         let (waiting, arrived) = (Mutex::default(), Notify::new());
@@ -124,14 +126,14 @@ impl CallChannel {
         self.waiting
             .lock()
             .events
-            .push_back(Event::Question(request));
+            .push_back(ChannelEvent::Question(request));
         self.arrived.notify_one();
     }
 }
 
 impl CallEvents for CallChannel {
     fn wants_progress(&self) -> bool {
-        !matches!(self.progress, Progress::Unwanted)
+        !matches!(self.progress, ProgressMode::Unwanted)
     }
 
     /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
@@ -146,14 +148,14 @@ impl CallEvents for CallChannel {
             let newest = waiting
                 .events
                 .iter()
-                .rposition(|event| matches!(event, Event::Progress { .. }));
+                .rposition(|event| matches!(event, ChannelEvent::Progress { .. }));
             newest.and_then(|newest| waiting.events.remove(newest));
         } else {
             waiting.progress += 1;
         }
         let message = shorten(message, MESSAGE_MAX_CHARS).into_owned();
         let total = total.filter(|total| total.is_finite());
-        waiting.events.push_back(Event::Progress {
+        waiting.events.push_back(ChannelEvent::Progress {
             done,
             total,
             message,
@@ -180,7 +182,7 @@ impl CallEvents for CallChannel {
             return;
         }
         waiting.logs += 1;
-        waiting.events.push_back(Event::Log(message));
+        waiting.events.push_back(ChannelEvent::Log(message));
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -207,8 +209,8 @@ impl CallMessages {
             std::mem::take(&mut waiting.events)
         };
         let message = |event| match event {
-            Event::Log(message) | Event::Question(message) => Some(message),
-            Event::Progress {
+            ChannelEvent::Log(message) | ChannelEvent::Question(message) => Some(message),
+            ChannelEvent::Progress {
                 done,
                 total,
                 message,
@@ -219,7 +221,7 @@ impl CallMessages {
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str) -> Option<Vec<u8>> {
         let mut params = vec![b'{'];
-        if let Progress::With(token) = &self.0.progress {
+        if let ProgressMode::With(token) = &self.0.progress {
             params.extend_from_slice(format!(r#""progressToken":{token},"#).as_bytes());
         }
         params.extend_from_slice(format!(r#""progress":{done}"#).as_bytes());
@@ -232,9 +234,9 @@ impl CallMessages {
         }
         params.push(b'}');
         match self.0.progress {
-            Progress::Unwanted => None,
-            Progress::Bare => Some(params),
-            Progress::With(_) => {
+            ProgressMode::Unwanted => None,
+            ProgressMode::Bare => Some(params),
+            ProgressMode::With(_) => {
                 let params = String::from_utf8(params).expect("made of JSON text");
                 Some(notification("notifications/progress", Some(&params)))
             }
@@ -264,7 +266,7 @@ mod tests {
     fn who_wants_nothing_has_no_channel() {
         let ending = CancellationToken::new();
         assert!(CallChannel::open(None, None, None, &ending).is_none());
-        let never_agreed = Arc::new(Client::new(1, &Arc::default()));
+        let never_agreed = Arc::new(SessionClient::new(1, &Arc::default()));
         assert!(CallChannel::open(None, None, Some(&never_agreed), &ending).is_none());
     }
 

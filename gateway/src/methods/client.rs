@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use super::changes::LastSeen;
 use crate::{
-    announcements::{Announcements, WatchedResources},
+    announcements::{ChangeNotifier, WatchedResources},
     session_notes::SessionNote,
-    wire::{Id, LogLevel, Response},
+    wire::{LogLevel, RequestId, RpcResponse},
 };
 
 /// The capabilities that declare abilities to answer, and their members: the modes of elicitation, and that the model may be
@@ -33,7 +33,7 @@ const ABILITIES: [(&str, Option<&str>); 6] = [
 pub(super) const WATCHED_MAX: usize = 256;
 
 /// The client of a legacy session.
-pub struct Client {
+pub struct SessionClient {
     /// The number of its session.
     pub session: u128,
     /// Bits, and the same as JSON. Other capabilities are left out, so that a session stays small.
@@ -50,15 +50,15 @@ pub struct Client {
 pub(super) type ClientAnswer = Result<Box<RawValue>, String>;
 
 /// A question that was put to a client. Dropping it forgets the question.
-pub(super) struct Question<'c> {
-    client: &'c Client,
+pub(super) struct PendingQuestion<'c> {
+    client: &'c SessionClient,
     pub(super) id: u64,
     pub(super) answer: oneshot::Receiver<ClientAnswer>,
 }
 
-impl Client {
+impl SessionClient {
     /// Creates the client of a session. It has declared no capability yet.
-    pub fn new(session: u128, announcements: &Arc<Announcements>) -> Self {
+    pub fn new(session: u128, announcements: &Arc<ChangeNotifier>) -> Self {
         Self {
             session,
             abilities: OnceLock::new(),
@@ -73,7 +73,7 @@ impl Client {
     /// Makes a client again from what [`Self::abilities`] said of it.
     pub fn with_abilities(
         session: u128,
-        announcements: &Arc<Announcements>,
+        announcements: &Arc<ChangeNotifier>,
         abilities: u8,
     ) -> Self {
         let client = Self::new(session, announcements);
@@ -176,7 +176,7 @@ impl Client {
     }
 
     /// Sends a request to the client, and returns the receiver of its answer. `params` is JSON.
-    pub(super) fn ask(&self, method: &str, params: Option<&str>) -> (Vec<u8>, Question<'_>) {
+    pub(super) fn ask(&self, method: &str, params: Option<&str>) -> (Vec<u8>, PendingQuestion<'_>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.waiting.lock().insert(id, sender);
@@ -188,7 +188,7 @@ impl Client {
         request.push('}');
         (
             request.into_bytes(),
-            Question {
+            PendingQuestion {
                 client: self,
                 id,
                 answer,
@@ -198,15 +198,15 @@ impl Client {
 
     /// Takes the client's answer to the call that waits for it. Returns it where no call of this process does, with the number
     /// of the question.
-    pub fn answered(&self, response: &Response<'_>) -> Option<(u64, ClientAnswer)> {
+    pub fn answered(&self, response: &RpcResponse<'_>) -> Option<(u64, ClientAnswer)> {
         let id = response
             .id
             .as_ref()
-            .map(Id::as_json)
+            .map(RequestId::as_json)
             .and_then(|id| id.parse::<u64>().ok())?;
         let answer = match response.outcome {
             Ok(result) => Ok(result.to_owned()),
-            Err(error) => Err(said(error)),
+            Err(error) => Err(error_message(error)),
         };
         self.take_answer(id, answer).map(|answer| (id, answer))
     }
@@ -224,13 +224,13 @@ impl Client {
     }
 }
 
-impl Drop for Question<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         self.client.waiting.lock().remove(&self.id);
     }
 }
 
-fn said(error: &RawValue) -> String {
+fn error_message(error: &RawValue) -> String {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     let message = error
         .get("message")
@@ -263,17 +263,17 @@ mod tests {
             ("{}", None),
             ("7", None),
         ] {
-            let client = Client::new(1, &Arc::default());
+            let client = SessionClient::new(1, &Arc::default());
             client.agreed(Some(&raw(stated)));
             assert_eq!(client.capabilities(), kept, "{stated}");
-            let again = Client::with_abilities(1, &Arc::default(), client.abilities());
+            let again = SessionClient::with_abilities(1, &Arc::default(), client.abilities());
             assert_eq!(again.capabilities(), kept, "{stated}");
         }
     }
 
     #[test]
     fn an_answer_reaches_who_asked_and_a_stray_one_nobody() {
-        let client = Client::new(1, &Arc::default());
+        let client = SessionClient::new(1, &Arc::default());
         let (request, mut question) = client.ask("roots/list", None);
         assert_eq!(
             request,
@@ -281,13 +281,13 @@ mod tests {
         );
         let (id, result) = (raw("1"), raw(r#"{"roots":[]}"#));
         let stray = raw("2");
-        client.answered(&Response {
-            id: Id::read(&stray),
+        client.answered(&RpcResponse {
+            id: RequestId::read(&stray),
             outcome: Ok(&result),
         });
         assert!(question.answer.try_recv().is_err());
-        client.answered(&Response {
-            id: Id::read(&id),
+        client.answered(&RpcResponse {
+            id: RequestId::read(&id),
             outcome: Ok(&result),
         });
         let answer = question

@@ -2,15 +2,19 @@
 
 use super::{McpRequest, RequestScope, capabilities, list};
 use crate::{
-    catalogue::Listing,
-    wire::{ResultWriter, Version},
+    catalogue::CatalogueListing,
+    wire::{ProtocolVersion, ResultWriter},
 };
 
-pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &McpRequest<'_>) -> Vec<u8> {
+pub(super) fn answer(
+    scope: &RequestScope,
+    listing: &CatalogueListing,
+    request: &McpRequest<'_>,
+) -> Vec<u8> {
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     // Modern versions only: a client that picks one from here will send `_meta` with every request.
-    let versions = Version::MODERN
+    let versions = ProtocolVersion::MODERN
         .map(|version| format!("\"{}\"", version.as_str()))
         .join(",");
     result

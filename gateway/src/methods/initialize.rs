@@ -2,13 +2,13 @@
 
 use super::{McpRequest, RequestScope, capabilities, list::write_server_info};
 use crate::{
-    catalogue::Listing,
-    wire::{Params, ResultWriter, RpcError, Version, raw},
+    catalogue::CatalogueListing,
+    wire::{ProtocolVersion, RequestParams, ResultWriter, RpcError, raw},
 };
 
 pub(super) fn answer(
     scope: &RequestScope,
-    listing: &Listing,
+    listing: &CatalogueListing,
     request: &McpRequest<'_>,
 ) -> Result<Vec<u8>, RpcError> {
     let version = negotiate(&request.params)?;
@@ -32,11 +32,11 @@ pub(super) fn answer(
 }
 
 /// Returns the requested version if it is supported, else our latest legacy one: the client decides whether it can continue.
-pub fn negotiate(params: &Params<'_>) -> Result<Version, RpcError> {
+pub fn negotiate(params: &RequestParams<'_>) -> Result<ProtocolVersion, RpcError> {
     let Some(asked) = params.protocol_version.and_then(raw::string) else {
         return Err(RpcError::invalid_params(
             "`params.protocolVersion` must be a string",
         ));
     };
-    Ok(Version::legacy(&asked).unwrap_or(Version::LEGACY_LATEST))
+    Ok(ProtocolVersion::legacy(&asked).unwrap_or(ProtocolVersion::LEGACY_LATEST))
 }

@@ -8,13 +8,13 @@ use super::{
     CallChannel, McpCall, RequestScope,
     blocks::lower,
     call::{BAD_STATE, lacks},
-    meta::{Proved, write_meta},
-    rounds::{Asker, Rounds},
+    meta::{ReceiptMeta, write_meta},
+    rounds::{QuestionChannel, QuestionRounds},
 };
 use crate::{
-    call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, passed_meta},
-    catalogue::{CatalogueViewer, ItemKind, Listing},
-    codes::Code,
+    call::{CallError, CallReceipt, CallRequest, ErrorForm, ItemOutcome, ask_item, passed_meta},
+    catalogue::{CatalogueListing, CatalogueViewer, ItemKind},
+    codes::FailureCode,
     wire::{ResultWriter, RpcError, error_answer},
 };
 
@@ -27,12 +27,12 @@ pub(super) async fn answer(
 ) -> Vec<u8> {
     let (snapshot, name) = (request.snapshot, request.tool);
     let (mut outcome, mut proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
-    let mut rounds = Rounds::default();
+    let mut rounds = QuestionRounds::default();
     while let (Ok(ItemOutcome::InputRequired(asked)), false, Some(channel)) =
         (&outcome, call.version.is_modern(), channel)
     {
         match rounds
-            .ask(Asker::Session(channel), asked, request.cancel)
+            .ask(QuestionChannel::Session(channel), asked, request.cancel)
             .await
         {
             Err(error) => outcome = Err(error),
@@ -67,9 +67,9 @@ pub(super) async fn answer(
 fn complete(
     call: &McpCall<'_>,
     kind: ItemKind,
-    listing: Option<&Listing>,
+    listing: Option<&CatalogueListing>,
     mut members: Map<String, Value>,
-    proof: &Proof,
+    proof: &CallReceipt,
 ) -> Vec<u8> {
     let meta = match members.shift_remove("_meta") {
         Some(Value::Object(meta)) => meta,
@@ -101,7 +101,7 @@ fn complete(
     let theirs: Vec<_> = passed_meta(meta)
         .map(|(name, value)| (name, value.to_string()))
         .collect();
-    let proved = Proved {
+    let proved = ReceiptMeta {
         receipt: proof.receipt.as_ref(),
         unrecorded: false,
     };
@@ -117,7 +117,13 @@ fn complete(
 }
 
 /// Returns an error of the protocol, with what a call's result would say about it.
-fn refused(error: &CallError, kind: ItemKind, name: &str, modern: bool, proof: &Proof) -> RpcError {
+fn refused(
+    error: &CallError,
+    kind: ItemKind,
+    name: &str,
+    modern: bool,
+    proof: &CallReceipt,
+) -> RpcError {
     match (&error.form, kind) {
         (ErrorForm::UnknownTool, ItemKind::Prompt) => RpcError::unknown_prompt(name),
         (ErrorForm::UnknownTool, _) => RpcError::unknown_resource(name, modern),
@@ -127,7 +133,7 @@ fn refused(error: &CallError, kind: ItemKind, name: &str, modern: bool, proof: &
     }
 }
 
-pub(super) fn failed(error: &CallError, proof: Option<&Proof>) -> RpcError {
+pub(super) fn failed(error: &CallError, proof: Option<&CallReceipt>) -> RpcError {
     let mut data = json!({ "code": error.code.label() });
     if let Some(proof) = proof {
         data["call_id"] = (*proof.call_id).into();
@@ -143,7 +149,7 @@ pub(super) fn failed(error: &CallError, proof: Option<&Proof>) -> RpcError {
     }
     // Wrong arguments are an error of the protocol here.
     let message = error.message.clone();
-    let refused = match error.code == Code::InvalidArguments {
+    let refused = match error.code == FailureCode::InvalidArguments {
         true => RpcError::invalid_params(message),
         false => RpcError::internal(message),
     };

@@ -7,21 +7,21 @@ use serde_json::value::RawValue;
 use super::{McpRequest, RequestScope};
 use crate::{
     call::knows_tasks,
-    catalogue::{BadCursor, ListShape, Listing, Page, ServerInfo},
-    wire::{Id, Method, ResultWriter, RpcError, Version, key, raw, write_string},
+    catalogue::{BadCursor, CatalogueListing, ListShape, ListingPage, ServerInfo},
+    wire::{ProtocolVersion, RequestId, ResultWriter, RpcError, RpcMethod, key, raw, write_string},
 };
 
 pub(super) fn answer(
     scope: &RequestScope,
-    listing: &Listing,
+    listing: &CatalogueListing,
     request: &McpRequest<'_>,
 ) -> Result<Vec<u8>, RpcError> {
     let (cursor, size) = (cursor(request)?, scope.gateway.config().http.page_size);
     let (shape, cursor) = (shape(request.version), cursor.as_deref());
     let (member, page) = match request.method {
-        Method::ListPrompts => ("prompts", listing.prompts.page(shape, cursor, size)),
-        Method::ListResources => ("resources", listing.resources.page(shape, cursor, size)),
-        Method::ListResourceTemplates => (
+        RpcMethod::ListPrompts => ("prompts", listing.prompts.page(shape, cursor, size)),
+        RpcMethod::ListResources => ("resources", listing.resources.page(shape, cursor, size)),
+        RpcMethod::ListResourceTemplates => (
             "resourceTemplates",
             listing.templates.page(shape, cursor, size),
         ),
@@ -64,10 +64,10 @@ pub(super) fn bad_cursor(error: BadCursor) -> RpcError {
 
 pub(super) fn write_page(
     scope: &RequestScope,
-    listing: &Listing,
-    (id, version): (&Id<'_>, Version),
+    listing: &CatalogueListing,
+    (id, version): (&RequestId<'_>, ProtocolVersion),
     member: &'static str,
-    page: &Page<'_>,
+    page: &ListingPage<'_>,
 ) -> Vec<u8> {
     let mut result = ResultWriter::new(id, page.entries.len() + 384);
     if version.is_modern() {
@@ -131,11 +131,11 @@ pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_tit
     out.push(b'}');
 }
 
-pub(super) fn shape(version: Version) -> ListShape {
+pub(super) fn shape(version: ProtocolVersion) -> ListShape {
     match version {
-        Version::V2026_07_28 => ListShape::Modern,
-        Version::V2025_06_18 | Version::V2025_11_25 => ListShape::Structured,
-        Version::V2025_03_26 => ListShape::Annotated,
-        Version::V2024_11_05 => ListShape::Plain,
+        ProtocolVersion::V2026_07_28 => ListShape::Modern,
+        ProtocolVersion::V2025_06_18 | ProtocolVersion::V2025_11_25 => ListShape::Structured,
+        ProtocolVersion::V2025_03_26 => ListShape::Annotated,
+        ProtocolVersion::V2024_11_05 => ListShape::Plain,
     }
 }

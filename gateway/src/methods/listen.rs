@@ -11,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Changes, McpRequest, RequestScope, client::WATCHED_MAX, followed::FollowedTasks,
+    CatalogueWatcher, McpRequest, RequestScope, client::WATCHED_MAX, followed::FollowedTasks,
     subscribe::too_many, tasks,
 };
 use crate::{
     announcements::{TooMany, WatchedResources},
     call,
-    identity::Caller,
-    wire::{Id, ResultWriter, RpcError, key, notification, raw},
+    identity::CallerIdentity,
+    wire::{RequestId, ResultWriter, RpcError, key, notification, raw},
 };
 
 /// The share that one agent may have of the streams.
@@ -26,7 +26,7 @@ const AGENT_SHARE: usize = 8;
 
 /// All open streams of one transport, with their bound and their end.
 #[derive(Clone)]
-pub struct Subscriptions {
+pub struct StreamLimiter {
     room: Arc<Semaphore>,
     of_agents: Arc<OfAgents>,
     most: usize,
@@ -34,7 +34,7 @@ pub struct Subscriptions {
 }
 
 /// Room for one stream; given back when dropped.
-pub struct Stream {
+pub struct StreamPermit {
     /// `None`: the caller is no agent with a bound.
     held: Option<(Arc<OfAgents>, Agent)>,
     _room: OwnedSemaphorePermit,
@@ -48,31 +48,31 @@ struct OfAgents(Mutex<HashMap<Agent, usize>>);
 type Agent = (Arc<str>, Arc<str>);
 
 /// An open subscription: a source of messages that queues nothing.
-pub struct Subscription {
-    id: Id<'static>,
+pub struct ListenSubscription {
+    id: RequestId<'static>,
     /// The lists that it follows: of tools, of prompts, of resources and templates.
     lists: [bool; 3],
     /// The URIs of resources that are listened for.
     resources: Vec<String>,
     tasks: FollowedTasks,
-    changes: Changes,
+    changes: CatalogueWatcher,
     ending: CancellationToken,
     /// The caller that opened the stream, which ends with its grant.
-    caller: Caller,
-    next: Next,
+    caller: CallerIdentity,
+    next: SubscriptionStep,
     /// Messages that are due.
     due: VecDeque<Vec<u8>>,
-    _stream: Stream,
+    _stream: StreamPermit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum SubscriptionStep {
     Acknowledge,
     Change,
     Nothing,
 }
 
-impl Subscriptions {
+impl StreamLimiter {
     /// Creates subscriptions. When `ending` is cancelled, each of them is closed with its result.
     pub fn new(most: usize, ending: CancellationToken) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
@@ -100,7 +100,7 @@ impl Subscriptions {
     }
 
     /// Takes room for one stream, which the legacy ones share. Without keys every caller is `local`, which has no bound.
-    pub fn admit(&self, caller: &Caller) -> Result<Stream, RpcError> {
+    pub fn admit(&self, caller: &CallerIdentity) -> Result<StreamPermit, RpcError> {
         let full =
             |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
         let room = self.room.clone().try_acquire_owned().map_err(full)?;
@@ -111,16 +111,16 @@ impl Subscriptions {
                     .enter(caller, self.most.div_ceil(AGENT_SHARE))?,
             ),
         };
-        Ok(Stream { held, _room: room })
+        Ok(StreamPermit { held, _room: room })
     }
 
     pub(super) fn open(
         &self,
         scope: &RequestScope,
         request: &McpRequest<'_>,
-    ) -> Result<Subscription, RpcError> {
+    ) -> Result<ListenSubscription, RpcError> {
         let stream = self.admit(&scope.caller)?;
-        let Wanted {
+        let ListenFilter {
             lists,
             mut resources,
             tasks,
@@ -133,15 +133,15 @@ impl Subscriptions {
             .try_for_each(|uri| watched.add(uri))
             .map_err(too_many)?;
         let scope = Arc::new(scope.clone());
-        Ok(Subscription {
+        Ok(ListenSubscription {
             id: request.id.clone().into_owned(),
             lists,
             resources,
             tasks: FollowedTasks::new(scope.clone(), tasks),
-            changes: Changes::new(scope.clone(), Arc::new(watched)),
+            changes: CatalogueWatcher::new(scope.clone(), Arc::new(watched)),
             ending: self.ending.clone(),
             caller: scope.caller.clone(),
-            next: Next::Acknowledge,
+            next: SubscriptionStep::Acknowledge,
             due: VecDeque::new(),
             _stream: stream,
         })
@@ -151,7 +151,7 @@ impl Subscriptions {
 impl OfAgents {
     fn enter(
         self: &Arc<Self>,
-        caller: &Caller,
+        caller: &CallerIdentity,
         most: usize,
     ) -> Result<(Arc<Self>, Agent), RpcError> {
         let agent = (caller.tenant.clone(), caller.agent.clone());
@@ -168,7 +168,7 @@ impl OfAgents {
     }
 }
 
-impl Drop for Stream {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let Some((of_agents, agent)) = &self.held else {
             return;
@@ -183,20 +183,20 @@ impl Drop for Stream {
     }
 }
 
-impl Subscription {
+impl ListenSubscription {
     /// Returns the id of the request that opened it, which its notifications name.
-    pub fn id(&self) -> &Id<'static> {
+    pub fn id(&self) -> &RequestId<'static> {
         &self.id
     }
 
     /// Returns the next message; `None` after the last one. It may be dropped and called again.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         match self.next {
-            Next::Acknowledge => {
-                self.next = Next::Change;
+            SubscriptionStep::Acknowledge => {
+                self.next = SubscriptionStep::Change;
                 Some(self.acknowledge())
             }
-            Next::Change => {
+            SubscriptionStep::Change => {
                 while self.due.is_empty() {
                     let meta = self.meta();
                     let mut changed = tokio::select! {
@@ -214,12 +214,12 @@ impl Subscription {
                     self.due.extend(changed.messages(Some(&meta)));
                 }
                 if self.due.is_empty() {
-                    self.next = Next::Nothing;
+                    self.next = SubscriptionStep::Nothing;
                     return Some(self.finish());
                 }
                 self.due.pop_front()
             }
-            Next::Nothing => None,
+            SubscriptionStep::Nothing => None,
         }
     }
 
@@ -268,7 +268,7 @@ impl Subscription {
 }
 
 /// The changes that a client listens for.
-struct Wanted {
+struct ListenFilter {
     lists: [bool; 3],
     /// Each URI once, and no more than one client may listen for.
     resources: Vec<String>,
@@ -277,10 +277,10 @@ struct Wanted {
 
 /// Kinds of notification that we do not have, and resources and tasks that are not there, are left out of the acknowledgement, not
 /// refused.
-fn wanted(request: &McpRequest<'_>) -> Result<Wanted, RpcError> {
+fn wanted(request: &McpRequest<'_>) -> Result<ListenFilter, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Filter {
+    struct FilterParams {
         #[serde(default)]
         tools_list_changed: bool,
         #[serde(default)]
@@ -292,22 +292,26 @@ fn wanted(request: &McpRequest<'_>) -> Result<Wanted, RpcError> {
         task_ids: Option<Vec<String>>,
     }
     match request.params.notifications {
-        Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
-            .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}")))
-            .and_then(|it| {
-                it.task_ids
-                    .as_ref()
-                    .map_or(Ok(()), |_| tasks::check(request))?;
-                Ok(Wanted {
-                    lists: [
-                        it.tools_list_changed,
-                        it.prompts_list_changed,
-                        it.resources_list_changed,
-                    ],
-                    resources: distinct(&it.resource_subscriptions).map_err(too_many)?,
-                    tasks: it.task_ids.unwrap_or_default(),
+        Some(filter) if raw::is_object(filter) => {
+            serde_json::from_str::<FilterParams>(filter.get())
+                .map_err(|error| {
+                    RpcError::invalid_params(format!("`params.notifications`: {error}"))
                 })
-            }),
+                .and_then(|it| {
+                    it.task_ids
+                        .as_ref()
+                        .map_or(Ok(()), |_| tasks::check(request))?;
+                    Ok(ListenFilter {
+                        lists: [
+                            it.tools_list_changed,
+                            it.prompts_list_changed,
+                            it.resources_list_changed,
+                        ],
+                        resources: distinct(&it.resource_subscriptions).map_err(too_many)?,
+                        tasks: it.task_ids.unwrap_or_default(),
+                    })
+                })
+        }
         _ => Err(RpcError::invalid_params(
             "`params.notifications` must be an object",
         )),

@@ -3,12 +3,12 @@
 
 use std::io::Write as _;
 
-use weir_audit::Receipt;
+use weir_audit::AuditReceipt;
 
 use super::list;
 use crate::{
     call::RECEIPT,
-    catalogue::Listing,
+    catalogue::CatalogueListing,
     wire::{ResultWriter, write_string},
 };
 
@@ -16,8 +16,8 @@ use crate::{
 const AUDIT: &str = "dev.weir/audit";
 
 #[derive(Clone, Copy)]
-pub(super) struct Proved<'a> {
-    pub(super) receipt: Option<&'a Receipt>,
+pub(super) struct ReceiptMeta<'a> {
+    pub(super) receipt: Option<&'a AuditReceipt>,
     /// A completed write could not be recorded.
     pub(super) unrecorded: bool,
 }
@@ -25,8 +25,8 @@ pub(super) struct Proved<'a> {
 /// Writes the member, unless it would be empty. `theirs`: members by their names, with values that are JSON.
 pub(super) fn write_meta<'m>(
     answer: &mut ResultWriter,
-    listing: Option<&Listing>,
-    proved: Proved<'_>,
+    listing: Option<&CatalogueListing>,
+    proved: ReceiptMeta<'_>,
     theirs: impl ExactSizeIterator<Item = (&'m str, &'m str)>,
 ) {
     if proved.receipt.is_none() && !proved.unrecorded && theirs.len() == 0 && listing.is_none() {

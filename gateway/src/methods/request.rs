@@ -6,20 +6,20 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
-use super::{CallChannel, CallMessages, Client, RequestScope, list};
+use super::{CallChannel, CallMessages, RequestScope, SessionClient, list};
 use crate::{
-    call::{Asking, CallRequest, Lacking, ParamHeaders, Resumed},
+    call::{CallRequest, CallerInteraction, CallerResponses, CapabilityFallback, ParamHeaders},
     catalogue::CatalogueViewer,
-    snapshot::Snapshot,
-    wire::{Id, LogLevel, Method, Params, RpcError, Version, raw},
+    snapshot::CatalogueSnapshot,
+    wire::{LogLevel, ProtocolVersion, RequestId, RequestParams, RpcError, RpcMethod, raw},
 };
 
 /// A request that has passed every check of its era. `P`: its params as the message has them, or [`CallParams`].
 #[derive(Clone, Debug)]
-pub struct McpRequest<'a, P = Params<'a>> {
-    pub id: Id<'a>,
-    pub method: Method,
-    pub version: Version,
+pub struct McpRequest<'a, P = RequestParams<'a>> {
+    pub id: RequestId<'a>,
+    pub method: RpcMethod,
+    pub version: ProtocolVersion,
     /// JSON; present when the caller asks for progress.
     pub progress_token: Option<Cow<'a, str>>,
     /// W3C `traceparent`, well-formed.
@@ -103,22 +103,22 @@ impl<'a> CallSubject<'a> {
             object(value, name)?.ok_or_else(missing)
         };
         Ok(match request.method {
-            Method::GetPrompt => Self::Prompt {
+            RpcMethod::GetPrompt => Self::Prompt {
                 name: text(params.name, "name")?,
                 arguments: object(params.arguments, "arguments")?,
             },
-            Method::ReadResource => Self::Resource {
+            RpcMethod::ReadResource => Self::Resource {
                 uri: text(params.uri, "uri")?,
             },
-            Method::Complete => Self::Completion {
+            RpcMethod::Complete => Self::Completion {
                 reference: needed(params.reference, "ref")?,
                 argument: needed(params.argument, "argument")?,
                 context: object(params.context, "context")?,
             },
-            Method::ListResources => Self::Resources {
+            RpcMethod::ListResources => Self::Resources {
                 cursor: list::cursor(request)?,
             },
-            Method::GetTask | Method::UpdateTask | Method::CancelTask => Self::Task {
+            RpcMethod::GetTask | RpcMethod::UpdateTask | RpcMethod::CancelTask => Self::Task {
                 id: text(params.task_id, "taskId")?,
             },
             _ => Self::Tool {
@@ -251,7 +251,7 @@ impl McpCall<'_> {
     /// any more.
     pub fn channel(
         &self,
-        client: Option<&Arc<Client>>,
+        client: Option<&Arc<SessionClient>>,
         ending: &CancellationToken,
     ) -> Option<(Arc<CallChannel>, CallMessages)> {
         let client = client.filter(|_| !self.version.is_modern());
@@ -266,24 +266,24 @@ impl McpCall<'_> {
     pub(super) fn request<'r>(
         &'r self,
         scope: &'r RequestScope,
-        snapshot: &'r Snapshot,
+        snapshot: &'r CatalogueSnapshot,
         (name, arguments): (&'r str, Option<&'r str>),
         cancel: &'r CancellationToken,
         channel: Option<&'r Arc<CallChannel>>,
     ) -> CallRequest<'r> {
         let responses = self.params.responses.as_deref();
         let state = self.params.state.as_deref();
-        let resumed =
-            (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
+        let resumed = (responses.is_some() || state.is_some())
+            .then_some(CallerResponses { responses, state });
         let capabilities = self
             .params
             .capabilities
             .as_deref()
             .or_else(|| channel.and_then(|channel| channel.capabilities()));
         let lacking = if self.version.is_modern() {
-            Lacking::ProtocolError
+            CapabilityFallback::ProtocolError
         } else {
-            Lacking::Result
+            CapabilityFallback::Result
         };
         CallRequest {
             snapshot,
@@ -300,7 +300,7 @@ impl McpCall<'_> {
             session: scope.session(),
             charge: scope.charge,
             param_headers: self.param_headers.as_deref(),
-            asking: Asking {
+            asking: CallerInteraction {
                 capabilities,
                 lacking,
                 resumed,

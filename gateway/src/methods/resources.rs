@@ -9,9 +9,10 @@ use super::{McpCall, RequestScope, list};
 use crate::{
     call::call_owner,
     catalogue::{
-        CatalogueViewer, ItemSource, ListShape, Listing, Page, after, cursor_after, write_entry,
+        CatalogueListing, CatalogueViewer, ItemSource, ListShape, ListingPage, after, cursor_after,
+        write_entry,
     },
-    snapshot::Snapshot,
+    snapshot::CatalogueSnapshot,
     wire::error_answer,
 };
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) async fn answer(
     call: &McpCall<'_>,
     scope: &RequestScope,
-    snapshot: &Snapshot,
+    snapshot: &CatalogueSnapshot,
     cursor: Option<&str>,
 ) -> Vec<u8> {
     let listing = snapshot
@@ -48,7 +49,11 @@ pub(super) async fn answer(
 }
 
 /// Returns URI and entry of every resource, in the order of the URIs; of two with the same URI one counts.
-async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec<(String, String)> {
+async fn every(
+    scope: &RequestScope,
+    listing: &CatalogueListing,
+    shape: ListShape,
+) -> Vec<(String, String)> {
     let live = join_all(
         listing
             .live()
@@ -99,7 +104,7 @@ async fn now(
         .live_resources()
         .compile(&source, has_overlay, resources)
         .await;
-    let entry = |resource: &Arc<weir_contracts::contract::Resource>| {
+    let entry = |resource: &Arc<weir_contracts::contract::ContractResource>| {
         let serde_json::Value::Object(entry) = listed::resource(Some(&source.contract), resource)
         else {
             return None;
@@ -115,7 +120,7 @@ async fn now(
     compiled.iter().filter_map(entry).collect()
 }
 
-fn page(entries: Vec<(String, String)>, last: Option<&str>, size: usize) -> Page<'static> {
+fn page(entries: Vec<(String, String)>, last: Option<&str>, size: usize) -> ListingPage<'static> {
     let start = last.map_or(0, |last| {
         entries.partition_point(|(uri, _)| uri.as_str() <= last)
     });
@@ -125,7 +130,7 @@ fn page(entries: Vec<(String, String)>, last: Option<&str>, size: usize) -> Page
         .iter()
         .map(|(_, entry)| entry.as_str())
         .collect();
-    Page {
+    ListingPage {
         entries: shown.join(",").into(),
         next,
     }

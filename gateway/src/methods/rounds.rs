@@ -6,12 +6,12 @@ use std::{borrow::Cow, time::Duration};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{RequestScope, channel::CallChannel, client::Question};
+use super::{RequestScope, channel::CallChannel, client::PendingQuestion};
 use crate::{
     call::{CallError, CallOutcome, CallRequest, InputRequired, call_tool},
     catalogue::CatalogueViewer,
-    codes::Code,
-    tasks::Task,
+    codes::FailureCode,
+    tasks::CallTask,
 };
 
 /// The time in which a client must answer, while its call is open.
@@ -21,14 +21,14 @@ const ROUNDS_MAX: u32 = 16;
 
 /// The way to ask the caller of a running call.
 #[derive(Clone, Copy)]
-pub(super) enum Asker<'a> {
+pub(super) enum QuestionChannel<'a> {
     /// On the stream of the call.
     Session(&'a CallChannel),
     /// In the task that the call has become.
-    Task(&'a Task),
+    Task(&'a CallTask),
 }
 
-impl Asker<'_> {
+impl QuestionChannel<'_> {
     /// Returns `false` if the request is answered with the question: then its caller asks again, with the answers.
     pub(super) fn asks_now(self) -> bool {
         match self {
@@ -40,17 +40,17 @@ impl Asker<'_> {
 
 /// The questions of one call.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(super) struct QuestionRounds {
     asked: u32,
     declined: bool,
 }
 
-impl Rounds {
+impl QuestionRounds {
     /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests. A server that keeps its
     /// call open for them is notified once if there are none, and decides how the call ends.
     pub(super) async fn ask(
         &mut self,
-        asker: Asker<'_>,
+        asker: QuestionChannel<'_>,
         ask: &InputRequired,
         cancel: &CancellationToken,
     ) -> Result<String, CallError> {
@@ -65,7 +65,7 @@ impl Rounds {
 
     async fn answers(
         &mut self,
-        asker: Asker<'_>,
+        asker: QuestionChannel<'_>,
         ask: &InputRequired,
         cancel: &CancellationToken,
     ) -> Result<String, CallError> {
@@ -82,8 +82,8 @@ impl Rounds {
             return Ok("{}".to_owned()); // the maker wants to be called again with its state alone
         }
         match asker {
-            Asker::Session(channel) => ask_client(channel, ask, &requests, cancel).await,
-            Asker::Task(task) => tokio::select! {
+            QuestionChannel::Session(channel) => ask_client(channel, ask, &requests, cancel).await,
+            QuestionChannel::Task(task) => tokio::select! {
                 answers = self.ask_in_task(task, requests) => answers,
                 () = ask.wait_for_end() => {
                     task.take_back_questions();
@@ -96,7 +96,7 @@ impl Rounds {
     /// The keys of a task's questions are unique over its life, so from the second round on they carry its number.
     async fn ask_in_task(
         &self,
-        task: &Task,
+        task: &CallTask,
         requests: Map<String, Value>,
     ) -> Result<String, CallError> {
         let mark = if self.asked == 1 {
@@ -125,10 +125,10 @@ async fn ask_client(
     cancel: &CancellationToken,
 ) -> Result<String, CallError> {
     let Some(client) = channel.client.as_deref() else {
-        return Err(CallError::new(Code::Internal, "The gateway failed.")
+        return Err(CallError::new(FailureCode::Internal, "The gateway failed.")
             .log("there is nobody to be asked"));
     };
-    let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
+    let mut questions: Vec<(String, &str, PendingQuestion<'_>)> = Vec::new();
     for (key, asked) in requests {
         let method = asked
             .get("method")
@@ -205,13 +205,13 @@ fn cancelled_question(id: u64) -> Vec<u8> {
 }
 
 fn cancelled() -> CallError {
-    CallError::new(Code::Cancelled, "The call was cancelled.")
+    CallError::new(FailureCode::Cancelled, "The call was cancelled.")
 }
 
 fn ended(reason: &str, message: String) -> CallError {
     CallError {
         reason: Some(reason.to_owned()),
-        ..CallError::new(Code::ToolError, message)
+        ..CallError::new(FailureCode::ToolError, message)
     }
 }
 
@@ -219,10 +219,10 @@ fn ended(reason: &str, message: String) -> CallError {
 pub(super) async fn ask_and_resume(
     scope: &RequestScope,
     request: CallRequest<'_>,
-    asker: Asker<'_>,
+    asker: QuestionChannel<'_>,
     first: &InputRequired,
 ) -> CallOutcome {
-    let mut rounds = Rounds::default();
+    let mut rounds = QuestionRounds::default();
     let mut asked = first.clone();
     let ended = |error: CallError| {
         let mut result = error.into_result("none");
@@ -249,7 +249,7 @@ pub(super) async fn ask_and_resume(
                     "The call was ended before it got the answer of its caller. {}",
                     refused.content.text()
                 );
-                return ended(asked.give_up(CallError::new(Code::Unavailable, message)));
+                return ended(asked.give_up(CallError::new(FailureCode::Unavailable, message)));
             }
             outcome => return outcome,
         }

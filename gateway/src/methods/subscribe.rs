@@ -5,7 +5,7 @@ use super::{McpRequest, RequestScope};
 use crate::{
     announcements::TooMany,
     call,
-    wire::{Method, ResultWriter, RpcError, raw},
+    wire::{ResultWriter, RpcError, RpcMethod, raw},
 };
 
 pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Vec<u8>, RpcError> {
@@ -16,7 +16,7 @@ pub(super) fn answer(scope: &RequestScope, request: &McpRequest<'_>) -> Result<V
             "subscriptions are kept for a session, and this request has none",
         ));
     };
-    if request.method == Method::Unsubscribe {
+    if request.method == RpcMethod::Unsubscribe {
         client.watched().remove(&uri);
     } else if call::has_resource(&*scope.listing()?, &uri) {
         client.watched().add(&uri).map_err(too_many)?;

@@ -19,10 +19,10 @@ use crate::{
     call::{MissingCapability, knows_tasks},
     catalogue::{CatalogueViewer, TaskSupport},
     node_messages::{NodeMessage, TaskAct, TaskRequest},
-    serving::Serving,
-    snapshot::Snapshot,
-    tasks::{KEPT_FOR, LOST, Seen, Stage, Task, TaskPlace, TaskReport},
-    wire::{Method, ResultWriter, RpcError, raw},
+    serving::ServingGateway,
+    snapshot::CatalogueSnapshot,
+    tasks::{CallTask, KEPT_FOR, LOST, TaskPlace, TaskReport, TaskSnapshot, TaskStage},
+    wire::{ResultWriter, RpcError, RpcMethod, raw},
 };
 
 /// The moment within which a call is answered as if there were no tasks.
@@ -34,10 +34,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) fn opened(
     call: &McpCall<'_>,
     scope: &RequestScope,
-    snapshot: &Snapshot,
+    snapshot: &CatalogueSnapshot,
     tool: &str,
     channel: Option<&Arc<CallChannel>>,
-) -> Option<Arc<Task>> {
+) -> Option<Arc<CallTask>> {
     if !call.version.is_modern() || !knows_tasks(call.params.capabilities.as_deref()) {
         return None;
     }
@@ -63,8 +63,8 @@ pub(super) fn opened(
 pub(super) async fn run(
     call: &McpCall<'_>,
     scope: &RequestScope,
-    snapshot: &Arc<Snapshot>,
-    task: Arc<Task>,
+    snapshot: &Arc<CatalogueSnapshot>,
+    task: Arc<CallTask>,
     cancel: &CancellationToken,
 ) -> McpAnswer {
     let tasks = scope.gateway.tasks();
@@ -111,29 +111,33 @@ pub(super) async fn run(
 }
 
 /// Returns the end of a task: what its request would have been answered with.
-fn stage(task: &Task, answer: &McpAnswer) -> Stage {
+fn stage(task: &CallTask, answer: &McpAnswer) -> TaskStage {
     // A plugin may use this name for an error of its own, without a cancellation.
     if answer.was_cancelled && task.token().is_cancelled() {
-        return Stage::Cancelled;
+        return TaskStage::Cancelled;
     }
     #[derive(Deserialize)]
-    struct Body<'a> {
+    struct TaskAnswerBody<'a> {
         #[serde(borrow)]
         result: Option<&'a RawValue>,
         #[serde(borrow)]
         error: Option<&'a RawValue>,
     }
-    let body: Option<Body<'_>> = serde_json::from_slice(&answer.body).ok();
+    let body: Option<TaskAnswerBody<'_>> = serde_json::from_slice(&answer.body).ok();
     match body.map(|body| (body.result, body.error)) {
-        Some((Some(result), _)) => Stage::Completed(result.get().into()),
-        Some((None, Some(error))) => Stage::Failed(error.get().into()),
-        _ => {
-            Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into())
-        }
+        Some((Some(result), _)) => TaskStage::Completed(result.get().into()),
+        Some((None, Some(error))) => TaskStage::Failed(error.get().into()),
+        _ => TaskStage::Failed(
+            r#"{"code":-32603,"message":"the call ended without an answer"}"#.into(),
+        ),
     }
 }
 
-fn created(call: &McpCall<'_>, scope: &RequestScope, task: &Task) -> Result<McpAnswer, RpcError> {
+fn created(
+    call: &McpCall<'_>,
+    scope: &RequestScope,
+    task: &CallTask,
+) -> Result<McpAnswer, RpcError> {
     let listing = scope.listing()?;
     let mut result = ResultWriter::new(&call.id, 384);
     result.string("resultType", "task");
@@ -184,7 +188,7 @@ pub(super) fn check(request: &McpRequest<'_>) -> Result<(), RpcError> {
     }
 }
 
-fn find(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Arc<Task>, RpcError> {
+fn find(scope: &RequestScope, request: &McpRequest<'_>) -> Result<Arc<CallTask>, RpcError> {
     check(request)?;
     scope.task(&named(request)?).ok_or_else(unknown)
 }
@@ -235,10 +239,10 @@ async fn ask_elsewhere(
     id: &str,
 ) -> Result<Vec<u8>, RpcError> {
     let act = match call.method {
-        Method::UpdateTask => Some(TaskAct::Answer(responses(
+        RpcMethod::UpdateTask => Some(TaskAct::Answer(responses(
             call.params.responses.as_deref(),
         )?)),
-        Method::CancelTask => Some(TaskAct::Cancel),
+        RpcMethod::CancelTask => Some(TaskAct::Cancel),
         _ => None,
     };
     let place = place(scope, id).ok_or_else(unknown)?;
@@ -264,7 +268,7 @@ async fn ask_elsewhere(
 
 /// What a look at a task of another node finds.
 pub(super) enum LookedTask {
-    Found(Box<Seen>),
+    Found(Box<TaskSnapshot>),
     /// The caller may not see its tool now.
     Hidden,
     /// Its node keeps it no more.
@@ -282,12 +286,12 @@ pub(super) async fn look_elsewhere(
         }
         AskedNode::Reported(report) => LookedTask::Found(report.into_seen().into()),
         AskedNode::Forgotten => LookedTask::Forgotten,
-        AskedNode::Gone => LookedTask::Found(Seen::lost(place).into()),
+        AskedNode::Gone => LookedTask::Found(TaskSnapshot::lost(place).into()),
     })
 }
 
 /// Lets the node that has a task know that its caller is sent how it ended, so that its answer may make room for others.
-pub(super) fn note_delivered(scope: &RequestScope, place: &TaskPlace, seen: &Seen) {
+pub(super) fn note_delivered(scope: &RequestScope, place: &TaskPlace, seen: &TaskSnapshot) {
     if let Some(messages) = scope.gateway.node_messages()
         && seen.stage.has_ended()
         && seen.entered != LOST
@@ -334,7 +338,7 @@ async fn ask_node(
 }
 
 /// Does what another node asks of a task of this one, and reports to it.
-pub fn report_task(gateway: &Serving, to: &str, question: u64, request: TaskRequest) {
+pub fn report_task(gateway: &ServingGateway, to: &str, question: u64, request: TaskRequest) {
     let Some(messages) = gateway.node_messages() else {
         return;
     };
@@ -351,7 +355,7 @@ pub fn report_task(gateway: &Serving, to: &str, question: u64, request: TaskRequ
 }
 
 /// Notifies a client that listens of the task's state, as `tasks/get` would return it. `meta` is JSON.
-pub(super) fn notification(id: &str, seen: &Seen, meta: &str) -> Vec<u8> {
+pub(super) fn notification(id: &str, seen: &TaskSnapshot, meta: &str) -> Vec<u8> {
     let mut params = ResultWriter::notification("notifications/tasks");
     write_detailed(&mut params, id, seen);
     params.json("_meta", meta);
@@ -359,29 +363,30 @@ pub(super) fn notification(id: &str, seen: &Seen, meta: &str) -> Vec<u8> {
 }
 
 /// Writes the members of a task with its questions, or its result.
-fn write_detailed(result: &mut ResultWriter, id: &str, seen: &Seen) {
+fn write_detailed(result: &mut ResultWriter, id: &str, seen: &TaskSnapshot) {
     write(result, id, seen);
     match &seen.stage {
-        Stage::InputRequired(questions) => {
+        TaskStage::InputRequired(questions) => {
             result.json(
                 "inputRequests",
                 &serde_json::to_string(&questions.open).expect("a JSON object"),
             );
         }
-        Stage::Completed(answer) => drop(result.json("result", answer)),
-        Stage::Failed(error) => drop(result.json("error", error)),
-        Stage::Open | Stage::AnsweredAtOnce | Stage::Working | Stage::Cancelled => {}
+        TaskStage::Completed(answer) => drop(result.json("result", answer)),
+        TaskStage::Failed(error) => drop(result.json("error", error)),
+        TaskStage::Open | TaskStage::AnsweredAtOnce | TaskStage::Working | TaskStage::Cancelled => {
+        }
     }
 }
 
 /// Writes the members of a task.
-fn write(result: &mut ResultWriter, id: &str, seen: &Seen) {
+fn write(result: &mut ResultWriter, id: &str, seen: &TaskSnapshot) {
     let status = match seen.stage {
-        Stage::Open | Stage::AnsweredAtOnce | Stage::Working => "working",
-        Stage::InputRequired(_) => "input_required",
-        Stage::Completed(_) => "completed",
-        Stage::Failed(_) => "failed",
-        Stage::Cancelled => "cancelled",
+        TaskStage::Open | TaskStage::AnsweredAtOnce | TaskStage::Working => "working",
+        TaskStage::InputRequired(_) => "input_required",
+        TaskStage::Completed(_) => "completed",
+        TaskStage::Failed(_) => "failed",
+        TaskStage::Cancelled => "cancelled",
     };
     result.string("taskId", id).string("status", status);
     if let Some(message) = &seen.message {

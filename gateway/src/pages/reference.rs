@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 use weir_contracts::{
-    Tool,
-    openapi::{Api, success_schema, takes_query},
+    ContractTool,
+    openapi::{ApiDescription, success_schema, takes_query},
 };
 use weir_schema::{reference::stated_in, schema::without_null, validate};
 
@@ -14,8 +14,11 @@ use super::{page, properties, resolved};
 const DEPTH_MAX: usize = 4;
 
 /// Returns the page. It leads to the document (`openapi.json`), which lies beside it.
-pub(crate) fn reference<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
-    let tools: Vec<&Tool> = tools.into_iter().collect();
+pub(crate) fn reference<'t>(
+    api: &ApiDescription<'_>,
+    tools: impl IntoIterator<Item = &'t ContractTool>,
+) -> String {
+    let tools: Vec<&ContractTool> = tools.into_iter().collect();
     let content = html! {
         h1 { (api.title) " " small { (api.version) } }
         @if let Some(description) = api.description { p.lead { (description) } }
@@ -30,11 +33,11 @@ pub(crate) fn reference<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t T
     page(api.title, &content, false)
 }
 
-fn title(tool: &Tool) -> &str {
+fn title(tool: &ContractTool) -> &str {
     tool.title.as_deref().unwrap_or(&tool.name)
 }
 
-fn section(api: &Api<'_>, tool: &Tool) -> Markup {
+fn section(api: &ApiDescription<'_>, tool: &ContractTool) -> Markup {
     let input = tool.input_schema.value();
     let answer = success_schema(tool);
     let path = format!("{}/{}", api.server, tool.name);

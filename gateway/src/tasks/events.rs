@@ -5,12 +5,12 @@ use serde_json::Value;
 use weir_plugin_host::CallEvents;
 use weir_text::shorten;
 
-use super::{Stage, Task};
+use super::{CallTask, TaskStage};
 
 const MESSAGE_MAX_CHARS: usize = 1000;
 
 /// While the request is open, its caller gets the messages of the call. After that, its progress is in the state of the task.
-impl CallEvents for Task {
+impl CallEvents for CallTask {
     fn wants_progress(&self) -> bool {
         true
     }
@@ -24,7 +24,7 @@ impl CallEvents for Task {
         let mut state = self.lock();
         state.message = Some(message);
         state.updated = Timestamp::now();
-        if matches!(state.stage, Stage::Open)
+        if matches!(state.stage, TaskStage::Open)
             && let Some(events) = &self.events
         {
             events.progress(done, total, said);
@@ -36,7 +36,7 @@ impl CallEvents for Task {
     }
 
     fn log(&self, level: &str, logger: &str, data: Value) {
-        if matches!(self.lock().stage, Stage::Open)
+        if matches!(self.lock().stage, TaskStage::Open)
             && let Some(events) = &self.events
         {
             events.log(level, logger, data);

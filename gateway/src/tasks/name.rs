@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::KEPT_FOR;
 use crate::{
-    catalogue::Endpoint,
-    cursor::{Bound, Cursors},
-    identity::Caller,
+    catalogue::CatalogueEndpoint,
+    cursor::{CursorCipher, CursorScope},
+    identity::CallerIdentity,
 };
 
 const FORM: u8 = 1;
@@ -31,7 +31,7 @@ pub struct TaskPlace {
 /// Writes and reads ids that name nodes.
 pub(super) struct SharedNames {
     node: [u8; NODE_BYTES],
-    cursors: Cursors,
+    cursors: CursorCipher,
 }
 
 /// Returns the id of a task that one process alone knows.
@@ -58,7 +58,7 @@ fn shared_bytes(id: &str) -> Option<[u8; SHARED_BYTES]> {
 
 impl SharedNames {
     /// Returns `None` if `node` is not the id of one.
-    pub(super) fn new(node: &str, cursors: Cursors) -> Option<Self> {
+    pub(super) fn new(node: &str, cursors: CursorCipher) -> Option<Self> {
         let mut bytes = [0; NODE_BYTES];
         hex::decode_to_slice(node, &mut bytes).ok()?;
         Some(Self {
@@ -71,8 +71,8 @@ impl SharedNames {
         &self,
         number: u128,
         created: Timestamp,
-        caller: &Caller,
-        endpoint: &Endpoint,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
     ) -> String {
         let created = created.as_millisecond().to_be_bytes();
         let content = [&[FORM][..], &self.node, &created].concat();
@@ -83,7 +83,12 @@ impl SharedNames {
     }
 
     /// Opens an id of another node for this caller at this endpoint; `None` for one that is foreign, altered or too old.
-    pub(super) fn open(&self, id: &str, caller: &Caller, endpoint: &Endpoint) -> Option<TaskPlace> {
+    pub(super) fn open(
+        &self,
+        id: &str,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
+    ) -> Option<TaskPlace> {
         let bytes = shared_bytes(id)?;
         let (number, sealed) = bytes.split_first_chunk::<NUMBER_BYTES>()?;
         let number = u128::from_be_bytes(*number);
@@ -110,9 +115,9 @@ impl SharedNames {
 }
 
 /// No tool has a space in its name, so no cursor is bound to the same.
-fn bound(caller: &Caller, endpoint: &Endpoint) -> Bound {
+fn bound(caller: &CallerIdentity, endpoint: &CatalogueEndpoint) -> CursorScope {
     let owner = serde_json::json!([&*caller.tenant, caller.principal()]).to_string();
-    Bound::new("a task", 0, &owner, &endpoint.to_string())
+    CursorScope::new("a task", 0, &owner, &endpoint.to_string())
 }
 
 #[cfg(test)]
@@ -121,35 +126,37 @@ mod tests {
 
     #[test]
     fn an_id_names_its_node_to_its_caller_at_its_endpoint() {
-        let cursors = Cursors::ephemeral().expect("randomness");
+        let cursors = CursorCipher::ephemeral().expect("randomness");
         let [one, two] = ["00000000000000a1", "00000000000000a2"]
             .map(|node| SharedNames::new(node, cursors.clone()).expect("an id of a node"));
-        let (caller, now) = (Caller::local(), Timestamp::now());
-        let id = one.write(7, now, &caller, &Endpoint::All);
+        let (caller, now) = (CallerIdentity::local(), Timestamp::now());
+        let id = one.write(7, now, &caller, &CatalogueEndpoint::All);
         assert_eq!((number(&id), number(&plain(7))), (Some(7), Some(7)));
-        let found = two.open(&id, &caller, &Endpoint::All).expect("its caller");
+        let found = two
+            .open(&id, &caller, &CatalogueEndpoint::All)
+            .expect("its caller");
         assert_eq!((found.number, found.node.as_str()), (7, "00000000000000a1"));
         assert_eq!(found.created.as_millisecond(), now.as_millisecond());
         assert_eq!(
-            one.open(&id, &caller, &Endpoint::All),
+            one.open(&id, &caller, &CatalogueEndpoint::All),
             None,
             "it is its own"
         );
-        let other = Caller {
+        let other = CallerIdentity {
             agent: "eve".into(),
-            ..Caller::local()
+            ..CallerIdentity::local()
         };
-        let desk = Endpoint::Contract("desk".into());
-        assert_eq!(two.open(&id, &other, &Endpoint::All), None);
+        let desk = CatalogueEndpoint::Contract("desk".into());
+        assert_eq!(two.open(&id, &other, &CatalogueEndpoint::All), None);
         assert_eq!(two.open(&id, &caller, &desk), None);
         let old = now - jiff::SignedDuration::from_secs(3601);
-        let old = one.write(8, old, &caller, &Endpoint::All);
-        assert_eq!(two.open(&old, &caller, &Endpoint::All), None);
+        let old = one.write(8, old, &caller, &CatalogueEndpoint::All);
+        assert_eq!(two.open(&old, &caller, &CatalogueEndpoint::All), None);
         for at in 0..id.len() {
             let mut altered = id.clone().into_bytes();
             altered[at] = if altered[at] == b'A' { b'B' } else { b'A' };
             let altered = String::from_utf8(altered).expect("ASCII");
-            assert_eq!(two.open(&altered, &caller, &Endpoint::All), None);
+            assert_eq!(two.open(&altered, &caller, &CatalogueEndpoint::All), None);
         }
         for bad in ["", "7", &id[1..], &format!("{id}A")] {
             assert_eq!(number(bad), None, "{bad}");

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Questions, Seen, Stage, Task, TaskPlace};
-use crate::codes::Code;
+use super::{CallTask, TaskPlace, TaskQuestions, TaskSnapshot, TaskStage};
+use crate::codes::FailureCode;
 
 /// The number of the stage of a task whose node is gone.
 pub const LOST: u64 = u64::MAX;
@@ -34,15 +34,17 @@ enum ReportedStage {
 
 impl TaskReport {
     /// Reports how a task is now. Whether its caller gets to know it is the other node's to say.
-    pub fn new(task: &Task) -> Self {
+    pub fn new(task: &CallTask) -> Self {
         let [contract, tool] = task.named().map(str::to_owned);
         let seen = task.seen();
         let stage = match seen.stage {
-            Stage::Open | Stage::AnsweredAtOnce | Stage::Working => ReportedStage::Working,
-            Stage::InputRequired(questions) => ReportedStage::InputRequired(questions.open),
-            Stage::Completed(answer) => ReportedStage::Completed(raw(&answer)),
-            Stage::Failed(error) => ReportedStage::Failed(raw(&error)),
-            Stage::Cancelled => ReportedStage::Cancelled,
+            TaskStage::Open | TaskStage::AnsweredAtOnce | TaskStage::Working => {
+                ReportedStage::Working
+            }
+            TaskStage::InputRequired(questions) => ReportedStage::InputRequired(questions.open),
+            TaskStage::Completed(answer) => ReportedStage::Completed(raw(&answer)),
+            TaskStage::Failed(error) => ReportedStage::Failed(raw(&error)),
+            TaskStage::Cancelled => ReportedStage::Cancelled,
         };
         Self {
             contract,
@@ -56,19 +58,19 @@ impl TaskReport {
     }
 
     /// Turns the report into the state of a task. A time that does not exist becomes the Unix epoch.
-    pub fn into_seen(self) -> Seen {
+    pub fn into_seen(self) -> TaskSnapshot {
         let time = |ms| Timestamp::from_millisecond(ms).unwrap_or_default();
         let stage = match self.stage {
-            ReportedStage::Working => Stage::Working,
-            ReportedStage::InputRequired(open) => Stage::InputRequired(Questions {
+            ReportedStage::Working => TaskStage::Working,
+            ReportedStage::InputRequired(open) => TaskStage::InputRequired(TaskQuestions {
                 open,
                 answers: Map::new(),
             }),
-            ReportedStage::Completed(answer) => Stage::Completed(answer.get().into()),
-            ReportedStage::Failed(error) => Stage::Failed(error.get().into()),
-            ReportedStage::Cancelled => Stage::Cancelled,
+            ReportedStage::Completed(answer) => TaskStage::Completed(answer.get().into()),
+            ReportedStage::Failed(error) => TaskStage::Failed(error.get().into()),
+            ReportedStage::Cancelled => TaskStage::Cancelled,
         };
-        Seen {
+        TaskSnapshot {
             stage,
             created: time(self.created_ms),
             updated: time(self.updated_ms),
@@ -83,15 +85,16 @@ fn raw(answer: &str) -> Box<RawValue> {
     RawValue::from_string(answer.to_owned()).expect("an answer is JSON")
 }
 
-impl Seen {
+impl TaskSnapshot {
     /// Reports a task whose node is gone: the call ended with it, and its effect is unknown.
     pub fn lost(place: &TaskPlace) -> Self {
         let message = "the node that ran the call is gone: whether the call ended, and what it wrote, is not known; look \
                        before you call again";
-        let data = serde_json::json!({ "code": Code::Unavailable.label(), "outcome": "unknown" });
+        let data =
+            serde_json::json!({ "code": FailureCode::Unavailable.label(), "outcome": "unknown" });
         let error = serde_json::json!({ "code": -32603, "message": message, "data": data });
         Self {
-            stage: Stage::Failed(Arc::from(error.to_string())),
+            stage: TaskStage::Failed(Arc::from(error.to_string())),
             created: place.created,
             updated: place.created,
             message: None,

@@ -5,7 +5,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, sync::Arc, time::Instant};
 
-use super::Task;
+use super::CallTask;
 
 /// The bound on the answers that are kept, in bytes.
 pub(super) const ANSWERS_MAX: usize = 128 << 20;
@@ -18,55 +18,56 @@ const FREE_MIN: usize = OF_AGENT_MAX / 2;
 /// An answer of fewer bytes takes no more than the words that it is not kept.
 const SMALL: usize = 1 << 10;
 
-pub(super) type Table = HashMap<u128, Arc<Task>>;
+pub(super) type Table = HashMap<u128, Arc<CallTask>>;
 
 /// The used room: bytes of answers, and tasks.
 #[derive(Clone, Copy, Default)]
-struct Taken {
+struct TaskUsage {
     tasks: usize,
     bytes: usize,
 }
 
 /// The use of all agents, and of the agent that needs room.
-struct Room<A, O> {
-    all: Taken,
-    own: Taken,
+struct TaskRoom<A, O> {
+    all: TaskUsage,
+    own: TaskUsage,
     all_fit: A,
     own_fit: O,
 }
 
 /// A task that may have to make room.
-struct Old {
-    task: Arc<Task>,
+struct EvictionCandidate {
+    task: Arc<CallTask>,
     bytes: usize,
     is_told: bool,
     is_own: bool,
 }
 
 /// Makes room for one more task; returns `false` if there is none. Only answers that were read are dropped.
-pub(super) fn for_task(table: &mut Table, task: &Task, most: usize) -> bool {
-    let all_fit = |all: Taken| all.tasks < most && all.bytes < ANSWERS_MAX;
-    let own_fit =
-        |own: Taken| own.tasks < most.div_ceil(AGENT_SHARE) && own.bytes + FREE_MIN <= OF_AGENT_MAX;
-    Room::of(table, task, all_fit, own_fit).make(table, task, |old| old.is_told)
+pub(super) fn for_task(table: &mut Table, task: &CallTask, most: usize) -> bool {
+    let all_fit = |all: TaskUsage| all.tasks < most && all.bytes < ANSWERS_MAX;
+    let own_fit = |own: TaskUsage| {
+        own.tasks < most.div_ceil(AGENT_SHARE) && own.bytes + FREE_MIN <= OF_AGENT_MAX
+    };
+    TaskRoom::from_table(table, task, all_fit, own_fit).make(table, task, |old| old.is_told)
 }
 
 /// Makes room for the answer of a task; `false` if there is none.
-pub(super) fn for_answer(table: &mut Table, task: &Task, bytes: usize) -> bool {
+pub(super) fn for_answer(table: &mut Table, task: &CallTask, bytes: usize) -> bool {
     if bytes == 0 {
         return true;
     }
-    let all_fit = |all: Taken| all.bytes + bytes <= ANSWERS_MAX;
-    let own_fit = |own: Taken| own.bytes + bytes <= OF_AGENT_MAX;
-    let may_go = |old: &Old| old.bytes > SMALL && (old.is_told || old.is_own);
-    Room::of(table, task, all_fit, own_fit).make(table, task, may_go)
+    let all_fit = |all: TaskUsage| all.bytes + bytes <= ANSWERS_MAX;
+    let own_fit = |own: TaskUsage| own.bytes + bytes <= OF_AGENT_MAX;
+    let may_go = |old: &EvictionCandidate| old.bytes > SMALL && (old.is_told || old.is_own);
+    TaskRoom::from_table(table, task, all_fit, own_fit).make(table, task, may_go)
 }
 
-impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
-    fn of(table: &Table, task: &Task, all_fit: A, own_fit: O) -> Self {
+impl<A: Fn(TaskUsage) -> bool, O: Fn(TaskUsage) -> bool> TaskRoom<A, O> {
+    fn from_table(table: &Table, task: &CallTask, all_fit: A, own_fit: O) -> Self {
         let mut room = Self {
-            all: Taken::default(),
-            own: Taken::default(),
+            all: TaskUsage::default(),
+            own: TaskUsage::default(),
             all_fit,
             own_fit,
         };
@@ -81,16 +82,21 @@ impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
     }
 
     /// Lets the oldest go until the rest fits. All of them stay where even that would not do.
-    fn make(mut self, table: &mut Table, task: &Task, may_go: impl Fn(&Old) -> bool) -> bool {
+    fn make(
+        mut self,
+        table: &mut Table,
+        task: &CallTask,
+        may_go: impl Fn(&EvictionCandidate) -> bool,
+    ) -> bool {
         if self.fits() {
             return true;
         }
-        let mut old: Vec<Old> = table
+        let mut old: Vec<EvictionCandidate> = table
             .values()
-            .map(|other| Old::of(other, task))
+            .map(|other| EvictionCandidate::from_task(other, task))
             .filter(may_go)
             .collect();
-        old.sort_by_key(Old::turn);
+        old.sort_by_key(EvictionCandidate::turn);
         let mut going = Vec::new();
         for old in old {
             if self.is_helped_by(&old) {
@@ -112,13 +118,13 @@ impl<A: Fn(Taken) -> bool, O: Fn(Taken) -> bool> Room<A, O> {
         (self.all_fit)(self.all) && (self.own_fit)(self.own)
     }
 
-    fn is_helped_by(&self, old: &Old) -> bool {
+    fn is_helped_by(&self, old: &EvictionCandidate) -> bool {
         !(self.all_fit)(self.all) || (old.is_own && !(self.own_fit)(self.own))
     }
 }
 
-impl Old {
-    fn of(old: &Arc<Task>, task: &Task) -> Self {
+impl EvictionCandidate {
+    fn from_task(old: &Arc<CallTask>, task: &CallTask) -> Self {
         let state = old.lock();
         let (bytes, is_told) = (state.stage.bytes(), state.is_told);
         drop(state);
@@ -150,7 +156,7 @@ impl Old {
     }
 }
 
-impl Taken {
+impl TaskUsage {
     fn add(&mut self, bytes: usize) {
         self.tasks += 1;
         self.bytes += bytes;
@@ -166,26 +172,26 @@ impl Taken {
 mod tests {
     use super::*;
     use crate::{
-        catalogue::Endpoint,
-        identity::Caller,
-        tasks::{Stage, Tasks},
+        catalogue::CatalogueEndpoint,
+        identity::CallerIdentity,
+        tasks::{TaskRegistry, TaskStage},
     };
 
     const LARGE: usize = OF_AGENT_MAX / 2;
 
-    fn caller(tenant: &str, agent: &str) -> Caller {
-        Caller {
+    fn caller(tenant: &str, agent: &str) -> CallerIdentity {
+        CallerIdentity {
             tenant: tenant.into(),
             agent: agent.into(),
             grant: None,
         }
     }
 
-    fn open(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
+    fn open(tasks: &TaskRegistry, owner: &CallerIdentity) -> Arc<CallTask> {
         tasks
             .open(
                 owner,
-                &Endpoint::All,
+                &CatalogueEndpoint::All,
                 (&"contract".into(), &"tool".into()),
                 true,
                 None,
@@ -193,32 +199,34 @@ mod tests {
             .expect("it may begin")
     }
 
-    fn begun(tasks: &Tasks, owner: &Caller) -> Arc<Task> {
+    fn begun(tasks: &TaskRegistry, owner: &CallerIdentity) -> Arc<CallTask> {
         let task = open(tasks, owner);
         assert!(tasks.keep(&task), "there is room");
         task
     }
 
-    fn end(tasks: &Tasks, task: &Task, bytes: usize) {
-        tasks.end(task, Stage::Completed("x".repeat(bytes).into()));
+    fn end(tasks: &TaskRegistry, task: &CallTask, bytes: usize) {
+        tasks.end(task, TaskStage::Completed("x".repeat(bytes).into()));
     }
 
-    fn tell(task: &Task) {
+    fn tell(task: &CallTask) {
         task.tell();
     }
 
-    fn is_complete(task: &Task) -> bool {
-        matches!(task.seen().stage, Stage::Completed(_))
+    fn is_complete(task: &CallTask) -> bool {
+        matches!(task.seen().stage, TaskStage::Completed(_))
     }
 
-    fn is_kept(tasks: &Tasks, task: &Task) -> bool {
-        tasks.find(&task.owner, &Endpoint::All, task.id()).is_some()
+    fn is_kept(tasks: &TaskRegistry, task: &CallTask) -> bool {
+        tasks
+            .find(&task.owner, &CatalogueEndpoint::All, task.id())
+            .is_some()
     }
 
     #[test]
     fn an_agent_has_its_share_in_each_tenant_and_no_more() {
         let (tasks, here, there) = (
-            Tasks::new(16),
+            TaskRegistry::new(16),
             caller("here", "agent"),
             caller("there", "agent"),
         );
@@ -229,10 +237,10 @@ mod tests {
         begun(&tasks, &there);
         begun(&tasks, &caller("here", "other"));
         assert!(
-            Tasks::new(0)
+            TaskRegistry::new(0)
                 .open(
                     &here,
-                    &Endpoint::All,
+                    &CatalogueEndpoint::All,
                     (&"c".into(), &"t".into()),
                     true,
                     None
@@ -243,7 +251,7 @@ mod tests {
 
     #[test]
     fn answers_that_were_told_make_room_for_tasks_and_no_others_do() {
-        let (tasks, here) = (Tasks::new(16), caller("here", "agent"));
+        let (tasks, here) = (TaskRegistry::new(16), caller("here", "agent"));
         let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
         end(&tasks, &first, 7);
         end(&tasks, &second, 7);
@@ -258,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_call_is_waited_for_where_its_answer_may_find_no_room() {
-        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let (tasks, here) = (TaskRegistry::new(64), caller("here", "agent"));
         let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
         end(&tasks, &first, LARGE);
         end(&tasks, &second, LARGE);
@@ -274,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_later_answer_takes_the_room_of_one_that_was_told_and_else_of_the_oldest() {
-        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let (tasks, here) = (TaskRegistry::new(64), caller("here", "agent"));
         let all: Vec<_> = (0..4).map(|_| begun(&tasks, &here)).collect();
         end(&tasks, &all[0], LARGE);
         end(&tasks, &all[1], LARGE);
@@ -283,7 +291,7 @@ mod tests {
         assert!(is_complete(&all[0]) && is_complete(&all[2]) && !is_kept(&tasks, &all[1]));
         end(&tasks, &all[3], LARGE);
         assert!(is_complete(&all[2]) && is_complete(&all[3]));
-        let Stage::Failed(why) = all[0].seen().stage else {
+        let TaskStage::Failed(why) = all[0].seen().stage else {
             panic!("its answer is gone, and it is there still")
         };
         let why: serde_json::Value = serde_json::from_str(&why).expect("JSON");
@@ -296,12 +304,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_too_large_by_itself_costs_no_other() {
-        let (tasks, here) = (Tasks::new(64), caller("here", "agent"));
+        let (tasks, here) = (TaskRegistry::new(64), caller("here", "agent"));
         let (first, second) = (begun(&tasks, &here), begun(&tasks, &here));
         end(&tasks, &first, LARGE);
         tell(&first);
         end(&tasks, &second, OF_AGENT_MAX + 1);
-        let Stage::Failed(why) = second.seen().stage else {
+        let TaskStage::Failed(why) = second.seen().stage else {
             panic!("it is too much")
         };
         assert!(why.contains("too_large") && why.contains("16 MB"), "{why}");
@@ -310,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_other_agents_were_told_makes_room_too() {
-        let tasks = Tasks::new(64);
+        let tasks = TaskRegistry::new(64);
         let agents: Vec<_> = (0..AGENT_SHARE)
             .map(|agent| caller("here", &agent.to_string()))
             .collect();

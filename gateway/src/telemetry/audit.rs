@@ -18,8 +18,8 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use weir_audit::{
-    Admin, AdminAct, ArgumentsKey, AuditError, ChainHead, ChainName, Entry, Event, Fsync, Receipt,
-    Refused, RefusedWhat, Settings, Trail,
+    AdminAct, ArgumentsKey, AuditError, AuditEvent, AuditReceipt, AuditTrail, AuditedChange,
+    AuditedRefusal, ChainHead, ChainName, FsyncPolicy, RefusedWhat, TrailEntry, TrailSettings,
 };
 
 use self::heads::SharedHeads;
@@ -59,16 +59,16 @@ const TOO_OFTEN: &str = "it asks too often";
 const NOT_HERE: &str = "it may not use this, or it is not there";
 
 /// Writes records to the trail of this process.
-pub struct Audit {
+pub struct AuditRecorder {
     /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
-    trail: Option<(Trail, ArgumentsKey)>,
+    trail: Option<(AuditTrail, ArgumentsKey)>,
     /// Whether an append waits for the disk, which is `fsync = "each"`.
     waits: bool,
     started: Instant,
     /// Microseconds since the start.
     no_wait_until: AtomicU64,
     /// In the order of [`REFUSALS`].
-    refusals: [Refusals; REFUSALS.len()],
+    refusals: [RefusalCounter; REFUSALS.len()],
     /// Wakes what counts those that are not recorded yet.
     to_count: Notify,
     /// Where a state is shared.
@@ -78,7 +78,7 @@ pub struct Audit {
 }
 
 /// The refusals of one kind.
-struct Refusals {
+struct RefusalCounter {
     limit: DefaultDirectRateLimiter,
     counted: AtomicU64,
     /// Refusals that are not recorded yet.
@@ -88,20 +88,20 @@ struct Refusals {
 /// The trail cannot be written. What happened is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail cannot be written")]
-pub struct Unrecorded;
+pub struct AuditUnavailable;
 
 /// The trail itself logs once that it cannot be written, until it can; this logs only what concerns one record.
-fn unrecorded(error: AuditError) -> Unrecorded {
+fn unrecorded(error: AuditError) -> AuditUnavailable {
     match error {
         AuditError::Write(_) | AuditError::Sync(_) => {}
         error => {
             tracing::error!(target: "weir::audit", %error, "a record cannot be written: its call is refused")
         }
     }
-    Unrecorded
+    AuditUnavailable
 }
 
-impl Audit {
+impl AuditRecorder {
     /// Creates an audit that records nothing, for tests and for commands that change nothing.
     pub fn none() -> Self {
         Self::with(None)
@@ -113,16 +113,16 @@ impl Audit {
         state: &Path,
         key: ArgumentsKey,
         process: &str,
-        config: &config::Audit,
-        elsewhere: Option<Vec<Receipt>>,
+        config: &config::AuditConfig,
+        elsewhere: Option<Vec<AuditReceipt>>,
     ) -> anyhow::Result<Self> {
-        let settings = Settings {
+        let settings = TrailSettings {
             process: process.to_owned(),
             fsync: match config.fsync {
-                config::Fsync::Each => Fsync::Each,
-                config::Fsync::Off => Fsync::Off,
-                config::Fsync::Interval => {
-                    Fsync::Interval(Duration::from_millis(config.fsync_interval_ms))
+                config::FsyncSetting::Each => FsyncPolicy::Each,
+                config::FsyncSetting::Off => FsyncPolicy::Off,
+                config::FsyncSetting::Interval => {
+                    FsyncPolicy::Interval(Duration::from_millis(config.fsync_interval_ms))
                 }
             },
             segment_max_bytes: config.segment_max_bytes,
@@ -131,20 +131,20 @@ impl Audit {
             keep_bytes: (config.keep_max_bytes > 0).then_some(config.keep_max_bytes),
             segment_max_age: match elsewhere {
                 Some(_) => SHARED_SEGMENT_MAX_AGE,
-                None => Settings::default().segment_max_age,
+                None => TrailSettings::default().segment_max_age,
             },
             waits_for_copies: config.copies.is_some(),
             heads_elsewhere: elsewhere.unwrap_or_default(),
         };
-        let waits = matches!(settings.fsync, Fsync::Each);
-        let trail = Trail::open(&state.join("audit"), settings)?;
+        let waits = matches!(settings.fsync, FsyncPolicy::Each);
+        let trail = AuditTrail::open(&state.join("audit"), settings)?;
         let mut audit = Self::with(Some((trail, key)));
         audit.waits = waits;
         Ok(audit)
     }
 
-    fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
-        let refusals = std::array::from_fn(|_| Refusals {
+    fn with(trail: Option<(AuditTrail, ArgumentsKey)>) -> Self {
+        let refusals = std::array::from_fn(|_| RefusalCounter {
             limit: DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND)),
             counted: AtomicU64::new(0),
             unrecorded: AtomicU64::new(0),
@@ -162,12 +162,15 @@ impl Audit {
     }
 
     /// Appends an event; `None` if nothing is recorded at all.
-    pub fn append(&self, event: &Event<'_>) -> Result<Option<Receipt>, Unrecorded> {
+    pub fn append(&self, event: &AuditEvent<'_>) -> Result<Option<AuditReceipt>, AuditUnavailable> {
         self.enter(event).and_then(|entry| self.written(entry))
     }
 
     /// Returns the place of an event in the trail; it is recorded once it is [`Self::written`].
-    pub fn enter(&self, event: &Event<'_>) -> Result<Option<Entry<'_>>, Unrecorded> {
+    pub fn enter(
+        &self,
+        event: &AuditEvent<'_>,
+    ) -> Result<Option<TrailEntry<'_>>, AuditUnavailable> {
         let Some((trail, _)) = &self.trail else {
             return Ok(None);
         };
@@ -175,7 +178,10 @@ impl Audit {
     }
 
     /// Writes the entry with all that has been entered meanwhile.
-    pub fn written(&self, entry: Option<Entry<'_>>) -> Result<Option<Receipt>, Unrecorded> {
+    pub fn written(
+        &self,
+        entry: Option<TrailEntry<'_>>,
+    ) -> Result<Option<AuditReceipt>, AuditUnavailable> {
         let Some(entry) = entry else { return Ok(None) };
         let written = match self.waits {
             // The other requests of this thread continue meanwhile.
@@ -215,7 +221,7 @@ impl Audit {
         reason: &str,
     ) {
         let address = address.map(|address| address.to_string());
-        let refused = Refused {
+        let refused = AuditedRefusal {
             what,
             place: Some(place),
             key_id,
@@ -239,7 +245,7 @@ impl Audit {
 
     fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
         let (place, agent, reason) = (Some(place), Some(agent), Some(reason));
-        self.note(Refused {
+        self.note(AuditedRefusal {
             what,
             place,
             key_id: None,
@@ -250,7 +256,7 @@ impl Audit {
         });
     }
 
-    fn note(&self, refused: Refused<'_>) {
+    fn note(&self, refused: AuditedRefusal<'_>) {
         let (what, reason) = (refused.what, refused.reason.unwrap_or_default());
         let alike = |(kind, _, known): &(RefusedWhat, _, &str)| {
             *kind == what && (*known == reason || *known == OTHER)
@@ -265,7 +271,7 @@ impl Audit {
         };
         refusals.counted.fetch_add(1, Ordering::Relaxed);
         match refusals.limit.check() {
-            Ok(()) => drop(self.append(&Event::Refused(refused))),
+            Ok(()) => drop(self.append(&AuditEvent::Refused(refused))),
             Err(_) => {
                 refusals.unrecorded.fetch_add(1, Ordering::Relaxed);
                 self.to_count.notify_one();
@@ -293,7 +299,7 @@ impl Audit {
             };
             let (what, reason) = (*what, Some(reason));
             if self
-                .append(&Event::Refused(Refused {
+                .append(&AuditEvent::Refused(AuditedRefusal {
                     what,
                     place,
                     key_id,
@@ -319,8 +325,8 @@ impl Audit {
         fingerprint: Option<&str>,
         by: &str,
         detail: Option<&Map<String, Value>>,
-    ) -> Result<(), Unrecorded> {
-        self.append(&Event::Admin(Admin {
+    ) -> Result<(), AuditUnavailable> {
+        self.append(&AuditEvent::Admin(AuditedChange {
             act,
             subject,
             fingerprint,
@@ -369,17 +375,17 @@ impl Audit {
         })
     }
 
-    fn trail(&self) -> Option<&Trail> {
+    fn trail(&self) -> Option<&AuditTrail> {
         self.trail.as_ref().map(|(trail, _)| trail)
     }
 
     /// Returns the health, for readiness and metrics.
-    pub fn health(&self) -> Option<weir_audit::Health> {
+    pub fn health(&self) -> Option<weir_audit::TrailHealth> {
         self.trail.as_ref().map(|(trail, _)| trail.health())
     }
 }
 
-impl Drop for Audit {
+impl Drop for AuditRecorder {
     fn drop(&mut self) {
         self.count_refusals();
     }

@@ -15,11 +15,11 @@ use tracing::Level;
 use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
 use weir_connections::mask::mask;
 
-use self::lines::{Lines, Maker, Writer};
-use crate::config::{Log, LogFormat};
+use self::lines::{LogMakeWriter, LogQueue, LogWriter};
+use crate::config::{LogConfig, LogFormat};
 
 /// The parts of one call's line. No argument and no value is among them.
-pub struct Call<'a> {
+pub struct LoggedCall<'a> {
     pub call_id: &'a str,
     pub agent: &'a str,
     /// `None` when no such tool exists: the name is the caller's, not ours to repeat.
@@ -37,9 +37,9 @@ pub struct Call<'a> {
 }
 
 /// Logs a call. The line is written here unless stderr is a terminal: through `tracing` it costs several times as much.
-pub fn call(call: &Call<'_>) {
+pub fn call(call: &LoggedCall<'_>) {
     let detail = call.detail.map(mask);
-    let call = &Call {
+    let call = &LoggedCall {
         detail: detail.as_deref(),
         ..*call
     };
@@ -61,7 +61,7 @@ pub fn call(call: &Call<'_>) {
     });
 }
 
-fn traced(call: &Call<'_>) {
+fn traced(call: &LoggedCall<'_>) {
     tracing::info!(
         target: "weir::call",
         call_id = call.call_id,
@@ -78,14 +78,14 @@ fn traced(call: &Call<'_>) {
     );
 }
 
-impl Call<'_> {
+impl LoggedCall<'_> {
     fn tool(&self) -> &str {
         self.tool.unwrap_or("_unknown")
     }
 
     fn json(&self, line: &mut Vec<u8>) {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct CallLogLine<'a> {
             #[serde(serialize_with = "microseconds")]
             timestamp: Timestamp,
             level: &'static str,
@@ -107,7 +107,7 @@ impl Call<'_> {
             detail: Option<&'a str>,
             target: &'static str,
         }
-        let written = Line {
+        let written = CallLogLine {
             timestamp: Timestamp::now(),
             level: "INFO",
             message: "call",
@@ -165,17 +165,17 @@ fn microseconds<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Erro
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// The place where calls write their lines themselves, and the format of those.
-static CALLS: OnceLock<(Arc<Lines>, LogFormat)> = OnceLock::new();
-static LINES: OnceLock<Arc<Lines>> = OnceLock::new();
-static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
+static CALLS: OnceLock<(Arc<LogQueue>, LogFormat)> = OnceLock::new();
+static LINES: OnceLock<Arc<LogQueue>> = OnceLock::new();
+static WRITER: Mutex<Option<LogWriter>> = Mutex::new(None);
 
 /// Starts logging, once per process; a second start (in tests) keeps the first.
-pub fn start(log: &Log) -> std::io::Result<()> {
+pub fn start(log: &LogConfig) -> std::io::Result<()> {
     let (filter, handle) = reload::Layer::new(filter(log));
     let registry = tracing_subscriber::registry().with(filter);
     let terminal = std::io::stderr().is_terminal();
-    let (lines, writer) = Lines::start(std::io::stderr())?;
-    let layer = fmt::layer().with_writer(Maker(lines.clone()));
+    let (lines, writer) = LogQueue::start(std::io::stderr())?;
+    let layer = fmt::layer().with_writer(LogMakeWriter(lines.clone()));
     let started = match log.format {
         LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
         LogFormat::Pretty => registry.with(layer.with_ansi(terminal)).try_init(),
@@ -205,14 +205,14 @@ pub fn lines_lost() -> usize {
 }
 
 /// Sets the filter from the next line on.
-pub fn set_filter(log: &Log) {
+pub fn set_filter(log: &LogConfig) {
     if let Some(handle) = FILTER.get() {
         let _ = handle.reload(filter(log));
     }
 }
 
 /// Returns the environment's filter, the configuration's, or the default.
-fn filter(log: &Log) -> EnvFilter {
+fn filter(log: &LogConfig) -> EnvFilter {
     let configured = log
         .filter
         .as_deref()

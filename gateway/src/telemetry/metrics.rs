@@ -16,7 +16,7 @@ use prometheus::{
 };
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use weir_audit::Outcome;
+use weir_audit::AuditOutcome;
 use weir_schema::validate::{InvalidArguments, REASONS};
 
 pub use self::{
@@ -24,14 +24,14 @@ pub use self::{
     series::{ToolMeter, ToolSeries},
 };
 use self::{
-    series::{Agents, Tools},
-    table::{Kind, Row},
+    series::{AgentMetrics, ToolMetrics},
+    table::{MetricDescriptor, MetricKind},
 };
 use super::events::{EndedCall, EventFeed};
 use crate::{
-    codes::Code,
-    identity::Credential,
-    wire::{Method, Version},
+    codes::FailureCode,
+    identity::RequestCredential,
+    wire::{ProtocolVersion, RpcMethod},
 };
 
 /// Calls that came to no tool.
@@ -85,10 +85,10 @@ type Reading = Box<dyn Fn() -> usize + Send + Sync>;
 type Counts<N> = Box<dyn Fn() -> Vec<(&'static str, N)> + Send + Sync>;
 
 /// The metrics of one gateway.
-pub struct Metrics {
+pub struct GatewayMetrics {
     registry: Registry,
-    tools: Tools,
-    agents: Agents,
+    tools: ToolMetrics,
+    agents: AgentMetrics,
     unknown: ToolSeries,
     /// Made by the first question to a view with search.
     finding: OnceLock<ToolSeries>,
@@ -97,7 +97,7 @@ pub struct Metrics {
     stages: [Histogram; STAGES.len()],
     /// The counters of reasons, in the order of [`REASONS`].
     reasons: Vec<IntCounter>,
-    requests: Vec<[IntCounter; Version::ALL.len()]>,
+    requests: Vec<[IntCounter; ProtocolVersion::ALL.len()]>,
     durations: Vec<Histogram>,
     loads: [IntCounter; LOADS.len()],
     upstreams: HistogramVec,
@@ -121,7 +121,7 @@ pub struct Metrics {
 
 /// The times when one stage of a call gave over to the next; a stage that was not reached is `None`.
 #[derive(Clone, Copy, Default)]
-pub struct Marks {
+pub struct StageTimes {
     pub found: Option<Instant>,
     pub bound: Option<Instant>,
     pub asked: Option<Instant>,
@@ -129,7 +129,7 @@ pub struct Marks {
 }
 
 /// A call that has ended and been recorded.
-pub struct Ended<'a> {
+pub struct MeasuredCall<'a> {
     pub call_id: &'a str,
     /// The name of the tool, if the caller sees one of that name.
     pub name: Option<&'a str>,
@@ -144,15 +144,15 @@ pub struct Ended<'a> {
     /// The faults of the arguments.
     pub invalid: Option<&'a InvalidArguments>,
     /// The code that the caller gets; it differs from the error's if the call could not be recorded.
-    pub code: Option<Code>,
-    pub outcome: Outcome,
+    pub code: Option<FailureCode>,
+    pub outcome: AuditOutcome,
     pub opened: Instant,
-    pub marks: Marks,
+    pub marks: StageTimes,
     /// The end of the last stage before the record.
     pub closed: Instant,
 }
 
-impl Metrics {
+impl GatewayMetrics {
     /// Creates the metrics. `tools_max` is the number of tools with series of their own; `token` is what a scraper must
     /// show.
     pub fn new(tools_max: usize, token: Option<&str>) -> Self {
@@ -166,7 +166,7 @@ impl Metrics {
         let calls = counters(&registry, &table::CALLS);
         let operations = histograms(&registry, &table::OPERATIONS);
         let adapters = histograms(&registry, &table::ADAPTERS);
-        let agents = Agents::new(counters(&registry, &table::AGENTS), &folded);
+        let agents = AgentMetrics::new(counters(&registry, &table::AGENTS), &folded);
         let invalid = counters(&registry, &table::INVALID);
         let requests = counters(&registry, &table::REQUESTS);
         let stages = histograms(&registry, &table::STAGES);
@@ -183,11 +183,11 @@ impl Metrics {
         {
             connections_lost.with_label_values(&[*listener, lost.word()]);
         }
-        let by_version = |method: &Method| {
-            Version::ALL
+        let by_version = |method: &RpcMethod| {
+            ProtocolVersion::ALL
                 .map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
         };
-        let tools = Tools::new(
+        let tools = ToolMetrics::new(
             calls.clone(),
             operations.clone(),
             adapters,
@@ -204,8 +204,8 @@ impl Metrics {
                 .iter()
                 .map(|(reason, _)| invalid.with_label_values(&[reason]))
                 .collect(),
-            requests: Method::ALL.iter().map(by_version).collect(),
-            durations: Method::ALL
+            requests: RpcMethod::ALL.iter().map(by_version).collect(),
+            durations: RpcMethod::ALL
                 .iter()
                 .map(|method| operations.with_label_values(&[method.name(), "", ""]))
                 .collect(),
@@ -243,10 +243,10 @@ impl Metrics {
     }
 
     /// Returns `true` if the scraper has shown the token that is needed.
-    pub fn admit(&self, credential: Credential<'_>) -> bool {
+    pub fn admit(&self, credential: RequestCredential<'_>) -> bool {
         match (self.token.load().as_deref(), credential) {
             (None, _) => true,
-            (Some(token), Credential::Key(shown)) => digest(shown).ct_eq(token).into(),
+            (Some(token), RequestCredential::Key(shown)) => digest(shown).ct_eq(token).into(),
             (Some(_), _) => false,
         }
     }
@@ -257,11 +257,11 @@ impl Metrics {
     }
 
     /// Counts a call that has ended, and returns the time of each stage.
-    pub fn call(&self, call: &Ended<'_>) -> Stages {
+    pub fn call(&self, call: &MeasuredCall<'_>) -> Stages {
         let end = Instant::now();
         let total = end - call.opened;
         let series = match (call.tool, call.finds) {
-            (Some(tool), _) => self.tools.of(tool),
+            (Some(tool), _) => self.tools.series_for(tool),
             (None, Some(finds)) => self.finding.get_or_init(|| self.tools.named(finds)),
             (None, None) => &self.unknown,
         };
@@ -300,7 +300,7 @@ impl Metrics {
             tool: call.name,
             contract: call.tool.map(|tool| &*tool.contract_version),
             outcome: call.outcome.word(),
-            code: call.code.map(Code::label),
+            code: call.code.map(FailureCode::label),
             ms: total.as_micros() as f64 / 1000.0,
         });
         stages
@@ -312,7 +312,7 @@ impl Metrics {
     }
 
     /// Counts a request of any method, with the time it took if it was answered at once.
-    pub fn request(&self, method: Method, version: Version, took: Option<Duration>) {
+    pub fn request(&self, method: RpcMethod, version: ProtocolVersion, took: Option<Duration>) {
         self.requests[method as usize][version as usize].inc();
         if let Some(took) = took {
             self.durations[method as usize].observe(took.as_secs_f64());
@@ -355,7 +355,7 @@ impl Metrics {
     }
 
     /// Counts a call of a version that is not the live one.
-    pub fn count_kept_call(&self, contract: &str, version: weir_contracts::Version) {
+    pub fn count_kept_call(&self, contract: &str, version: weir_contracts::ContractVersion) {
         self.kept_calls
             .with_label_values(&[contract, &version.to_string()])
             .inc();
@@ -392,7 +392,7 @@ impl Metrics {
     }
 }
 
-impl Metrics {
+impl GatewayMetrics {
     /// Counts the times that another server had the state.
     pub fn count_fail_overs(&self, count: u64) {
         self.state_fail_overs
@@ -402,7 +402,7 @@ impl Metrics {
 }
 
 /// These functions return what a scrape reads beside the series themselves.
-impl Metrics {
+impl GatewayMetrics {
     /// Returns all series that are registered, for the text of a scrape.
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
@@ -444,7 +444,7 @@ impl Metrics {
     }
 }
 
-impl Marks {
+impl StageTimes {
     fn stages(self, opened: Instant, closed: Instant, end: Instant) -> Stages {
         let begins = [
             Some(opened),
@@ -469,15 +469,15 @@ fn digest(token: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-fn counters(registry: &Registry, row: &Row) -> IntCounterVec {
+fn counters(registry: &Registry, row: &MetricDescriptor) -> IntCounterVec {
     let made = IntCounterVec::new(Opts::new(row.name, row.help), row.labels)
         .expect("a row of the table is valid");
     register(registry, made.clone());
     made
 }
 
-fn histograms(registry: &Registry, row: &Row) -> HistogramVec {
-    let Kind::Histogram(bounds) = row.kind else {
+fn histograms(registry: &Registry, row: &MetricDescriptor) -> HistogramVec {
+    let MetricKind::Histogram(bounds) = row.kind else {
         unreachable!("{} is no histogram", row.name)
     };
     let options = HistogramOpts::new(row.name, row.help).buckets(bounds.to_vec());

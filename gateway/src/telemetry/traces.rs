@@ -20,7 +20,7 @@ use std::{
 
 use weir_connections::http::TraceContext;
 
-use self::{sampling::Sampling, sending::SpanQueue};
+use self::{sampling::TraceSampler, sending::SpanQueue};
 pub use self::{settings::TraceFault, spans::EndedTrace};
 use crate::config;
 
@@ -31,7 +31,7 @@ static STARTED: OnceLock<Arc<SpanQueue>> = OnceLock::new();
 
 /// The sender of traces: which calls are traced, and where the spans go.
 pub struct TraceSender {
-    sampling: Sampling,
+    sampling: TraceSampler,
     queue: Arc<SpanQueue>,
 }
 

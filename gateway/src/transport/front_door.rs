@@ -32,16 +32,16 @@ pub(super) use self::{
     resource::{METADATA, ScopeNeeded, below_prefix},
 };
 use self::{answer::CountedBody, resource::ChallengeScheme};
-use super::http::connections::{self, Connection};
+use super::http::connections::{self, ClientConnection};
 use crate::{
-    config::{Config, access::AccessRules},
+    config::{GatewayConfig, access::AccessRules},
     identity::{
-        Caller, ClaimedHolder, Credential, PresentedToken, Refused, RefusedCaller,
-        RefusedCredential, RequestProof, TokenResource,
+        AuthenticationError, CallerIdentity, ClaimedHolder, PresentedToken, RefusedCaller,
+        RefusedCredential, RequestCredential, RequestProof, TokenResource,
     },
     limits::{ByteBudget, BytesHolder, RateCharge, UNCOUNTED_MAX_BYTES, holder},
-    methods::{Endpoint, RequestScope},
-    serving::Serving,
+    methods::{CatalogueEndpoint, RequestScope},
+    serving::ServingGateway,
     wire::RpcError,
 };
 
@@ -50,8 +50,8 @@ const PLACE_MAX_CHARS: usize = 200;
 
 /// The door of one listener.
 pub struct FrontDoor {
-    gateway: Arc<Serving>,
-    access: access::Current,
+    gateway: Arc<ServingGateway>,
+    access: access::CurrentAccess,
     bytes: Arc<ByteBudget>,
 }
 
@@ -61,10 +61,10 @@ pub(super) trait DoorSurface: Sync {
     fn place(&self) -> String;
 
     /// Returns the endpoint that a token must be for.
-    fn endpoint(&self) -> Endpoint;
+    fn endpoint(&self) -> CatalogueEndpoint;
 
     /// Returns the answer if nothing is served here.
-    fn closed(&self, _gateway: &Serving) -> Option<Response> {
+    fn closed(&self, _gateway: &ServingGateway) -> Option<Response> {
         None
     }
 
@@ -87,7 +87,7 @@ pub(super) trait DoorSurface: Sync {
     fn not_allowed(&self, allowed: &'static str) -> Response;
 
     /// Returns the answer to an unknown caller. `body` is that of a POST, where refusals name requests.
-    fn unauthorized(&self, refused: Refused, body: Option<&[u8]>) -> Response;
+    fn unauthorized(&self, refused: AuthenticationError, body: Option<&[u8]>) -> Response;
 
     /// Adds headers to every answer behind the door. `is_exposed`: a page of another origin reads it.
     fn complete(&self, _headers: &mut HeaderMap, _is_exposed: bool) {}
@@ -104,7 +104,7 @@ pub(crate) struct CheckedVisit<'d, 'h> {
 pub(super) struct AdmittedCaller<'d> {
     door: &'d FrontDoor,
     surface: &'d dyn DoorSurface,
-    caller: Caller,
+    caller: CallerIdentity,
     /// The cost of the request. That of a POST, whose body is still to be read, is charged already.
     charge: RateCharge,
 }
@@ -113,12 +113,12 @@ impl FrontDoor {
     /// Creates the door of a listener. `local` is the address that it listens on; `rules` picks its hosts and origins of the
     /// configuration in effect.
     pub fn new(
-        gateway: &Arc<Serving>,
+        gateway: &Arc<ServingGateway>,
         local: SocketAddr,
-        rules: fn(&Config) -> AccessRules<'_>,
+        rules: fn(&GatewayConfig) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            access: access::Current::new(gateway, local, rules)?,
+            access: access::CurrentAccess::new(gateway, local, rules)?,
             bytes: Arc::default(),
             gateway: gateway.clone(),
         })
@@ -177,7 +177,7 @@ impl FrontDoor {
     async fn refuse(
         &self,
         surface: &impl DoorSurface,
-        refused: Refused,
+        refused: AuthenticationError,
         head: &Parts,
         body: Body,
     ) -> Response {
@@ -204,7 +204,7 @@ impl FrontDoor {
     pub(super) fn metadata(
         &self,
         head: &Parts,
-        endpoint: &Endpoint,
+        endpoint: &CatalogueEndpoint,
     ) -> Option<Result<Response, RpcError>> {
         let tokens = self.gateway.identities().tokens();
         let tokens = tokens.as_ref()?;
@@ -221,7 +221,7 @@ impl FrontDoor {
     }
 
     /// Returns an endpoint as the client of this request names it.
-    fn resource(&self, head: &Parts, endpoint: &Endpoint) -> TokenResource {
+    fn resource(&self, head: &Parts, endpoint: &CatalogueEndpoint) -> TokenResource {
         let config = self.gateway.config();
         resource::resource(&config, self.access.local(), &head.headers, endpoint)
     }
@@ -250,7 +250,7 @@ impl FrontDoor {
     pub(crate) fn record_unknown_admin(
         &self,
         place: &str,
-        credential: Credential<'_>,
+        credential: RequestCredential<'_>,
         kind: &str,
         reason: &str,
     ) {
@@ -262,8 +262,8 @@ impl FrontDoor {
     fn record_unknown(
         &self,
         place: &str,
-        credential: Credential<'_>,
-        refused: Refused,
+        credential: RequestCredential<'_>,
+        refused: AuthenticationError,
         holder: Option<&ClaimedHolder>,
     ) {
         let reason = refused.to_string();
@@ -275,7 +275,7 @@ impl FrontDoor {
     fn keep_reason(
         &self,
         endpoint: &str,
-        credential: Credential<'_>,
+        credential: RequestCredential<'_>,
         reason: &str,
         is_genuine: bool,
         holder: Option<&ClaimedHolder>,
@@ -291,7 +291,11 @@ impl FrontDoor {
     }
 
     /// Takes a request from the rate of its agent.
-    pub(super) async fn within_rate(&self, caller: &Caller, place: &str) -> Result<(), RpcError> {
+    pub(super) async fn within_rate(
+        &self,
+        caller: &CallerIdentity,
+        place: &str,
+    ) -> Result<(), RpcError> {
         self.gateway
             .buckets()
             .request(caller, Instant::now())
@@ -303,13 +307,13 @@ impl FrontDoor {
     }
 
     /// Counts one of several requests of a message that is not the first.
-    pub(super) async fn charge_further(&self, caller: &Caller) -> RateCharge {
+    pub(super) async fn charge_further(&self, caller: &CallerIdentity) -> RateCharge {
         let buckets = self.gateway.buckets();
         buckets.charge_further(caller, Instant::now()).await
     }
 
     /// Gives the charge of a message back that costs nothing.
-    pub(super) fn give_back(&self, charge: RateCharge, caller: &Caller) {
+    pub(super) fn give_back(&self, charge: RateCharge, caller: &CallerIdentity) {
         self.gateway.buckets().give_back(charge, caller);
     }
 
@@ -324,7 +328,7 @@ impl FrontDoor {
                 body,
                 budget: self.budget().clone(),
                 holder,
-                connection: Connection::current(),
+                connection: ClientConnection::current(),
                 metrics: self.gateway.metrics().clone(),
             })
         })
@@ -369,17 +373,17 @@ impl CheckedVisit<'_, '_> {
     async fn admit<'a>(
         &'a self,
         surface: &'a impl DoorSurface,
-    ) -> Result<AdmittedCaller<'a>, Refused> {
+    ) -> Result<AdmittedCaller<'a>, AuthenticationError> {
         let password = match surface.asks_people() {
             true => password(&self.head.headers),
             false => None,
         };
         let credential = match &password {
-            Some(password) => Credential::Key(password),
+            Some(password) => RequestCredential::Key(password),
             None => credential(&self.head.headers),
         };
         let resolved = match self.door.gateway.identities().resolve(credential) {
-            Err(Refused::Malformed)
+            Err(AuthenticationError::Malformed)
                 if let (None, Some(token)) = (&password, credential.token()) =>
             {
                 // In a box, so that the future of a request with a key stays small.
@@ -417,13 +421,13 @@ impl CheckedVisit<'_, '_> {
     /// Identifies the caller by a token of an issuer that is configured.
     async fn admit_token(
         &self,
-        credential: Credential<'_>,
+        credential: RequestCredential<'_>,
         token: &str,
         surface: &impl DoorSurface,
-    ) -> Result<Caller, RefusedCaller> {
+    ) -> Result<CallerIdentity, RefusedCaller> {
         let tokens = self.door.gateway.identities().tokens().clone();
         let Some(tokens) = tokens else {
-            return Err(Refused::Malformed.into());
+            return Err(AuthenticationError::Malformed.into());
         };
         let resource = self.door.resource(self.head, &surface.endpoint());
         let proof = || RequestProof {
@@ -433,7 +437,7 @@ impl CheckedVisit<'_, '_> {
         };
         let token = PresentedToken {
             text: token,
-            proof: matches!(credential, Credential::Bound(_)).then(proof),
+            proof: matches!(credential, RequestCredential::Bound(_)).then(proof),
         };
         match tokens.resolve_cached(token, &resource) {
             Some(resolved) => resolved,
@@ -443,20 +447,20 @@ impl CheckedVisit<'_, '_> {
 }
 
 impl AdmittedCaller<'_> {
-    pub(super) fn caller(&self) -> &Caller {
+    pub(super) fn caller(&self) -> &CallerIdentity {
         &self.caller
     }
 
     /// Returns the caller, with what its request costs.
-    pub(super) fn into_caller(self) -> (Caller, RateCharge) {
+    pub(super) fn into_caller(self) -> (CallerIdentity, RateCharge) {
         (self.caller, self.charge)
     }
 
     /// Returns the scope of a request to an endpoint of MCP.
-    pub(super) fn into_scope(self, endpoint: Endpoint) -> RequestScope {
+    pub(super) fn into_scope(self, endpoint: CatalogueEndpoint) -> RequestScope {
         RequestScope {
             gateway: self.door.gateway.clone(),
-            endpoint: endpoint.of(&self.caller),
+            endpoint: endpoint.for_caller(&self.caller),
             caller: self.caller,
             transport: "http",
             client: None,
@@ -511,14 +515,14 @@ pub(super) fn close_if_unread(error: &RpcError, refusal: Response) -> Response {
 }
 
 /// Returns the credential of the `Authorization` header.
-pub(crate) fn credential(headers: &HeaderMap) -> Credential<'_> {
+pub(crate) fn credential(headers: &HeaderMap) -> RequestCredential<'_> {
     let values = headers.get_all(AUTHORIZATION).iter();
-    Credential::of_header(values.map(HeaderValue::as_bytes))
+    RequestCredential::of_header(values.map(HeaderValue::as_bytes))
 }
 
 /// Returns `true` if the request comes with a token that is bound to a key.
 fn is_bound(headers: &HeaderMap) -> bool {
-    matches!(credential(headers), Credential::Bound(_))
+    matches!(credential(headers), RequestCredential::Bound(_))
 }
 
 /// Returns the one proof of a request.

@@ -37,18 +37,18 @@ use super::front_door::{
     AdmittedCaller, DoorSurface, FrontDoor, METADATA, below_prefix, closing, read_of_unknown_caller,
 };
 use crate::{
-    config::{Config, access::AccessRules},
+    config::{GatewayConfig, access::AccessRules},
     era::{
-        Era,
-        cancellations::Cancellations,
+        RequestEra,
+        cancellations::CancellationTable,
         names_modern,
-        sessions::{SessionId, Sessions},
+        sessions::{SessionId, SessionTable},
     },
-    identity::Refused,
+    identity::AuthenticationError,
     limits::UNCOUNTED_MAX_BYTES,
-    methods::{Endpoint, RequestScope, Subscriptions},
-    serving::Serving,
-    wire::{self, Body, Malformed, Message, RpcError},
+    methods::{CatalogueEndpoint, RequestScope, StreamLimiter},
+    serving::ServingGateway,
+    wire::{self, MalformedMessage, MessageBody, RpcError, RpcMessage},
 };
 
 pub use self::rest::openapi_document;
@@ -57,12 +57,12 @@ pub use self::rest::openapi_document;
 const FIRST_HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The state that all connections share.
-struct Server {
-    gateway: Arc<Serving>,
+struct HttpServerState {
+    gateway: Arc<ServingGateway>,
     door: Arc<FrontDoor>,
-    sessions: Sessions,
-    calls: Cancellations<(SessionId, Box<str>)>,
-    subscriptions: Subscriptions,
+    sessions: SessionTable,
+    calls: CancellationTable<(SessionId, Box<str>)>,
+    subscriptions: StreamLimiter,
     /// Calls that run without a reader of their messages: legacy ones outlive their connection.
     tasks: TaskTracker,
 }
@@ -70,7 +70,7 @@ struct Server {
 /// Serves until `shutdown`, then takes no more connections, ends the streams with their last message, and returns when
 /// every call that was accepted has been answered and every write has ended.
 pub async fn serve(
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
@@ -82,11 +82,11 @@ pub async fn serve(
         accounts.set_listener(local);
     }
     let door = Arc::new(FrontDoor::new(&gateway, local, AccessRules::public)?);
-    let server = Arc::new(Server {
+    let server = Arc::new(HttpServerState {
         door: door.clone(),
-        sessions: Sessions::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
-        calls: Cancellations::default(),
-        subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
+        sessions: SessionTable::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
+        calls: CancellationTable::default(),
+        subscriptions: StreamLimiter::new(http.streams_max, ending.clone()),
         tasks: TaskTracker::new(),
         gateway: gateway.clone(),
     });
@@ -158,19 +158,19 @@ pub async fn serve(
 }
 
 /// Returns the endpoint of MCP that a path names as it is written, without anything to decode. Some clients add a slash.
-fn endpoint(path: &str) -> Option<Endpoint> {
+fn endpoint(path: &str) -> Option<CatalogueEndpoint> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let below = path.strip_prefix("/mcp")?;
     if below.is_empty() {
-        return Some(Endpoint::All);
+        return Some(CatalogueEndpoint::All);
     }
     let below = below.strip_prefix('/')?;
     let (name, endpoint) = match below.strip_prefix("view/") {
-        Some(view) => (view, Endpoint::View(view.into())),
-        None => match Endpoint::contract(below) {
-            Endpoint::Version(contract, major) => {
+        Some(view) => (view, CatalogueEndpoint::View(view.into())),
+        None => match CatalogueEndpoint::contract(below) {
+            CatalogueEndpoint::Version(contract, major) => {
                 let is_name = check_contract(&contract).is_ok();
-                return is_name.then_some(Endpoint::Version(contract, major));
+                return is_name.then_some(CatalogueEndpoint::Version(contract, major));
             }
             endpoint => (below, endpoint),
         },
@@ -178,7 +178,7 @@ fn endpoint(path: &str) -> Option<Endpoint> {
     check_contract(name).is_ok().then_some(endpoint)
 }
 
-fn router(server: Arc<Server>) -> Router {
+fn router(server: Arc<HttpServerState>) -> Router {
     let router = Router::new()
         .route("/rest/{contract}", any(with_slash))
         .route("/rest/{contract}/", any(rest::reference))
@@ -214,7 +214,7 @@ fn router(server: Arc<Server>) -> Router {
 }
 
 /// Tells a load balancer whether to send calls here. Only the listener of admins names what is refused.
-async fn ready(State(server): State<Arc<Server>>) -> Response {
+async fn ready(State(server): State<Arc<HttpServerState>>) -> Response {
     match server.gateway.readiness().fault().await {
         None => "ready\n".into_response(),
         Some(fault) => (StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n")).into_response(),
@@ -249,7 +249,7 @@ const SIGN_IN: [&str; 3] = [
 ];
 
 /// Answers requests for unknown paths. A client that looks for a sign-in learns that a key is needed.
-async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Response {
+async fn nothing(State(server): State<Arc<HttpServerState>>, request: Request) -> Response {
     let path = request.uri().path();
     let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {
         let name = rest.split('/').next().unwrap_or_default();
@@ -277,7 +277,7 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
 }
 
 /// Answers with the text by which the registry of ChatGPT's apps knows whose server this is.
-fn apps_challenge(server: &Server, request: Request) -> Response {
+fn apps_challenge(server: &HttpServerState, request: Request) -> Response {
     let (head, _) = request.into_parts();
     match server.door.visit(&head, || head.uri.path().to_owned()) {
         Ok(_) => server
@@ -293,16 +293,16 @@ fn apps_challenge(server: &Server, request: Request) -> Response {
 }
 
 /// Returns the endpoint whose metadata as a resource of OAuth is asked for. At the root it is that of all contracts.
-fn described_endpoint(config: &Config, path: &str) -> Option<Endpoint> {
+fn described_endpoint(config: &GatewayConfig, path: &str) -> Option<CatalogueEndpoint> {
     let rest = path.strip_prefix(METADATA)?;
     if matches!(rest, "" | "/") {
-        return Some(Endpoint::All);
+        return Some(CatalogueEndpoint::All);
     }
     endpoint(below_prefix(config, rest))
 }
 
 /// Answers a client that looks for a sign-in that there is none.
-fn no_sign_in(server: &Server, head: &Parts, status: u16) -> Response {
+fn no_sign_in(server: &HttpServerState, head: &Parts, status: u16) -> Response {
     let visit = match server.door.visit(head, || head.uri.path().to_owned()) {
         Ok(visit) => visit,
         Err(error) => return reply::refusal(&error),
@@ -328,28 +328,32 @@ async fn nothing_there(request: Request) -> Response {
     reply::unread(id.as_ref(), &RpcError::refused(404, message))
 }
 
-async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, Endpoint::All, request).await
+async fn all(State(server): State<Arc<HttpServerState>>, request: Request) -> Response {
+    answer(&server, CatalogueEndpoint::All, request).await
 }
 
 async fn contract(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::contract(&contract), request).await
+    answer(&server, CatalogueEndpoint::contract(&contract), request).await
 }
 
 async fn view(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(view): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::View(view.into()), request).await
+    answer(&server, CatalogueEndpoint::View(view.into()), request).await
 }
 
 /// Answers a request to an endpoint of MCP.
-async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
+async fn answer(
+    server: &Arc<HttpServerState>,
+    endpoint: CatalogueEndpoint,
+    request: Request,
+) -> Response {
     let (head, body) = request.into_parts();
     let surface = McpEndpoint(&endpoint);
     let enter = async |admitted: AdmittedCaller<'_>, body| match head.method {
@@ -367,14 +371,14 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
 }
 
 /// An endpoint of MCP at the door.
-struct McpEndpoint<'e>(&'e Endpoint);
+struct McpEndpoint<'e>(&'e CatalogueEndpoint);
 
 impl DoorSurface for McpEndpoint<'_> {
     fn place(&self) -> String {
         self.0.to_string()
     }
 
-    fn endpoint(&self) -> Endpoint {
+    fn endpoint(&self) -> CatalogueEndpoint {
         self.0.clone()
     }
 
@@ -394,7 +398,7 @@ impl DoorSurface for McpEndpoint<'_> {
         reply::not_allowed(allowed)
     }
 
-    fn unauthorized(&self, refused: Refused, body: Option<&[u8]>) -> Response {
+    fn unauthorized(&self, refused: AuthenticationError, body: Option<&[u8]>) -> Response {
         reply::unauthorized(refused, body.and_then(wire::request_id).as_ref())
     }
 }
@@ -408,9 +412,9 @@ fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
 }
 
 async fn post(
-    server: &Arc<Server>,
+    server: &Arc<HttpServerState>,
     admitted: AdmittedCaller<'_>,
-    endpoint: &Endpoint,
+    endpoint: &CatalogueEndpoint,
     head: &Parts,
     body: axum::body::Body,
 ) -> Response {
@@ -419,15 +423,15 @@ async fn post(
         Err(error) => return closing(reply::refusal(&error)),
     };
     let scope = admitted.into_scope(endpoint.clone());
-    match Body::read(&bytes) {
-        Ok(Body::One(message)) => {
-            let is_request = matches!(message, Message::Request { .. });
+    match MessageBody::read(&bytes) {
+        Ok(MessageBody::One(message)) => {
+            let is_request = matches!(message, RpcMessage::Request { .. });
             if !is_request && bytes.len() <= UNCOUNTED_MAX_BYTES {
                 server.door.give_back(scope.charge, &scope.caller);
             }
             one(server, scope, &head.headers, message).await
         }
-        Ok(Body::Batch(elements)) => {
+        Ok(MessageBody::Batch(elements)) => {
             let modern = names_modern(&head.headers)
                 || elements
                     .iter()
@@ -440,45 +444,50 @@ async fn post(
                 false => Box::pin(legacy::batch(server, scope, &head.headers, &elements)).await,
             }
         }
-        Err(Malformed { id, error }) => reply::error(id.as_ref(), &error),
+        Err(MalformedMessage { id, error }) => reply::error(id.as_ref(), &error),
     }
 }
 
 async fn one(
-    server: &Arc<Server>,
+    server: &Arc<HttpServerState>,
     scope: RequestScope,
     headers: &HeaderMap,
-    message: Message<'_>,
+    message: RpcMessage<'_>,
 ) -> Response {
     match message {
-        Message::Request { id, method, params } => {
-            let read = params
-                .read()
-                .and_then(|params| Ok((Era::of(&method, &params.meta, Some(headers))?, params)));
+        RpcMessage::Request { id, method, params } => {
+            let read = params.read().and_then(|params| {
+                Ok((
+                    RequestEra::detect(&method, &params.meta, Some(headers))?,
+                    params,
+                ))
+            });
             match read {
-                Ok((Era::Modern, params)) => {
+                Ok((RequestEra::Modern, params)) => {
                     modern::request(server, scope, headers, id, &method, params).await
                 }
-                Ok((Era::Legacy, params)) => {
+                Ok((RequestEra::Legacy, params)) => {
                     Box::pin(legacy::request(server, scope, headers, id, &method, params)).await
                 }
                 Err(error) => reply::error(Some(&id), &error),
             }
         }
-        Message::Notification { method, params } => {
+        RpcMessage::Notification { method, params } => {
             match params.claim_modern() || names_modern(headers) {
                 // Core defines none over HTTP: closing the response is how a modern client cancels.
                 true => reply::accepted(),
                 false => legacy::notification(server, &scope, headers, &method, params).await,
             }
         }
-        Message::Response(response) => legacy::response(server, &scope, headers, &response).await,
+        RpcMessage::Response(response) => {
+            legacy::response(server, &scope, headers, &response).await
+        }
     }
 }
 
 fn element_claims_modern(element: &serde_json::value::RawValue) -> bool {
-    match Message::read(element.get()) {
-        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => {
+    match RpcMessage::read(element.get()) {
+        Ok(RpcMessage::Request { params, .. } | RpcMessage::Notification { params, .. }) => {
             params.claim_modern()
         }
         _ => false,

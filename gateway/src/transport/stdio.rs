@@ -19,25 +19,26 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     heard::{heard, is_sent},
-    lines::{Line, Lines},
+    lines::{StdinLine, StdinLines},
 };
 use crate::{
     era::{
-        Era,
-        batch::Batch,
-        cancellations::Cancellations,
-        legacy::{self, Notice},
+        RequestEra,
+        batch::RpcBatch,
+        cancellations::CancellationTable,
+        legacy::{self, LegacyNotification},
         modern,
     },
-    identity::{Caller, Credential},
+    identity::{CallerIdentity, RequestCredential},
     limits::RateCharge,
     methods::{
-        self, Changes, Client, Endpoint, McpCall, Reply, RequestScope, Subscription, Subscriptions,
+        self, CatalogueEndpoint, CatalogueWatcher, ListenSubscription, McpCall, MethodReply,
+        RequestScope, SessionClient, StreamLimiter,
     },
-    serving::Serving,
+    serving::ServingGateway,
     wire::{
-        Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version,
-        error_answer,
+        GivenParams, MalformedMessage, MessageBody, ProtocolVersion, RequestId, RpcError,
+        RpcMessage, RpcMethod, RpcResponse, error_answer,
     },
 };
 
@@ -54,9 +55,9 @@ const FLUSH_MAX: Duration = Duration::from_millis(500);
 /// writes that have reached a source run to their end. `key` is the key of these messages, and is looked up anew for each.
 /// `endpoint` is the endpoint that they ask.
 pub async fn serve(
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     key: Option<String>,
-    endpoint: Endpoint,
+    endpoint: CatalogueEndpoint,
     stdin: impl AsyncRead + Unpin,
     stdout: impl AsyncWrite + Unpin + Send + 'static,
     shutdown: impl Future<Output = ()>,
@@ -75,24 +76,24 @@ pub async fn serve(
         })
     };
     let ending = CancellationToken::new();
-    let mut lines = Lines::new(stdin, || gateway.config().http.body_max_bytes);
-    let mut connection = Connection {
-        subscriptions: Subscriptions::new(gateway.config().http.streams_max, ending.clone()),
+    let mut lines = StdinLines::new(stdin, || gateway.config().http.body_max_bytes);
+    let mut connection = StdioConnection {
+        subscriptions: StreamLimiter::new(gateway.config().http.streams_max, ending.clone()),
         scope: RequestScope {
             gateway: gateway.clone(),
-            endpoint: endpoint.of(&caller),
+            endpoint: endpoint.for_caller(&caller),
             caller,
             transport: "stdio",
-            client: Some(Arc::new(Client::new(0, gateway.announcements()))),
+            client: Some(Arc::new(SessionClient::new(0, gateway.announcements()))),
             charge: RateCharge::Due,
         },
         key,
-        calls: Cancellations::default(),
+        calls: CancellationTable::default(),
         tasks: TaskTracker::new(),
         gone: gone.clone(),
         out,
-        version: Version::LEGACY_LATEST,
-        watching: Watching::No,
+        version: ProtocolVersion::LEGACY_LATEST,
+        watching: WatchPhase::No,
     };
     let read = loop {
         let line = tokio::select! {
@@ -143,43 +144,45 @@ async fn write(
     Ok(())
 }
 
-fn credential(key: Option<&str>) -> Credential<'_> {
-    key.map_or(Credential::None, Credential::Key)
+fn credential(key: Option<&str>) -> RequestCredential<'_> {
+    key.map_or(RequestCredential::None, RequestCredential::Key)
 }
 
-struct Connection {
+struct StdioConnection {
     scope: RequestScope,
     key: Option<String>,
-    calls: Cancellations<Box<str>>,
-    subscriptions: Subscriptions,
+    calls: CancellationTable<Box<str>>,
+    subscriptions: StreamLimiter,
     tasks: TaskTracker,
     /// The token that is cancelled when the client no longer reads our answers.
     gone: CancellationToken,
     out: mpsc::Sender<Vec<u8>>,
     /// The version of legacy requests, which the last `initialize` agreed on.
-    version: Version,
-    watching: Watching,
+    version: ProtocolVersion,
+    watching: WatchPhase,
 }
 
 /// Whether a legacy client gets notifications of changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Watching {
+enum WatchPhase {
     No,
     /// The client gets them from its `initialize` on, once that is answered.
     Due,
     Yes,
 }
 
-impl Connection {
-    async fn line(&mut self, line: Line<'_>) {
+impl StdioConnection {
+    async fn line(&mut self, line: StdinLine<'_>) {
         let line = match line {
-            Line::Message(line) => line,
-            Line::TooLong(bytes_max) => return self.too_long(bytes_max).await,
+            StdinLine::Message(line) => line,
+            StdinLine::TooLong(bytes_max) => return self.too_long(bytes_max).await,
         };
-        match Body::read(line) {
-            Ok(Body::One(message)) => self.message(message).await,
-            Ok(Body::Batch(elements)) => self.batch(&elements).await,
-            Err(Malformed { id, error }) => self.send(error_answer(id.as_ref(), &error)).await,
+        match MessageBody::read(line) {
+            Ok(MessageBody::One(message)) => self.message(message).await,
+            Ok(MessageBody::Batch(elements)) => self.batch(&elements).await,
+            Err(MalformedMessage { id, error }) => {
+                self.send(error_answer(id.as_ref(), &error)).await
+            }
         }
     }
 
@@ -189,48 +192,50 @@ impl Connection {
             .await;
     }
 
-    async fn message(&mut self, message: Message<'_>) {
-        if matches!(message, Message::Request { .. }) {
+    async fn message(&mut self, message: RpcMessage<'_>) {
+        if matches!(message, RpcMessage::Request { .. }) {
             self.charge().await;
         }
         match message {
-            Message::Request { id, method, params } => match self.reply(&id, &method, params) {
-                Ok(Reply::Answer(body)) => {
+            RpcMessage::Request { id, method, params } => match self.reply(&id, &method, params) {
+                Ok(MethodReply::Answer(body)) => {
                     self.send(body).await;
                     self.watch();
                 }
-                Ok(Reply::Call(_) | Reply::Subscribe(_)) if self.tasks.len() >= RUNNING_MAX => {
+                Ok(MethodReply::Call(_) | MethodReply::Subscribe(_))
+                    if self.tasks.len() >= RUNNING_MAX =>
+                {
                     self.send(error_answer(
                         Some(&id),
                         &RpcError::internal("too many requests are running"),
                     ))
                     .await;
                 }
-                Ok(Reply::Call(call)) => self.start(call.into_owned()),
-                Ok(Reply::Subscribe(subscription)) => self.subscribe(subscription),
+                Ok(MethodReply::Call(call)) => self.start(call.into_owned()),
+                Ok(MethodReply::Subscribe(subscription)) => self.subscribe(subscription),
                 Err(error) => self.send(error_answer(Some(&id), &error)).await,
             },
-            Message::Notification { method, params } => self.notice(&method, params),
-            Message::Response(response) => self.answered(&response),
+            RpcMessage::Notification { method, params } => self.notice(&method, params),
+            RpcMessage::Response(response) => self.answered(&response),
         }
     }
 
     fn reply<'a>(
         &mut self,
-        id: &Id<'a>,
+        id: &RequestId<'a>,
         method: &str,
         params: GivenParams<'a>,
-    ) -> Result<Reply<'a>, RpcError> {
+    ) -> Result<MethodReply<'a>, RpcError> {
         self.scope.caller = self.caller()?;
         let params = params.read()?;
-        let request = match Era::of(method, &params.meta, None)? {
-            Era::Modern => modern::admit(id.clone(), method, params, None)?,
-            Era::Legacy => legacy::admit(id.clone(), method, params, self.version, None)?,
+        let request = match RequestEra::detect(method, &params.meta, None)? {
+            RequestEra::Modern => modern::admit(id.clone(), method, params, None)?,
+            RequestEra::Legacy => legacy::admit(id.clone(), method, params, self.version, None)?,
         };
-        if request.method == Method::Initialize {
+        if request.method == RpcMethod::Initialize {
             self.version = request.version;
-            if self.watching == Watching::No {
-                self.watching = Watching::Due;
+            if self.watching == WatchPhase::No {
+                self.watching = WatchPhase::Due;
             }
         }
         methods::answer(&self.scope, &self.subscriptions, request)
@@ -246,7 +251,7 @@ impl Connection {
         }
     }
 
-    fn caller(&self) -> Result<Caller, RpcError> {
+    fn caller(&self) -> Result<CallerIdentity, RpcError> {
         if self.scope.gateway.readiness().is_stale() {
             return Err(RpcError::no_room(503, super::STALE));
         }
@@ -259,7 +264,7 @@ impl Connection {
     }
 
     /// Takes a client's answer to a question of one of its calls.
-    fn answered(&self, response: &Response<'_>) {
+    fn answered(&self, response: &RpcResponse<'_>) {
         if let Some(client) = &self.scope.client {
             client.answered(response);
         }
@@ -267,7 +272,7 @@ impl Connection {
 
     /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
     fn notice(&self, method: &str, params: GivenParams<'_>) {
-        if let Notice::Cancelled(request) = Notice::read(method, params) {
+        if let LegacyNotification::Cancelled(request) = LegacyNotification::read(method, params) {
             self.calls.cancel(&request);
         }
     }
@@ -282,7 +287,7 @@ impl Connection {
         });
     }
 
-    fn subscribe(&self, mut subscription: Subscription) {
+    fn subscribe(&self, mut subscription: ListenSubscription) {
         let in_flight = self.calls.open(subscription.id().key(), &self.gone);
         let out = self.out.clone();
         self.tasks.spawn(async move {
@@ -301,14 +306,14 @@ impl Connection {
     }
 
     fn watch(&mut self) {
-        if self.watching != Watching::Due {
+        if self.watching != WatchPhase::Due {
             return;
         }
-        self.watching = Watching::Yes;
+        self.watching = WatchPhase::Yes;
         let Some(client) = &self.scope.client else {
             return;
         };
-        let mut changes = Changes::of_client(Arc::new(self.scope.clone()), client);
+        let mut changes = CatalogueWatcher::of_client(Arc::new(self.scope.clone()), client);
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
         let caller = self.scope.caller.clone();
         self.tasks.spawn(async move {
@@ -331,7 +336,7 @@ impl Connection {
     async fn batch(&mut self, elements: &[&RawValue]) {
         let messages: Vec<_> = elements
             .iter()
-            .map(|element| Message::read(element.get()))
+            .map(|element| RpcMessage::read(element.get()))
             .collect();
         let refused = if messages
             .iter()
@@ -350,17 +355,19 @@ impl Connection {
                 .send(error_answer(None, &RpcError::invalid_request(message)))
                 .await;
         }
-        let mut batch = Batch::default();
+        let mut batch = RpcBatch::default();
         for message in messages {
             match message {
-                Ok(Message::Request { id, method, params }) => {
+                Ok(RpcMessage::Request { id, method, params }) => {
                     self.charge().await;
                     let reply = batch.room().and_then(|()| self.reply(&id, &method, params));
                     self.in_batch(&mut batch, &id, &method, reply);
                 }
-                Ok(Message::Notification { method, params }) => self.notice(&method, params),
-                Ok(Message::Response(response)) => self.answered(&response),
-                Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
+                Ok(RpcMessage::Notification { method, params }) => self.notice(&method, params),
+                Ok(RpcMessage::Response(response)) => self.answered(&response),
+                Err(MalformedMessage { id, error }) => {
+                    batch.answer(error_answer(id.as_ref(), &error))
+                }
             }
         }
         if batch.is_empty() {
@@ -376,13 +383,13 @@ impl Connection {
 
     fn in_batch(
         &self,
-        batch: &mut Batch,
-        id: &Id<'_>,
+        batch: &mut RpcBatch,
+        id: &RequestId<'_>,
         method: &str,
-        reply: Result<Reply<'_>, RpcError>,
+        reply: Result<MethodReply<'_>, RpcError>,
     ) {
         match reply {
-            Ok(Reply::Call(call)) => {
+            Ok(MethodReply::Call(call)) => {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
                 let scope = self.scope.clone();
@@ -390,8 +397,8 @@ impl Connection {
                     async move { Some(call.run(&scope, in_flight.token(), None).await?.body) };
                 batch.later(run.boxed());
             }
-            Ok(Reply::Answer(body)) => batch.answer(body),
-            Ok(Reply::Subscribe(_)) => batch.answer(error_answer(
+            Ok(MethodReply::Answer(body)) => batch.answer(body),
+            Ok(MethodReply::Subscribe(_)) => batch.answer(error_answer(
                 Some(id),
                 &RpcError::unknown_method(method, false),
             )),
@@ -430,12 +437,13 @@ async fn run(
     Some(heard(running, &messages, out, cancel).await?.body)
 }
 
-fn is_not_for_batches(message: &Message<'_>) -> bool {
+fn is_not_for_batches(message: &RpcMessage<'_>) -> bool {
     match message {
-        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+        RpcMessage::Request { method, params, .. }
+        | RpcMessage::Notification { method, params } => {
             method == "initialize" || params.claim_modern()
         }
-        Message::Response(_) => false,
+        RpcMessage::Response(_) => false,
     }
 }
 

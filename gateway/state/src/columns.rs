@@ -9,8 +9,8 @@ use sqlx::{
 };
 
 use crate::{
-    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, DraftStatus, Origin, PlanStatus, Role,
-    SecretPurpose, SessionKind, engine::SqlValue,
+    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, ContractOrigin, DraftStatus, PlanStatus,
+    Role, SecretPurpose, SessionKind, engine::SqlValue,
 };
 
 /// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
@@ -69,7 +69,7 @@ word_column!(CallReplyStatus);
 word_column!(ChangeClass);
 word_column!(ConnectKind);
 word_column!(DraftStatus);
-word_column!(Origin);
+word_column!(ContractOrigin);
 word_column!(PlanStatus);
 word_column!(Role);
 word_column!(SecretPurpose);

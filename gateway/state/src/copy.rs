@@ -6,7 +6,7 @@ use sqlx::{Column as _, Row, TypeInfo as _, postgres::PgRow, sqlite::SqliteRow};
 use crate::{
     BuildKind, StateError,
     engine::{SqlValue, StateChange, sql, sql_made},
-    state::State,
+    state::GatewayState,
 };
 
 /// The tables that are copied, with their columns, of which the first ones are the key: a row comes after those that it
@@ -173,7 +173,7 @@ macro_rules! any_row {
 any_row!(SqliteRow);
 any_row!(PgRow);
 
-impl State {
+impl GatewayState {
     /// Copies everything of this state into one that is empty, in one transaction, and compares the two. Nothing else writes
     /// to either meanwhile.
     pub async fn copy_to(&self, to: &Self) -> Result<Vec<CopiedTable>, StateError> {

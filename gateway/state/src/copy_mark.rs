@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use weir_files::Readers;
+use weir_files::FilePermission;
 
 const FILE: &str = "copy.json";
 /// Held by the process that keeps the copy.
@@ -80,7 +80,7 @@ impl CopyMark {
             return Ok(false);
         }
         let text = serde_json::to_vec(&copy).map_err(io::Error::other)?;
-        weir_files::replace(&self.folder.join(FILE), &text, Readers::Owner)?;
+        weir_files::replace(&self.folder.join(FILE), &text, FilePermission::Owner)?;
         known.copy = Some(copy);
         Ok(true)
     }

@@ -4,7 +4,7 @@
 //!
 //! Rows in, rows out: the meaning of an artifact, a report or an access list is left to others. A change that depends on a
 //! read checks that nothing moved meanwhile ([`StateError::Moved`]). Each change has a number, and one feed of these numbers
-//! ([`State::changes`]) says when to look again.
+//! ([`GatewayState::changes`]) says when to look again.
 //!
 //! The interface names no engine. What the state is asked is in `state`, with one text for each statement, and `engine` runs it;
 //! what only one engine has (how it is opened, its tables, how it says that something changed) is in `sqlite` and
@@ -29,9 +29,9 @@ pub use copy::CopiedTable;
 pub use rows::*;
 pub use server::ServerAddress;
 pub use sqlite::FILE;
-pub use state::{FeedPart, LiveChange, State};
+pub use state::{FeedPart, GatewayState, LiveChange};
 pub use words::{
-    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, DraftStatus, JoinedRoles, Origin,
+    BuildKind, CallReplyStatus, ChangeClass, ConnectKind, ContractOrigin, DraftStatus, JoinedRoles,
     PlanStatus, Role, SecretPurpose, SessionKind,
 };
 

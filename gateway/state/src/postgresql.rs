@@ -11,7 +11,7 @@ use crate::{
     StateError,
     engine::{ServerEngine, StateEngine},
     server::{self, ServerAddress, failure},
-    state::State,
+    state::GatewayState,
 };
 
 /// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share are here
@@ -64,7 +64,7 @@ const MIGRATIONS: [(i64, &str, &str); 9] = [
     ),
 ];
 
-impl State {
+impl GatewayState {
     /// Opens the state in a database, and brings it to this version's tables. `folder` has the files of this machine.
     pub async fn connect(address: &ServerAddress, folder: &Path) -> Result<Self, StateError> {
         let folder_failed = |error: std::io::Error| StateError::Open {
@@ -109,7 +109,7 @@ impl State {
     }
 }
 
-impl State {
+impl GatewayState {
     /// Refuses tables of a later version, whose rows this program would leave behind.
     pub(crate) async fn check_tables(&self) -> Result<(), StateError> {
         let StateEngine::Postgresql(ServerEngine { pool, .. }) = &self.engine else {

@@ -1,14 +1,14 @@
 //! The rows: what the state keeps, as plain data. Times are milliseconds since the Unix epoch.
 
 use crate::words::{
-    BuildKind, ChangeClass, ConnectKind, DraftStatus, JoinedRoles, Origin, PlanStatus, Role,
-    SessionKind,
+    BuildKind, ChangeClass, ConnectKind, ContractOrigin, DraftStatus, JoinedRoles, PlanStatus,
+    Role, SessionKind,
 };
 
 /// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Source<'a> {
-    pub origin: Origin,
+pub struct VersionSource<'a> {
+    pub origin: ContractOrigin,
     pub owner: Option<&'a str>,
 }
 
@@ -16,7 +16,7 @@ pub struct Source<'a> {
 #[derive(Clone, Debug)]
 pub struct ContractRow {
     pub name: String,
-    pub origin: Origin,
+    pub origin: ContractOrigin,
     /// The contracts folder that owns it; null if it comes from no file, or is not claimed yet.
     pub owner: Option<String>,
     /// Null: retired.
@@ -43,9 +43,9 @@ pub struct RecordedShape {
 
 /// The live version of one contract.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveRow {
     pub name: String,
-    pub origin: Origin,
+    pub origin: ContractOrigin,
     pub owner: Option<String>,
     pub version: String,
     pub revision: i64,
@@ -88,7 +88,7 @@ pub struct DraftHead {
     pub base: Option<String>,
     /// The version it would become; null where the contract would be retired.
     pub version: Option<String>,
-    pub origin: Origin,
+    pub origin: ContractOrigin,
     pub owner: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,
@@ -127,7 +127,7 @@ pub struct NewDraft<'a> {
     pub version: Option<&'a str>,
     pub artifact: Option<&'a str>,
     pub source: &'a str,
-    pub origin: Origin,
+    pub origin: ContractOrigin,
     pub owner: Option<&'a str>,
     pub class: ChangeClass,
     pub fingerprint: &'a str,
@@ -266,7 +266,7 @@ pub struct ReplyRow {
 
 /// The state of a request as it begins.
 #[derive(Clone, Debug)]
-pub enum Begun {
+pub enum IdempotencyState {
     /// The request is the first with its key: it runs, and ends with [`State::end_reply`].
     First,
     /// The first one has not ended, or its process was stopped; the digest of the request.

@@ -21,7 +21,7 @@ use crate::StateError;
 
 pub use address::ServerAddress;
 pub(crate) use feed::ServerPace;
-pub(crate) use timeline::Timeline;
+pub(crate) use timeline::ServerTimeline;
 
 const CONNECTIONS_MAX: u32 = 8;
 /// The bound on the wait for a connection, and on a login.
@@ -31,7 +31,7 @@ const STATEMENT_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) async fn open(
     address: &ServerAddress,
-    timeline: &Arc<Timeline>,
+    timeline: &Arc<ServerTimeline>,
 ) -> Result<PgPool, StateError> {
     let primary = find_primary(address).await?;
     let pool = pool_options(timeline).connect_with(primary).await;
@@ -39,12 +39,12 @@ pub(crate) async fn open(
 }
 
 /// Returns connections to a server that is away: the first one is made when something is asked.
-pub(crate) fn open_later(address: &ServerAddress, timeline: &Arc<Timeline>) -> PgPool {
+pub(crate) fn open_later(address: &ServerAddress, timeline: &Arc<ServerTimeline>) -> PgPool {
     let first = address.servers().first().cloned().unwrap_or_default();
     pool_options(timeline).connect_lazy_with(first)
 }
 
-fn pool_options(timeline: &Arc<Timeline>) -> PgPoolOptions {
+fn pool_options(timeline: &Arc<ServerTimeline>) -> PgPoolOptions {
     let timeline = timeline.clone();
     PgPoolOptions::new()
         .max_connections(CONNECTIONS_MAX)
@@ -61,7 +61,7 @@ pub(crate) async fn find_primary(address: &ServerAddress) -> Result<PgConnectOpt
     for server in address.servers() {
         let asked = async {
             let mut connection = server.connect().await?;
-            Timeline::read(&mut connection).await
+            ServerTimeline::read(&mut connection).await
         };
         match timeout(CONNECT_MAX, asked).await {
             Ok(Ok(_)) => return Ok(server.clone()),

@@ -15,7 +15,7 @@ use sqlx::sqlite::{
     SqliteSynchronous,
 };
 
-use crate::{State, StateError, engine::StateEngine};
+use crate::{GatewayState, StateError, engine::StateEngine};
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
@@ -26,7 +26,7 @@ const ALONE: Duration = Duration::from_secs(1);
 /// The time a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);
 
-impl State {
+impl GatewayState {
     /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables. What an earlier
     /// version kept in files beside it is taken over.
     pub async fn open(folder: &Path) -> Result<Self, StateError> {

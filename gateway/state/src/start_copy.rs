@@ -11,10 +11,10 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    State, StateError,
+    GatewayState, StateError,
     copy_mark::{CopyMark, MarkedCopy},
     engine::{ServerEngine, StateEngine},
-    server::{self, ServerAddress, Timeline},
+    server::{self, ServerAddress, ServerTimeline},
 };
 
 /// The time between two looks whether the copy lacks something.
@@ -28,7 +28,7 @@ const LOOKED_MAX: Duration = Duration::from_secs(5);
 /// The copy that is marked is in one of them, and the next one is made in the other.
 const FOLDERS: [&str; 2] = ["copy-0", "copy-1"];
 
-impl State {
+impl GatewayState {
     /// Opens the state in a database for a process that serves. Where the server is away, and this machine has a copy that was known
     /// to lack nothing less than `stale_max` ago, what is read comes from the copy until the server is there.
     pub async fn connect_to_serve(
@@ -68,7 +68,7 @@ impl State {
             age_s = age.as_secs(),
             "started from the copy of the state on this machine"
         );
-        let timeline = Arc::new(Timeline::known(copy.timeline.clone()));
+        let timeline = Arc::new(ServerTimeline::known(copy.timeline.clone()));
         let pool = server::open_later(address, &timeline);
         let engine = StateEngine::Postgresql(ServerEngine::with_copy(pool, rows));
         let mut state = Self::new(engine, folder);

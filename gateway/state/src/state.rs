@@ -27,32 +27,32 @@ use std::{
     sync::Arc,
 };
 
-use self::{changes::Changes, nodes::OwnNode};
+use self::{changes::ChangeFeed, nodes::OwnNode};
 use crate::{
     StateError,
     copy_mark::CopyMark,
     engine::{StateChange, StateEngine},
-    server::{ServerAddress, Timeline},
+    server::{ServerAddress, ServerTimeline},
 };
 
 pub use contracts::LiveChange;
 pub use nodes::FeedPart;
 
 /// The state of a gateway, open. A change by one process is seen by all that share it.
-pub struct State {
+pub struct GatewayState {
     pub(crate) engine: StateEngine,
     /// The folder of what is this machine's own.
     pub(crate) folder: PathBuf,
     /// Where a database with the state may be.
     pub(crate) address: Option<ServerAddress>,
-    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) timeline: Arc<ServerTimeline>,
     /// The mark of this machine's copy of the state, where one is kept.
     pub(crate) mark: Option<CopyMark>,
-    changes: Changes,
+    changes: ChangeFeed,
     node: OwnNode,
 }
 
-impl State {
+impl GatewayState {
     pub(crate) fn new(engine: StateEngine, folder: &Path) -> Self {
         Self {
             engine,
@@ -60,7 +60,7 @@ impl State {
             address: None,
             timeline: Arc::default(),
             mark: None,
-            changes: Changes::default(),
+            changes: ChangeFeed::default(),
             node: OwnNode::default(),
         }
     }
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for GatewayState {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("State")
             .field("folder", &self.folder)

@@ -118,7 +118,7 @@ words!(CallReplyStatus { Running = "running", Done = "done", Unknown = "unknown"
 
 /// The place that a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ContractOrigin {
     /// A contract file.
     File,
     /// The admin API.
@@ -129,7 +129,7 @@ pub enum Origin {
     Upstream,
 }
 
-words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
+words!(ContractOrigin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
 
 /// The purpose of a secret of the gateway's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

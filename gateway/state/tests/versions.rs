@@ -1,9 +1,12 @@
 //! Tests what is kept of versions that are served side by side.
 
-use weir_state::{AgentPin, ChangeClass, KeptRow, Origin, Source, State, StateError, VersionRow};
+use weir_state::{
+    AgentPin, ChangeClass, ContractOrigin, GatewayState, KeptRow, StateError, VersionRow,
+    VersionSource,
+};
 
-const FROM_API: Source<'static> = Source {
-    origin: Origin::Api,
+const FROM_API: VersionSource<'static> = VersionSource {
+    origin: ContractOrigin::Api,
     owner: None,
 };
 
@@ -57,20 +60,20 @@ async fn an_agent_has_one_pin_for_each_contract() {
     state.unpin("dana", "depot").await.expect("unpinned");
     let again = state.unpin("dana", "depot").await;
     assert!(matches!(again, Err(StateError::Unknown("pin"))));
-    let other = State::open(&folder.path().join("state")).await;
+    let other = GatewayState::open(&folder.path().join("state")).await;
     let pins = other.expect("opened").pins().await.expect("read");
     assert_eq!(pins, both[1..]);
 }
 
-async fn state() -> (tempfile::TempDir, State) {
+async fn state() -> (tempfile::TempDir, GatewayState) {
     let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(&folder.path().join("state"))
+    let state = GatewayState::open(&folder.path().join("state"))
         .await
         .expect("opened");
     (folder, state)
 }
 
-async fn publish(state: &State, base: Option<&str>, number: &str) {
+async fn publish(state: &GatewayState, base: Option<&str>, number: &str) {
     let change = state.change_live().await.expect("begun");
     let version = version(number);
     let published = change.publish(base, FROM_API, &version, None);

@@ -23,13 +23,13 @@ pub use self::{
     issuer::{ServerIssuer, find_challenge, find_server_issuer},
 };
 pub(crate) use self::{exchange::TokenExchanger, machine::MachineTokens};
-use crate::error::{Failure, Kind};
+use crate::error::{UpstreamFailure, UpstreamFailureKind};
 
 /// A token is renewed so long before it expires, or after three quarters of its life where that is short.
 const RENEW_BEFORE: Duration = Duration::from_secs(60);
 
 /// A token on its way.
-pub type Granting<'t, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 't>>;
+pub type Granting<'t, T> = Pin<Box<dyn Future<Output = Result<T, UpstreamFailure>> + Send + 't>>;
 
 /// The owner of an account at another server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +54,7 @@ pub struct OauthServer {
 
 /// Keeps the accounts of callers, beyond this process.
 pub trait AccountKeeper: Send + Sync {
-    /// Returns the number of the account that the owner has now. A failure of the kind [`Kind::NoAccount`] says that there is
+    /// Returns the number of the account that the owner has now. A failure of the kind [`UpstreamFailureKind::NoAccount`] says that there is
     /// none.
     fn account<'k>(&'k self, server: &'k OauthServer, owner: &'k AccountOwner)
     -> Granting<'k, i64>;
@@ -100,7 +100,10 @@ impl TokenSource {
         }
     }
 
-    pub(crate) async fn token(&self, refused: Option<&SecretText>) -> Result<SecretText, Failure> {
+    pub(crate) async fn token(
+        &self,
+        refused: Option<&SecretText>,
+    ) -> Result<SecretText, UpstreamFailure> {
         let token = self.tokens.token(refused).await?;
         let mut sent = self.sent.lock();
         if sent.as_ref().is_none_or(|sent| sent.token != token) {
@@ -114,13 +117,13 @@ impl TokenSource {
 
     /// Returns the failure of a request that an account needs more scopes for, where a person can give them. A server refuses it
     /// before it does anything.
-    pub(crate) fn without_scopes(&self, challenge: &str) -> Option<Failure> {
+    pub(crate) fn without_scopes(&self, challenge: &str) -> Option<UpstreamFailure> {
         let server = self.tokens.server_of_person()?;
         let scopes = needed_scopes(challenge)?;
         let cause = format!("the request needs the scopes {}", scopes.join(" "));
         let failure = no_account(server, &cause);
         let scopes = scopes.into();
-        Some(Failure { scopes, ..failure })
+        Some(UpstreamFailure { scopes, ..failure })
     }
 
     /// Masks the token in what the server says.
@@ -157,7 +160,7 @@ impl BearerTokens for AccountTokens {
 
 /// The way in which the sessions with a server get their tokens.
 #[derive(Clone, Default)]
-pub(crate) enum Authorization {
+pub(crate) enum UpstreamAuthorization {
     /// Requests bear none, or one that the configuration holds.
     #[default]
     None,
@@ -172,7 +175,7 @@ pub(crate) enum Authorization {
     Exchange(Arc<TokenExchanger>),
 }
 
-impl Authorization {
+impl UpstreamAuthorization {
     pub(crate) fn new(
         name: &Arc<str>,
         url: &str,
@@ -227,7 +230,7 @@ impl Authorization {
         &self,
         owner: &AccountOwner,
         subject: Option<&SecretText>,
-    ) -> Result<i64, Failure> {
+    ) -> Result<i64, UpstreamFailure> {
         match self {
             Self::None | Self::Machine(_) => Ok(0),
             Self::Accounts { server, keeper } => keeper.account(server, owner).await,
@@ -256,9 +259,9 @@ impl AccountKeeper for NoKeeper {
 }
 
 /// Returns the failure of a request without an account.
-pub fn no_account(server: &str, cause: &str) -> Failure {
-    Failure::new(
-        Kind::NoAccount,
+pub fn no_account(server: &str, cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::NoAccount,
         format!("an account at the server `{server}`"),
         cause,
     )
@@ -293,10 +296,10 @@ impl IssuedToken {
 }
 
 /// Returns the failure of a request for which no token could be had.
-pub fn without_token(fault: &OauthFault) -> Failure {
+pub fn without_token(fault: &OauthFault) -> UpstreamFailure {
     let kind = match fault {
-        OauthFault::Unreachable(_) => Kind::Unreachable,
-        OauthFault::Unusable(_) | OauthFault::Refused { .. } => Kind::Access,
+        OauthFault::Unreachable(_) => UpstreamFailureKind::Unreachable,
+        OauthFault::Unusable(_) | OauthFault::Refused { .. } => UpstreamFailureKind::Access,
     };
-    Failure::new(kind, "a token for the server", fault.to_string()).before_sending()
+    UpstreamFailure::new(kind, "a token for the server", fault.to_string()).before_sending()
 }

@@ -16,7 +16,10 @@ use weir_connections::config::{resolve_named, resolve_url, secret_files};
 
 use crate::auth::AuthConfig;
 use crate::sandbox::KeptFiles;
-use crate::settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
+use crate::settings::{
+    ClientCapability, EraPreference, UpstreamBounds, UpstreamCommand, UpstreamSettings,
+    UpstreamTarget, UpstreamTransport, UpstreamUrl,
+};
 
 /// `url`, and the values of `env` and `headers`, may hold secrets by reference, as connections do: `env:NAME`, `file:path`,
 /// or `${env:NAME}` inside a longer value.
@@ -43,17 +46,17 @@ pub struct UpstreamConfig {
     /// The transport; by default it is tried out.
     pub transport: Option<TransportWord>,
     /// The era to speak; by default the modern one where the server speaks it.
-    pub era: Era,
+    pub era: EraPreference,
     /// The callers that may share one session.
-    pub isolation: Isolation,
+    pub isolation: UpstreamIsolation,
     /// The questions that the server may ask of callers; it may list other tools if it may ask.
-    pub ask: Vec<Ask>,
+    pub ask: Vec<ClientCapability>,
     /// What happens to the server's tools when they are seen for the first time.
-    pub first: First,
+    pub first: PublishMode,
     /// What happens to later changes.
-    pub changes: Changes,
+    pub changes: ChangeMode,
     /// Whether the list of its resources is requested each time, or is part of the approved version.
-    pub resources: Resources,
+    pub resources: UpstreamResources,
     /// A file that chooses, renames, describes and bounds its tools.
     pub overlay: Option<PathBuf>,
     /// The contract that its tools are published as; by default one of its own name.
@@ -86,7 +89,7 @@ pub enum TransportWord {
 /// Which callers share a session with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Isolation {
+pub enum UpstreamIsolation {
     /// All callers share one, for a server that keeps no state.
     Shared,
     Tenant,
@@ -99,7 +102,7 @@ pub enum Isolation {
 /// What happens with the tools of a server that has no published version yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum First {
+pub enum PublishMode {
     /// The tools wait until they are published.
     #[default]
     Hold,
@@ -110,7 +113,7 @@ pub enum First {
 /// Which changes of a server's tools are published without an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Changes {
+pub enum ChangeMode {
     /// All changes wait.
     #[default]
     Hold,
@@ -121,7 +124,7 @@ pub enum Changes {
 /// How the resources of a server are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Resources {
+pub enum UpstreamResources {
     /// The resources change by themselves, as files do: the server is asked for the list each time.
     #[default]
     Live,
@@ -141,12 +144,12 @@ impl Default for UpstreamConfig {
             headers: BTreeMap::new(),
             auth: None,
             transport: None,
-            era: Era::default(),
-            isolation: Isolation::default(),
+            era: EraPreference::default(),
+            isolation: UpstreamIsolation::default(),
             ask: Vec::new(),
-            first: First::default(),
-            changes: Changes::default(),
-            resources: Resources::default(),
+            first: PublishMode::default(),
+            changes: ChangeMode::default(),
+            resources: UpstreamResources::default(),
             overlay: None,
             contract: None,
             prefix: None,
@@ -234,7 +237,7 @@ impl UpstreamConfig {
                 }
             }
         }
-        if self.transport == Some(TransportWord::Sse) && self.era == Era::Modern {
+        if self.transport == Some(TransportWord::Sse) && self.era == EraPreference::Modern {
             note(
                 "era",
                 "HTTP+SSE has no modern era",
@@ -289,7 +292,7 @@ impl UpstreamConfig {
         base: &Path,
         guard: &[OsString],
         kept: &KeptFiles,
-    ) -> Result<Target, String> {
+    ) -> Result<UpstreamTarget, String> {
         let resolved = |values: &BTreeMap<String, String>| {
             let each = values
                 .iter()
@@ -298,16 +301,16 @@ impl UpstreamConfig {
         };
         if let Some(url) = &self.url {
             let transport = match self.transport {
-                None => Transport::Either,
-                Some(TransportWord::Http) => Transport::Http,
-                Some(TransportWord::Sse) => Transport::Sse,
+                None => UpstreamTransport::Either,
+                Some(TransportWord::Http) => UpstreamTransport::Http,
+                Some(TransportWord::Sse) => UpstreamTransport::Sse,
             };
             let auth = self.auth.as_ref().map(|auth| auth.resolved(base));
             let (auth, mut headers) = (auth.transpose()?, resolved(&self.headers)?);
             if let Some(AuthConfig::Header { name, value }) = &auth {
                 headers.push((name.clone(), value.clone()));
             }
-            return Ok(Target::Url(Url {
+            return Ok(UpstreamTarget::Url(UpstreamUrl {
                 url: resolve_url(url, base)?,
                 headers,
                 transport,
@@ -315,7 +318,7 @@ impl UpstreamConfig {
             }));
         }
         let mut words = self.command.iter().chain(&self.args).map(OsString::from);
-        Ok(Target::Command(Command {
+        Ok(UpstreamTarget::Command(UpstreamCommand {
             program: words.next().unwrap_or_default(),
             arguments: words.collect(),
             environment: resolved(&self.env)?
@@ -332,28 +335,31 @@ impl UpstreamConfig {
         }))
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    pub(crate) fn settings(&self) -> UpstreamSettings {
+        UpstreamSettings {
             era: self.era,
             ask: self.ask.clone(),
-            is_shared: matches!(self.isolation, Isolation::Shared | Isolation::Tenant),
+            is_shared: matches!(
+                self.isolation,
+                UpstreamIsolation::Shared | UpstreamIsolation::Tenant
+            ),
             start: Duration::from_secs(self.start_s),
             request: Duration::from_millis(self.timeout_ms),
-            bounds: Bounds {
+            bounds: UpstreamBounds {
                 message_max_bytes: self.result_max_bytes.max(self.list_max_bytes),
                 list_max_bytes: self.list_max_bytes,
                 items_max: self.items_max,
-                ..Bounds::default()
+                ..UpstreamBounds::default()
             },
-            ..Settings::default()
+            ..UpstreamSettings::default()
         }
     }
 }
 
 /// Reads one text or a list of texts.
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    struct Words;
-    impl<'de> Visitor<'de> for Words {
+    struct WordsVisitor;
+    impl<'de> Visitor<'de> for WordsVisitor {
         type Value = Vec<String>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -372,7 +378,7 @@ fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
             Ok(words)
         }
     }
-    from.deserialize_any(Words)
+    from.deserialize_any(WordsVisitor)
 }
 
 /// Leaves out whatever may hold a credential, written there or not.
@@ -431,7 +437,7 @@ mod tests {
         let modern = UpstreamConfig {
             url: url(),
             transport,
-            era: Era::Modern,
+            era: EraPreference::Modern,
             ..UpstreamConfig::default()
         };
         assert_eq!(keys(&modern, "t"), ["era"]);

@@ -8,8 +8,8 @@ use weir_text::shorten;
 
 /// A failure as it is shown: the precondition, the cause, the steps.
 #[derive(Clone, Debug)]
-pub struct Failure {
-    pub kind: Kind,
+pub struct UpstreamFailure {
+    pub kind: UpstreamFailureKind,
     /// The precondition, as the rest of a sentence that begins with `Expected`.
     pub expected: String,
     pub cause: String,
@@ -24,7 +24,7 @@ pub struct Failure {
 
 /// The kinds of failures of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum UpstreamFailureKind {
     /// The process could not be started.
     Start,
     /// The address could not be reached, or its server is not the expected one.
@@ -46,7 +46,7 @@ pub enum Kind {
     Cancelled,
 }
 
-impl Kind {
+impl UpstreamFailureKind {
     /// Returns the word that metrics have for it.
     pub fn word(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Kind {
 
 /// A JSON-RPC error of the server.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct UpstreamRefusal {
     pub code: i64,
     pub message: String,
     pub data: Option<Box<RawValue>>,
@@ -72,11 +72,11 @@ pub struct Refusal {
 /// Why a request has no result: an error that the server answered, or no answer at all.
 #[derive(Clone, Debug)]
 pub enum RequestError {
-    Refused(Refusal),
-    Failed(Failure),
+    Refused(UpstreamRefusal),
+    Failed(UpstreamFailure),
 }
 
-impl Refusal {
+impl UpstreamRefusal {
     /// Returns the server's words: the message, and the data as it was written, unless the message repeats it.
     pub fn words(&self) -> String {
         let data = self.data.as_deref().map_or("null", RawValue::get);
@@ -92,10 +92,14 @@ impl Refusal {
     }
 }
 
-impl Failure {
+impl UpstreamFailure {
     /// Creates a failure. `expected` continues a sentence that begins with `Expected`. The request counts as handed
     /// over.
-    pub fn new(kind: Kind, expected: impl Into<String>, cause: impl Into<String>) -> Self {
+    pub fn new(
+        kind: UpstreamFailureKind,
+        expected: impl Into<String>,
+        cause: impl Into<String>,
+    ) -> Self {
         let (expected, cause) = (expected.into(), cause.into());
         Self {
             kind,
@@ -146,7 +150,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for UpstreamFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Expected {}.\nCause: {}.", self.expected, self.cause)?;
         if !self.stderr.is_empty() {
@@ -165,18 +169,18 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for UpstreamFailure {}
 
 impl RequestError {
     /// Returns a failure of `method`, for callers that treat a refusal as one.
-    pub fn into_failure(self, method: &str) -> Failure {
+    pub fn into_failure(self, method: &str) -> UpstreamFailure {
         match self {
             Self::Failed(failure) => failure,
             Self::Refused(refusal) => {
                 let message = one_line(&refusal.words(), 300);
                 let cause = format!("it refused with the error {}: {message}", refusal.code);
-                Failure::new(
-                    Kind::Protocol,
+                UpstreamFailure::new(
+                    UpstreamFailureKind::Protocol,
                     format!("the server to answer `{method}`"),
                     cause,
                 )
@@ -186,8 +190,8 @@ impl RequestError {
     }
 }
 
-impl From<Failure> for RequestError {
-    fn from(failure: Failure) -> Self {
+impl From<UpstreamFailure> for RequestError {
+    fn from(failure: UpstreamFailure) -> Self {
         Self::Failed(failure)
     }
 }

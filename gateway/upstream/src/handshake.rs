@@ -8,45 +8,45 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::{
-    error::{Failure, Kind, RequestError, one_line},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
     message::{self, LEGACY, MODERN},
-    session::{Core, Meta, Request},
-    settings::Era,
+    session::{OutgoingMeta, SessionCore, SessionRequest},
+    settings::EraPreference,
 };
 
 /// The result of the handshake: the version, and what the server says about itself.
-pub(crate) struct Agreed {
+pub(crate) struct HandshakeResult {
     pub(crate) version: &'static str,
     /// The result of `server/discover` or `initialize`: name, capabilities, instructions.
     pub(crate) about: Box<RawValue>,
 }
 
-impl Agreed {
+impl HandshakeResult {
     pub(crate) fn is_modern(&self) -> bool {
         self.version == MODERN
     }
 }
 
-enum Verdict {
+enum EraVerdict {
     Modern(Box<RawValue>),
     Legacy,
     /// The answer says nothing of an era. The failure is that of the question, and counts if the server does not know
     /// `initialize` either.
-    Unclear(Failure),
+    Unclear(UpstreamFailure),
 }
 
 /// Agrees on an era. `probe` bounds the silence of a child before it is asked for the legacy era as well; `None` waits
 /// for the answer.
 pub(crate) async fn agree(
-    core: &Core,
-    era: Era,
+    core: &SessionCore,
+    era: EraPreference,
     probe: Option<Duration>,
-) -> Result<Agreed, Failure> {
-    if era == Era::Legacy {
+) -> Result<HandshakeResult, UpstreamFailure> {
+    if era == EraPreference::Legacy {
         return initialize(core).await;
     }
     let discover = discover(core);
-    let Some(probe) = probe.filter(|_| era == Era::Either) else {
+    let Some(probe) = probe.filter(|_| era == EraPreference::Either) else {
         return settle(core, era, discover.await).await;
     };
     tokio::pin!(discover);
@@ -75,41 +75,41 @@ pub(crate) async fn agree(
 }
 
 async fn settle(
-    core: &Core,
-    era: Era,
-    verdict: Result<Verdict, Failure>,
-) -> Result<Agreed, Failure> {
+    core: &SessionCore,
+    era: EraPreference,
+    verdict: Result<EraVerdict, UpstreamFailure>,
+) -> Result<HandshakeResult, UpstreamFailure> {
     match verdict? {
-        Verdict::Modern(about) => Ok(Agreed {
+        EraVerdict::Modern(about) => Ok(HandshakeResult {
             version: MODERN,
             about,
         }),
-        Verdict::Legacy if era == Era::Modern => {
+        EraVerdict::Legacy if era == EraPreference::Modern => {
             Err(unspoken("it speaks only revisions with `initialize`"))
         }
-        Verdict::Legacy => initialize(core).await,
-        Verdict::Unclear(failure) if era == Era::Modern => Err(failure),
-        Verdict::Unclear(failure) => initialize(core).await.map_err(|_| failure),
+        EraVerdict::Legacy => initialize(core).await,
+        EraVerdict::Unclear(failure) if era == EraPreference::Modern => Err(failure),
+        EraVerdict::Unclear(failure) => initialize(core).await.map_err(|_| failure),
     }
 }
 
-async fn discover(core: &Core) -> Result<Verdict, Failure> {
+async fn discover(core: &SessionCore) -> Result<EraVerdict, UpstreamFailure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Discovered {
+    struct DiscoverResult {
         supported_versions: Vec<String>,
     }
     #[derive(Deserialize)]
-    struct Unsupported {
+    struct UnsupportedVersion {
         supported: Vec<String>,
     }
-    let params = message::object(&[("_meta", &core.meta(MODERN, &Meta::default()))]);
+    let params = message::object(&[("_meta", &core.meta(MODERN, &OutgoingMeta::default()))]);
     let answer = core
-        .request(Request::new("server/discover", params, MODERN))
+        .request(SessionRequest::new("server/discover", params, MODERN))
         .await;
     match answer {
         Ok(about) => {
-            let discovered: Option<Discovered> = serde_json::from_str(about.get()).ok();
+            let discovered: Option<DiscoverResult> = serde_json::from_str(about.get()).ok();
             let versions = discovered
                 .map(|discovered| discovered.supported_versions)
                 .unwrap_or_default();
@@ -124,19 +124,19 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
                 )));
             }
             Ok(if is_modern {
-                Verdict::Modern(about)
+                EraVerdict::Modern(about)
             } else {
-                Verdict::Legacy
+                EraVerdict::Legacy
             })
         }
         Err(RequestError::Refused(refusal)) => match refusal.code {
             -32022 => {
                 let data = refusal.data.as_deref().map_or("null", RawValue::get);
-                let supported = serde_json::from_str::<Unsupported>(data)
+                let supported = serde_json::from_str::<UnsupportedVersion>(data)
                     .map(|data| data.supported)
                     .unwrap_or_default();
                 match supported.iter().any(|version| is_legacy(version)) {
-                    true => Ok(Verdict::Legacy),
+                    true => Ok(EraVerdict::Legacy),
                     false => Err(unspoken(&format!(
                         "it speaks {}",
                         one_line(&supported.join(", "), 200)
@@ -144,24 +144,28 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
                 }
             }
             -32020 | -32021 => Err(RequestError::Refused(refusal).into_failure("server/discover")),
-            _ => Ok(Verdict::Legacy),
+            _ => Ok(EraVerdict::Legacy),
         },
-        Err(RequestError::Failed(failure)) if failure.kind == Kind::NotHere => Ok(Verdict::Legacy),
+        Err(RequestError::Failed(failure)) if failure.kind == UpstreamFailureKind::NotHere => {
+            Ok(EraVerdict::Legacy)
+        }
         // Some servers answer unknown messages with an error of HTTP, a page, or an answer that names no request.
         Err(RequestError::Failed(failure))
-            if matches!(failure.kind, Kind::Protocol | Kind::Unreachable)
-                && failure.is_handed_over =>
+            if matches!(
+                failure.kind,
+                UpstreamFailureKind::Protocol | UpstreamFailureKind::Unreachable
+            ) && failure.is_handed_over =>
         {
-            Ok(Verdict::Unclear(failure))
+            Ok(EraVerdict::Unclear(failure))
         }
         Err(RequestError::Failed(failure)) => Err(failure),
     }
 }
 
-async fn initialize(core: &Core) -> Result<Agreed, Failure> {
+async fn initialize(core: &SessionCore) -> Result<HandshakeResult, UpstreamFailure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Initialized {
+    struct InitializeResult {
         protocol_version: String,
     }
     let params = message::object(&[
@@ -170,12 +174,12 @@ async fn initialize(core: &Core) -> Result<Agreed, Failure> {
         ("clientInfo", message::CLIENT_INFO),
     ]);
     let answer = core
-        .request(Request::new("initialize", params, LEGACY[0]))
+        .request(SessionRequest::new("initialize", params, LEGACY[0]))
         .await;
     let about = answer.map_err(|error| error.into_failure("initialize"))?;
-    let initialized: Initialized = serde_json::from_str(about.get()).map_err(|_| {
-        Failure::new(
-            Kind::Protocol,
+    let initialized: InitializeResult = serde_json::from_str(about.get()).map_err(|_| {
+        UpstreamFailure::new(
+            UpstreamFailureKind::Protocol,
             "the server to name its revision of the protocol",
             "its answer does not",
         )
@@ -192,18 +196,18 @@ async fn initialize(core: &Core) -> Result<Agreed, Failure> {
     core.notify("notifications/initialized", "{}".to_owned(), version)
         .await?;
     core.link().listen(version);
-    Ok(Agreed { version, about })
+    Ok(HandshakeResult { version, about })
 }
 
 fn is_legacy(version: &str) -> bool {
     LEGACY.contains(&version)
 }
 
-fn unspoken(cause: &str) -> Failure {
+fn unspoken(cause: &str) -> UpstreamFailure {
     let spoken = format!(
         "the server to speak {MODERN}, or one of {}",
         LEGACY.join(", ")
     );
-    Failure::new(Kind::Protocol, spoken, cause)
+    UpstreamFailure::new(UpstreamFailureKind::Protocol, spoken, cause)
         .step("use another version of the server, or a newer Weir")
 }

@@ -24,10 +24,10 @@ use weir_connections::mask::mask;
 
 use crate::{
     auth::TokenSource,
-    error::{Failure, Kind, Refusal, RequestError, one_line},
-    listener::{Listener, Question},
-    message::{Incoming, LogParams, ProgressParams, UpdatedParams, own_id, without_mark},
-    settings::{Ask, Settings},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    listener::{UpstreamListener, UpstreamQuestion},
+    message::{IncomingMessage, LogParams, ProgressParams, UpdatedParams, own_id, without_mark},
+    settings::{ClientCapability, UpstreamSettings},
     unreadable::answered_id,
 };
 
@@ -44,13 +44,13 @@ const QUESTIONS_MAX: usize = 16;
 
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
 
-pub(crate) struct Inbox {
+pub(crate) struct UpstreamInbox {
     /// The name of the server in the log.
     name: Arc<str>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<InboxState>,
     /// Cancelled when the server no longer knows the session: open requests may end in it, and no other is begun.
     forgotten: CancellationToken,
-    ask: Vec<Ask>,
+    ask: Vec<ClientCapability>,
     /// Whether callers that must not see each other's messages share the session.
     is_shared: bool,
     /// The tokens that requests bear, which are masked in what the server says.
@@ -71,35 +71,35 @@ pub(crate) struct Inbox {
 }
 
 #[derive(Default)]
-struct Waiting {
-    by_id: HashMap<u64, Awaited>,
+struct InboxState {
+    by_id: HashMap<u64, PendingRequest>,
     /// Why nothing comes any more.
-    over: Option<Failure>,
+    over: Option<UpstreamFailure>,
     has_answered: bool,
 }
 
-struct Awaited {
+struct PendingRequest {
     answer: oneshot::Sender<Answer>,
     /// `None` for a request of Weir's own.
-    caller: Option<Caller>,
+    caller: Option<InboxCaller>,
 }
 
 /// The caller of a call that is under way.
 #[derive(Clone)]
-pub(crate) enum Caller {
+pub(crate) enum InboxCaller {
     /// The caller gets no messages before the answer, and cannot be asked.
     Silent,
     Listening {
-        listener: Arc<dyn Listener>,
-        questions: mpsc::Sender<Asked>,
+        listener: Arc<dyn UpstreamListener>,
+        questions: mpsc::Sender<ServerRequest>,
     },
 }
 
-impl Caller {
+impl InboxCaller {
     /// Returns the caller, and where the server's questions to it come out.
     pub(crate) fn new(
-        listener: Option<&Arc<dyn Listener>>,
-    ) -> (Self, Option<mpsc::Receiver<Asked>>) {
+        listener: Option<&Arc<dyn UpstreamListener>>,
+    ) -> (Self, Option<mpsc::Receiver<ServerRequest>>) {
         let Some(listener) = listener.cloned() else {
             return (Self::Silent, None);
         };
@@ -115,26 +115,26 @@ impl Caller {
 }
 
 /// A request of the server, and its id there.
-pub(crate) struct Asked {
+pub(crate) struct ServerRequest {
     pub(crate) id: Box<RawValue>,
-    pub(crate) question: Question,
+    pub(crate) question: UpstreamQuestion,
 }
 
 /// Forgets the request when its answer is no longer awaited.
-pub(crate) struct Wait {
-    inbox: Arc<Inbox>,
+pub(crate) struct AnswerWaiter {
+    inbox: Arc<UpstreamInbox>,
     id: u64,
     pub(crate) answer: oneshot::Receiver<Answer>,
 }
 
-impl Drop for Wait {
+impl Drop for AnswerWaiter {
     fn drop(&mut self) {
         self.inbox.waiting.lock().by_id.remove(&self.id);
     }
 }
 
-impl Inbox {
-    pub(crate) fn new(settings: &Settings) -> Arc<Self> {
+impl UpstreamInbox {
+    pub(crate) fn new(settings: &UpstreamSettings) -> Arc<Self> {
         Arc::new(Self {
             name: settings.name.clone(),
             waiting: Mutex::default(),
@@ -155,8 +155,8 @@ impl Inbox {
     pub(crate) fn expect(
         self: &Arc<Self>,
         id: u64,
-        caller: Option<Caller>,
-    ) -> Result<Wait, Failure> {
+        caller: Option<InboxCaller>,
+    ) -> Result<AnswerWaiter, UpstreamFailure> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.waiting.lock();
         if let Some(over) = &waiting.over {
@@ -164,14 +164,14 @@ impl Inbox {
         }
         waiting.by_id.insert(
             id,
-            Awaited {
+            PendingRequest {
                 answer: sender,
                 caller,
             },
         );
         self.last.fetch_max(id, Ordering::Relaxed);
         drop(waiting);
-        Ok(Wait {
+        Ok(AnswerWaiter {
             inbox: self.clone(),
             id,
             answer,
@@ -192,9 +192,9 @@ impl Inbox {
 
     /// Returns the callers that a message of the server may belong to: that of the request whose stream it came on, or else
     /// all with an open call, including those that cannot receive it.
-    fn callers(&self, of: Option<u64>) -> Vec<Caller> {
+    fn callers(&self, of: Option<u64>) -> Vec<InboxCaller> {
         let waiting = self.waiting.lock();
-        let caller = |awaited: &Awaited| awaited.caller.clone();
+        let caller = |awaited: &PendingRequest| awaited.caller.clone();
         match of {
             Some(of) => waiting
                 .by_id
@@ -251,7 +251,7 @@ impl Inbox {
     }
 
     /// Ends the session. The first reason stays.
-    pub(crate) fn close(&self, failure: Failure) {
+    pub(crate) fn close(&self, failure: UpstreamFailure) {
         let mut waiting = self.waiting.lock();
         let failure = waiting.over.get_or_insert(failure).clone();
         for (_, awaited) in waiting.by_id.drain() {
@@ -289,12 +289,12 @@ impl Inbox {
     }
 
     /// Returns why nothing comes any more, once that is so.
-    pub(crate) fn over(&self) -> Option<Failure> {
+    pub(crate) fn over(&self) -> Option<UpstreamFailure> {
         self.waiting.lock().over.clone()
     }
 
     fn receive_one(&self, text: &str, of: Option<u64>) -> Option<String> {
-        let message = match serde_json::from_str::<Incoming<'_>>(text) {
+        let message = match serde_json::from_str::<IncomingMessage<'_>>(text) {
             Ok(message) => message,
             Err(error) => {
                 self.receive_unreadable(text, &error);
@@ -308,14 +308,14 @@ impl Inbox {
             (Some(id), Some(method)) => {
                 if self.may_ask(method) {
                     match &self.callers(of)[..] {
-                        [] | [Caller::Silent] => {}
-                        [Caller::Listening { questions, .. }] => {
+                        [] | [InboxCaller::Silent] => {}
+                        [InboxCaller::Listening { questions, .. }] => {
                             let params = message.params.map(ToOwned::to_owned);
-                            let question = Question {
+                            let question = UpstreamQuestion {
                                 method: method.to_owned(),
                                 params,
                             };
-                            return match questions.try_send(Asked {
+                            return match questions.try_send(ServerRequest {
                                 id: id.to_owned(),
                                 question,
                             }) {
@@ -347,13 +347,13 @@ impl Inbox {
                 }
                 let answer = match (message.result, message.error) {
                     (Some(result), None) => Ok(result.to_owned()),
-                    (_, Some(error)) => Err(RequestError::Refused(Refusal {
+                    (_, Some(error)) => Err(RequestError::Refused(UpstreamRefusal {
                         code: error.code,
                         message: error.message.into_owned(),
                         data: error.data.map(ToOwned::to_owned),
                     })),
-                    (None, None) => Err(RequestError::Failed(Failure::new(
-                        Kind::Protocol,
+                    (None, None) => Err(RequestError::Failed(UpstreamFailure::new(
+                        UpstreamFailureKind::Protocol,
                         "an answer with a result or an error",
                         "the server sent one that has neither",
                     ))),
@@ -378,8 +378,12 @@ impl Inbox {
         };
         self.unasked.fetch_add(1, Ordering::Relaxed);
         let cause = format!("its answer is not valid JSON: {error}");
-        let failure = Failure::new(Kind::Protocol, "an answer that is JSON", cause)
-            .step("tell the server's author; NaN and Infinity are none of JSON's numbers");
+        let failure = UpstreamFailure::new(
+            UpstreamFailureKind::Protocol,
+            "an answer that is JSON",
+            cause,
+        )
+        .step("tell the server's author; NaN and Infinity are none of JSON's numbers");
         self.fail(id, failure.into());
     }
 
@@ -433,7 +437,7 @@ impl Inbox {
                     .by_id
                     .get(&token)
                     .and_then(|it| it.caller.clone());
-                if let Some(Caller::Listening { listener, .. }) = caller {
+                if let Some(InboxCaller::Listening { listener, .. }) = caller {
                     listener.progress(params.progress);
                 }
             }
@@ -454,7 +458,7 @@ impl Inbox {
                     return;
                 }
                 for caller in callers {
-                    if let Caller::Listening { listener, .. } = caller {
+                    if let InboxCaller::Listening { listener, .. } = caller {
                         listener.log(&level, logger.as_deref().unwrap_or_default(), data);
                     }
                 }
@@ -478,9 +482,9 @@ impl Inbox {
     /// Returns whether callers may be asked this.
     pub(crate) fn may_ask(&self, method: &str) -> bool {
         let needed = match method {
-            "roots/list" => Ask::Roots,
-            "elicitation/create" => Ask::Elicitation,
-            "sampling/createMessage" => Ask::Sampling,
+            "roots/list" => ClientCapability::Roots,
+            "elicitation/create" => ClientCapability::Elicitation,
+            "sampling/createMessage" => ClientCapability::Sampling,
             _ => return false,
         };
         self.ask.contains(&needed)
@@ -490,11 +494,11 @@ impl Inbox {
     pub(crate) fn answer_to(&self, id: &RawValue, method: &str) -> String {
         let result = match method {
             "ping" => "{}",
-            "roots/list" if self.ask.contains(&Ask::Roots) => r#"{"roots":[]}"#,
-            "elicitation/create" if self.ask.contains(&Ask::Elicitation) => {
+            "roots/list" if self.ask.contains(&ClientCapability::Roots) => r#"{"roots":[]}"#,
+            "elicitation/create" if self.ask.contains(&ClientCapability::Elicitation) => {
                 r#"{"action":"decline"}"#
             }
-            "sampling/createMessage" if self.ask.contains(&Ask::Sampling) => {
+            "sampling/createMessage" if self.ask.contains(&ClientCapability::Sampling) => {
                 return refusal(id, -1, "the request was declined");
             }
             _ => return refusal(id, -32601, "the client does not offer this method"),
@@ -517,8 +521,8 @@ impl Inbox {
         if before >= RUBBISH_MAX {
             let cause = format!("it sent more than {RUBBISH_MAX} messages that are none");
             self.close(
-                Failure::new(
-                    Kind::Protocol,
+                UpstreamFailure::new(
+                    UpstreamFailureKind::Protocol,
                     "the server to send MCP messages and nothing else",
                     cause,
                 )

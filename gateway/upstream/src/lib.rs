@@ -1,7 +1,7 @@
 //! A client of other MCP servers: child processes and URLs, both eras of the protocol, everything bounded.
 //!
-//! A [`Session`] is opened to a [`Target`], agrees with the server on an era, and then lists and calls. The server's answers
-//! stay raw JSON, to be read by code that knows their form. [`Upstreams`] are the servers of a configuration, each with its
+//! A [`UpstreamSession`] is opened to a [`UpstreamTarget`], agrees with the server on an era, and then lists and calls. The server's answers
+//! stay raw JSON, to be read by code that knows their form. [`UpstreamRegistry`] are the servers of a configuration, each with its
 //! sessions. Nothing in this crate knows contracts.
 
 mod auth;
@@ -26,13 +26,21 @@ pub use auth::{
     MachineConfig, OauthConfig, OauthServer, ServerIssuer, find_challenge, find_server_issuer,
     no_account, without_token,
 };
-pub use config::{Changes, First, Isolation, Resources, UpstreamConfig, Wrong};
-pub use error::{Failure, Kind, Refusal, RequestError};
+pub use config::{
+    ChangeMode, PublishMode, UpstreamConfig, UpstreamIsolation, UpstreamResources, Wrong,
+};
+pub use error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal};
 pub use guard::{end_with_reader, guard};
-pub use list::Listed;
-pub use listener::{Answering, Listener, Question};
-pub use message::Progress;
+pub use list::UpstreamLists;
+pub use listener::{Answering, UpstreamListener, UpstreamQuestion};
+pub use message::UpstreamProgress;
 pub use sandbox::{KeptFiles, is_supported as can_keep_files};
-pub use session::{Asked, Call, Resumed, Session};
-pub use settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
-pub use upstreams::{CallFailure, CallOwner, Called, Resolved, Seen, Upstream, Upstreams};
+pub use session::{CallResumption, UpstreamCall, UpstreamOperation, UpstreamSession};
+pub use settings::{
+    ClientCapability, EraPreference, UpstreamBounds, UpstreamCommand, UpstreamSettings,
+    UpstreamTarget, UpstreamTransport, UpstreamUrl,
+};
+pub use upstreams::{
+    CallFailure, CallOwner, ResolvedUpstream, UpstreamFindings, UpstreamOutcome, UpstreamRegistry,
+    UpstreamServer,
+};

@@ -8,10 +8,10 @@ pub(crate) mod sse;
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    error::Failure,
-    inbox::Inbox,
-    message::Outgoing,
-    settings::{Settings, Target, Transport},
+    error::UpstreamFailure,
+    inbox::UpstreamInbox,
+    message::OutgoingMessage,
+    settings::{UpstreamSettings, UpstreamTarget, UpstreamTransport},
 };
 
 pub(crate) use client::ask_for_challenge;
@@ -19,29 +19,29 @@ pub(crate) use client::ask_for_challenge;
 /// The time that a server may take to accept an answer to a request of its own.
 pub(crate) const REPLY_MAX: Duration = Duration::from_secs(10);
 
-pub(crate) enum Link {
+pub(crate) enum UpstreamLink {
     Child(child::ChildLink),
     Http(Arc<http::HttpLink>),
     Sse(Box<sse::SseLink>),
 }
 
-impl Link {
+impl UpstreamLink {
     pub(crate) async fn open(
-        target: &Target,
-        transport: Transport,
-        settings: &Settings,
-        inbox: &Arc<Inbox>,
-    ) -> Result<Self, Failure> {
+        target: &UpstreamTarget,
+        transport: UpstreamTransport,
+        settings: &UpstreamSettings,
+        inbox: &Arc<UpstreamInbox>,
+    ) -> Result<Self, UpstreamFailure> {
         let message_max = settings.bounds.message_max_bytes;
         match target {
-            Target::Command(command) => {
+            UpstreamTarget::Command(command) => {
                 child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child)
             }
-            Target::Url(url) if transport == Transport::Sse => {
+            UpstreamTarget::Url(url) if transport == UpstreamTransport::Sse => {
                 let link = sse::SseLink::open(url, message_max, settings, inbox.clone()).await?;
                 Ok(Self::Sse(Box::new(link)))
             }
-            Target::Url(url) => {
+            UpstreamTarget::Url(url) => {
                 http::HttpLink::new(url, message_max, settings.tokens.clone(), inbox.clone())
                     .map(Self::Http)
             }
@@ -50,7 +50,7 @@ impl Link {
 
     /// Sends a request, and is ready once it is handed over, or waits to be; over HTTP only once its answer has come to the
     /// inbox, or why none does. To drop this is to hang up.
-    pub(crate) async fn exchange(&self, message: Outgoing) -> Result<(), Failure> {
+    pub(crate) async fn exchange(&self, message: OutgoingMessage) -> Result<(), UpstreamFailure> {
         match self {
             Self::Http(http) => http.exchange(&message).await,
             Self::Child(_) | Self::Sse(_) => self.send(message).await,
@@ -59,7 +59,7 @@ impl Link {
 
     /// Sends a message. It is ready once the message is handed over, or waits to be: an answer comes to the inbox, and
     /// so does a failure.
-    pub(crate) async fn send(&self, message: Outgoing) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, message: OutgoingMessage) -> Result<(), UpstreamFailure> {
         match self {
             Self::Child(child) => child.send(message.text).await,
             Self::Http(http) => http.send(message).await,
@@ -102,7 +102,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for UpstreamLink {
     fn drop(&mut self) {
         if let Self::Http(http) = self {
             http.abandon();

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::{
-    error::{Failure, Kind, RequestError, one_line},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
     message,
-    session::{Meta, Request, Session},
+    session::{OutgoingMeta, SessionRequest, UpstreamSession},
 };
 
 /// The number of times that lists are read again if they change while they are read.
@@ -23,7 +23,7 @@ const TEMPLATES: &str = "resourceTemplates";
 
 /// The raw items of every list that the server advertises.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct UpstreamLists {
     pub tools: Option<Vec<Box<RawValue>>>,
     pub resources: Option<Vec<Box<RawValue>>>,
     pub templates: Option<Vec<Box<RawValue>>>,
@@ -35,7 +35,7 @@ pub struct Listed {
 }
 
 /// The lists as they are read.
-struct Reading {
+struct ListReader {
     /// The room that all lists together have left.
     bytes: usize,
     items: usize,
@@ -43,8 +43,8 @@ struct Reading {
     refused: Vec<&'static str>,
 }
 
-impl Reading {
-    fn new(session: &Session) -> Self {
+impl ListReader {
+    fn new(session: &UpstreamSession) -> Self {
         let bounds = session.core.settings().bounds;
         Self {
             bytes: bounds.list_max_bytes,
@@ -55,10 +55,10 @@ impl Reading {
     }
 }
 
-impl Session {
+impl UpstreamSession {
     /// Lists what the server advertises, once it has been quiet: some servers list other tools a moment after a client
     /// said what may be asked of it.
-    pub async fn lists(&self) -> Result<Listed, Failure> {
+    pub async fn lists(&self) -> Result<UpstreamLists, UpstreamFailure> {
         let mut changes = self.core.changes();
         for _ in 0..READ_AGAIN_MAX {
             if !self.is_modern() && self.about().get().contains("\"listChanged\"") {
@@ -74,22 +74,22 @@ impl Session {
             }
         }
         let cause = format!("they changed each of the {READ_AGAIN_MAX} times they were read");
-        Err(Failure::new(
-            Kind::Protocol,
+        Err(UpstreamFailure::new(
+            UpstreamFailureKind::Protocol,
             "the server's lists to settle",
             cause,
         ))
     }
 
     /// Returns the present list of resources alone. A server that does not know it has none.
-    pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, Failure> {
-        let mut reading = Reading::new(self);
+    pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, UpstreamFailure> {
+        let mut reading = ListReader::new(self);
         let listed = self
             .list("resources/list", "resources", &mut reading)
             .await?;
         match reading.notes.pop().filter(|_| !reading.refused.is_empty()) {
-            Some(cause) => Err(Failure::new(
-                Kind::Protocol,
+            Some(cause) => Err(UpstreamFailure::new(
+                UpstreamFailureKind::Protocol,
                 "the server to list its resources",
                 cause,
             )),
@@ -97,8 +97,8 @@ impl Session {
         }
     }
 
-    async fn read_lists(&self) -> Result<Listed, Failure> {
-        let (mut reading, mut listed) = (Reading::new(self), Listed::default());
+    async fn read_lists(&self) -> Result<UpstreamLists, UpstreamFailure> {
+        let (mut reading, mut listed) = (ListReader::new(self), UpstreamLists::default());
         if self.advertises("tools") {
             listed.tools = self.list("tools/list", TOOLS, &mut reading).await?;
         }
@@ -113,7 +113,7 @@ impl Session {
         if self.advertises("prompts") {
             listed.prompts = self.list("prompts/list", "prompts", &mut reading).await?;
         }
-        Ok(Listed {
+        Ok(UpstreamLists {
             notes: reading.notes,
             refused: reading.refused,
             ..listed
@@ -126,8 +126,8 @@ impl Session {
         &self,
         method: &'static str,
         member: &str,
-        reading: &mut Reading,
-    ) -> Result<Option<Vec<Box<RawValue>>>, Failure> {
+        reading: &mut ListReader,
+    ) -> Result<Option<Vec<Box<RawValue>>>, UpstreamFailure> {
         let bounds = self.core.settings().bounds;
         let expected = || format!("the server to list its {member}");
         let mut items = Vec::new();
@@ -141,10 +141,10 @@ impl Session {
                 .collect();
             let meta = self
                 .is_modern()
-                .then(|| self.core.meta(self.version(), &Meta::LIST));
+                .then(|| self.core.meta(self.version(), &OutgoingMeta::LIST));
             params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
             let page = match self
-                .request(Request::new(
+                .request(SessionRequest::new(
                     method,
                     message::object(&params),
                     self.version(),
@@ -174,7 +174,7 @@ impl Session {
                 Err(error) => return Err(error.into_failure(method)),
             };
             let too_large = |cause: String| {
-                Failure::new(Kind::TooLarge, expected(), cause)
+                UpstreamFailure::new(UpstreamFailureKind::TooLarge, expected(), cause)
                     .step("list less, or raise the bound")
             };
             reading.bytes = reading.bytes.checked_sub(page.get().len()).ok_or_else(|| {
@@ -184,8 +184,8 @@ impl Session {
                 ))
             })?;
             let (found, next) = read_page(&page, member).ok_or_else(|| {
-                Failure::new(
-                    Kind::Protocol,
+                UpstreamFailure::new(
+                    UpstreamFailureKind::Protocol,
                     expected(),
                     format!("its answer to `{method}` has no list `{member}`"),
                 )
@@ -202,13 +202,15 @@ impl Session {
             };
             if !cursors.insert(next.clone()) {
                 let cause = "it gave a cursor a second time, so that its pages never end";
-                return Err(Failure::new(Kind::Protocol, expected(), cause)
-                    .step("tell the server's author"));
+                return Err(
+                    UpstreamFailure::new(UpstreamFailureKind::Protocol, expected(), cause)
+                        .step("tell the server's author"),
+                );
             }
             cursor = Some(next);
         }
-        Err(Failure::new(
-            Kind::TooLarge,
+        Err(UpstreamFailure::new(
+            UpstreamFailureKind::TooLarge,
             expected(),
             format!("it has more than {} pages", bounds.pages_max),
         ))

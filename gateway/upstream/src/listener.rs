@@ -4,14 +4,14 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::value::RawValue;
 
-use crate::message::Progress;
+use crate::message::UpstreamProgress;
 
 /// Receives a server's messages while it answers one call. It must not block.
-pub trait Listener: Send + Sync {
+pub trait UpstreamListener: Send + Sync {
     /// Whether progress is asked for.
     fn wants_progress(&self) -> bool;
 
-    fn progress(&self, progress: Progress);
+    fn progress(&self, progress: UpstreamProgress);
 
     /// Returns the least grave log messages that are asked for, as MCP names them.
     fn log_level(&self) -> Option<&'static str>;
@@ -20,12 +20,12 @@ pub trait Listener: Send + Sync {
     fn log(&self, level: &str, logger: &str, data: &RawValue);
 
     /// Answers a question of the server with the result of its request. `None` declines.
-    fn ask(&self, question: Question) -> Answering;
+    fn ask(&self, question: UpstreamQuestion) -> Answering;
 }
 
 /// A request of the server to its client.
 #[derive(Debug)]
-pub struct Question {
+pub struct UpstreamQuestion {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     pub method: String,
     pub params: Option<Box<RawValue>>,

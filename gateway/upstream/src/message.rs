@@ -4,21 +4,21 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use weir_protocol::Version;
+use weir_protocol::ProtocolVersion;
 
-use crate::settings::Ask;
+use crate::settings::ClientCapability;
 
-pub(crate) const MODERN: &str = Version::V2026_07_28.as_str();
+pub(crate) const MODERN: &str = ProtocolVersion::V2026_07_28.as_str();
 /// The newest first.
 pub(crate) const LEGACY: [&str; 4] = [
-    Version::V2025_11_25.as_str(),
-    Version::V2025_06_18.as_str(),
-    Version::V2025_03_26.as_str(),
-    Version::V2024_11_05.as_str(),
+    ProtocolVersion::V2025_11_25.as_str(),
+    ProtocolVersion::V2025_06_18.as_str(),
+    ProtocolVersion::V2025_03_26.as_str(),
+    ProtocolVersion::V2024_11_05.as_str(),
 ];
 
 /// A message for the server, and what transports must know of it.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingMessage {
     pub(crate) text: String,
     /// `None` for what has no answer.
     pub(crate) id: Option<u64>,
@@ -31,7 +31,7 @@ pub(crate) struct Outgoing {
     pub(crate) version: Option<&'static str>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     pub(crate) fn is_modern(&self) -> bool {
         self.version == Some(MODERN)
     }
@@ -66,7 +66,7 @@ pub(crate) fn without_mark(text: &str) -> &str {
 
 /// Any message of a server. A member that is given twice makes it none.
 #[derive(Deserialize)]
-pub(crate) struct Incoming<'m> {
+pub(crate) struct IncomingMessage<'m> {
     #[serde(borrow, default)]
     pub(crate) id: Option<&'m RawValue>,
     #[serde(borrow, default)]
@@ -91,7 +91,7 @@ pub(crate) struct IncomingError<'m> {
 
 /// The progress of a call, as the server reports it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Progress {
+pub struct UpstreamProgress {
     pub progress: f64,
     #[serde(default)]
     pub total: Option<f64>,
@@ -105,7 +105,7 @@ pub(crate) struct ProgressParams<'m> {
     #[serde(borrow)]
     pub(crate) progress_token: &'m RawValue,
     #[serde(flatten)]
-    pub(crate) progress: Progress,
+    pub(crate) progress: UpstreamProgress,
 }
 
 /// A log message of the server.
@@ -170,8 +170,9 @@ pub(crate) fn notification(method: &str, params: &str) -> String {
     ])
 }
 
-pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
-    let (apps, others): (Vec<Ask>, Vec<Ask>) = ask.iter().partition(|ask| **ask == Ask::Ui);
+pub(crate) fn capabilities(ask: &[ClientCapability], knows_tasks: bool) -> String {
+    let (apps, others): (Vec<ClientCapability>, Vec<ClientCapability>) =
+        ask.iter().partition(|ask| **ask == ClientCapability::Ui);
     let mut members: Vec<&str> = others.iter().map(|ask| ask.capability()).collect();
     let extensions: Vec<&str> = apps
         .iter()

@@ -22,10 +22,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    auth::{AccountOwner, Authorization},
-    error::{Failure, Kind},
-    session::Session,
-    settings::{Settings, Target},
+    auth::{AccountOwner, UpstreamAuthorization},
+    error::{UpstreamFailure, UpstreamFailureKind},
+    session::UpstreamSession,
+    settings::{UpstreamSettings, UpstreamTarget},
 };
 
 /// The wait after a first failed start; each further one makes it four times as long, up to [`RESTART_MAX`], since a start
@@ -48,7 +48,7 @@ const UPDATED_MAX: usize = 256;
 
 /// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum SessionOwner {
     Shared,
     /// Ours, to look at the lists.
     Lookout,
@@ -64,19 +64,19 @@ pub(crate) enum Key {
     },
 }
 
-pub(crate) struct Pool {
-    target: Target,
-    settings: Settings,
-    authorization: Authorization,
+pub(crate) struct UpstreamPool {
+    target: UpstreamTarget,
+    settings: UpstreamSettings,
+    authorization: UpstreamAuthorization,
     sessions_max: usize,
     idle: Duration,
-    slots: Mutex<HashMap<Key, Arc<Slot>>>,
-    trouble: Mutex<Trouble>,
+    slots: Mutex<HashMap<SessionOwner, Arc<SessionSlot>>>,
+    trouble: Mutex<StartFailures>,
     restarts: AtomicU64,
     /// Whether the server kept nothing between requests when a session was opened last, so that all callers share one.
     stateless: AtomicBool,
     /// The owners whose sessions ended before any answer, which does not delay other owners.
-    owners: Mutex<HashMap<Key, Trouble>>,
+    owners: Mutex<HashMap<SessionOwner, StartFailures>>,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
     /// The news of resources, from every session.
@@ -85,8 +85,8 @@ pub(crate) struct Pool {
     tasks: TaskTracker,
 }
 
-struct Slot {
-    opening: watch::Receiver<Opening>,
+struct SessionSlot {
+    opening: watch::Receiver<SessionOpening>,
     began: Instant,
     used: Mutex<Instant>,
     /// A request was answered in it.
@@ -94,37 +94,37 @@ struct Slot {
 }
 
 #[derive(Clone)]
-enum Opening {
+enum SessionOpening {
     Starting,
-    Ready(Arc<Session>),
-    Failed(Failure),
+    Ready(Arc<UpstreamSession>),
+    Failed(UpstreamFailure),
 }
 
 /// Starts that failed, one after the other, and sessions that were short.
 #[derive(Default)]
-struct Trouble {
+struct StartFailures {
     in_a_row: u32,
     short_in_a_row: u32,
     /// The last start.
     started: Option<Instant>,
     until: Option<Instant>,
-    last: Option<Failure>,
+    last: Option<UpstreamFailure>,
 }
 
 /// A session while a request is made in it.
-pub(crate) struct Lease {
-    slot: Arc<Slot>,
-    pub(crate) session: Arc<Session>,
+pub(crate) struct SessionLease {
+    slot: Arc<SessionSlot>,
+    pub(crate) session: Arc<UpstreamSession>,
 }
 
 /// Why there is no session now. Nothing was sent.
 #[derive(Clone, Debug)]
-pub(crate) enum Unready {
+pub(crate) enum SessionUnavailable {
     /// The server is still on its way.
     Starting,
     /// The server did not start, and is tried again after a while.
     Failed {
-        failure: Option<Box<Failure>>,
+        failure: Option<Box<UpstreamFailure>>,
         retry_after: Duration,
     },
     /// All sessions that there may be are in use.
@@ -132,11 +132,11 @@ pub(crate) enum Unready {
     Closed,
 }
 
-impl Pool {
+impl UpstreamPool {
     pub(crate) fn new(
-        target: Target,
-        settings: Settings,
-        authorization: Authorization,
+        target: UpstreamTarget,
+        settings: UpstreamSettings,
+        authorization: UpstreamAuthorization,
         sessions_max: usize,
         idle: Duration,
     ) -> Self {
@@ -161,15 +161,15 @@ impl Pool {
     /// Returns a session for `key`, waiting so long at most.
     pub(crate) async fn session(
         self: &Arc<Self>,
-        key: Key,
+        key: SessionOwner,
         patience: Duration,
-    ) -> Result<Lease, Unready> {
+    ) -> Result<SessionLease, SessionUnavailable> {
         let is_own = self.authorization.is_personal() || !self.stateless.load(Ordering::Relaxed);
-        if key == Key::Shared || is_own {
+        if key == SessionOwner::Shared || is_own {
             return self.lease(key, patience).await;
         }
         let began = Instant::now();
-        let shared = self.lease(Key::Shared, patience).await?;
+        let shared = self.lease(SessionOwner::Shared, patience).await?;
         if shared.session.is_modern() {
             return Ok(shared);
         }
@@ -178,33 +178,37 @@ impl Pool {
         Box::pin(self.lease(key, patience.saturating_sub(began.elapsed()))).await
     }
 
-    async fn lease(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
+    async fn lease(
+        self: &Arc<Self>,
+        key: SessionOwner,
+        patience: Duration,
+    ) -> Result<SessionLease, SessionUnavailable> {
         let slot = self.slot(key)?;
         let mut opening = slot.opening.clone();
         let opened = timeout(
             patience,
-            opening.wait_for(|opening| !matches!(opening, Opening::Starting)),
+            opening.wait_for(|opening| !matches!(opening, SessionOpening::Starting)),
         )
         .await;
         let opened = opened
-            .map_err(|_| Unready::Starting)?
-            .map_err(|_| Unready::Closed)?
+            .map_err(|_| SessionUnavailable::Starting)?
+            .map_err(|_| SessionUnavailable::Closed)?
             .clone();
         match opened {
-            Opening::Ready(session) => Ok(Lease { slot, session }),
-            Opening::Failed(failure) => Err(Unready::Failed {
+            SessionOpening::Ready(session) => Ok(SessionLease { slot, session }),
+            SessionOpening::Failed(failure) => Err(SessionUnavailable::Failed {
                 failure: Some(Box::new(failure)),
                 retry_after: self.trouble.lock().wait(),
             }),
-            Opening::Starting => Err(Unready::Starting),
+            SessionOpening::Starting => Err(SessionUnavailable::Starting),
         }
     }
 
     /// Returns the slot that is there, or one that is being opened from now on.
-    fn slot(self: &Arc<Self>, key: Key) -> Result<Arc<Slot>, Unready> {
+    fn slot(self: &Arc<Self>, key: SessionOwner) -> Result<Arc<SessionSlot>, SessionUnavailable> {
         let mut slots = self.slots.lock();
         if self.closing.is_cancelled() {
-            return Err(Unready::Closed);
+            return Err(SessionUnavailable::Closed);
         }
         let is_over = match slots.get(&key) {
             Some(slot) if slot.is_usable() => {
@@ -219,17 +223,20 @@ impl Pool {
         }
         self.may_start(&key)?;
         // The lookout's is beside those of callers.
-        let of_callers = slots.keys().filter(|other| **other != Key::Lookout).count();
-        if key != Key::Lookout && of_callers >= self.sessions_max {
+        let of_callers = slots
+            .keys()
+            .filter(|other| **other != SessionOwner::Lookout)
+            .count();
+        if key != SessionOwner::Lookout && of_callers >= self.sessions_max {
             let idle = slots
                 .iter()
-                .filter(|(key, slot)| **key != Key::Lookout && slot.is_idle());
+                .filter(|(key, slot)| **key != SessionOwner::Lookout && slot.is_idle());
             let longest = idle
                 .min_by_key(|(_, slot)| *slot.used.lock())
                 .map(|(key, _)| key.clone());
             let evicted = longest
                 .and_then(|key| slots.remove(&key))
-                .ok_or(Unready::Full)?;
+                .ok_or(SessionUnavailable::Full)?;
             self.close_later(&evicted);
         }
         let slot = self.open(&key);
@@ -237,18 +244,18 @@ impl Pool {
         Ok(slot)
     }
 
-    fn open(self: &Arc<Self>, key: &Key) -> Arc<Slot> {
-        let (told, opening) = watch::channel(Opening::Starting);
+    fn open(self: &Arc<Self>, key: &SessionOwner) -> Arc<SessionSlot> {
+        let (told, opening) = watch::channel(SessionOpening::Starting);
         let now = Instant::now();
         self.trouble.lock().started = Some(now);
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(SessionSlot {
             opening,
             began: now,
             used: Mutex::new(now),
             answered: AtomicBool::new(false),
         });
         let pool = self.clone();
-        let settings = Settings {
+        let settings = UpstreamSettings {
             tokens: self.authorization.source(key.account()),
             ..self.settings.clone()
         };
@@ -259,19 +266,23 @@ impl Pool {
             };
             let opening = match opened {
                 Ok(session) => {
-                    let is_stateless = session.is_modern() && matches!(pool.target, Target::Url(_));
+                    let is_stateless =
+                        session.is_modern() && matches!(pool.target, UpstreamTarget::Url(_));
                     pool.stateless.store(is_stateless, Ordering::Relaxed);
                     pool.follow(&session);
-                    Opening::Ready(Arc::new(session))
+                    SessionOpening::Ready(Arc::new(session))
                 }
                 Err(failure) => {
                     // What one caller's token is refused for is no trouble of the others.
                     let is_personal = pool.authorization.is_personal()
-                        && matches!(failure.kind, Kind::NoAccount | Kind::Access);
+                        && matches!(
+                            failure.kind,
+                            UpstreamFailureKind::NoAccount | UpstreamFailureKind::Access
+                        );
                     if !is_personal {
                         pool.trouble.lock().failed(Some(failure.clone()));
                     }
-                    Opening::Failed(failure)
+                    SessionOpening::Failed(failure)
                 }
             };
             let _ = told.send(opening); // the receiver may be gone
@@ -280,7 +291,7 @@ impl Pool {
     }
 
     /// Passes on the server's news of its lists.
-    fn follow(&self, session: &Session) {
+    fn follow(&self, session: &UpstreamSession) {
         let (mut news, updated, ended) = (
             session.updated(),
             self.updated.clone(),
@@ -314,9 +325,9 @@ impl Pool {
     }
 
     /// Notes the end of a session that ended by itself.
-    fn note_end(&self, key: &Key, over: &Slot) {
+    fn note_end(&self, key: &SessionOwner, over: &SessionSlot) {
         let opening = over.opening.borrow();
-        let Opening::Ready(session) = &*opening else {
+        let SessionOpening::Ready(session) = &*opening else {
             return;
         };
         if session.over().is_none() {
@@ -325,7 +336,7 @@ impl Pool {
         let is_short = over.began.elapsed() < LIVED;
         self.trouble.lock().ended(
             session.over(),
-            is_short && matches!(self.target, Target::Command(_)),
+            is_short && matches!(self.target, UpstreamTarget::Command(_)),
         );
         let mut owners = self.owners.lock();
         if !is_short || over.answered.load(Ordering::Relaxed) {
@@ -344,12 +355,12 @@ impl Pool {
     }
 
     /// Refuses a start as long as the server, or what this owner does with it, is to be left alone.
-    fn may_start(&self, key: &Key) -> Result<(), Unready> {
+    fn may_start(&self, key: &SessionOwner) -> Result<(), SessionUnavailable> {
         let (of_all, owners) = (self.trouble.lock(), self.owners.lock());
         for trouble in [Some(&*of_all), owners.get(key)].into_iter().flatten() {
             let retry_after = trouble.wait();
             if !retry_after.is_zero() {
-                return Err(Unready::Failed {
+                return Err(SessionUnavailable::Failed {
                     failure: trouble.last.clone().map(Box::new),
                     retry_after,
                 });
@@ -361,10 +372,10 @@ impl Pool {
     /// Closes sessions that were not used for long.
     pub(crate) fn sweep(&self) {
         let mut slots = self.slots.lock();
-        let idle: Vec<Key> = slots
+        let idle: Vec<SessionOwner> = slots
             .iter()
             // The sessions that all callers share, and the lookout's, stay.
-            .filter(|(key, _)| !matches!(key, Key::Lookout | Key::Shared))
+            .filter(|(key, _)| !matches!(key, SessionOwner::Lookout | SessionOwner::Shared))
             .filter(|(_, slot)| slot.is_idle() && slot.used.lock().elapsed() >= self.idle)
             .map(|(key, _)| key.clone())
             .collect();
@@ -374,19 +385,19 @@ impl Pool {
     }
 
     /// Closes the session that all callers would share, if it is still open.
-    fn close_shared(&self, lease: &Lease) {
+    fn close_shared(&self, lease: &SessionLease) {
         let mut slots = self.slots.lock();
         if slots
-            .get(&Key::Shared)
+            .get(&SessionOwner::Shared)
             .is_some_and(|slot| Arc::ptr_eq(slot, &lease.slot))
         {
-            slots.remove(&Key::Shared);
+            slots.remove(&SessionOwner::Shared);
             self.close_later(&lease.slot);
         }
     }
 
-    fn close_later(&self, slot: &Slot) {
-        if let Opening::Ready(session) = &*slot.opening.borrow() {
+    fn close_later(&self, slot: &SessionSlot) {
+        if let SessionOpening::Ready(session) = &*slot.opening.borrow() {
             let session = session.clone();
             self.tasks.spawn(async move { session.close().await });
         }
@@ -407,14 +418,15 @@ impl Pool {
     /// Ends all sessions, and waits until nothing is left of them.
     pub(crate) async fn close(&self) {
         self.closing.cancel();
-        let slots: Vec<Arc<Slot>> = self.slots.lock().drain().map(|(_, slot)| slot).collect();
+        let slots: Vec<Arc<SessionSlot>> =
+            self.slots.lock().drain().map(|(_, slot)| slot).collect();
         slots.iter().for_each(|slot| self.close_later(slot));
         self.tasks.close();
         self.tasks.wait().await;
     }
 
     /// Returns `true` if this owner has a session that is open.
-    pub(crate) fn has_open(&self, key: &Key) -> bool {
+    pub(crate) fn has_open(&self, key: &SessionOwner) -> bool {
         self.slots
             .lock()
             .get(key)
@@ -446,18 +458,18 @@ impl Pool {
     }
 
     pub(crate) fn stderr(&self) -> String {
-        let slots: Vec<Arc<Slot>> = self.slots.lock().values().cloned().collect();
+        let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
         let mut ready = slots
             .iter()
             .filter_map(|slot| match &*slot.opening.borrow() {
-                Opening::Ready(session) => Some(session.stderr()),
-                Opening::Starting | Opening::Failed(_) => None,
+                SessionOpening::Ready(session) => Some(session.stderr()),
+                SessionOpening::Starting | SessionOpening::Failed(_) => None,
             });
         ready.rfind(|text| !text.is_empty()).unwrap_or_default()
     }
 }
 
-impl Key {
+impl SessionOwner {
     fn account(&self) -> Option<(&AccountOwner, i64)> {
         match self {
             Self::Account { owner, account, .. } => Some((owner, *account)),
@@ -466,7 +478,7 @@ impl Key {
     }
 }
 
-impl Lease {
+impl SessionLease {
     /// Notes that the server has answered: whatever happens to the session, it had started well.
     pub(crate) fn answered(&self) {
         self.slot.answered.store(true, Ordering::Relaxed);
@@ -474,36 +486,36 @@ impl Lease {
     }
 }
 
-impl Slot {
+impl SessionSlot {
     fn is_usable(&self) -> bool {
         match &*self.opening.borrow() {
-            Opening::Starting => self.opening.has_changed().is_ok(),
-            Opening::Ready(session) => session.is_usable(),
-            Opening::Failed(_) => false,
+            SessionOpening::Starting => self.opening.has_changed().is_ok(),
+            SessionOpening::Ready(session) => session.is_usable(),
+            SessionOpening::Failed(_) => false,
         }
     }
 
     fn is_open(&self) -> bool {
-        matches!(&*self.opening.borrow(), Opening::Ready(session) if session.is_usable())
+        matches!(&*self.opening.borrow(), SessionOpening::Ready(session) if session.is_usable())
     }
 
     /// Returns `true` if a request runs in the session.
     fn is_busy(&self) -> bool {
-        matches!(&*self.opening.borrow(), Opening::Ready(session) if Arc::strong_count(session) > 1)
+        matches!(&*self.opening.borrow(), SessionOpening::Ready(session) if Arc::strong_count(session) > 1)
     }
 
     /// Returns `true` if no request runs in the session.
     fn is_idle(&self) -> bool {
         match &*self.opening.borrow() {
-            Opening::Ready(session) => Arc::strong_count(session) == 1,
-            Opening::Starting | Opening::Failed(_) => false,
+            SessionOpening::Ready(session) => Arc::strong_count(session) == 1,
+            SessionOpening::Starting | SessionOpening::Failed(_) => false,
         }
     }
 }
 
-impl Trouble {
+impl StartFailures {
     /// Notes the end of a session that had started well.
-    fn ended(&mut self, failure: Option<Failure>, is_short: bool) {
+    fn ended(&mut self, failure: Option<UpstreamFailure>, is_short: bool) {
         self.in_a_row = 0;
         self.short_in_a_row = if is_short { self.short_in_a_row + 1 } else { 0 };
         let is_limited = self.short_in_a_row > SHORT_MAX;
@@ -521,7 +533,7 @@ impl Trouble {
         })
     }
 
-    fn failed(&mut self, failure: Option<Failure>) {
+    fn failed(&mut self, failure: Option<UpstreamFailure>) {
         let wait = RESTART_MIN
             .saturating_mul(1 << (2 * self.in_a_row.min(8)))
             .min(RESTART_MAX);
@@ -537,8 +549,8 @@ fn jitter(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + random as f64 / 1024.0)
 }
 
-impl Unready {
-    pub(crate) fn into_failure(self, name: &str) -> Failure {
+impl SessionUnavailable {
+    pub(crate) fn into_failure(self, name: &str) -> UpstreamFailure {
         let expected = format!("the server `{name}` to be there");
         match self {
             Self::Failed {
@@ -546,17 +558,27 @@ impl Unready {
                 ..
             } => failure.before_sending(),
             Self::Failed { failure: None, .. } => {
-                Failure::new(Kind::Closed, expected, "it ended").before_sending()
+                UpstreamFailure::new(UpstreamFailureKind::Closed, expected, "it ended")
+                    .before_sending()
             }
-            Self::Starting => {
-                Failure::new(Kind::Timeout, expected, "it is still starting").before_sending()
-            }
-            Self::Full => {
-                Failure::new(Kind::Start, expected, "all its sessions are in use").before_sending()
-            }
-            Self::Closed => {
-                Failure::new(Kind::Closed, expected, "it is no longer used").before_sending()
-            }
+            Self::Starting => UpstreamFailure::new(
+                UpstreamFailureKind::Timeout,
+                expected,
+                "it is still starting",
+            )
+            .before_sending(),
+            Self::Full => UpstreamFailure::new(
+                UpstreamFailureKind::Start,
+                expected,
+                "all its sessions are in use",
+            )
+            .before_sending(),
+            Self::Closed => UpstreamFailure::new(
+                UpstreamFailureKind::Closed,
+                expected,
+                "it is no longer used",
+            )
+            .before_sending(),
         }
     }
 }
@@ -568,9 +590,9 @@ mod tests {
     #[test]
     fn short_sessions_in_a_row_keep_two_starts_apart() {
         let started = Instant::now();
-        let mut trouble = Trouble {
+        let mut trouble = StartFailures {
             started: Some(started),
-            ..Trouble::default()
+            ..StartFailures::default()
         };
         for _ in 0..SHORT_MAX {
             trouble.ended(None, true);

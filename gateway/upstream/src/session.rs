@@ -23,26 +23,28 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-pub use self::asked::{Asked, Call, Resumed};
-pub(crate) use self::requests::{Core, Meta, Request};
-use self::{asked::Sending, subscriptions::Subscribed, tasks::Begun};
+pub use self::asked::{CallResumption, UpstreamCall, UpstreamOperation};
+pub(crate) use self::requests::{OutgoingMeta, SessionCore, SessionRequest};
+use self::{asked::OutgoingOperation, subscriptions::SubscriptionState, tasks::ServerTask};
 use crate::{
-    error::{Failure, Kind, RequestError},
-    handshake::{Agreed, agree},
-    inbox::{Answer, Asked as ServerAsked, Caller, Inbox},
-    link::{Link, REPLY_MAX},
-    listener::Listener,
-    message::{self, Outgoing},
-    settings::{Ask, Era, Settings, Target, Transport},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind},
+    handshake::{HandshakeResult, agree},
+    inbox::{Answer, InboxCaller, ServerRequest as ServerAsked, UpstreamInbox},
+    link::{REPLY_MAX, UpstreamLink},
+    listener::UpstreamListener,
+    message::{self, OutgoingMessage},
+    settings::{
+        ClientCapability, EraPreference, UpstreamSettings, UpstreamTarget, UpstreamTransport,
+    },
 };
 
 /// The time for which the true outcome of a call is waited for after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// A session with a server, which several calls may use at once.
-pub struct Session {
-    pub(crate) core: Core,
-    agreed: RwLock<Arc<Agreed>>,
+pub struct UpstreamSession {
+    pub(crate) core: SessionCore,
+    agreed: RwLock<Arc<HandshakeResult>>,
     /// Locked while a session that is over is opened anew.
     renewing: tokio::sync::Mutex<()>,
     /// The log level that the server got last.
@@ -51,19 +53,22 @@ pub struct Session {
     /// question belongs.
     one_asked: tokio::sync::Mutex<()>,
     /// The resources that the server tells news of.
-    subscribed: tokio::sync::Mutex<Subscribed>,
+    subscribed: tokio::sync::Mutex<SubscriptionState>,
 }
 
-impl Session {
+impl UpstreamSession {
     /// Starts or reaches the server and agrees with it on an era.
-    pub async fn open(target: &Target, settings: Settings) -> Result<Self, Failure> {
+    pub async fn open(
+        target: &UpstreamTarget,
+        settings: UpstreamSettings,
+    ) -> Result<Self, UpstreamFailure> {
         let deadline = Instant::now() + settings.start;
         let mut transport = match target {
-            Target::Url(url) => url.transport,
-            Target::Command(_) => Transport::Either,
+            UpstreamTarget::Url(url) => url.transport,
+            UpstreamTarget::Command(_) => UpstreamTransport::Either,
         };
-        let mut era = if transport == Transport::Sse {
-            Era::Legacy
+        let mut era = if transport == UpstreamTransport::Sse {
+            EraPreference::Legacy
         } else {
             settings.era
         };
@@ -77,15 +82,15 @@ impl Session {
                 Err(failure) => failure,
             };
             match (target, failure.kind) {
-                (Target::Url(_), Kind::NotHere)
-                    if transport == Transport::Either && era != Era::Modern =>
+                (UpstreamTarget::Url(_), UpstreamFailureKind::NotHere)
+                    if transport == UpstreamTransport::Either && era != EraPreference::Modern =>
                 {
-                    (transport, era) = (Transport::Sse, Era::Legacy);
+                    (transport, era) = (UpstreamTransport::Sse, EraPreference::Legacy);
                     let before = failure;
                     return Self::attempt(target, transport, era, &settings, deadline)
                         .await
                         .map_err(|failure| {
-                            if failure.kind == Kind::NotHere {
+                            if failure.kind == UpstreamFailureKind::NotHere {
                                 before
                             } else {
                                 failure
@@ -93,8 +98,10 @@ impl Session {
                         });
                 }
                 // The server ended because of the question for its era: some end at unknown messages.
-                (Target::Command(_), Kind::Closed) if era == Era::Either && !retried => {
-                    (era, retried) = (Era::Legacy, true);
+                (UpstreamTarget::Command(_), UpstreamFailureKind::Closed)
+                    if era == EraPreference::Either && !retried =>
+                {
+                    (era, retried) = (EraPreference::Legacy, true);
                 }
                 _ => return Err(failure),
             }
@@ -102,24 +109,24 @@ impl Session {
     }
 
     async fn attempt(
-        target: &Target,
-        transport: Transport,
-        era: Era,
-        settings: &Settings,
+        target: &UpstreamTarget,
+        transport: UpstreamTransport,
+        era: EraPreference,
+        settings: &UpstreamSettings,
         deadline: Instant,
-    ) -> Result<Self, Failure> {
-        let inbox = Inbox::new(settings);
-        let link = Link::open(target, transport, settings, &inbox).await?;
-        let core = Core {
+    ) -> Result<Self, UpstreamFailure> {
+        let inbox = UpstreamInbox::new(settings);
+        let link = UpstreamLink::open(target, transport, settings, &inbox).await?;
+        let core = SessionCore {
             link,
             inbox,
             settings: settings.clone(),
             next_id: AtomicU64::new(1),
         };
-        let probe = matches!(target, Target::Command(_)).then_some(settings.probe);
+        let probe = matches!(target, UpstreamTarget::Command(_)).then_some(settings.probe);
         let agreed = timeout_at(deadline, agree(&core, era, probe)).await.unwrap_or_else(|_| {
             let cause = format!("it answered nothing within {} s", settings.start.as_secs_f64());
-            Err(Failure::new(Kind::Timeout, "the server to start and answer", cause)
+            Err(UpstreamFailure::new(UpstreamFailureKind::Timeout, "the server to start and answer", cause)
                 .stderr(&core.link.stderr())
                 .step("run the command in a terminal: it should wait for input, and print nothing")
                 .step("give it more time where it has to be downloaded first, such as `--timeout 180`"))
@@ -171,7 +178,7 @@ impl Session {
     }
 
     /// Returns why nothing can be asked any more, once that is so.
-    pub(crate) fn over(&self) -> Option<Failure> {
+    pub(crate) fn over(&self) -> Option<UpstreamFailure> {
         self.core.inbox.over()
     }
 
@@ -206,12 +213,14 @@ impl Session {
 
     /// Calls a tool and returns the raw result. It is sent once: only where the session was over before, or nothing of
     /// it can have arrived, it is sent again.
-    pub async fn call(&self, call: Call<'_>) -> Result<Box<RawValue>, RequestError> {
+    pub async fn call(&self, call: UpstreamCall<'_>) -> Result<Box<RawValue>, RequestError> {
         let deadline = Instant::now() + call.timeout;
         let _one = self.one_asked(&call, deadline).await?;
-        let (sending, agreed) = (Sending::Asked(call.asked), self.agreed());
+        let (sending, agreed) = (OutgoingOperation::Asked(call.asked), self.agreed());
         let result = match self.call_once(&call, &sending, &agreed, deadline).await {
-            Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
+            Err(RequestError::Failed(failure))
+                if failure.kind == UpstreamFailureKind::SessionOver =>
+            {
                 // Rare work has a future of its own: it would make the future of every call large.
                 Box::pin(async {
                     call.prepare(deadline, self.renew(&agreed)).await??;
@@ -222,7 +231,7 @@ impl Session {
             }
             result => result,
         }?;
-        match Begun::read(&call, &result, self.is_modern()) {
+        match ServerTask::read(&call, &result, self.is_modern()) {
             Some(task) => Box::pin(self.follow(&task, &call, deadline)).await,
             None => Ok(result),
         }
@@ -232,11 +241,17 @@ impl Session {
     /// no call. It is so until the call has ended, its task included.
     async fn one_asked(
         &self,
-        call: &Call<'_>,
+        call: &UpstreamCall<'_>,
         deadline: Instant,
-    ) -> Result<Option<tokio::sync::MutexGuard<'_, ()>>, Failure> {
-        let is_asked_alone = !self.is_modern() && !matches!(self.core.link, Link::Http(_));
-        if !is_asked_alone || self.core.ask().iter().all(|ask| *ask == Ask::Ui) {
+    ) -> Result<Option<tokio::sync::MutexGuard<'_, ()>>, UpstreamFailure> {
+        let is_asked_alone = !self.is_modern() && !matches!(self.core.link, UpstreamLink::Http(_));
+        if !is_asked_alone
+            || self
+                .core
+                .ask()
+                .iter()
+                .all(|ask| *ask == ClientCapability::Ui)
+        {
             return Ok(None);
         }
         Box::pin(call.prepare(deadline, self.one_asked.lock()))
@@ -246,9 +261,9 @@ impl Session {
 
     async fn call_once(
         &self,
-        call: &Call<'_>,
-        sending: &Sending<'_>,
-        agreed: &Agreed,
+        call: &UpstreamCall<'_>,
+        sending: &OutgoingOperation<'_>,
+        agreed: &HandshakeResult,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let listener = call.listener.as_ref();
@@ -263,19 +278,24 @@ impl Session {
         let meta = match agreed.is_modern() || token.is_some() || call.trace.is_some() {
             true => Some(self.core.meta(
                 agreed.version,
-                &Meta {
+                &OutgoingMeta {
                     progress: token,
                     trace: call.trace,
                     level,
-                    knows_tasks: matches!(sending, Sending::Asked(Asked::Tool { .. })),
+                    knows_tasks: matches!(
+                        sending,
+                        OutgoingOperation::Asked(UpstreamOperation::Tool { .. })
+                    ),
                 },
             )),
             false => None,
         };
         let name = sending.name().map(message::text);
         let mut params = sending.params(name.as_deref().unwrap_or_default());
-        if matches!(sending, Sending::Asked(Asked::Tool { as_task: true, .. }))
-            && !agreed.is_modern()
+        if matches!(
+            sending,
+            OutgoingOperation::Asked(UpstreamOperation::Tool { as_task: true, .. })
+        ) && !agreed.is_modern()
         {
             params.push(("task", "{}"));
         }
@@ -290,7 +310,7 @@ impl Session {
             );
         }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
-        let request = Outgoing {
+        let request = OutgoingMessage {
             text: message::request(id, sending.method(), &message::object(&params)),
             id: Some(id),
             method: sending.method(),
@@ -306,7 +326,7 @@ impl Session {
                 .before_sending()
                 .into());
         }
-        let (caller, asked) = Caller::new(listener);
+        let (caller, asked) = InboxCaller::new(listener);
         let mut wait = self.core.inbox.expect(id, Some(caller))?;
         let mut answer = std::pin::pin!(async {
             self.core.link.exchange(request).await?;
@@ -324,7 +344,7 @@ impl Session {
         };
         Box::pin(self.cancel(id, agreed)).await;
         // The call may have been done all the same, and then its true outcome is worth a moment.
-        let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
+        let may_answer = !agreed.is_modern() || !matches!(self.core.link, UpstreamLink::Http(_));
         if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
             return answer;
         }
@@ -336,7 +356,7 @@ impl Session {
     async fn answered(
         &self,
         mut answer: Pin<&mut impl Future<Output = Answer>>,
-        asked: Option<(mpsc::Receiver<ServerAsked>, &Arc<dyn Listener>)>,
+        asked: Option<(mpsc::Receiver<ServerAsked>, &Arc<dyn UpstreamListener>)>,
         mut deadline: Instant,
         version: &'static str,
     ) -> Option<Answer> {
@@ -382,7 +402,7 @@ impl Session {
         let params = message::object(&[("level", &message::text(level))]);
         if self
             .core
-            .request(Request::new("logging/setLevel", params, version))
+            .request(SessionRequest::new("logging/setLevel", params, version))
             .await
             .is_ok()
         {
@@ -390,8 +410,8 @@ impl Session {
         }
     }
 
-    async fn cancel(&self, id: u64, agreed: &Agreed) {
-        if agreed.is_modern() && matches!(self.core.link, Link::Http(_)) {
+    async fn cancel(&self, id: u64, agreed: &HandshakeResult) {
+        if agreed.is_modern() && matches!(self.core.link, UpstreamLink::Http(_)) {
             return self.core.link.hang_up(id);
         }
         let params = message::object(&[
@@ -405,8 +425,11 @@ impl Session {
     }
 
     /// Makes any other request. A session that is over is opened anew, once.
-    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
-        let again = Request {
+    pub(crate) async fn request(
+        &self,
+        request: SessionRequest,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let again = SessionRequest {
             method: request.method,
             params: request.params.clone(),
             version: request.version,
@@ -415,7 +438,9 @@ impl Session {
         };
         let agreed = self.agreed();
         match self.core.request(request).await {
-            Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
+            Err(RequestError::Failed(failure))
+                if failure.kind == UpstreamFailureKind::SessionOver =>
+            {
                 self.renew(&agreed).await?;
                 self.core.request(again).await
             }
@@ -425,15 +450,17 @@ impl Session {
 
     /// Opens the session anew that was over for a request. `before` is the agreement at the time of the request. If it cannot
     /// be opened, no further request is made in it.
-    async fn renew(&self, before: &Arc<Agreed>) -> Result<(), Failure> {
+    async fn renew(&self, before: &Arc<HandshakeResult>) -> Result<(), UpstreamFailure> {
         let _renewing = self.renewing.lock().await;
         let forgotten = self.core.inbox.forgotten();
         if forgotten.is_cancelled() {
             let cause = "it opened no other in its place";
-            return Err(
-                Failure::new(Kind::Closed, "the server to know the session", cause)
-                    .before_sending(),
-            );
+            return Err(UpstreamFailure::new(
+                UpstreamFailureKind::Closed,
+                "the server to know the session",
+                cause,
+            )
+            .before_sending());
         }
         // Another request may have done it before, or while this one waited.
         if !Arc::ptr_eq(before, &self.agreed()) {
@@ -442,11 +469,11 @@ impl Session {
         // The caller that renews it may leave in between.
         let unfinished = forgotten.clone().drop_guard();
         let start = self.core.settings.start;
-        let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
+        let agreed = timeout(start, agree(&self.core, EraPreference::Legacy, None)).await;
         let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)));
         let agreed = agreed.map_err(|failure| {
-            Failure {
-                kind: Kind::Closed,
+            UpstreamFailure {
+                kind: UpstreamFailureKind::Closed,
                 ..failure
             }
             .before_sending()
@@ -454,33 +481,33 @@ impl Session {
         *self.agreed.write() = Arc::new(agreed);
         // The new session has no log level yet.
         *self.level.lock() = None;
-        *self.subscribed.lock().await = Subscribed::default();
+        *self.subscribed.lock().await = SubscriptionState::default();
         unfinished.disarm();
         Ok(())
     }
 
-    fn agreed(&self) -> Arc<Agreed> {
+    fn agreed(&self) -> Arc<HandshakeResult> {
         self.agreed.read().clone()
     }
 }
 
-fn timed_out(method: &str, limit: Duration) -> Failure {
+fn timed_out(method: &str, limit: Duration) -> UpstreamFailure {
     let cause = format!("it did not within {} s", limit.as_secs_f64());
-    Failure::new(Kind::Timeout, format!("the server to answer `{method}`"), cause)
+    UpstreamFailure::new(UpstreamFailureKind::Timeout, format!("the server to answer `{method}`"), cause)
         .step("look at what the server waits for; raise the limit where it needs longer, such as `--timeout 180`")
 }
 
-fn cancelled() -> Failure {
-    Failure::new(
-        Kind::Cancelled,
+fn cancelled() -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Cancelled,
         "the call to run to its end",
         "its caller cancelled it",
     )
 }
 
-fn given_up() -> Failure {
-    Failure::new(
-        Kind::Closed,
+fn given_up() -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Closed,
         "the server to answer what it was asked",
         "the connection was given up",
     )

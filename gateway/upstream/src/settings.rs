@@ -11,14 +11,14 @@ use crate::{
 
 /// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    Command(Command),
-    Url(Url),
+pub enum UpstreamTarget {
+    Command(UpstreamCommand),
+    Url(UpstreamUrl),
 }
 
 /// A server that is started as a child and spoken to over its stdin and stdout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
+pub struct UpstreamCommand {
     pub program: OsString,
     pub arguments: Vec<OsString>,
     /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of Weir's environment reaches the
@@ -34,18 +34,18 @@ pub struct Command {
 
 /// A server that is reached over HTTP.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Url {
+pub struct UpstreamUrl {
     pub url: String,
     /// The headers sent with every request, which are never shown.
     pub headers: Vec<(String, String)>,
-    pub transport: Transport,
+    pub transport: UpstreamTransport,
     /// The authorization of requests, in addition.
     pub auth: Option<AuthConfig>,
 }
 
 /// The transport that a server is reached by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transport {
+pub enum UpstreamTransport {
     /// Streamable HTTP, and HTTP+SSE where the address does not know that.
     #[default]
     Either,
@@ -57,7 +57,7 @@ pub enum Transport {
 /// The era of the protocol that a server is addressed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Era {
+pub enum EraPreference {
     /// The modern one where the server speaks it.
     #[default]
     #[serde(skip_deserializing)]
@@ -68,12 +68,12 @@ pub enum Era {
 
 /// The settings of one session.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct UpstreamSettings {
     /// The name of the server in the log.
     pub name: Arc<str>,
-    pub era: Era,
+    pub era: EraPreference,
     /// The questions that the server may ask of a client; it may list other tools if it may ask.
-    pub ask: Vec<Ask>,
+    pub ask: Vec<ClientCapability>,
     /// Whether callers that must not see each other's messages share the session.
     pub is_shared: bool,
     /// The time from the start of the process, or of the first connection, until both have agreed on an era.
@@ -83,7 +83,7 @@ pub struct Settings {
     pub probe: Duration,
     /// The time without a `list_changed` after which the lists are taken for settled.
     pub quiet: Duration,
-    pub bounds: Bounds,
+    pub bounds: UpstreamBounds,
     /// The tokens that requests bear.
     pub tokens: Option<TokenSource>,
 }
@@ -91,7 +91,7 @@ pub struct Settings {
 /// What a server may ask of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ask {
+pub enum ClientCapability {
     Elicitation,
     Sampling,
     Roots,
@@ -101,7 +101,7 @@ pub enum Ask {
 
 /// Bounds on what a server sends.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct UpstreamBounds {
     /// The bound on one message of the server: a line of its stdout, a body, an event.
     pub message_max_bytes: usize,
     /// The bound on all lists together.
@@ -110,24 +110,24 @@ pub struct Bounds {
     pub pages_max: usize,
 }
 
-impl Default for Settings {
+impl Default for UpstreamSettings {
     fn default() -> Self {
         Self {
             name: "".into(),
-            era: Era::Either,
+            era: EraPreference::Either,
             ask: Vec::new(),
             is_shared: false,
             start: Duration::from_secs(60),
             request: Duration::from_secs(30),
             probe: Duration::from_secs(5),
             quiet: Duration::from_millis(500),
-            bounds: Bounds::default(),
+            bounds: UpstreamBounds::default(),
             tokens: None,
         }
     }
 }
 
-impl Default for Bounds {
+impl Default for UpstreamBounds {
     fn default() -> Self {
         Self {
             message_max_bytes: 8 << 20,
@@ -138,7 +138,7 @@ impl Default for Bounds {
     }
 }
 
-impl std::fmt::Debug for Url {
+impl std::fmt::Debug for UpstreamUrl {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Url")
             .field("transport", &self.transport)
@@ -146,7 +146,7 @@ impl std::fmt::Debug for Url {
     }
 }
 
-impl Ask {
+impl ClientCapability {
     /// Returns the client's capability that the question needs.
     pub fn name(self) -> &'static str {
         match self {

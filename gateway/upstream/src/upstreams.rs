@@ -15,18 +15,20 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 use serde_json::value::RawValue;
 use tokio::{sync::broadcast, time::timeout};
-use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
+use weir_admission::{
+    AttemptOutcome, BackedOff, ConcurrencyLimiter, FailureBackoff, OverloadError,
+};
 use weir_oauth::SecretText;
 
 use crate::{
-    auth::{AccountKeeper, AccountOwner, Authorization, OauthServer},
-    config::{Isolation, UpstreamConfig},
-    error::{Failure, Kind, Refusal, RequestError, one_line},
-    list::Listed,
-    pool::{Key, Lease, Pool, Unready},
+    auth::{AccountKeeper, AccountOwner, OauthServer, UpstreamAuthorization},
+    config::{UpstreamConfig, UpstreamIsolation},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    list::UpstreamLists,
+    pool::{SessionLease, SessionOwner, SessionUnavailable, UpstreamPool},
     sandbox::KeptFiles,
-    session::{self, Call},
-    settings::{Settings, Target},
+    session::{self, UpstreamCall},
+    settings::{UpstreamSettings, UpstreamTarget},
 };
 
 /// The part of its own time that a call waits for a server that is still starting.
@@ -36,8 +38,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All upstreams by name.
 #[derive(Default)]
-pub struct Upstreams {
-    by_name: RwLock<BTreeMap<String, Arc<Upstream>>>,
+pub struct UpstreamRegistry {
+    by_name: RwLock<BTreeMap<String, Arc<UpstreamServer>>>,
     /// The words that start the guard of children.
     guard: Vec<OsString>,
     /// What keeps the accounts of callers.
@@ -45,33 +47,33 @@ pub struct Upstreams {
 }
 
 /// An upstream that is about to be served: its secrets were found.
-pub struct Resolved {
+pub struct ResolvedUpstream {
     name: String,
     config: UpstreamConfig,
-    target: Target,
+    target: UpstreamTarget,
 }
 
 /// A server of the configuration, with its sessions and the counts of its calls.
-pub struct Upstream {
+pub struct UpstreamServer {
     pub name: Arc<str>,
     config: UpstreamConfig,
-    target: Target,
-    pool: Arc<Pool>,
-    turns: Turns,
-    backoff: Backoff,
-    authorization: Authorization,
-    calls: [AtomicU64; Called::ALL.len()],
-    seen: Mutex<Seen>,
+    target: UpstreamTarget,
+    pool: Arc<UpstreamPool>,
+    turns: ConcurrencyLimiter,
+    backoff: FailureBackoff,
+    authorization: UpstreamAuthorization,
+    calls: [AtomicU64; UpstreamOutcome::ALL.len()],
+    seen: Mutex<UpstreamFindings>,
 }
 
 /// The findings of the last look.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct UpstreamFindings {
     /// The time of the last look; `None` before the first.
     pub at: Option<SystemTime>,
     /// The reason why it could not be looked at, or its lists could not be published.
     pub failure: Option<String>,
-    /// The same in a word of [`Kind::word`](crate::Kind::word), or `refused` for what could not be published.
+    /// The same in a word of [`UpstreamFailureKind::word`](crate::UpstreamFailureKind::word), or `refused` for what could not be published.
     pub reason: Option<&'static str>,
     /// The server's own name and version.
     pub server: String,
@@ -89,7 +91,7 @@ pub struct Seen {
 
 /// The outcome of a call, as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Called {
+pub enum UpstreamOutcome {
     Answered,
     /// The server refused it with an error of the protocol.
     Refused,
@@ -124,11 +126,11 @@ pub enum CallFailure {
     },
     /// No session exists, and nothing was sent.
     NotThere {
-        why: Failure,
+        why: UpstreamFailure,
         retry_after_ms: u32,
     },
-    Refused(Refusal),
-    Failed(Failure),
+    Refused(UpstreamRefusal),
+    Failed(UpstreamFailure),
 }
 
 impl fmt::Display for CallFailure {
@@ -149,7 +151,7 @@ impl fmt::Display for CallFailure {
     }
 }
 
-impl Upstreams {
+impl UpstreamRegistry {
     /// Creates an empty set. `guard` is the command line that starts the guard of child processes; empty, there is no
     /// guard.
     pub fn new(guard: Vec<OsString>) -> Self {
@@ -171,11 +173,11 @@ impl Upstreams {
         configs: &BTreeMap<String, UpstreamConfig>,
         base: &Path,
         kept: &KeptFiles,
-    ) -> (Vec<Resolved>, Vec<(String, String)>) {
+    ) -> (Vec<ResolvedUpstream>, Vec<(String, String)>) {
         let (mut resolved, mut wrong) = (Vec::new(), Vec::new());
         for (name, config) in configs {
             match config.target(base, &self.guard, kept) {
-                Ok(target) => resolved.push(Resolved {
+                Ok(target) => resolved.push(ResolvedUpstream {
                     name: name.clone(),
                     config: config.clone(),
                     target,
@@ -188,14 +190,15 @@ impl Upstreams {
 
     /// Serves these from now on. Those that did not change keep their sessions; those that are gone, or others now, end
     /// theirs: calls in flight first run to their end.
-    pub fn take(&self, resolved: Vec<Resolved>) {
+    pub fn take(&self, resolved: Vec<ResolvedUpstream>) {
         let mut by_name = self.by_name.write();
         let mut before = std::mem::take(&mut *by_name);
         for new in resolved {
             let same = before
                 .remove(&new.name)
                 .filter(|old| old.config == new.config && old.target == new.target);
-            let upstream = same.unwrap_or_else(|| Arc::new(Upstream::new(&new, self.keeper.get())));
+            let upstream =
+                same.unwrap_or_else(|| Arc::new(UpstreamServer::new(&new, self.keeper.get())));
             by_name.insert(new.name, upstream);
         }
         for gone in before.into_values() {
@@ -204,12 +207,12 @@ impl Upstreams {
     }
 
     /// Returns the server of that name, if it is served.
-    pub fn get(&self, name: &str) -> Option<Arc<Upstream>> {
+    pub fn get(&self, name: &str) -> Option<Arc<UpstreamServer>> {
         self.by_name.read().get(name).cloned()
     }
 
     /// Returns all servers that are served, in the order of their names.
-    pub fn all(&self) -> Vec<Arc<Upstream>> {
+    pub fn all(&self) -> Vec<Arc<UpstreamServer>> {
         self.by_name.read().values().cloned().collect()
     }
 
@@ -223,8 +226,9 @@ impl Upstreams {
 
     /// Ends every session, and waits until nothing is left of them.
     pub async fn close(&self) {
-        let close =
-            |upstream: Arc<Upstream>| tokio::spawn(async move { upstream.pool.close().await });
+        let close = |upstream: Arc<UpstreamServer>| {
+            tokio::spawn(async move { upstream.pool.close().await })
+        };
         let closing: Vec<_> = self.all().into_iter().map(close).collect();
         for closed in closing {
             let _ = closed.await;
@@ -232,24 +236,26 @@ impl Upstreams {
     }
 }
 
-impl Upstream {
-    fn new(resolved: &Resolved, keeper: Option<&Arc<dyn AccountKeeper>>) -> Self {
-        let Resolved {
+impl UpstreamServer {
+    fn new(resolved: &ResolvedUpstream, keeper: Option<&Arc<dyn AccountKeeper>>) -> Self {
+        let ResolvedUpstream {
             name,
             config,
             target,
         } = resolved;
         let idle = Duration::from_secs(config.idle_s);
         let name: Arc<str> = name.as_str().into();
-        let settings = Settings {
+        let settings = UpstreamSettings {
             name: name.clone(),
             ..config.settings()
         };
         let authorization = match target {
-            Target::Url(url) => Authorization::new(&name, &url.url, url.auth.as_ref(), keeper),
-            Target::Command(_) => Authorization::None,
+            UpstreamTarget::Url(url) => {
+                UpstreamAuthorization::new(&name, &url.url, url.auth.as_ref(), keeper)
+            }
+            UpstreamTarget::Command(_) => UpstreamAuthorization::None,
         };
-        let pool = Pool::new(
+        let pool = UpstreamPool::new(
             target.clone(),
             settings,
             authorization.clone(),
@@ -259,8 +265,8 @@ impl Upstream {
         Self {
             name,
             pool: Arc::new(pool),
-            turns: Turns::new(config.in_flight_max, config.in_flight_max.div_ceil(2)),
-            backoff: Backoff::default(),
+            turns: ConcurrencyLimiter::new(config.in_flight_max, config.in_flight_max.div_ceil(2)),
+            backoff: FailureBackoff::default(),
             calls: Default::default(),
             seen: Mutex::default(),
             config: config.clone(),
@@ -272,7 +278,7 @@ impl Upstream {
     /// Returns the server as callers have accounts at it, where they do.
     pub fn oauth(&self) -> Option<&Arc<OauthServer>> {
         match &self.authorization {
-            Authorization::Accounts { server, .. } => Some(server),
+            UpstreamAuthorization::Accounts { server, .. } => Some(server),
             _ => None,
         }
     }
@@ -280,9 +286,9 @@ impl Upstream {
     /// Returns whose account a call uses.
     pub fn account_owner(&self, owner: &CallOwner) -> AccountOwner {
         match self.config.isolation {
-            Isolation::Shared => AccountOwner::Gateway,
-            Isolation::Tenant => AccountOwner::Tenant(owner.tenant.clone()),
-            Isolation::Agent | Isolation::Session => AccountOwner::Agent {
+            UpstreamIsolation::Shared => AccountOwner::Gateway,
+            UpstreamIsolation::Tenant => AccountOwner::Tenant(owner.tenant.clone()),
+            UpstreamIsolation::Agent | UpstreamIsolation::Session => AccountOwner::Agent {
                 tenant: owner.tenant.clone(),
                 agent: owner.agent.clone(),
             },
@@ -303,17 +309,17 @@ impl Upstream {
     pub async fn call(
         &self,
         owner: &CallOwner,
-        call: &Call<'_>,
+        call: &UpstreamCall<'_>,
     ) -> Result<Box<RawValue>, CallFailure> {
         let called = self.call_uncounted(owner, call).await;
-        self.calls[Called::of(&called) as usize].fetch_add(1, Ordering::Relaxed);
+        self.calls[UpstreamOutcome::from_result(&called) as usize].fetch_add(1, Ordering::Relaxed);
         called
     }
 
     async fn call_uncounted(
         &self,
         owner: &CallOwner,
-        call: &Call<'_>,
+        call: &UpstreamCall<'_>,
     ) -> Result<Box<RawValue>, CallFailure> {
         let deadline = Instant::now() + call.timeout;
         let _turn = self.turns.take(&owner.tenant).await?;
@@ -325,33 +331,33 @@ impl Upstream {
         let mut result = self.call_in(key.clone(), call, deadline).await;
         // A session that had ended before anything could be sent is replaced, once.
         if let Err(CallFailure::Failed(failure)) = &result
-            && (failure.kind, failure.is_handed_over) == (Kind::Closed, false)
+            && (failure.kind, failure.is_handed_over) == (UpstreamFailureKind::Closed, false)
         {
             result = self.call_in(key, call, deadline).await;
         }
         let end = match &result {
-            Ok(_) | Err(CallFailure::Refused(_)) => End::Answered,
+            Ok(_) | Err(CallFailure::Refused(_)) => AttemptOutcome::Answered,
             // One that waited for its turn with the server until it was late says nothing of the tool.
             Err(CallFailure::Failed(failure))
-                if failure.kind == Kind::Timeout && !failure.is_handed_over =>
+                if failure.kind == UpstreamFailureKind::Timeout && !failure.is_handed_over =>
             {
-                End::Open
+                AttemptOutcome::Open
             }
             Err(CallFailure::Failed(failure))
-                if !(matches!(failure.kind, Kind::Cancelled | Kind::NoAccount)
+                if !(matches!(failure.kind, UpstreamFailureKind::Cancelled | UpstreamFailureKind::NoAccount)
                     // A refusal to one caller says nothing about the tool.
-                    || failure.kind == Kind::Access && self.authorization.is_personal()) =>
+                    || failure.kind == UpstreamFailureKind::Access && self.authorization.is_personal()) =>
             {
-                End::Failed
+                AttemptOutcome::Failed
             }
-            Err(_) => End::Open,
+            Err(_) => AttemptOutcome::Open,
         };
         attempt.ended(end, Instant::now());
         result
     }
 
     /// Returns the owner of the session that a call uses. A caller that needs an account and has none gets no session.
-    async fn key(&self, caller: &CallOwner) -> Result<Key, Failure> {
+    async fn key(&self, caller: &CallOwner) -> Result<SessionOwner, UpstreamFailure> {
         let CallOwner {
             tenant,
             agent,
@@ -361,18 +367,22 @@ impl Upstream {
         if self.authorization.is_personal() {
             let owner = self.account_owner(caller);
             let account = self.authorization.account(&owner, token.as_ref()).await?;
-            let session = session.filter(|_| self.config.isolation == Isolation::Session);
-            return Ok(Key::Account {
+            let session = session.filter(|_| self.config.isolation == UpstreamIsolation::Session);
+            return Ok(SessionOwner::Account {
                 owner,
                 session,
                 account,
             });
         }
         Ok(match (self.config.isolation, *session) {
-            (Isolation::Shared, _) => Key::Shared,
-            (Isolation::Tenant, _) => Key::Tenant(tenant.clone()),
-            (Isolation::Session, Some(id)) => Key::Session(tenant.clone(), agent.clone(), id),
-            (Isolation::Agent | Isolation::Session, _) => Key::Agent(tenant.clone(), agent.clone()),
+            (UpstreamIsolation::Shared, _) => SessionOwner::Shared,
+            (UpstreamIsolation::Tenant, _) => SessionOwner::Tenant(tenant.clone()),
+            (UpstreamIsolation::Session, Some(id)) => {
+                SessionOwner::Session(tenant.clone(), agent.clone(), id)
+            }
+            (UpstreamIsolation::Agent | UpstreamIsolation::Session, _) => {
+                SessionOwner::Agent(tenant.clone(), agent.clone())
+            }
         })
     }
 
@@ -410,9 +420,9 @@ impl Upstream {
             .unwrap_or_else(|_| Err(CallFailure::Failed(late(patience))));
         attempt.ended(
             if listed.is_ok() {
-                End::Answered
+                AttemptOutcome::Answered
             } else {
-                End::Failed
+                AttemptOutcome::Failed
             },
             Instant::now(),
         );
@@ -421,8 +431,8 @@ impl Upstream {
 
     async fn call_in(
         &self,
-        key: Key,
-        call: &Call<'_>,
+        key: SessionOwner,
+        call: &UpstreamCall<'_>,
         deadline: Instant,
     ) -> Result<Box<RawValue>, CallFailure> {
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -434,7 +444,7 @@ impl Upstream {
                 return Err(CallFailure::Failed(failure.before_sending()));
             }
         };
-        let call = Call {
+        let call = UpstreamCall {
             listener: call.listener.clone(),
             timeout: left(),
             ..*call
@@ -457,19 +467,19 @@ impl Upstream {
         }
     }
 
-    fn not_there(&self, unready: Unready) -> CallFailure {
-        if let Unready::Failed {
+    fn not_there(&self, unready: SessionUnavailable) -> CallFailure {
+        if let SessionUnavailable::Failed {
             failure: Some(failure),
             ..
         } = &unready
-            && failure.kind == Kind::NoAccount
+            && failure.kind == UpstreamFailureKind::NoAccount
         {
-            return CallFailure::Failed(Failure::clone(failure).before_sending());
+            return CallFailure::Failed(UpstreamFailure::clone(failure).before_sending());
         }
         let retry_after = match &unready {
-            Unready::Failed { retry_after, .. } => *retry_after,
-            Unready::Starting | Unready::Full => Duration::from_secs(1),
-            Unready::Closed => Duration::from_secs(5),
+            SessionUnavailable::Failed { retry_after, .. } => *retry_after,
+            SessionUnavailable::Starting | SessionUnavailable::Full => Duration::from_secs(1),
+            SessionUnavailable::Closed => Duration::from_secs(5),
         };
         let retry_after_ms = u32::try_from(retry_after.as_millis())
             .unwrap_or(u32::MAX)
@@ -481,7 +491,7 @@ impl Upstream {
     }
 
     /// Returns the server's present lists, and its name and version. The session stays open, to receive news.
-    pub async fn lists(&self) -> Result<(Listed, Box<RawValue>), Failure> {
+    pub async fn lists(&self) -> Result<(UpstreamLists, Box<RawValue>), UpstreamFailure> {
         let lease = self.listening().await?;
         let listed = lease.session.lists().await?;
         lease.answered();
@@ -500,14 +510,14 @@ impl Upstream {
     }
 
     /// Asks the server to tell of changes of its lists and of these resources.
-    pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), Failure> {
+    pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), UpstreamFailure> {
         let lease = self.listening().await?;
         let subscribed = lease.session.subscribe(uris).await;
         subscribed.map_err(|error| error.into_failure("subscriptions"))
     }
 
     /// Returns the session in which the lists are looked at.
-    async fn listening(&self) -> Result<Lease, Failure> {
+    async fn listening(&self) -> Result<SessionLease, UpstreamFailure> {
         let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
         self.pool
             .session(self.listening_key(), patience)
@@ -515,11 +525,11 @@ impl Upstream {
             .map_err(|unready| unready.into_failure(&self.name))
     }
 
-    fn listening_key(&self) -> Key {
-        if self.config.isolation == Isolation::Shared && !self.authorization.is_personal() {
-            Key::Shared
+    fn listening_key(&self) -> SessionOwner {
+        if self.config.isolation == UpstreamIsolation::Shared && !self.authorization.is_personal() {
+            SessionOwner::Shared
         } else {
-            Key::Lookout
+            SessionOwner::Lookout
         }
     }
 
@@ -534,12 +544,12 @@ impl Upstream {
     }
 
     /// Returns the findings of the last look.
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> UpstreamFindings {
         self.seen.lock().clone()
     }
 
     /// Sets the findings of the last look.
-    pub fn note(&self, seen: Seen) {
+    pub fn note(&self, seen: UpstreamFindings) {
         *self.seen.lock() = seen;
     }
 
@@ -564,23 +574,31 @@ impl Upstream {
     }
 
     /// Returns how many calls ended like this.
-    pub fn calls(&self, called: Called) -> u64 {
+    pub fn calls(&self, called: UpstreamOutcome) -> u64 {
         self.calls[called as usize].load(Ordering::Relaxed)
     }
 }
 
-fn too_large(most: usize) -> Failure {
+fn too_large(most: usize) -> UpstreamFailure {
     let cause = format!("it has more than {most} bytes");
-    Failure::new(Kind::TooLarge, "the result to be within its bound", cause)
-        .step("ask for less, or raise `result_max_bytes`")
+    UpstreamFailure::new(
+        UpstreamFailureKind::TooLarge,
+        "the result to be within its bound",
+        cause,
+    )
+    .step("ask for less, or raise `result_max_bytes`")
 }
 
-fn late(patience: Duration) -> Failure {
+fn late(patience: Duration) -> UpstreamFailure {
     let cause = format!("it did not within {} s", patience.as_secs_f64());
-    Failure::new(Kind::Timeout, "the server to list its resources", cause)
+    UpstreamFailure::new(
+        UpstreamFailureKind::Timeout,
+        "the server to list its resources",
+        cause,
+    )
 }
 
-impl session::Asked {
+impl session::UpstreamOperation {
     /// Returns the name by which failures are counted.
     fn called(&self) -> Arc<str> {
         match self {
@@ -592,7 +610,7 @@ impl session::Asked {
     }
 }
 
-impl Seen {
+impl UpstreamFindings {
     pub const STATES: [&'static str; 3] = ["up", "down", "unknown"];
 
     /// Returns `up`, `down`, or `unknown` before the first look.
@@ -605,7 +623,7 @@ impl Seen {
     }
 }
 
-impl Called {
+impl UpstreamOutcome {
     pub const ALL: [Self; 6] = [
         Self::Answered,
         Self::Refused,
@@ -627,14 +645,14 @@ impl Called {
         }
     }
 
-    fn of(result: &Result<Box<RawValue>, CallFailure>) -> Self {
+    fn from_result(result: &Result<Box<RawValue>, CallFailure>) -> Self {
         match result {
             Ok(_) => Self::Answered,
             Err(CallFailure::Refused(_)) => Self::Refused,
             Err(CallFailure::Failed(failure)) => match failure.kind {
-                Kind::Timeout => Self::Timeout,
-                Kind::Cancelled => Self::Cancelled,
-                Kind::NoAccount => Self::Unavailable,
+                UpstreamFailureKind::Timeout => Self::Timeout,
+                UpstreamFailureKind::Cancelled => Self::Cancelled,
+                UpstreamFailureKind::NoAccount => Self::Unavailable,
                 _ => Self::Failed,
             },
             Err(_) => Self::Unavailable,
@@ -642,8 +660,8 @@ impl Called {
     }
 }
 
-impl From<Overloaded> for CallFailure {
-    fn from(Overloaded { retry_after_ms }: Overloaded) -> Self {
+impl From<OverloadError> for CallFailure {
+    fn from(OverloadError { retry_after_ms }: OverloadError) -> Self {
         Self::Overloaded { retry_after_ms }
     }
 }

@@ -15,34 +15,38 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_connections::http::TraceContext;
 use weir_upstream::{
-    Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question,
-    RequestError, Session, Settings, Target,
+    Answering, ClientCapability, EraPreference, RequestError, UpstreamCall, UpstreamCommand,
+    UpstreamFailure, UpstreamFailureKind, UpstreamListener, UpstreamOperation, UpstreamProgress,
+    UpstreamQuestion, UpstreamSession, UpstreamSettings, UpstreamTarget,
 };
 
-fn command(words: &[&str]) -> Command {
+fn command(words: &[&str]) -> UpstreamCommand {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
     let words = words.iter().map(Into::into);
-    Command {
+    UpstreamCommand {
         program: "python3".into(),
         arguments: [script.into_os_string()].into_iter().chain(words).collect(),
-        ..Command::default()
+        ..UpstreamCommand::default()
     }
 }
 
-async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
-    Session::open(&Target::Command(command(words)), settings).await
+async fn open(
+    words: &[&str],
+    settings: UpstreamSettings,
+) -> Result<UpstreamSession, UpstreamFailure> {
+    UpstreamSession::open(&UpstreamTarget::Command(command(words)), settings).await
 }
 
-fn asked(name: &str, arguments: Option<&RawValue>) -> Asked {
-    Asked::Tool {
+fn asked(name: &str, arguments: Option<&RawValue>) -> UpstreamOperation {
+    UpstreamOperation::Tool {
         name: name.into(),
         arguments: arguments.map(ToOwned::to_owned),
         as_task: false,
     }
 }
 
-fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
-    Call {
+fn call<'c>(asked: &'c UpstreamOperation, cancel: &'c CancellationToken) -> UpstreamCall<'c> {
+    UpstreamCall {
         asked,
         listener: None,
         headers: &[],
@@ -62,7 +66,7 @@ fn text(result: &RawValue) -> Value {
 #[tokio::test]
 async fn a_call_reaches_the_server_as_it_was_written() {
     for (behaviour, is_modern) in [("good", true), ("legacy", false)] {
-        let session = open(&[behaviour], Settings::default())
+        let session = open(&[behaviour], UpstreamSettings::default())
             .await
             .expect("a session");
         assert_eq!(session.is_modern(), is_modern);
@@ -98,7 +102,7 @@ async fn a_call_reaches_the_server_as_it_was_written() {
 
 #[tokio::test]
 async fn progress_comes_while_the_call_runs() {
-    let session = open(&["good"], Settings::default())
+    let session = open(&["good"], UpstreamSettings::default())
         .await
         .expect("a session");
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -107,7 +111,7 @@ async fn progress_comes_while_the_call_runs() {
     let mut request = call(&asked, &cancel);
     request.listener = Some(Arc::new(Heard(kept)));
     session.call(request).await.expect("an answer");
-    let step = |n: u8| Progress {
+    let step = |n: u8| UpstreamProgress {
         progress: n.into(),
         total: Some(3.0),
         message: Some(format!("step {n}")),
@@ -120,14 +124,20 @@ async fn progress_comes_while_the_call_runs() {
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
     let start = async |command| {
-        let failure = Session::open(&Target::Command(command), Settings::default())
-            .await
-            .err()
-            .expect("it cannot start");
-        assert!(matches!(failure.kind, Kind::Start), "{failure}");
+        let failure = UpstreamSession::open(
+            &UpstreamTarget::Command(command),
+            UpstreamSettings::default(),
+        )
+        .await
+        .err()
+        .expect("it cannot start");
+        assert!(
+            matches!(failure.kind, UpstreamFailureKind::Start),
+            "{failure}"
+        );
         failure.to_string()
     };
-    let said = start(Command {
+    let said = start(UpstreamCommand {
         folder: Some("/no/such/folder".into()),
         ..command(&["good"])
     })
@@ -136,7 +146,7 @@ async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
         said.contains("its working folder /no/such/folder is not there"),
         "{said}"
     );
-    let said = start(Command {
+    let said = start(UpstreamCommand {
         program: "no-such-program".into(),
         ..command(&["good"])
     })
@@ -148,7 +158,9 @@ async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
 #[tokio::test]
 async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
     for (words, is_done) in [(&["good"][..], false), (&["good", "done"], true)] {
-        let session = open(words, Settings::default()).await.expect("a session");
+        let session = open(words, UpstreamSettings::default())
+            .await
+            .expect("a session");
         let cancel = CancellationToken::new();
         let soon = cancel.clone();
         tokio::spawn(async move {
@@ -162,7 +174,10 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
                 "{result}"
             ),
             Err(RequestError::Failed(failure)) => {
-                assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}")
+                assert!(
+                    !is_done && failure.kind == UpstreamFailureKind::Cancelled,
+                    "{failure}"
+                )
             }
             Err(RequestError::Refused(refusal)) => panic!("{refusal:?}"),
         }
@@ -183,7 +198,7 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
 
 #[tokio::test]
 async fn a_refusal_and_a_death_are_told_apart() {
-    let session = open(&["good"], Settings::default())
+    let session = open(&["good"], UpstreamSettings::default())
         .await
         .expect("a session");
     let cancel = CancellationToken::new();
@@ -198,7 +213,7 @@ async fn a_refusal_and_a_death_are_told_apart() {
     }
     match session.call(call(&asked("die", None), &cancel)).await {
         Err(RequestError::Failed(failure)) => {
-            assert_eq!(failure.kind, Kind::Closed);
+            assert_eq!(failure.kind, UpstreamFailureKind::Closed);
             assert!(
                 failure.is_handed_over && failure.cause.contains("exit code 3"),
                 "{failure}"
@@ -219,7 +234,7 @@ async fn a_refusal_and_a_death_are_told_apart() {
 
 #[tokio::test]
 async fn many_calls_run_at_once_and_each_gets_its_answer() {
-    let session = open(&["good"], Settings::default())
+    let session = open(&["good"], UpstreamSettings::default())
         .await
         .expect("a session");
     let session = Arc::new(session);
@@ -247,9 +262,12 @@ async fn many_calls_run_at_once_and_each_gets_its_answer() {
 async fn a_child_sees_its_own_environment_alone() {
     let mut command = command(&["good"]);
     command.environment.insert("GIVEN".into(), "yes".into());
-    let session = Session::open(&Target::Command(command), Settings::default())
-        .await
-        .expect("a session");
+    let session = UpstreamSession::open(
+        &UpstreamTarget::Command(command),
+        UpstreamSettings::default(),
+    )
+    .await
+    .expect("a session");
     let environment = text(
         &session
             .call(call(&asked("environment", None), &CancellationToken::new()))
@@ -280,10 +298,10 @@ async fn a_child_sees_its_own_environment_alone() {
 
 #[tokio::test]
 async fn an_era_is_taken_where_it_is_asked_for() {
-    let legacy = Settings {
-        era: Era::Legacy,
-        ask: vec![Ask::Roots],
-        ..Settings::default()
+    let legacy = UpstreamSettings {
+        era: EraPreference::Legacy,
+        ask: vec![ClientCapability::Roots],
+        ..UpstreamSettings::default()
     };
     let session = open(&["good"], legacy).await.expect("a session");
     assert_eq!(session.version(), "2025-06-18");
@@ -297,22 +315,22 @@ async fn an_era_is_taken_where_it_is_asked_for() {
         Some(1)
     );
     session.close().await;
-    let modern = Settings {
-        era: Era::Modern,
-        ..Settings::default()
+    let modern = UpstreamSettings {
+        era: EraPreference::Modern,
+        ..UpstreamSettings::default()
     };
     let failure = open(&["legacy"], modern)
         .await
         .err()
         .expect("no modern server");
-    assert_eq!(failure.kind, Kind::Protocol);
+    assert_eq!(failure.kind, UpstreamFailureKind::Protocol);
 }
 
 /// The child is gone when `close` returns, and soon after the session is only dropped.
 #[tokio::test]
 async fn no_child_outlives_its_session() {
     for is_closed in [true, false] {
-        let session = open(&["good"], Settings::default())
+        let session = open(&["good"], UpstreamSettings::default())
             .await
             .expect("a session");
         let counted = session
@@ -351,16 +369,16 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
     ] {
         let session = open(
             &["good"],
-            Settings {
+            UpstreamSettings {
                 is_shared,
-                ..Settings::default()
+                ..UpstreamSettings::default()
             },
         )
         .await
         .expect("a session");
         let (stalls, logs) = (asked("stall", None), asked("log", None));
         let messages = Arc::new(Mutex::new(Vec::new()));
-        let listener = || Some(Arc::new(HeardLog(messages.clone())) as Arc<dyn Listener>);
+        let listener = || Some(Arc::new(HeardLog(messages.clone())) as Arc<dyn UpstreamListener>);
         let (first, second) = (CancellationToken::new(), CancellationToken::new());
         let mut waiting = call(&stalls, &first);
         let mut logging = call(&logs, &second);
@@ -384,12 +402,12 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
 }
 
 /// Opens a session that several callers share, with a legacy child that may ask them something.
-async fn asking() -> Session {
-    let settings = Settings {
-        era: Era::Legacy,
-        ask: vec![Ask::Elicitation],
+async fn asking() -> UpstreamSession {
+    let settings = UpstreamSettings {
+        era: EraPreference::Legacy,
+        ask: vec![ClientCapability::Elicitation],
         is_shared: true,
-        ..Settings::default()
+        ..UpstreamSettings::default()
     };
     open(&["good"], settings).await.expect("a session")
 }
@@ -440,7 +458,7 @@ async fn a_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
     match counted.expect("its caller does not wait") {
         Err(RequestError::Failed(failure)) => {
             assert!(
-                failure.kind == Kind::Cancelled && !failure.is_handed_over,
+                failure.kind == UpstreamFailureKind::Cancelled && !failure.is_handed_over,
                 "{failure}"
             );
         }
@@ -479,7 +497,7 @@ async fn questions_that_wait_for_one_caller_are_bounded() {
 /// A server that says more than anyone can want to hear is read slowly: its pipe fills, and it waits.
 #[tokio::test]
 async fn a_server_that_floods_is_read_slowly() {
-    let session = open(&["good"], Settings::default())
+    let session = open(&["good"], UpstreamSettings::default())
         .await
         .expect("a session");
     let messages = Arc::new(Mutex::new(Vec::new()));
@@ -512,12 +530,12 @@ struct Agreeable {
     is_undecided: bool,
 }
 
-impl Listener for Agreeable {
+impl UpstreamListener for Agreeable {
     fn wants_progress(&self) -> bool {
         true
     }
 
-    fn progress(&self, _progress: Progress) {
+    fn progress(&self, _progress: UpstreamProgress) {
         self.begun.notify_one();
     }
 
@@ -527,7 +545,7 @@ impl Listener for Agreeable {
 
     fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
 
-    fn ask(&self, _question: Question) -> Answering {
+    fn ask(&self, _question: UpstreamQuestion) -> Answering {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let is_undecided = self.is_undecided;
         Box::pin(async move {
@@ -544,12 +562,12 @@ impl Listener for Agreeable {
 
 struct HeardLog(Arc<Mutex<Vec<String>>>);
 
-impl Listener for HeardLog {
+impl UpstreamListener for HeardLog {
     fn wants_progress(&self) -> bool {
         false
     }
 
-    fn progress(&self, _progress: Progress) {}
+    fn progress(&self, _progress: UpstreamProgress) {}
 
     fn log_level(&self) -> Option<&'static str> {
         Some("info")
@@ -559,19 +577,19 @@ impl Listener for HeardLog {
         self.0.lock().push(data.get().to_owned());
     }
 
-    fn ask(&self, _question: Question) -> Answering {
+    fn ask(&self, _question: UpstreamQuestion) -> Answering {
         Box::pin(async { None })
     }
 }
 
-struct Heard(Arc<Mutex<Vec<Progress>>>);
+struct Heard(Arc<Mutex<Vec<UpstreamProgress>>>);
 
-impl Listener for Heard {
+impl UpstreamListener for Heard {
     fn wants_progress(&self) -> bool {
         true
     }
 
-    fn progress(&self, progress: Progress) {
+    fn progress(&self, progress: UpstreamProgress) {
         self.0.lock().push(progress);
     }
 
@@ -581,7 +599,7 @@ impl Listener for Heard {
 
     fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
 
-    fn ask(&self, _question: Question) -> Answering {
+    fn ask(&self, _question: UpstreamQuestion) -> Answering {
         Box::pin(async { None })
     }
 }

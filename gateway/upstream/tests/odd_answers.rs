@@ -13,8 +13,9 @@ use axum::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Asked, Call, Command, Era, Failure, Kind, RequestError, Session, Settings, Target, Transport,
-    Url,
+    EraPreference, RequestError, UpstreamCall, UpstreamCommand, UpstreamFailure,
+    UpstreamFailureKind, UpstreamOperation, UpstreamSession, UpstreamSettings, UpstreamTarget,
+    UpstreamTransport, UpstreamUrl,
 };
 
 fn answer(request: &Value, result: Value) -> Value {
@@ -100,27 +101,27 @@ async fn serve() -> String {
     format!("http://{address}")
 }
 
-async fn open(url: String, era: Era) -> Result<Session, Failure> {
-    let target = Target::Url(Url {
+async fn open(url: String, era: EraPreference) -> Result<UpstreamSession, UpstreamFailure> {
+    let target = UpstreamTarget::Url(UpstreamUrl {
         url,
         headers: Vec::new(),
-        transport: Transport::Either,
+        transport: UpstreamTransport::Either,
         auth: None,
     });
-    let settings = Settings {
+    let settings = UpstreamSettings {
         era,
-        ..Settings::default()
+        ..UpstreamSettings::default()
     };
-    Session::open(&target, settings).await
+    UpstreamSession::open(&target, settings).await
 }
 
-async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
-    let asked = Asked::Tool {
+async fn call(session: &UpstreamSession, name: &str) -> Result<String, RequestError> {
+    let asked = UpstreamOperation::Tool {
         name: name.into(),
         arguments: None,
         as_task: false,
     };
-    let call = Call {
+    let call = UpstreamCall {
         asked: &asked,
         resumed: None,
         listener: None,
@@ -150,7 +151,7 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
         "202",
         "null-result",
     ] {
-        let session = open(format!("{url}/{how}"), Era::Either).await;
+        let session = open(format!("{url}/{how}"), EraPreference::Either).await;
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         assert_eq!(session.version(), "2025-06-18", "{how}");
         call(&session, "t").await.expect(how);
@@ -161,7 +162,7 @@ async fn a_server_that_answers_oddly_for_its_era_is_asked_for_the_other() {
 async fn ids_written_as_texts_and_marks_before_answers_are_read() {
     let url = serve().await;
     for how in ["text-ids", "marked", "marked-stream"] {
-        let session = open(format!("{url}/{how}"), Era::Either).await;
+        let session = open(format!("{url}/{how}"), EraPreference::Either).await;
         let session = session.unwrap_or_else(|failure| panic!("{how}: {failure}"));
         call(&session, "t").await.expect(how);
     }
@@ -170,7 +171,7 @@ async fn ids_written_as_texts_and_marks_before_answers_are_read() {
 #[tokio::test]
 async fn an_answer_that_is_compressed_is_named_as_that() {
     let url = serve().await;
-    let failure = open(format!("{url}/compressed"), Era::Legacy)
+    let failure = open(format!("{url}/compressed"), EraPreference::Legacy)
         .await
         .err()
         .expect("it is not read");
@@ -183,7 +184,7 @@ async fn an_answer_that_is_compressed_is_named_as_that() {
 
 #[tokio::test]
 async fn an_error_of_the_protocol_is_read_whatever_the_status_is() {
-    let session = open(format!("{}/failing", serve().await), Era::Legacy)
+    let session = open(format!("{}/failing", serve().await), EraPreference::Legacy)
         .await
         .expect("a session");
     let Err(RequestError::Refused(refusal)) = call(&session, "t").await else {
@@ -198,7 +199,7 @@ async fn an_error_of_the_protocol_is_read_whatever_the_status_is() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_json_ends_its_call_at_once() {
-    let session = open(format!("{}/nan", serve().await), Era::Legacy)
+    let session = open(format!("{}/nan", serve().await), EraPreference::Legacy)
         .await
         .expect("a session");
     check_unreadable(call(&session, "t").await);
@@ -212,7 +213,7 @@ fn check_unreadable(answer: Result<String, RequestError>) {
     let Err(RequestError::Failed(failure)) = answer else {
         panic!("it is no JSON: {answer:?}");
     };
-    assert_eq!(failure.kind, Kind::Protocol, "{failure}");
+    assert_eq!(failure.kind, UpstreamFailureKind::Protocol, "{failure}");
     assert!(failure.cause.contains("not valid JSON"), "{failure}");
 }
 
@@ -223,14 +224,17 @@ async fn a_child_that_writes_ids_as_texts_is_heard() {
     session.close().await;
 }
 
-async fn child(behaviour: &str) -> Session {
+async fn child(behaviour: &str) -> UpstreamSession {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
-    let command = Command {
+    let command = UpstreamCommand {
         program: "python3".into(),
         arguments: vec![script.into_os_string(), behaviour.into()],
-        ..Command::default()
+        ..UpstreamCommand::default()
     };
-    Session::open(&Target::Command(command), Settings::default())
-        .await
-        .expect("a session")
+    UpstreamSession::open(
+        &UpstreamTarget::Command(command),
+        UpstreamSettings::default(),
+    )
+    .await
+    .expect("a session")
 }

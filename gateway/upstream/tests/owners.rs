@@ -23,7 +23,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Asked, Call, CallFailure, CallOwner, KeptFiles, Kind, Upstream, UpstreamConfig, Upstreams,
+    CallFailure, CallOwner, KeptFiles, UpstreamCall, UpstreamConfig, UpstreamFailureKind,
+    UpstreamOperation, UpstreamRegistry, UpstreamServer,
 };
 
 /// A server that can be another one from a moment on: of the modern era, or of the legacy one without what it knew.
@@ -103,7 +104,7 @@ async fn answer(
 }
 
 /// Starts a server of one era, and returns it as an upstream.
-async fn start(is_modern: bool) -> (Arc<Server>, Arc<Upstream>) {
+async fn start(is_modern: bool) -> (Arc<Server>, Arc<UpstreamServer>) {
     let server = Arc::new(Server::default());
     server.becomes(is_modern);
     let router = Router::new()
@@ -123,8 +124,8 @@ async fn start(is_modern: bool) -> (Arc<Server>, Arc<Upstream>) {
     )
 }
 
-fn upstream(config: UpstreamConfig) -> Arc<Upstream> {
-    let upstreams = Upstreams::new(Vec::new());
+fn upstream(config: UpstreamConfig) -> Arc<UpstreamServer> {
+    let upstreams = UpstreamRegistry::new(Vec::new());
     let configs = BTreeMap::from([("it".to_owned(), config)]);
     let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());
     assert_eq!(wrong, []);
@@ -132,15 +133,19 @@ fn upstream(config: UpstreamConfig) -> Arc<Upstream> {
     upstreams.get("it").expect("it is there")
 }
 
-async fn call(upstream: &Upstream, agent: &str, tool: &str) -> Result<Box<RawValue>, CallFailure> {
+async fn call(
+    upstream: &UpstreamServer,
+    agent: &str,
+    tool: &str,
+) -> Result<Box<RawValue>, CallFailure> {
     let owner = CallOwner {
         tenant: "acme".into(),
         agent: agent.into(),
         session: None,
         token: None,
     };
-    let call = Call {
-        asked: &Asked::Tool {
+    let call = UpstreamCall {
+        asked: &UpstreamOperation::Tool {
             name: tool.into(),
             arguments: None,
             as_task: false,
@@ -212,7 +217,9 @@ async fn a_call_that_ends_a_fresh_process_keeps_other_agents_from_nothing() {
         ..UpstreamConfig::default()
     });
     match call(&upstream, "ann", "die").await {
-        Err(CallFailure::Failed(failure)) => assert_eq!(failure.kind, Kind::Closed, "{failure}"),
+        Err(CallFailure::Failed(failure)) => {
+            assert_eq!(failure.kind, UpstreamFailureKind::Closed, "{failure}")
+        }
         other => panic!("{other:?}"),
     }
     let ann = call(&upstream, "ann", "echo").await;

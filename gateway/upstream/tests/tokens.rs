@@ -23,8 +23,8 @@ use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_oauth::SecretText;
 use weir_upstream::{
-    Asked, AuthConfig, Call, CallFailure, CallOwner, KeptFiles, Kind, Upstream, UpstreamConfig,
-    Upstreams,
+    AuthConfig, CallFailure, CallOwner, KeptFiles, UpstreamCall, UpstreamConfig,
+    UpstreamFailureKind, UpstreamOperation, UpstreamRegistry, UpstreamServer,
 };
 
 /// A server of the modern era and its issuer at one address. A token is the caller's own one with a number behind it.
@@ -89,7 +89,7 @@ async fn answer(
     Json(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).into_response()
 }
 
-async fn start(auth: &str) -> (Arc<Server>, Arc<Upstream>) {
+async fn start(auth: &str) -> (Arc<Server>, Arc<UpstreamServer>) {
     let server = Arc::new(Server::default());
     let resource = async |State(server): State<Arc<Server>>| {
         let base = server.base.lock().clone();
@@ -119,7 +119,7 @@ async fn start(auth: &str) -> (Arc<Server>, Arc<Upstream>) {
         ..UpstreamConfig::default()
     };
     assert_eq!(config.check("it"), []);
-    let upstreams = Upstreams::new(Vec::new());
+    let upstreams = UpstreamRegistry::new(Vec::new());
     let configs = BTreeMap::from([("it".to_owned(), config)]);
     let (resolved, wrong) = upstreams.resolve(&configs, Path::new("."), &KeptFiles::default());
     assert_eq!(wrong, []);
@@ -128,7 +128,7 @@ async fn start(auth: &str) -> (Arc<Server>, Arc<Upstream>) {
 }
 
 async fn call(
-    upstream: &Upstream,
+    upstream: &UpstreamServer,
     agent: &str,
     token: Option<&str>,
 ) -> Result<Box<RawValue>, CallFailure> {
@@ -138,12 +138,12 @@ async fn call(
         session: None,
         token: token.map(SecretText::new),
     };
-    let asked = Asked::Tool {
+    let asked = UpstreamOperation::Tool {
         name: "t".into(),
         arguments: None,
         as_task: false,
     };
-    let call = Call {
+    let call = UpstreamCall {
         asked: &asked,
         resumed: None,
         listener: None,
@@ -189,7 +189,7 @@ async fn the_gateways_own_token_is_asked_for_once_and_again_where_it_is_refused(
     let Err(CallFailure::Failed(failure)) = failed else {
         panic!("{failed:?}");
     };
-    assert_eq!(failure.kind, Kind::Access);
+    assert_eq!(failure.kind, UpstreamFailureKind::Access);
     server.is_away.store(true, Ordering::SeqCst);
     let failed = call(&upstream, "ann", None).await;
     let text = format!("{failed:?}");
@@ -219,7 +219,9 @@ async fn a_callers_token_is_exchanged_and_never_sent_itself() {
         ["ann-1/1", "bob-1/2", "ann-1/1", "ann-2/3"]
     );
     let none = call(&upstream, "key", None).await;
-    assert!(matches!(&none, Err(CallFailure::Failed(failure)) if failure.kind == Kind::Access));
+    assert!(
+        matches!(&none, Err(CallFailure::Failed(failure)) if failure.kind == UpstreamFailureKind::Access)
+    );
     upstream
         .lists()
         .await

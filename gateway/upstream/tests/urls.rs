@@ -22,8 +22,9 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
-    Answering, Ask, Asked, Bounds, Call, Failure, Kind, Listener, Progress, Question, RequestError,
-    Session, Settings, Target, Transport, Url,
+    Answering, ClientCapability, RequestError, UpstreamBounds, UpstreamCall, UpstreamFailure,
+    UpstreamFailureKind, UpstreamListener, UpstreamOperation, UpstreamProgress, UpstreamQuestion,
+    UpstreamSession, UpstreamSettings, UpstreamTarget, UpstreamTransport, UpstreamUrl,
 };
 
 async fn serve(router: Router) -> String {
@@ -35,25 +36,28 @@ async fn serve(router: Router) -> String {
     format!("http://{address}")
 }
 
-async fn open(url: String) -> Result<Session, Failure> {
-    open_by(url, Transport::Either).await
+async fn open(url: String) -> Result<UpstreamSession, UpstreamFailure> {
+    open_by(url, UpstreamTransport::Either).await
 }
 
-async fn open_by(url: String, transport: Transport) -> Result<Session, Failure> {
+async fn open_by(
+    url: String,
+    transport: UpstreamTransport,
+) -> Result<UpstreamSession, UpstreamFailure> {
     let headers = vec![("authorization".to_owned(), "Bearer ours".to_owned())];
     let (quiet, request, ask) = (
         Duration::from_millis(50),
         Duration::from_secs(5),
-        vec![Ask::Elicitation],
+        vec![ClientCapability::Elicitation],
     );
-    let settings = Settings {
+    let settings = UpstreamSettings {
         quiet,
         request,
         ask,
-        ..Settings::default()
+        ..UpstreamSettings::default()
     };
-    Session::open(
-        &Target::Url(Url {
+    UpstreamSession::open(
+        &UpstreamTarget::Url(UpstreamUrl {
             url,
             headers,
             transport,
@@ -64,12 +68,12 @@ async fn open_by(url: String, transport: Transport) -> Result<Session, Failure> 
     .await
 }
 
-async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
+async fn call(session: &UpstreamSession, name: &str) -> Result<String, RequestError> {
     call_with(session, name, &[]).await
 }
 
 async fn call_with(
-    session: &Session,
+    session: &UpstreamSession,
     name: &str,
     headers: &[(String, String)],
 ) -> Result<String, RequestError> {
@@ -77,15 +81,15 @@ async fn call_with(
 }
 
 async fn call_within(
-    session: &Session,
+    session: &UpstreamSession,
     name: &str,
     headers: &[(String, String)],
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn UpstreamListener>>,
     timeout: Duration,
 ) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
-    let call = Call {
-        asked: &Asked::Tool {
+    let call = UpstreamCall {
+        asked: &UpstreamOperation::Tool {
             name: name.into(),
             arguments: None,
             as_task: false,
@@ -305,11 +309,11 @@ async fn forgetful(
 }
 
 /// Returns a session that the server has forgotten since.
-async fn forgotten() -> (Arc<Forgetful>, Session) {
+async fn forgotten() -> (Arc<Forgetful>, UpstreamSession) {
     forgotten_with(None).await
 }
 
-async fn forgotten_with(complaint: Option<&'static str>) -> (Arc<Forgetful>, Session) {
+async fn forgotten_with(complaint: Option<&'static str>) -> (Arc<Forgetful>, UpstreamSession) {
     let server = Arc::new(Forgetful {
         may_open: Semaphore::new(1),
         opening: AtomicUsize::new(0),
@@ -389,7 +393,7 @@ async fn a_renewal_that_hangs_ends_with_the_call_and_the_session_with_it() {
     match late {
         Err(RequestError::Failed(failure)) => {
             assert!(
-                failure.kind == Kind::Timeout && !failure.is_handed_over,
+                failure.kind == UpstreamFailureKind::Timeout && !failure.is_handed_over,
                 "{failure}"
             );
         }
@@ -398,7 +402,7 @@ async fn a_renewal_that_hangs_ends_with_the_call_and_the_session_with_it() {
     match call(&session, "t").await {
         Err(RequestError::Failed(failure)) => {
             assert!(
-                failure.kind == Kind::Closed && !failure.is_handed_over,
+                failure.kind == UpstreamFailureKind::Closed && !failure.is_handed_over,
                 "another session is opened: {failure}"
             );
         }
@@ -444,12 +448,12 @@ async fn deaf(State(answered): State<Arc<Notify>>, method: Method, body: Bytes) 
 
 struct Agreeable;
 
-impl Listener for Agreeable {
+impl UpstreamListener for Agreeable {
     fn wants_progress(&self) -> bool {
         false
     }
 
-    fn progress(&self, _progress: Progress) {}
+    fn progress(&self, _progress: UpstreamProgress) {}
 
     fn log_level(&self) -> Option<&'static str> {
         None
@@ -457,7 +461,7 @@ impl Listener for Agreeable {
 
     fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
 
-    fn ask(&self, _question: Question) -> Answering {
+    fn ask(&self, _question: UpstreamQuestion) -> Answering {
         Box::pin(async {
             serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).ok()
         })
@@ -484,7 +488,9 @@ async fn a_server_that_does_not_take_the_answer_to_its_question_does_not_hold_th
         .await
         .expect("an answer");
     match soon("waits", Duration::from_secs(1)).await {
-        Err(RequestError::Failed(failure)) => assert_eq!(failure.kind, Kind::Timeout, "{failure}"),
+        Err(RequestError::Failed(failure)) => {
+            assert_eq!(failure.kind, UpstreamFailureKind::Timeout, "{failure}")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -625,34 +631,34 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
             .with_state(seen.clone()),
     )
     .await;
-    let target = Target::Url(Url {
+    let target = UpstreamTarget::Url(UpstreamUrl {
         url: format!("{url}/mcp"),
         headers: Vec::new(),
-        transport: Transport::Either,
+        transport: UpstreamTransport::Either,
         auth: None,
     });
-    let bounds = Bounds {
+    let bounds = UpstreamBounds {
         message_max_bytes: 1 << 20,
-        ..Bounds::default()
+        ..UpstreamBounds::default()
     };
-    let session = Session::open(
+    let session = UpstreamSession::open(
         &target,
-        Settings {
+        UpstreamSettings {
             bounds,
-            ..Settings::default()
+            ..UpstreamSettings::default()
         },
     )
     .await
     .expect("a session");
     assert!(session.is_modern());
     for (name, kind) in [
-        ("huge", Kind::TooLarge),
-        ("page", Kind::Protocol),
-        ("other", Kind::Protocol),
-        ("broken", Kind::Closed),
-        ("busy", Kind::Unreachable),
-        ("away", Kind::Unreachable),
-        ("closed", Kind::Access),
+        ("huge", UpstreamFailureKind::TooLarge),
+        ("page", UpstreamFailureKind::Protocol),
+        ("other", UpstreamFailureKind::Protocol),
+        ("broken", UpstreamFailureKind::Closed),
+        ("busy", UpstreamFailureKind::Unreachable),
+        ("away", UpstreamFailureKind::Unreachable),
+        ("closed", UpstreamFailureKind::Access),
     ] {
         match call(&session, name).await {
             Err(RequestError::Failed(failure)) => {
@@ -689,8 +695,8 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     .await;
     let session = open(format!("{url}/mcp")).await.expect("a session");
     let cancel = CancellationToken::new();
-    let hang = Call {
-        asked: &Asked::Tool {
+    let hang = UpstreamCall {
+        asked: &UpstreamOperation::Tool {
             name: "hang".into(),
             arguments: None,
             as_task: false,
@@ -711,7 +717,9 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         cancel.cancel();
     });
     let failure = ended.expect_err("cancelled");
-    assert!(matches!(failure, RequestError::Failed(failure) if failure.kind == Kind::Cancelled));
+    assert!(
+        matches!(failure, RequestError::Failed(failure) if failure.kind == UpstreamFailureKind::Cancelled)
+    );
     until("the server sees it", || {
         seen.hung_up.load(Ordering::SeqCst) == 1
     })
@@ -833,7 +841,7 @@ async fn a_server_that_asks_without_end_is_answered_once_at_a_time() {
             .with_state(server.clone()),
     )
     .await;
-    let session = open_by(format!("{url}/sse"), Transport::Sse)
+    let session = open_by(format!("{url}/sse"), UpstreamTransport::Sse)
         .await
         .expect("a session");
     until("some answers have come", || {
@@ -856,7 +864,11 @@ async fn a_stream_that_is_refused_is_hung_up() {
     let opened = move || async move { stream(opened.lock().take().expect("opened once")) };
     let router = Router::new().route("/sse", get(opened));
     let url = serve(router).await;
-    assert!(open_by(format!("{url}/sse"), Transport::Sse).await.is_err());
+    assert!(
+        open_by(format!("{url}/sse"), UpstreamTransport::Sse)
+            .await
+            .is_err()
+    );
     let hung_up = async {
         while events
             .send(Ok(Bytes::from_static(b": still here\n\n")))
@@ -886,9 +898,9 @@ async fn addresses_that_are_no_servers_say_what_they_are() {
         .route("/down", any(|| async { StatusCode::BAD_GATEWAY }));
     let url = serve(router).await;
     for (path, kind) in [
-        ("page", Kind::Protocol),
-        ("down", Kind::Unreachable),
-        ("none", Kind::NotHere),
+        ("page", UpstreamFailureKind::Protocol),
+        ("down", UpstreamFailureKind::Unreachable),
+        ("none", UpstreamFailureKind::NotHere),
     ] {
         let failure = open(format!("{url}/{path}?key=hunter2"))
             .await
@@ -903,7 +915,7 @@ async fn addresses_that_are_no_servers_say_what_they_are() {
         .err()
         .expect("nothing is there");
     assert!(
-        failure.kind == Kind::Unreachable && !failure.is_handed_over,
+        failure.kind == UpstreamFailureKind::Unreachable && !failure.is_handed_over,
         "{failure}"
     );
 }

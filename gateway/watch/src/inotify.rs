@@ -22,7 +22,7 @@ use rustix::{
 };
 use tokio::sync::Notify;
 
-use crate::Place;
+use crate::WatchTarget;
 
 /// The least time between two readings of events: a folder that is written without end costs no more.
 const BATCH: Duration = Duration::from_millis(5);
@@ -66,29 +66,29 @@ const STACK_BYTES: usize = 128 << 10;
 
 /// The process's inotify instance.
 pub(crate) struct Kernel {
-    shared: Arc<Shared>,
+    shared: Arc<InotifyState>,
     /// The thread that reads events ends when this is closed.
     _end: PipeWriter,
 }
 
-struct Shared {
+struct InotifyState {
     inotify: OwnedFd,
-    watches: Mutex<Vec<Weak<Places>>>,
+    watches: Mutex<Vec<Weak<WatchList>>>,
 }
 
 /// The places of one loop.
 pub(crate) struct Watch {
     kernel: Arc<Kernel>,
-    places: Arc<Places>,
+    places: Arc<WatchList>,
 }
 
-struct Places {
-    places: Mutex<Vec<Watched>>,
+struct WatchList {
+    places: Mutex<Vec<InotifyWatch>>,
     changed: Notify,
 }
 
-struct Watched {
-    place: Place,
+struct InotifyWatch {
+    place: WatchTarget,
     /// The number that inotify gave the folder; `None` while there is no folder.
     number: Option<i32>,
 }
@@ -98,7 +98,7 @@ impl Kernel {
         let failed = |error: std::io::Error| format!("inotify: {error}");
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .map_err(|error| failed(error.into()))?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(InotifyState {
             inotify,
             watches: Mutex::default(),
         });
@@ -112,12 +112,12 @@ impl Kernel {
         Ok(Arc::new(Self { shared, _end: end }))
     }
 
-    pub(crate) fn watch(self: &Arc<Self>, places: Vec<Place>) -> Watch {
-        let watched = |place| Watched {
+    pub(crate) fn watch(self: &Arc<Self>, places: Vec<WatchTarget>) -> Watch {
+        let watched = |place| InotifyWatch {
             place,
             number: None,
         };
-        let places = Arc::new(Places {
+        let places = Arc::new(WatchList {
             places: Mutex::new(places.into_iter().map(watched).collect()),
             changed: Notify::new(),
         });
@@ -151,8 +151,8 @@ impl Watch {
     }
 }
 
-impl Shared {
-    fn renew(&self, watched: &mut Watched) -> Result<(), String> {
+impl InotifyState {
+    fn renew(&self, watched: &mut InotifyWatch) -> Result<(), String> {
         let folder = &watched.place.folder;
         let number = match inotify::add_watch(&self.inotify, folder, CHANGES) {
             Ok(number) => Some(number),
@@ -181,7 +181,7 @@ impl Shared {
 
     fn deliver(&self, number: i32, is_all: bool, name: Option<&CStr>) {
         for places in self.watches.lock().iter().filter_map(Weak::upgrade) {
-            let is_meant = |watched: &Watched| {
+            let is_meant = |watched: &InotifyWatch| {
                 is_all || (watched.number == Some(number) && is_named(&watched.place, name))
             };
             if places.places.lock().iter().any(is_meant) {
@@ -192,14 +192,14 @@ impl Shared {
 }
 
 /// Returns `true` if an event with this name is of the place; without a name it is of the folder itself.
-fn is_named(place: &Place, name: Option<&CStr>) -> bool {
+fn is_named(place: &WatchTarget, name: Option<&CStr>) -> bool {
     let (Some(begins), Some(name)) = (&place.name, name) else {
         return true;
     };
     name.to_bytes().starts_with(begins.as_bytes())
 }
 
-fn read(shared: &Shared, ended: &PipeReader) {
+fn read(shared: &InotifyState, ended: &PipeReader) {
     let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
     loop {
         let mut ready = [

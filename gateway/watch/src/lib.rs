@@ -1,6 +1,6 @@
 //! Tells when files may have changed, so that the loops that look at them need not look several times a second.
 //!
-//! A process has one [`Watcher`]. Each loop waits for its [`LookPace`]: it ends at once when the kernel reports a change, and
+//! A process has one [`FileWatcher`]. Each loop waits for its [`LookPace`]: it ends at once when the kernel reports a change, and
 //! each second without one, since not every change is reported (that of a file behind a link, for instance). Where the kernel
 //! cannot report changes, as on network file systems, a loop looks at its interval.
 
@@ -35,14 +35,14 @@ const PROBE_MAX: Duration = Duration::from_millis(250);
 
 /// The watcher of a process.
 #[derive(Clone, Default)]
-pub struct Watcher {
+pub struct FileWatcher {
     /// `None` where the kernel reports nothing.
     kernel: Option<Arc<kernel::Kernel>>,
 }
 
 /// A folder or file whose changes matter.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct WatchTarget {
     folder: PathBuf,
     /// The prefix of the names of the files that count; `None` if all count.
     name: Option<OsString>,
@@ -58,7 +58,7 @@ pub struct LookPace {
     is_logged: bool,
 }
 
-impl Watcher {
+impl FileWatcher {
     /// Starts the watcher, if a change that is made in this folder is reported. The folder is one of the gateway's own.
     pub async fn start(folder: &Path) -> Self {
         match probe(folder).await {
@@ -75,7 +75,7 @@ impl Watcher {
     }
 
     /// Returns the pace of a loop over these places.
-    pub fn pace(&self, interval: Duration, places: Vec<Place>) -> LookPace {
+    pub fn pace(&self, interval: Duration, places: Vec<WatchTarget>) -> LookPace {
         LookPace {
             interval,
             rest: REST,
@@ -86,7 +86,7 @@ impl Watcher {
     }
 }
 
-impl Place {
+impl WatchTarget {
     /// The files at the top of a folder. There may be no such folder yet.
     pub fn folder(path: &Path) -> Self {
         Self {
@@ -160,7 +160,7 @@ async fn beat_of(period: Duration) {
 /// Makes a file, and waits until the kernel has reported it.
 async fn probe(folder: &Path) -> Result<Arc<kernel::Kernel>, String> {
     let kernel = kernel::Kernel::start()?;
-    let watch = kernel.watch(vec![Place::folder(folder)]);
+    let watch = kernel.watch(vec![WatchTarget::folder(folder)]);
     watch.renew()?;
     let file = tempfile::Builder::new()
         .prefix(".watch-")

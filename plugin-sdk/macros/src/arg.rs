@@ -9,8 +9,8 @@ use syn::{
 
 use crate::{
     docs,
-    literal::Literal,
-    mistakes::{Mistakes, unknown},
+    literal::JsonLiteral,
+    mistakes::{MacroErrors, unknown},
 };
 
 const KEYS: [&str; 15] = [
@@ -32,30 +32,30 @@ const KEYS: [&str; 15] = [
 ];
 
 /// A key and its value.
-pub(crate) struct Keyed<T> {
+pub(crate) struct KeyedValue<T> {
     pub(crate) key: Ident,
     pub(crate) value: T,
 }
 
 #[derive(Default)]
-pub(crate) struct Arg {
-    pub(crate) min_len: Option<Keyed<u64>>,
-    pub(crate) max_len: Option<Keyed<u64>>,
-    pub(crate) gt: Option<Keyed<Literal>>,
-    pub(crate) lt: Option<Keyed<Literal>>,
-    pub(crate) ge: Option<Keyed<Literal>>,
-    pub(crate) le: Option<Keyed<Literal>>,
-    pub(crate) pattern: Option<Keyed<LitStr>>,
-    pub(crate) format: Option<Keyed<LitStr>>,
+pub(crate) struct ArgKeys {
+    pub(crate) min_len: Option<KeyedValue<u64>>,
+    pub(crate) max_len: Option<KeyedValue<u64>>,
+    pub(crate) gt: Option<KeyedValue<JsonLiteral>>,
+    pub(crate) lt: Option<KeyedValue<JsonLiteral>>,
+    pub(crate) ge: Option<KeyedValue<JsonLiteral>>,
+    pub(crate) le: Option<KeyedValue<JsonLiteral>>,
+    pub(crate) pattern: Option<KeyedValue<LitStr>>,
+    pub(crate) format: Option<KeyedValue<LitStr>>,
     /// The default; `None` inside means the type's own `Default`.
-    pub(crate) default: Option<Keyed<Option<Expr>>>,
+    pub(crate) default: Option<KeyedValue<Option<Expr>>>,
     pub(crate) required: Option<Ident>,
-    pub(crate) title: Option<Keyed<LitStr>>,
+    pub(crate) title: Option<KeyedValue<LitStr>>,
     /// The text of the `///` lines, unless `description` gives one.
     pub(crate) description: Option<String>,
-    pub(crate) examples: Option<Literal>,
+    pub(crate) examples: Option<JsonLiteral>,
     pub(crate) positional: Option<Ident>,
-    pub(crate) option: Option<Keyed<CliOption>>,
+    pub(crate) option: Option<KeyedValue<CliOption>>,
 }
 
 /// `option(alias = "-e", metavar = "ENV")`.
@@ -66,22 +66,23 @@ pub(crate) struct CliOption {
 }
 
 /// A number with an optional sign.
-struct Number(Literal);
+struct SignedLiteral(JsonLiteral);
 
-impl Parse for Number {
+impl Parse for SignedLiteral {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let span = input.span();
         let expression: Expr = input.parse()?;
-        let literal = Literal::of(&expression).filter(|literal| literal.number.is_some());
+        let literal =
+            JsonLiteral::from_expression(&expression).filter(|literal| literal.number.is_some());
         literal
             .map(Self)
             .ok_or_else(|| syn::Error::new(span, "write a number here"))
     }
 }
 
-impl Arg {
+impl ArgKeys {
     /// Reads the attributes of a parameter or a field.
-    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut MacroErrors) -> Self {
         let mut arg = Self::default();
         let mut seen: Vec<String> = Vec::new();
         for attribute in attributes
@@ -126,13 +127,13 @@ impl Arg {
             "ge" => self.ge = Some(read_number(key, meta)?),
             "le" => self.le = Some(read_number(key, meta)?),
             "pattern" => {
-                self.pattern = Some(Keyed {
+                self.pattern = Some(KeyedValue {
                     key,
                     value: pattern(meta)?,
                 })
             }
             "format" => {
-                self.format = Some(Keyed {
+                self.format = Some(KeyedValue {
                     key,
                     value: meta.value()?.parse()?,
                 })
@@ -143,11 +144,11 @@ impl Arg {
                 } else {
                     None
                 };
-                self.default = Some(Keyed { key, value });
+                self.default = Some(KeyedValue { key, value });
             }
             "required" => self.required = Some(key),
             "title" => {
-                self.title = Some(Keyed {
+                self.title = Some(KeyedValue {
                     key,
                     value: meta.value()?.parse()?,
                 })
@@ -156,7 +157,7 @@ impl Arg {
             "examples" => self.examples = Some(read_examples(meta)?),
             "positional" => self.positional = Some(key),
             _ => {
-                self.option = Some(Keyed {
+                self.option = Some(KeyedValue {
                     value: cli_option(meta)?,
                     key,
                 })
@@ -166,7 +167,7 @@ impl Arg {
     }
 
     /// Reports keys that exclude each other, whatever the type is.
-    fn contradictions(&self, mistakes: &mut Mistakes) {
+    fn contradictions(&self, mistakes: &mut MacroErrors) {
         if let (Some(least), Some(most)) = (&self.min_len, &self.max_len)
             && least.value > most.value
         {
@@ -224,20 +225,20 @@ impl Arg {
     }
 
     /// Reports a literal default that the constraints beside it refuse.
-    fn default_outside(&self, mistakes: &mut Mistakes) {
-        let Some(Keyed {
+    fn default_outside(&self, mistakes: &mut MacroErrors) {
+        let Some(KeyedValue {
             value: Some(expression),
             ..
         }) = &self.default
         else {
             return;
         };
-        let Some(literal) = Literal::of(expression) else {
+        let Some(literal) = JsonLiteral::from_expression(expression) else {
             return;
         };
         if let Some(number) = literal.number {
             type Holds = fn(f64, f64) -> bool;
-            let bounds: [(&Option<Keyed<Literal>>, Holds); 4] = [
+            let bounds: [(&Option<KeyedValue<JsonLiteral>>, Holds); 4] = [
                 (&self.ge, |number, bound| number >= bound),
                 (&self.gt, |number, bound| number > bound),
                 (&self.le, |number, bound| number <= bound),
@@ -272,7 +273,7 @@ impl Arg {
     }
 
     /// Refuses what only a parameter of a tool can have.
-    pub(crate) fn no_command_line(&self, mistakes: &mut Mistakes) {
+    pub(crate) fn no_command_line(&self, mistakes: &mut MacroErrors) {
         let message =
             "a field has no place on the command line: write this on a parameter of the tool";
         if let Some(positional) = &self.positional {
@@ -284,19 +285,19 @@ impl Arg {
     }
 }
 
-fn read_length(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<Keyed<u64>> {
+fn read_length(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<KeyedValue<u64>> {
     let value = meta.value()?.parse::<LitInt>()?.base10_parse()?;
-    Ok(Keyed { key, value })
+    Ok(KeyedValue { key, value })
 }
 
-fn read_number(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<Keyed<Literal>> {
-    let value = meta.value()?.parse::<Number>()?.0;
-    Ok(Keyed { key, value })
+fn read_number(key: Ident, meta: &ParseNestedMeta<'_>) -> syn::Result<KeyedValue<JsonLiteral>> {
+    let value = meta.value()?.parse::<SignedLiteral>()?.0;
+    Ok(KeyedValue { key, value })
 }
 
-fn read_examples(meta: &ParseNestedMeta<'_>) -> syn::Result<Literal> {
+fn read_examples(meta: &ParseNestedMeta<'_>) -> syn::Result<JsonLiteral> {
     let expression: Expr = meta.value()?.parse()?;
-    let literal = Literal::of(&expression)
+    let literal = JsonLiteral::from_expression(&expression)
         .filter(|literal| matches!(expression, Expr::Array(_)) && literal.length.is_some());
     let wrong = || {
         syn::Error::new_spanned(
@@ -397,7 +398,7 @@ fn is_alias(alias: &LitStr) -> syn::Result<()> {
 }
 
 /// Returns the aliases of a flag with their places, to check that two parameters do not share one.
-pub(crate) fn aliases(arg: &Arg) -> Vec<(String, Span)> {
+pub(crate) fn aliases(arg: &ArgKeys) -> Vec<(String, Span)> {
     let option = arg.option.iter().flat_map(|option| &option.value.aliases);
     option.map(|alias| (alias.value(), alias.span())).collect()
 }

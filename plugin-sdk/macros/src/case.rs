@@ -3,7 +3,7 @@
 use syn::LitStr;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Case {
+pub(crate) enum RenameRule {
     Lower,
     Upper,
     Pascal,
@@ -14,18 +14,18 @@ pub(crate) enum Case {
     ScreamingKebab,
 }
 
-const CASES: [(&str, Case); 8] = [
-    ("lowercase", Case::Lower),
-    ("UPPERCASE", Case::Upper),
-    ("PascalCase", Case::Pascal),
-    ("camelCase", Case::Camel),
-    ("snake_case", Case::Snake),
-    ("SCREAMING_SNAKE_CASE", Case::ScreamingSnake),
-    ("kebab-case", Case::Kebab),
-    ("SCREAMING-KEBAB-CASE", Case::ScreamingKebab),
+const CASES: [(&str, RenameRule); 8] = [
+    ("lowercase", RenameRule::Lower),
+    ("UPPERCASE", RenameRule::Upper),
+    ("PascalCase", RenameRule::Pascal),
+    ("camelCase", RenameRule::Camel),
+    ("snake_case", RenameRule::Snake),
+    ("SCREAMING_SNAKE_CASE", RenameRule::ScreamingSnake),
+    ("kebab-case", RenameRule::Kebab),
+    ("SCREAMING-KEBAB-CASE", RenameRule::ScreamingKebab),
 ];
 
-impl Case {
+impl RenameRule {
     pub(crate) fn parse(text: &LitStr) -> syn::Result<Self> {
         let found = CASES
             .into_iter()

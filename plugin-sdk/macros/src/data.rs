@@ -5,15 +5,15 @@ use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Fields, GenericParam, ext::IdentExt, parse_quote};
 
 use crate::{
-    fields::{Around, Payload},
-    mistakes::Mistakes,
-    serde::{Container, Place},
-    variants::{Enum, Tagging},
+    fields::{DeriveContext, PayloadKind},
+    mistakes::MacroErrors,
+    serde::{ContainerKeys, ContainerKind},
+    variants::{EnumTagging, TaggedEnum},
 };
 
 /// Expands `#[data]` into the derive, with a word that tells the derive so.
 pub(crate) fn attribute(attributes: TokenStream, item: TokenStream) -> TokenStream {
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = MacroErrors::default();
     if !attributes.is_empty() {
         mistakes.add(
             attributes,
@@ -49,7 +49,7 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
         Ok(input) => input,
         Err(error) => return error.to_compile_error(),
     };
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = MacroErrors::default();
     let expanded = implementation(&input, &mut mistakes);
     if !mistakes.is_empty() {
         let (name, mistakes) = (&input.ident, mistakes.into_tokens());
@@ -71,13 +71,13 @@ pub(crate) fn derive(item: TokenStream) -> TokenStream {
     expanded
 }
 
-fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
+fn implementation(input: &DeriveInput, mistakes: &mut MacroErrors) -> TokenStream {
     let place = if matches!(input.data, Data::Enum(_)) {
-        Place::Enum
+        ContainerKind::Enum
     } else {
-        Place::Struct
+        ContainerKind::Struct
     };
-    let container = Container::read(&input.attrs, place, mistakes);
+    let container = ContainerKeys::read(&input.attrs, place, mistakes);
     if let Some(lifetime) = input.generics.lifetimes().next() {
         mistakes.add(
             lifetime,
@@ -94,7 +94,7 @@ fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
         .type_params()
         .map(|parameter| parameter.ident.clone())
         .collect();
-    let mut around = Around {
+    let mut around = DeriveContext {
         data,
         generics,
         mistakes,
@@ -105,7 +105,7 @@ fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
         Data::Struct(item) => of_struct(&item.fields, &input.ident, &container, &mut around),
         Data::Enum(item) => {
             let numbers = data && has_number_repr(&input.attrs);
-            Enum::read(item, &input.ident, &container, numbers, &mut around)
+            TaggedEnum::read(item, &input.ident, &container, numbers, &mut around)
                 .map(|item| item.parts())
         }
         Data::Union(item) => {
@@ -115,7 +115,7 @@ fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
             None
         }
     };
-    let Some(Parts {
+    let Some(ImplBodies {
         kind,
         write,
         read,
@@ -168,7 +168,7 @@ fn implementation(input: &DeriveInput, mistakes: &mut Mistakes) -> TokenStream {
 }
 
 /// The bodies of an implementation.
-pub(crate) struct Parts {
+pub(crate) struct ImplBodies {
     pub(crate) kind: TokenStream,
     /// Statements on `schema`.
     pub(crate) write: TokenStream,
@@ -183,9 +183,9 @@ pub(crate) struct Parts {
 fn of_struct(
     fields: &Fields,
     name: &Ident,
-    container: &Container,
-    around: &mut Around<'_>,
-) -> Option<Parts> {
+    container: &ContainerKeys,
+    around: &mut DeriveContext<'_>,
+) -> Option<ImplBodies> {
     if container.default.is_some() && (container.transparent || !matches!(fields, Fields::Named(_)))
     {
         around.mistakes.add(
@@ -208,7 +208,7 @@ fn of_struct(
             None => quote!(0),
         };
         let (parameter, property) = (&slot.parameter, &slot.property);
-        return Some(Parts {
+        return Some(ImplBodies {
             kind: quote!(#parameter.kind),
             write: quote!((const { #property }).write(schema);),
             read: quote!(Ok(Self { #member: (#parameter.read)(value)? })),
@@ -223,25 +223,25 @@ fn of_struct(
         container.default.as_ref(),
     );
     let kind = match &payload {
-        Payload::Unit => {
+        PayloadKind::Unit => {
             around.mistakes.add(
                 name,
                 "a struct without fields is null in JSON: write `struct … {}`, which is an object",
             );
             return None;
         }
-        Payload::Newtype(slot) => {
+        PayloadKind::Newtype(slot) => {
             let parameter = &slot.parameter;
             quote!(#parameter.kind)
         }
-        Payload::Tuple(slots) if slots.is_empty() => {
+        PayloadKind::Tuple(slots) if slots.is_empty() => {
             around
                 .mistakes
                 .add(name, "a struct without fields has no form in JSON: write `struct … {}`, which is an object");
             return None;
         }
-        Payload::Tuple(_) => quote!(::weir_plugin_sdk::schema::Kind::FixedList),
-        Payload::Named(_) => quote!(::weir_plugin_sdk::schema::Kind::Object),
+        PayloadKind::Tuple(_) => quote!(::weir_plugin_sdk::schema::Kind::FixedList),
+        PayloadKind::Named(_) => quote!(::weir_plugin_sdk::schema::Kind::Object),
     };
     let (write, read, pattern, print) = (
         payload.write(),
@@ -249,7 +249,7 @@ fn of_struct(
         payload.pattern(),
         payload.print(),
     );
-    Some(Parts {
+    Some(ImplBodies {
         kind,
         write,
         read: quote!(Ok(#read)),
@@ -278,28 +278,32 @@ fn has_number_repr(attributes: &[Attribute]) -> bool {
 }
 
 /// Returns how serde marks the variants of an enum in JSON.
-pub(crate) fn tagging(container: &Container, name: &Ident, mistakes: &mut Mistakes) -> Tagging {
+pub(crate) fn tagging(
+    container: &ContainerKeys,
+    name: &Ident,
+    mistakes: &mut MacroErrors,
+) -> EnumTagging {
     match (container.untagged, &container.tag, &container.content) {
-        (true, None, None) => Tagging::None,
+        (true, None, None) => EnumTagging::None,
         (true, ..) => {
             mistakes.add(
                 name,
                 "an enum that is `untagged` has no `tag` and no `content`: leave one of them out",
             );
-            Tagging::None
+            EnumTagging::None
         }
-        (false, Some(tag), Some(content)) => Tagging::Beside {
+        (false, Some(tag), Some(content)) => EnumTagging::Beside {
             tag: tag.clone(),
             content: content.clone(),
         },
-        (false, Some(tag), None) => Tagging::Inside(tag.clone()),
+        (false, Some(tag), None) => EnumTagging::Inside(tag.clone()),
         (false, None, Some(_)) => {
             mistakes.add(
                 name,
                 "`content` stands beside a tag: write `tag` too, or leave it out",
             );
-            Tagging::Outside
+            EnumTagging::Outside
         }
-        (false, None, None) => Tagging::Outside,
+        (false, None, None) => EnumTagging::Outside,
     }
 }

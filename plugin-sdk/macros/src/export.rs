@@ -4,14 +4,14 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Path, Token, parse::Parser, punctuated::Punctuated, spanned::Spanned};
 
-use crate::mistakes::Mistakes;
+use crate::mistakes::MacroErrors;
 
 pub(crate) fn expand(list: TokenStream) -> TokenStream {
     let paths = match Punctuated::<Path, Token![,]>::parse_terminated.parse2(list) {
         Ok(paths) => paths,
         Err(error) => return error.to_compile_error(),
     };
-    let mut mistakes = Mistakes::default();
+    let mut mistakes = MacroErrors::default();
     let mut seen: Vec<String> = Vec::new();
     let mut entries = Vec::new();
     for path in &paths {

@@ -5,68 +5,68 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Fields, FieldsNamed, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::{
-    arg::Arg,
-    case::Case,
-    mistakes::Mistakes,
-    rules::{Slot, shown, slot},
+    arg::ArgKeys,
+    case::RenameRule,
+    mistakes::MacroErrors,
+    rules::{ParameterSlot, render_type, slot},
     serde, types,
 };
 
 /// The item around the fields that are read.
-pub(crate) struct Around<'a> {
+pub(crate) struct DeriveContext<'a> {
     /// Whether the item has `#[data]`: then an `Option` is left out of an answer instead of being null.
     pub(crate) data: bool,
     /// The item's own type parameters.
     pub(crate) generics: Vec<Ident>,
-    pub(crate) mistakes: &'a mut Mistakes,
+    pub(crate) mistakes: &'a mut MacroErrors,
     /// Numbers the constants of all fields.
     pub(crate) count: usize,
     pub(crate) items: TokenStream,
 }
 
 /// The content of a struct or a variant.
-pub(crate) enum Payload {
+pub(crate) enum PayloadKind {
     Unit,
     /// One value without a name.
-    Newtype(Slot),
-    Tuple(Vec<Slot>),
-    Named(Named),
+    Newtype(ParameterSlot),
+    Tuple(Vec<ParameterSlot>),
+    Named(NamedFields),
 }
 
-pub(crate) struct Named {
-    fields: Vec<Field>,
+pub(crate) struct NamedFields {
+    fields: Vec<NamedField>,
     closed: bool,
 }
 
-struct Field {
+struct NamedField {
     name: Ident,
-    slot: Slot,
+    slot: ParameterSlot,
     /// Whether the field has `#[serde(skip)]`, so that it is neither read nor printed.
     skip: bool,
     /// Tells by a reference whether the value is left out of an answer.
     skip_if: Option<TokenStream>,
 }
 
-impl Around<'_> {
+impl DeriveContext<'_> {
     /// Reads the fields of a struct or a variant. `rename_all` is the rule for the names of fields.
     pub(crate) fn payload(
         &mut self,
         fields: &Fields,
-        rename_all: Option<Case>,
+        rename_all: Option<RenameRule>,
         closed: bool,
         default: Option<&TokenStream>,
-    ) -> Payload {
+    ) -> PayloadKind {
         match fields {
-            Fields::Unit => Payload::Unit,
+            Fields::Unit => PayloadKind::Unit,
             Fields::Unnamed(fields) => {
-                let mut slots: Vec<Slot> = fields
+                let mut slots: Vec<ParameterSlot> = fields
                     .unnamed
                     .iter()
                     .map(|field| self.unnamed(field))
                     .collect();
                 match slots.len() {
-                    1 => Payload::Newtype(slots.remove(0)),
-                    0 => Payload::Tuple(Vec::new()),
+                    1 => PayloadKind::Newtype(slots.remove(0)),
+                    0 => PayloadKind::Tuple(Vec::new()),
                     count => {
                         if count > 8 {
                             self.mistakes.add(
@@ -74,18 +74,18 @@ impl Around<'_> {
                                 "a tuple has eight items at most: write fields with names",
                             );
                         }
-                        Payload::Tuple(slots)
+                        PayloadKind::Tuple(slots)
                     }
                 }
             }
             Fields::Named(fields) => {
-                Payload::Named(self.named(fields, rename_all, closed, default))
+                PayloadKind::Named(self.named(fields, rename_all, closed, default))
             }
         }
     }
 
     /// Reads a struct that is its one field: `#[serde(transparent)]`.
-    pub(crate) fn transparent(&mut self, field: &syn::Field) -> Slot {
+    pub(crate) fn transparent(&mut self, field: &syn::Field) -> ParameterSlot {
         self.unnamed(field)
     }
 
@@ -94,18 +94,18 @@ impl Around<'_> {
         &mut self,
         tag: &str,
         variant: &syn::Variant,
-        payload: &mut Payload,
+        payload: &mut PayloadKind,
     ) {
         let instead = "write fields with names, or `content` beside `tag`";
         match payload {
-            Payload::Unit | Payload::Named(_) => {}
-            Payload::Tuple(_) => {
+            PayloadKind::Unit | PayloadKind::Named(_) => {}
+            PayloadKind::Tuple(_) => {
                 self.mistakes.add(
                     &variant.ident,
                     format!("a tuple has no place for the tag `{tag}`: {instead}"),
                 );
             }
-            Payload::Newtype(slot) => {
+            PayloadKind::Newtype(slot) => {
                 let of = &variant
                     .fields
                     .iter()
@@ -119,7 +119,7 @@ impl Around<'_> {
                 let (parameter, of_span) = (&slot.parameter, of.span());
                 let message = format!(
                     "`{}` has no place for the tag `{tag}`: {instead}",
-                    shown(of)
+                    render_type(of)
                 );
                 let by_hand = format!(
                     "{message}; where its schema is written by hand and each value is an object, write `const KIND: Kind = \
@@ -134,15 +134,15 @@ impl Around<'_> {
         }
     }
 
-    fn unnamed(&mut self, field: &syn::Field) -> Slot {
-        let read = serde::Field::read(&field.attrs, self.mistakes);
+    fn unnamed(&mut self, field: &syn::Field) -> ParameterSlot {
+        let read = serde::FieldKeys::read(&field.attrs, self.mistakes);
         if read.skip || read.skip_if.is_some() || read.default.is_some() || read.rename.is_some() {
             self.mistakes.add(
                 field,
                 "a field without a name is always there and has no name: leave `#[serde(…)]` out",
             );
         }
-        let arg = Arg::read(&field.attrs, self.mistakes);
+        let arg = ArgKeys::read(&field.attrs, self.mistakes);
         arg.no_command_line(self.mistakes);
         let mut slot = self.slot(String::new(), &field.ty, &arg);
         slot.property.extend(quote!(.nulls()));
@@ -152,14 +152,14 @@ impl Around<'_> {
     fn named(
         &mut self,
         fields: &FieldsNamed,
-        rename_all: Option<Case>,
+        rename_all: Option<RenameRule>,
         closed: bool,
         default: Option<&TokenStream>,
-    ) -> Named {
+    ) -> NamedFields {
         let mut read = Vec::new();
         for field in &fields.named {
             let ident = field.ident.clone().expect("a named field has a name");
-            let attributes = serde::Field::read(&field.attrs, self.mistakes);
+            let attributes = serde::FieldKeys::read(&field.attrs, self.mistakes);
             let bare = ident.unraw().to_string();
             let name = attributes
                 .rename
@@ -168,8 +168,8 @@ impl Around<'_> {
                 let made = attributes
                     .default
                     .unwrap_or_else(|| quote!(::core::default::Default::default));
-                let slot = Slot::skipped(made);
-                read.push(Field {
+                let slot = ParameterSlot::skipped(made);
+                read.push(NamedField {
                     name: ident,
                     slot,
                     skip: true,
@@ -177,7 +177,7 @@ impl Around<'_> {
                 });
                 continue;
             }
-            let arg = Arg::read(&field.attrs, self.mistakes);
+            let arg = ArgKeys::read(&field.attrs, self.mistakes);
             arg.no_command_line(self.mistakes);
             let mut slot = self.slot(name, &field.ty, &arg);
             let made = attributes.default.or_else(|| {
@@ -205,20 +205,20 @@ impl Around<'_> {
                     None
                 }
             };
-            read.push(Field {
+            read.push(NamedField {
                 name: ident,
                 slot,
                 skip: false,
                 skip_if,
             });
         }
-        Named {
+        NamedFields {
             fields: read,
             closed,
         }
     }
 
-    fn slot(&mut self, name: String, of: &Type, arg: &Arg) -> Slot {
+    fn slot(&mut self, name: String, of: &Type, arg: &ArgKeys) -> ParameterSlot {
         types::check(of, self.mistakes);
         let generic = names_any(of, &self.generics);
         let slot = slot(self.count, name, of, arg, generic);
@@ -240,7 +240,7 @@ fn names_any(of: &Type, generics: &[Ident]) -> bool {
     !generics.is_empty() && any(quote!(#of), generics)
 }
 
-impl Slot {
+impl ParameterSlot {
     /// Returns a field that is neither read nor printed.
     fn skipped(make: TokenStream) -> Self {
         let (parameter, items, property) = Default::default();
@@ -255,7 +255,7 @@ impl Slot {
     }
 }
 
-impl Payload {
+impl PayloadKind {
     /// Returns a constant expression that is `true` if each value is an object.
     pub(crate) fn is_object(&self) -> TokenStream {
         match self {

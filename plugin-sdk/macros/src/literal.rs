@@ -6,7 +6,7 @@ use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
 /// The kind of a literal, as far as its type matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Sort {
+pub(crate) enum LiteralKind {
     Text,
     Integer(i128),
     Number,
@@ -15,8 +15,8 @@ pub(crate) enum Sort {
 }
 
 /// A literal and its JSON.
-pub(crate) struct Literal {
-    pub(crate) sort: Sort,
+pub(crate) struct JsonLiteral {
+    pub(crate) sort: LiteralKind,
     pub(crate) json: String,
     /// The characters of a text, the elements of a list.
     pub(crate) length: Option<u64>,
@@ -25,9 +25,9 @@ pub(crate) struct Literal {
     pub(crate) tokens: TokenStream,
 }
 
-impl Literal {
+impl JsonLiteral {
     /// Returns the literal that an expression is, or `None` if it is anything else.
-    pub(crate) fn of(expression: &Expr) -> Option<Self> {
+    pub(crate) fn from_expression(expression: &Expr) -> Option<Self> {
         let (sort, json, length, number) = match expression {
             Expr::Lit(ExprLit { lit, .. }) => scalar(lit, false)?,
             Expr::Unary(ExprUnary {
@@ -42,21 +42,22 @@ impl Literal {
                 _ => return None,
             },
             Expr::Array(array) => {
-                let elements: Option<Vec<Self>> = array.elems.iter().map(Self::of).collect();
+                let elements: Option<Vec<Self>> =
+                    array.elems.iter().map(Self::from_expression).collect();
                 let elements = elements?;
                 let texts: Vec<&str> = elements
                     .iter()
                     .map(|element| element.json.as_str())
                     .collect();
                 (
-                    Sort::List,
+                    LiteralKind::List,
                     format!("[{}]", texts.join(",")),
                     Some(elements.len() as u64),
                     None,
                 )
             }
             Expr::Reference(reference) if matches!(&*reference.expr, Expr::Array(_)) => {
-                return Self::of(&reference.expr);
+                return Self::from_expression(&reference.expr);
             }
             _ => return None,
         };
@@ -78,7 +79,7 @@ impl Literal {
     }
 }
 
-type Scalar = (Sort, String, Option<u64>, Option<f64>);
+type Scalar = (LiteralKind, String, Option<u64>, Option<f64>);
 
 fn scalar(literal: &Lit, negative: bool) -> Option<Scalar> {
     let sign = if negative { "-" } else { "" };
@@ -86,24 +87,29 @@ fn scalar(literal: &Lit, negative: bool) -> Option<Scalar> {
         Lit::Str(text) => {
             let text = text.value();
             (
-                Sort::Text,
+                LiteralKind::Text,
                 json_text(&text),
                 Some(text.chars().count() as u64),
                 None,
             )
         }
         Lit::Char(character) => (
-            Sort::Text,
+            LiteralKind::Text,
             json_text(&character.value().to_string()),
             Some(1),
             None,
         ),
-        Lit::Bool(boolean) => (Sort::Boolean, boolean.value().to_string(), None, None),
+        Lit::Bool(boolean) => (
+            LiteralKind::Boolean,
+            boolean.value().to_string(),
+            None,
+            None,
+        ),
         Lit::Int(integer) => {
             let value: i128 = integer.base10_parse().ok()?;
             let value = if negative { -value } else { value };
             (
-                Sort::Integer(value),
+                LiteralKind::Integer(value),
                 value.to_string(),
                 None,
                 Some(value as f64),
@@ -115,7 +121,7 @@ fn scalar(literal: &Lit, negative: bool) -> Option<Scalar> {
                 return None;
             }
             // `{:?}` keeps a fraction or an exponent, and is JSON.
-            (Sort::Number, format!("{value:?}"), None, Some(value))
+            (LiteralKind::Number, format!("{value:?}"), None, Some(value))
         }
         _ => return None,
     })

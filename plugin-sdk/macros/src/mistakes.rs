@@ -5,9 +5,9 @@ use quote::ToTokens;
 use syn::Error;
 
 #[derive(Default)]
-pub(crate) struct Mistakes(Option<Error>);
+pub(crate) struct MacroErrors(Option<Error>);
 
-impl Mistakes {
+impl MacroErrors {
     /// Adds a mistake at these tokens.
     pub(crate) fn add(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.push(Error::new_spanned(tokens, message));

@@ -5,13 +5,13 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
 
 use crate::{
-    arg::{Arg, Keyed},
-    literal::{Literal, Sort, json_text},
+    arg::{ArgKeys, KeyedValue},
+    literal::{JsonLiteral, LiteralKind, json_text},
     types::known,
 };
 
 /// The code of one parameter or field.
-pub(crate) struct Slot {
+pub(crate) struct ParameterSlot {
     /// The name in JSON.
     pub(crate) name: String,
     /// The `Parameter` of its type: a constant's name, or an expression where the type is generic.
@@ -28,7 +28,13 @@ pub(crate) struct Slot {
 
 /// Makes a slot. `generic` means that the type names a parameter of the item around it, so that nothing about it can
 /// stand in a constant.
-pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool) -> Slot {
+pub(crate) fn slot(
+    at: usize,
+    name: String,
+    of: &Type,
+    arg: &ArgKeys,
+    generic: bool,
+) -> ParameterSlot {
     let mut items = TokenStream::new();
     let parameter = if generic {
         quote!((::weir_plugin_sdk::schema::Parameter::<#of>::of()))
@@ -56,8 +62,8 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
         property.extend(quote!(.required()));
     }
     let (mut make, mut json) = (None, None);
-    if let Some(Keyed { value, .. }) = &arg.default {
-        match value.as_ref().and_then(Literal::of) {
+    if let Some(KeyedValue { value, .. }) = &arg.default {
+        match value.as_ref().and_then(JsonLiteral::from_expression) {
             Some(literal) => {
                 let text = literal.json;
                 property.extend(quote!(.default(::weir_plugin_sdk::schema::Default::Json(#text))));
@@ -88,7 +94,7 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
             }
         }
     }
-    Slot {
+    ParameterSlot {
         name,
         parameter,
         items,
@@ -98,7 +104,7 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
     }
 }
 
-impl Slot {
+impl ParameterSlot {
     /// Returns an expression that takes the value out of `fields`; its `?` leaves the function around it.
     pub(crate) fn take(&self, fields: &TokenStream) -> TokenStream {
         let (name, parameter) = (&self.name, &self.parameter);
@@ -110,7 +116,7 @@ impl Slot {
     }
 }
 
-fn rules(arg: &Arg) -> Vec<TokenStream> {
+fn rules(arg: &ArgKeys) -> Vec<TokenStream> {
     let mut rules = Vec::new();
     let mut add = |variant: &str, value: TokenStream| {
         let variant = Ident::new(variant, Span::call_site());
@@ -150,7 +156,7 @@ fn rules(arg: &Arg) -> Vec<TokenStream> {
 }
 
 /// Constants that fail to compile where a constraint does not fit the type.
-fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
+fn checks(parameter: &TokenStream, of: &Type, arg: &ArgKeys) -> TokenStream {
     let mut checks = TokenStream::new();
     let kind = quote!(#parameter.kind);
     let mut check = |span: Span, holds: TokenStream, message: String| {
@@ -170,10 +176,10 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
         );
         check(key.span(), quote!(#kind.has_order()), message);
         match bound.value.sort {
-            Sort::Integer(number) => {
+            LiteralKind::Integer(number) => {
                 let message = format!(
                     "`{key} = {json}` lies outside of what `{}` holds",
-                    shown(of)
+                    render_type(of)
                 );
                 let kind = &kind;
                 check(bound.value.span(), quote!(#kind.holds(#number)), message);
@@ -181,7 +187,7 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
             _ => {
                 let message = format!(
                     "`{key} = {json}` has a fraction, and a `{}` has none: write a whole number",
-                    shown(of)
+                    render_type(of)
                 );
                 check(bound.value.span(), quote!(#kind.takes_fraction()), message);
             }
@@ -203,31 +209,31 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
             message.to_owned(),
         );
     }
-    if let Some(Keyed {
+    if let Some(KeyedValue {
         value: Some(expression),
         ..
     }) = &arg.default
-        && let Some(literal) = Literal::of(expression)
+        && let Some(literal) = JsonLiteral::from_expression(expression)
     {
         let (holds, what) = match literal.sort {
-            Sort::Text => (quote!(#kind.takes_text()), "a text"),
-            Sort::Integer(number) => {
+            LiteralKind::Text => (quote!(#kind.takes_text()), "a text"),
+            LiteralKind::Integer(number) => {
                 let message = format!(
                     "the default {} lies outside of what `{}` holds",
                     literal.json,
-                    shown(of)
+                    render_type(of)
                 );
                 check(literal.span(), quote!(#kind.holds(#number)), message);
                 (quote!(#kind.takes_integer()), "a whole number")
             }
-            Sort::Number => (quote!(#kind.takes_number()), "a number with a fraction"),
-            Sort::Boolean => (quote!(#kind.takes_boolean()), "true or false"),
-            Sort::List => (quote!(#kind.takes_list()), "a list"),
+            LiteralKind::Number => (quote!(#kind.takes_number()), "a number with a fraction"),
+            LiteralKind::Boolean => (quote!(#kind.takes_boolean()), "true or false"),
+            LiteralKind::List => (quote!(#kind.takes_list()), "a list"),
         };
         let message = format!(
             "the default {} is {what}, and the type is `{}`: write a default of that type",
             literal.json,
-            shown(of)
+            render_type(of)
         );
         check(literal.span(), holds, message);
     }
@@ -235,7 +241,7 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
 }
 
 /// Returns a type as its author wrote it, without the spaces of tokens.
-pub(crate) fn shown(of: &Type) -> String {
+pub(crate) fn render_type(of: &Type) -> String {
     let text = of.to_token_stream().to_string();
     let mut out = String::new();
     for part in text.split(' ') {

@@ -6,15 +6,15 @@ use quote::{ToTokens, quote};
 use syn::{Attribute, Ident, LitStr, Path, Token, meta::ParseNestedMeta};
 
 use crate::{
-    case::Case,
-    mistakes::{Mistakes, unknown},
+    case::RenameRule,
+    mistakes::{MacroErrors, unknown},
 };
 
 /// The keys on a struct, an enum or a variant.
 #[derive(Default)]
-pub(crate) struct Container {
-    pub(crate) rename_all: Option<Case>,
-    pub(crate) rename_all_fields: Option<Case>,
+pub(crate) struct ContainerKeys {
+    pub(crate) rename_all: Option<RenameRule>,
+    pub(crate) rename_all_fields: Option<RenameRule>,
     pub(crate) rename: Option<String>,
     pub(crate) tag: Option<String>,
     pub(crate) content: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Container {
 
 /// The keys on a field.
 #[derive(Default)]
-pub(crate) struct Field {
+pub(crate) struct FieldKeys {
     pub(crate) rename: Option<String>,
     pub(crate) skip: bool,
     pub(crate) default: Option<TokenStream>,
@@ -36,33 +36,51 @@ pub(crate) struct Field {
     pub(crate) skip_if: Option<TokenStream>,
 }
 
-/// The place of the keys of a [`Container`].
+/// The place of the keys of a [`ContainerKeys`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ContainerKind {
     Struct,
     Enum,
     Variant,
 }
 
-/// The keys of a [`Container`], and where each has a meaning.
-const CONTAINER: [(&str, &[Place]); 10] = [
-    ("rename", &[Place::Struct, Place::Enum, Place::Variant]),
-    ("rename_all", &[Place::Struct, Place::Enum, Place::Variant]),
-    ("rename_all_fields", &[Place::Enum]),
-    ("default", &[Place::Struct]),
-    ("tag", &[Place::Enum]),
-    ("content", &[Place::Enum]),
-    ("untagged", &[Place::Enum]),
-    ("transparent", &[Place::Struct]),
+/// The keys of a [`ContainerKeys`], and where each has a meaning.
+const CONTAINER: [(&str, &[ContainerKind]); 10] = [
+    (
+        "rename",
+        &[
+            ContainerKind::Struct,
+            ContainerKind::Enum,
+            ContainerKind::Variant,
+        ],
+    ),
+    (
+        "rename_all",
+        &[
+            ContainerKind::Struct,
+            ContainerKind::Enum,
+            ContainerKind::Variant,
+        ],
+    ),
+    ("rename_all_fields", &[ContainerKind::Enum]),
+    ("default", &[ContainerKind::Struct]),
+    ("tag", &[ContainerKind::Enum]),
+    ("content", &[ContainerKind::Enum]),
+    ("untagged", &[ContainerKind::Enum]),
+    ("transparent", &[ContainerKind::Struct]),
     (
         "deny_unknown_fields",
-        &[Place::Struct, Place::Enum, Place::Variant],
+        &[
+            ContainerKind::Struct,
+            ContainerKind::Enum,
+            ContainerKind::Variant,
+        ],
     ),
-    ("skip", &[Place::Variant]),
+    ("skip", &[ContainerKind::Variant]),
 ];
 const FIELD: [&str; 4] = ["rename", "default", "skip", "skip_serializing_if"];
 
-impl Place {
+impl ContainerKind {
     /// Refuses a key that would be read here and change nothing.
     fn takes(self, key: &Ident) -> syn::Result<()> {
         let Some((_, places)) = CONTAINER.iter().find(|(name, _)| key == name) else {
@@ -89,15 +107,21 @@ impl Place {
     }
 }
 
-impl Container {
-    pub(crate) fn read(attributes: &[Attribute], place: Place, mistakes: &mut Mistakes) -> Self {
+impl ContainerKeys {
+    pub(crate) fn read(
+        attributes: &[Attribute],
+        place: ContainerKind,
+        mistakes: &mut MacroErrors,
+    ) -> Self {
         let mut read = Self::default();
         each(attributes, mistakes, |key, meta| {
             place.takes(key)?;
             match key.to_string().as_str() {
                 "rename" => read.rename = Some(text(meta)?.value()),
-                "rename_all" => read.rename_all = Some(Case::parse(&text(meta)?)?),
-                "rename_all_fields" => read.rename_all_fields = Some(Case::parse(&text(meta)?)?),
+                "rename_all" => read.rename_all = Some(RenameRule::parse(&text(meta)?)?),
+                "rename_all_fields" => {
+                    read.rename_all_fields = Some(RenameRule::parse(&text(meta)?)?)
+                }
                 "default" => read.default = Some(default(meta)?),
                 "tag" => read.tag = Some(text(meta)?.value()),
                 "content" => read.content = Some(text(meta)?.value()),
@@ -115,8 +139,8 @@ impl Container {
     }
 }
 
-impl Field {
-    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+impl FieldKeys {
+    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut MacroErrors) -> Self {
         let mut read = Self::default();
         each(attributes, mistakes, |key, meta| {
             match key.to_string().as_str() {
@@ -136,7 +160,7 @@ impl Field {
 
 fn each(
     attributes: &[Attribute],
-    mistakes: &mut Mistakes,
+    mistakes: &mut MacroErrors,
     mut read: impl FnMut(&Ident, &ParseNestedMeta<'_>) -> syn::Result<()>,
 ) {
     for attribute in attributes

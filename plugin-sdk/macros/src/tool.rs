@@ -10,10 +10,10 @@ use syn::{
 };
 
 use crate::{
-    arg::{Arg, aliases},
+    arg::{ArgKeys, aliases},
     docs,
-    mistakes::{Mistakes, unknown},
-    rules::{Slot, optional, slot},
+    mistakes::{MacroErrors, unknown},
+    rules::{ParameterSlot, optional, slot},
     types,
 };
 
@@ -37,7 +37,7 @@ const HINTS: [(&str, &str); 4] = [
 
 /// The keys of `#[tool(…)]`.
 #[derive(Default)]
-struct Keys {
+struct ToolKeys {
     name: Option<LitStr>,
     title: Option<String>,
     description: Option<String>,
@@ -51,20 +51,24 @@ struct Keys {
     clippy::large_enum_variant,
     reason = "a function has few of them, and nearly all are arguments"
 )]
-enum Parameter {
+enum FunctionParameter {
     /// `&Context`.
     Context,
     /// `Option<&Context>`.
     OptionalContext,
     /// An argument of the tool, with its slot and its owned type; true where the function borrows a text.
-    Argument { slot: Slot, of: Type, lent: bool },
+    Argument {
+        slot: ParameterSlot,
+        of: Type,
+        lent: bool,
+    },
 }
 
 pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(_) => {
-            let mut mistakes = Mistakes::default();
+            let mut mistakes = MacroErrors::default();
             let keyword = item
                 .clone()
                 .into_iter()
@@ -88,8 +92,8 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
             return quote!(#mistakes #item);
         }
     };
-    let mut mistakes = Mistakes::default();
-    let keys = Keys::read(attributes, &mut mistakes);
+    let mut mistakes = MacroErrors::default();
+    let keys = ToolKeys::read(attributes, &mut mistakes);
     signature(&function, &mut mistakes);
     let parameters = if mistakes.is_empty() {
         parameters(&function, &mut mistakes)
@@ -103,8 +107,8 @@ pub(crate) fn expand(attributes: TokenStream, item: TokenStream) -> TokenStream 
     tool(&function, &keys, &parameters)
 }
 
-impl Keys {
-    fn read(attributes: TokenStream, mistakes: &mut Mistakes) -> Self {
+impl ToolKeys {
+    fn read(attributes: TokenStream, mistakes: &mut MacroErrors) -> Self {
         let mut keys = Self::default();
         let mut seen: Vec<String> = Vec::new();
         let parser = syn::meta::parser(|meta| {
@@ -212,7 +216,7 @@ fn tool_name(name: &str) -> Result<(), String> {
 }
 
 /// Refuses what no function that is a tool may have.
-fn signature(function: &ItemFn, mistakes: &mut Mistakes) {
+fn signature(function: &ItemFn, mistakes: &mut MacroErrors) {
     let signature = &function.sig;
     if !signature.generics.params.is_empty() {
         let message = "a tool's types are its schema, so it has no generics: name the types";
@@ -243,7 +247,7 @@ fn signature(function: &ItemFn, mistakes: &mut Mistakes) {
     }
 }
 
-fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
+fn parameters(function: &ItemFn, mistakes: &mut MacroErrors) -> Vec<FunctionParameter> {
     let mut parameters = Vec::new();
     let mut has_context = false;
     let mut flags: Vec<String> = Vec::new();
@@ -280,9 +284,9 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
                 );
             }
             parameters.push(if optional {
-                Parameter::OptionalContext
+                FunctionParameter::OptionalContext
             } else {
-                Parameter::Context
+                FunctionParameter::Context
             });
             continue;
         }
@@ -301,7 +305,7 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
         if !lent {
             types::check(&of, mistakes);
         }
-        let arg = Arg::read(&typed.attrs, mistakes);
+        let arg = ArgKeys::read(&typed.attrs, mistakes);
         for (flag, span) in aliases(&arg) {
             if flags.contains(&flag) {
                 let message =
@@ -313,12 +317,12 @@ fn parameters(function: &ItemFn, mistakes: &mut Mistakes) -> Vec<Parameter> {
         let mut slot = slot(at, name, &of, &arg, false);
         slot.property.extend(quote!(.parameter()));
         slot.property.extend(command_line(&arg));
-        parameters.push(Parameter::Argument { slot, of, lent });
+        parameters.push(FunctionParameter::Argument { slot, of, lent });
     }
     parameters
 }
 
-fn command_line(arg: &Arg) -> Option<TokenStream> {
+fn command_line(arg: &ArgKeys) -> Option<TokenStream> {
     let positional = arg.positional.is_some();
     if !positional && arg.option.is_none() {
         return None;
@@ -380,7 +384,7 @@ fn bare(name: &Ident) -> String {
     text.strip_prefix("r#").unwrap_or(&text).to_owned()
 }
 
-fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream {
+fn tool(function: &ItemFn, keys: &ToolKeys, parameters: &[FunctionParameter]) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let conditions: Vec<&Attribute> = function
         .attrs
@@ -389,7 +393,7 @@ fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream
         .collect();
     let plain = plain(function);
     let items = parameters.iter().filter_map(|parameter| match parameter {
-        Parameter::Argument { slot, .. } => Some(&slot.items),
+        FunctionParameter::Argument { slot, .. } => Some(&slot.items),
         _ => None,
     });
     let definition = definition(function, keys, parameters);
@@ -429,7 +433,7 @@ fn plain(function: &ItemFn) -> ItemFn {
     plain
 }
 
-fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream {
+fn definition(function: &ItemFn, keys: &ToolKeys, parameters: &[FunctionParameter]) -> TokenStream {
     let name = keys
         .name
         .as_ref()
@@ -445,7 +449,7 @@ fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> Token
     let requests = &keys.requests;
     let task = optional(keys.task);
     let properties = parameters.iter().filter_map(|parameter| match parameter {
-        Parameter::Argument { slot, .. } => Some(&slot.property),
+        FunctionParameter::Argument { slot, .. } => Some(&slot.property),
         _ => None,
     });
     quote! {
@@ -480,19 +484,21 @@ fn returned(output: &ReturnType) -> TokenStream {
     }
 }
 
-fn call(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
+fn call(function: &ItemFn, parameters: &[FunctionParameter]) -> TokenStream {
     let name = &function.sig.ident;
     let fields = quote!(__weir_arguments);
     let (mut reads, mut given) = (Vec::new(), Vec::new());
     for (at, parameter) in parameters.iter().enumerate() {
         let value = format_ident!("__weir_{at}");
         given.push(match parameter {
-            Parameter::Context => quote!(__weir_context),
-            Parameter::OptionalContext => quote!(::core::option::Option::Some(__weir_context)),
-            Parameter::Argument { lent: true, .. } => quote!(&#value),
-            Parameter::Argument { .. } => quote!(#value),
+            FunctionParameter::Context => quote!(__weir_context),
+            FunctionParameter::OptionalContext => {
+                quote!(::core::option::Option::Some(__weir_context))
+            }
+            FunctionParameter::Argument { lent: true, .. } => quote!(&#value),
+            FunctionParameter::Argument { .. } => quote!(#value),
         });
-        if let Parameter::Argument { slot, of, .. } = parameter {
+        if let FunctionParameter::Argument { slot, of, .. } = parameter {
             let take = slot.take(&fields);
             reads.push(quote!(let #value: #of = #take;));
         }
@@ -521,7 +527,7 @@ fn call(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
 }
 
 /// Returns the mistakes, and enough of the tool that `export!` does not complain about it too.
-fn stand_in(function: &ItemFn, mistakes: Mistakes) -> TokenStream {
+fn stand_in(function: &ItemFn, mistakes: MacroErrors) -> TokenStream {
     let (name, visibility, mistakes) = (&function.sig.ident, &function.vis, mistakes.into_tokens());
     let text = bare(name);
     // The plain function keeps imports used and callers working. With a `self` it would be no function at all.

@@ -7,10 +7,10 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::{mistakes::Mistakes, rules::shown};
+use crate::{mistakes::MacroErrors, rules::render_type};
 
 /// Looks at a type of a parameter or a field, and at those inside it.
-pub(crate) fn check(of: &Type, mistakes: &mut Mistakes) {
+pub(crate) fn check(of: &Type, mistakes: &mut MacroErrors) {
     match of {
         Type::Paren(inner) => check(&inner.elem, mistakes),
         Type::Group(inner) => check(&inner.elem, mistakes),
@@ -27,9 +27,9 @@ pub(crate) fn check(of: &Type, mistakes: &mut Mistakes) {
             .for_each(|element| check(element, mistakes)),
         Type::Reference(reference) => {
             let owned = match &*reference.elem {
-                Type::Slice(slice) => format!("Vec<{}>", shown(&slice.elem)),
+                Type::Slice(slice) => format!("Vec<{}>", render_type(&slice.elem)),
                 Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
-                elem => shown(elem),
+                elem => render_type(elem),
             };
             mistakes.add(
                 reference,
@@ -41,7 +41,7 @@ pub(crate) fn check(of: &Type, mistakes: &mut Mistakes) {
                 of,
                 format!(
                     "`{}` may be many types, and a schema is of one: name the type",
-                    shown(of)
+                    render_type(of)
                 ),
             );
         }
@@ -51,14 +51,14 @@ pub(crate) fn check(of: &Type, mistakes: &mut Mistakes) {
             of,
             format!(
                 "`{}` has no schema: take a type of the table in docs/tools-from-code.md",
-                shown(of)
+                render_type(of)
             ),
         ),
     }
 }
 
 /// Looks at what a function returns: the value alone of a `Result`.
-pub(crate) fn check_return(output: &ReturnType, mistakes: &mut Mistakes) {
+pub(crate) fn check_return(output: &ReturnType, mistakes: &mut MacroErrors) {
     let ReturnType::Type(_, of) = output else {
         return;
     };
@@ -90,7 +90,7 @@ fn is_static_text(reference: &syn::TypeReference) -> bool {
     is_static && matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("str"))
 }
 
-fn named(path: &TypePath, mistakes: &mut Mistakes) {
+fn named(path: &TypePath, mistakes: &mut MacroErrors) {
     let Some(last) = path.path.segments.last() else {
         return;
     };
@@ -144,7 +144,7 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
                 path,
                 format!(
                     "`{}` is a list of numbers in JSON: write `Bytes`, which is base64",
-                    shown(&Type::Path(path.clone()))
+                    render_type(&Type::Path(path.clone()))
                 ),
             );
         }
@@ -160,7 +160,7 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
                     key,
                     format!(
                         "`{}` cannot be the key of a map, since JSON names members by texts: write `String` or an enum without fields",
-                        shown(key)
+                        render_type(key)
                     ),
                 );
             }
@@ -290,7 +290,7 @@ fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                 ("HashMap" | "BTreeMap", [key, value, ..]) => {
                     let message = format!(
                         "`{}` cannot be the key of a map: write `String`, or an enum without fields that has `#[data]` above it",
-                        shown(key)
+                        render_type(key)
                     );
                     inside.push(assert_known(
                         key,
@@ -313,7 +313,7 @@ fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
     }
     let message = format!(
         "`{}` has no schema: write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md",
-        shown(of)
+        render_type(of)
     );
     assert_known(
         of,
@@ -335,8 +335,8 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                 if let [error, ..] = rest {
                     let message = format!(
                         "a tool cannot fail with `{}`: return `Result<_, ToolError>`, or write `impl From<{}> for ToolError`",
-                        shown(error),
-                        shown(error)
+                        render_type(error),
+                        render_type(error)
                     );
                     let probe = quote!(::weir_plugin_sdk::tools::Failing<#error>);
                     inside.push(assert_known(error, probe, &[], &message, checks));
@@ -359,7 +359,7 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
     }
     let message = format!(
         "a tool cannot return `{}`, which has no schema: write `#[data]` above a struct or an enum of your own, or return a type of the table in docs/tools-from-code.md",
-        shown(of)
+        render_type(of)
     );
     assert_known(
         of,

@@ -5,13 +5,13 @@ use quote::quote;
 use syn::{DataEnum, ext::IdentExt};
 
 use crate::{
-    data::{Parts, tagging},
-    fields::{Around, Payload},
+    data::{ImplBodies, tagging},
+    fields::{DeriveContext, PayloadKind},
     rules::quoted,
-    serde::{Container, Place},
+    serde::{ContainerKeys, ContainerKind},
 };
 
-pub(crate) enum Tagging {
+pub(crate) enum EnumTagging {
     /// `{"Circle": {…}}`.
     Outside,
     /// `{"kind": "circle", …}`.
@@ -22,33 +22,33 @@ pub(crate) enum Tagging {
     None,
 }
 
-pub(crate) struct Enum {
-    variants: Vec<Variant>,
+pub(crate) struct TaggedEnum {
+    variants: Vec<EnumVariant>,
     /// Variants of `#[serde(skip)]`.
     skipped: Vec<Ident>,
-    tagging: Tagging,
+    tagging: EnumTagging,
     /// The numbers are what JSON holds.
     numbers: bool,
 }
 
-struct Variant {
+struct EnumVariant {
     ident: Ident,
     name: String,
-    payload: Payload,
+    payload: PayloadKind,
 }
 
-impl Enum {
+impl TaggedEnum {
     pub(crate) fn read(
         item: &DataEnum,
         name: &Ident,
-        container: &Container,
+        container: &ContainerKeys,
         numbers: bool,
-        around: &mut Around<'_>,
+        around: &mut DeriveContext<'_>,
     ) -> Option<Self> {
         let (mut variants, mut skipped) = (Vec::new(), Vec::new());
         let tagging = tagging(container, name, around.mistakes);
         for variant in &item.variants {
-            let own = Container::read(&variant.attrs, Place::Variant, around.mistakes);
+            let own = ContainerKeys::read(&variant.attrs, ContainerKind::Variant, around.mistakes);
             if own.skip {
                 skipped.push(variant.ident.clone());
                 continue;
@@ -66,10 +66,10 @@ impl Enum {
                 container.closed || own.closed,
                 None,
             );
-            if let Tagging::Inside(tag) = &tagging {
+            if let EnumTagging::Inside(tag) = &tagging {
                 around.has_place_for(tag, variant, &mut payload);
             }
-            variants.push(Variant {
+            variants.push(EnumVariant {
                 ident: variant.ident.clone(),
                 name,
                 payload,
@@ -89,23 +89,23 @@ impl Enum {
         })
     }
 
-    pub(crate) fn parts(&self) -> Parts {
+    pub(crate) fn parts(&self) -> ImplBodies {
         let plain = self
             .variants
             .iter()
-            .all(|variant| matches!(variant.payload, Payload::Unit));
+            .all(|variant| matches!(variant.payload, PayloadKind::Unit));
         match &self.tagging {
-            Tagging::Outside if plain && self.numbers => self.numbers(),
-            Tagging::Outside if plain => self.texts(),
-            Tagging::Outside => self.outside(),
-            Tagging::Inside(tag) => self.inside(tag),
-            Tagging::Beside { tag, content } => self.beside(tag, content),
-            Tagging::None => self.untagged(),
+            EnumTagging::Outside if plain && self.numbers => self.numbers(),
+            EnumTagging::Outside if plain => self.texts(),
+            EnumTagging::Outside => self.outside(),
+            EnumTagging::Inside(tag) => self.inside(tag),
+            EnumTagging::Beside { tag, content } => self.beside(tag, content),
+            EnumTagging::None => self.untagged(),
         }
     }
 
     /// Writes an enum that is one of several texts.
-    fn texts(&self) -> Parts {
+    fn texts(&self) -> ImplBodies {
         let names: Vec<&String> = self.variants.iter().map(|variant| &variant.name).collect();
         let idents: Vec<&Ident> = self.variants.iter().map(|variant| &variant.ident).collect();
         let skipped = self.skipped(quote!(""));
@@ -117,7 +117,7 @@ impl Enum {
                 .collect::<Vec<_>>()
                 .join(", ")
         );
-        Parts {
+        ImplBodies {
             kind: quote!(::weir_plugin_sdk::schema::Kind::Choice),
             write: quote!(::weir_plugin_sdk::schema::write_choice(&[#(#names),*], schema);),
             read: quote!(match value.as_str() {
@@ -157,10 +157,10 @@ impl Enum {
     }
 
     /// Writes an enum that is one of several numbers.
-    fn numbers(&self) -> Parts {
+    fn numbers(&self) -> ImplBodies {
         let idents: Vec<&Ident> = self.variants.iter().map(|variant| &variant.ident).collect();
         let skipped = self.skipped(quote!(0));
-        Parts {
+        ImplBodies {
             kind: quote!(::weir_plugin_sdk::schema::Kind::Any),
             write: quote!(::weir_plugin_sdk::schema::write_numbers(&[#(Self::#idents as i64),*], schema);),
             read: quote! {
@@ -182,23 +182,23 @@ impl Enum {
         }
     }
 
-    fn outside(&self) -> Parts {
+    fn outside(&self) -> ImplBodies {
         let writes = self.writers();
-        let reads = self.variants.iter().map(|Variant { ident, name, payload }| {
+        let reads = self.variants.iter().map(|EnumVariant { ident, name, payload }| {
             let read = payload.read(&quote!(Self::#ident));
             match payload {
-                Payload::Unit => {
+                PayloadKind::Unit => {
                     quote!((#name, ::core::option::Option::None) => ::core::result::Result::Ok(Self::#ident))
                 }
                 _ => quote!((#name, ::core::option::Option::Some(value)) => ::core::result::Result::Ok(#read)),
             }
         });
         let unknown = unknown();
-        let prints = self.variants.iter().map(|Variant { ident, name, payload }| {
+        let prints = self.variants.iter().map(|EnumVariant { ident, name, payload }| {
             let (pattern, print) = (payload.pattern(), payload.print());
             let name = quoted(name);
             match payload {
-                Payload::Unit => quote!(Self::#ident => out.push_str(#name)),
+                PayloadKind::Unit => quote!(Self::#ident => out.push_str(#name)),
                 _ => {
                     let open = format!("{{{name}:");
                     quote!(Self::#ident #pattern => { out.push_str(#open); #print out.push('}'); })
@@ -209,7 +209,7 @@ impl Enum {
         let are_objects = self
             .variants
             .iter()
-            .map(|variant| !matches!(variant.payload, Payload::Unit));
+            .map(|variant| !matches!(variant.payload, PayloadKind::Unit));
         self.whole(
             quote!(::weir_plugin_sdk::schema::Kind::of_enum(&[#(#are_objects),*])),
             quote!(::weir_plugin_sdk::schema::write_outside(&[#(#writes),*], schema);),
@@ -221,10 +221,10 @@ impl Enum {
         )
     }
 
-    fn inside(&self, tag: &str) -> Parts {
+    fn inside(&self, tag: &str) -> ImplBodies {
         let writes = self.writers();
         let reads = self.variants.iter().map(
-            |Variant {
+            |EnumVariant {
                  ident,
                  name,
                  payload,
@@ -238,13 +238,13 @@ impl Enum {
         );
         let unknown = unknown();
         let prints = self.variants.iter().map(
-            |Variant {
+            |EnumVariant {
                  ident,
                  name,
                  payload,
              }| {
                 let (pattern, print) = (payload.pattern(), payload.print());
-                let print = if matches!(payload, Payload::Unit) {
+                let print = if matches!(payload, PayloadKind::Unit) {
                     quote!(out.push_str("{}");)
                 } else {
                     print
@@ -269,10 +269,10 @@ impl Enum {
         )
     }
 
-    fn beside(&self, tag: &str, content: &str) -> Parts {
+    fn beside(&self, tag: &str, content: &str) -> ImplBodies {
         let writes = self.writers();
         let reads = self.variants.iter().map(
-            |Variant {
+            |EnumVariant {
                  ident,
                  name,
                  payload,
@@ -285,11 +285,11 @@ impl Enum {
             },
         );
         let unknown = unknown();
-        let prints = self.variants.iter().map(|Variant { ident, name, payload }| {
+        let prints = self.variants.iter().map(|EnumVariant { ident, name, payload }| {
             let (pattern, print) = (payload.pattern(), payload.print());
             let open = format!("{{{}:{}", quoted(tag), quoted(name));
             match payload {
-                Payload::Unit => {
+                PayloadKind::Unit => {
                     let whole = format!("{open}}}");
                     quote!(Self::#ident => out.push_str(#whole))
                 }
@@ -312,15 +312,15 @@ impl Enum {
         )
     }
 
-    fn untagged(&self) -> Parts {
+    fn untagged(&self) -> ImplBodies {
         let writes = self.variants.iter().map(|variant| {
             let write = variant.payload.write();
             quote!(|schema| { #write })
         });
-        let reads = self.variants.iter().map(|Variant { ident, payload, .. }| {
+        let reads = self.variants.iter().map(|EnumVariant { ident, payload, .. }| {
             let read = match payload {
                 // Null alone is the unit: any other value is read further.
-                Payload::Unit => quote! {
+                PayloadKind::Unit => quote! {
                     if !value.is_null() {
                         return ::core::result::Result::Err(::weir_plugin_sdk::schema::Mismatch::new("must be null"));
                     }
@@ -340,10 +340,13 @@ impl Enum {
             }
         });
         let unknown = unknown();
-        let prints = self.variants.iter().map(|Variant { ident, payload, .. }| {
-            let (pattern, print) = (payload.pattern(), payload.print());
-            quote!(Self::#ident #pattern => { #print })
-        });
+        let prints = self
+            .variants
+            .iter()
+            .map(|EnumVariant { ident, payload, .. }| {
+                let (pattern, print) = (payload.pattern(), payload.print());
+                quote!(Self::#ident #pattern => { #print })
+            });
         let skipped = self.skipped(quote!(out.push_str("null")));
         let are_objects = self
             .variants
@@ -359,8 +362,8 @@ impl Enum {
 
     /// Returns `("name", Some(writer of the payload))` of each variant.
     fn writers(&self) -> Vec<TokenStream> {
-        let writer = |Variant { name, payload, .. }: &Variant| match payload {
-            Payload::Unit => quote!((#name, ::core::option::Option::None)),
+        let writer = |EnumVariant { name, payload, .. }: &EnumVariant| match payload {
+            PayloadKind::Unit => quote!((#name, ::core::option::Option::None)),
             _ => {
                 let write = payload.write();
                 quote!((#name, ::core::option::Option::Some(|schema| { #write })))
@@ -384,8 +387,8 @@ impl Enum {
         write: TokenStream,
         read: TokenStream,
         print: TokenStream,
-    ) -> Parts {
-        Parts {
+    ) -> ImplBodies {
+        ImplBodies {
             kind,
             write,
             read,

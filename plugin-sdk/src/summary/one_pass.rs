@@ -21,14 +21,14 @@ pub struct Summarizer<'q> {
     measures: Vec<(&'q SummaryMeasure, Option<&'q Field>)>,
     /// The place of each group, by its values as JSON.
     places: HashMap<String, usize>,
-    rows: Vec<(Vec<Value<'static>>, Vec<Running>)>,
+    rows: Vec<(Vec<Value<'static>>, Vec<MeasureState>)>,
     distinct: usize,
     key: String,
 }
 
 /// The intermediate result of one measure of one group.
 #[derive(Default)]
-struct Running {
+struct MeasureState {
     count: u64,
     exact: ExactSum,
     number: f64,
@@ -144,7 +144,7 @@ impl<'q> Summarizer<'q> {
         }
         let at = self.rows.len();
         self.places.insert(self.key.clone(), at);
-        let measures = self.measures.iter().map(|_| Running::default());
+        let measures = self.measures.iter().map(|_| MeasureState::default());
         self.rows.push((groups, measures.collect()));
         Ok(at)
     }
@@ -258,7 +258,7 @@ pub fn unfit(field: &Field) -> Error {
     .field(&field.key)
 }
 
-impl Running {
+impl MeasureState {
     /// Takes a value. Returns `true` if another different one is kept.
     fn add(&mut self, function: SummaryFunction, value: Value<'_>) -> Result<bool> {
         self.count += 1;

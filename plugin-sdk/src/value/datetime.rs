@@ -119,7 +119,7 @@ impl Zone {
     }
 
     /// Returns the shape's zone, or UTC if it has none.
-    pub fn of(shape: &crate::Shape) -> Result<Self> {
+    pub fn from_shape(shape: &crate::Shape) -> Result<Self> {
         shape
             .timezone
             .as_deref()

@@ -197,7 +197,7 @@ fn nested(text: &str, field: &Field, zone: &Zone, depth: usize, out: &mut String
     let untyped = Field::new("", Type::Json);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     if text.starts_with('[') {
-        let Elements(elements) = deserializer.deserialize_seq(ElementsVisitor).ok()?;
+        let ValueElements(elements) = deserializer.deserialize_seq(ElementsVisitor).ok()?;
         let item = field
             .items
             .as_deref()
@@ -212,7 +212,7 @@ fn nested(text: &str, field: &Field, zone: &Zone, depth: usize, out: &mut String
         }
         out.push(']');
     } else {
-        let Members(members) = deserializer.deserialize_map(MembersVisitor).ok()?;
+        let ValueMembers(members) = deserializer.deserialize_map(ValueMembersVisitor).ok()?;
         out.push('{');
         for (index, (key, raw)) in members.into_iter().enumerate() {
             if index > 0 {
@@ -272,11 +272,11 @@ impl<'de> serde::Deserialize<'de> for JsonString<'de> {
     }
 }
 
-struct Elements<'a>(Vec<&'a RawValue>);
+struct ValueElements<'a>(Vec<&'a RawValue>);
 struct ElementsVisitor;
 
 impl<'de> Visitor<'de> for ElementsVisitor {
-    type Value = Elements<'de>;
+    type Value = ValueElements<'de>;
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("an array")
     }
@@ -285,22 +285,22 @@ impl<'de> Visitor<'de> for ElementsVisitor {
         while let Some(element) = sequence.next_element()? {
             elements.push(element);
         }
-        Ok(Elements(elements))
+        Ok(ValueElements(elements))
     }
 }
 
 /// The members of a JSON object, in order, their values as written.
-pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a RawValue)>);
-struct MembersVisitor;
+pub(crate) struct ValueMembers<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+struct ValueMembersVisitor;
 
-impl<'de> serde::Deserialize<'de> for Members<'de> {
+impl<'de> serde::Deserialize<'de> for ValueMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(ValueMembersVisitor)
     }
 }
 
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members<'de>;
+impl<'de> Visitor<'de> for ValueMembersVisitor {
+    type Value = ValueMembers<'de>;
     fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("an object")
     }
@@ -309,7 +309,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Members(members))
+        Ok(ValueMembers(members))
     }
 }
 

@@ -10,20 +10,20 @@ use weir_plugin_sdk::serde_json::{self, value::RawValue};
 /// double may lose digits.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Body {
-    Object(#[serde(serialize_with = "in_order")] Vec<(String, Body)>),
-    List(Vec<Body>),
+pub(crate) enum RestBody {
+    Object(#[serde(serialize_with = "in_order")] Vec<(String, RestBody)>),
+    List(Vec<RestBody>),
     Json(Box<RawValue>),
 }
 
-impl Body {
+impl RestBody {
     pub(crate) fn new() -> Self {
         Self::Object(Vec::new())
     }
 
     /// Reads an object; `None` if the JSON is something else.
     pub(crate) fn object(json: &RawValue) -> Option<Self> {
-        let Members(members) = serde_json::from_str(json.get()).ok()?;
+        let RestMembers(members) = serde_json::from_str(json.get()).ok()?;
         Some(Self::Object(members))
     }
 
@@ -63,33 +63,36 @@ impl Body {
     }
 }
 
-fn in_order<S: Serializer>(members: &[(String, Body)], serializer: S) -> Result<S::Ok, S::Error> {
+fn in_order<S: Serializer>(
+    members: &[(String, RestBody)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.collect_map(members.iter().map(|(name, member)| (name, member)))
 }
 
 /// The members of an object, in their order.
-struct Members(Vec<(String, Body)>);
+struct RestMembers(Vec<(String, RestBody)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for RestMembers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor)
+        deserializer.deserialize_map(RestMembersVisitor)
     }
 }
 
-struct MembersVisitor;
+struct RestMembersVisitor;
 
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Members;
+impl<'de> Visitor<'de> for RestMembersVisitor {
+    type Value = RestMembers;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RestMembers, A::Error> {
         let mut members = Vec::new();
         while let Some((name, json)) = map.next_entry()? {
-            members.push((name, Body::Json(json)));
+            members.push((name, RestBody::Json(json)));
         }
-        Ok(Members(members))
+        Ok(RestMembers(members))
     }
 }

@@ -8,11 +8,11 @@ use weir_plugin_sdk::value::{Datetime, INTEGER_MAX, Zone, is_date};
 use weir_plugin_sdk::{Error, Field, Shape, Type, http, matches};
 
 use crate::answer;
-use crate::pages::Pages;
+use crate::pages::ListPages;
 use crate::request::request;
-use crate::settings::{FieldSettings, FullField, NEXT, OpenApi, Pagination, Settings};
+use crate::settings::{FieldSettings, FullField, ListPagination, NEXT, OpenApi, RestSettings};
 
-pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
+pub(crate) fn describe(settings: &RestSettings) -> Result<Shape, Error> {
     let name = settings.list.as_ref().map_or("record", |list| {
         list.path
             .rsplit('/')
@@ -77,7 +77,7 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
     Ok(shape)
 }
 
-fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
+fn key(settings: &RestSettings, shape: &Shape) -> Result<Vec<String>, Error> {
     if settings.key.is_empty() {
         return Ok(shape
             .field("id")
@@ -94,7 +94,7 @@ fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
     }
 }
 
-impl Settings {
+impl RestSettings {
     /// Returns the place of a field in the record, if it is not under its own name.
     pub(crate) fn place(&self, field: &str) -> Option<String> {
         let given: FullField =
@@ -103,7 +103,7 @@ impl Settings {
     }
 }
 
-impl crate::settings::Operation {
+impl crate::settings::RestOperation {
     /// Returns the place of a result's column in the answer, if it is not under its own name; `""` is all of it.
     pub(crate) fn place(&self, column: &str) -> Option<String> {
         let given: FullField = serde_json::from_value(self.returns.get(column)?.clone()).ok()?;
@@ -129,11 +129,11 @@ fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
 
 /// Returns the types that fit all records of the first page. A sample proves no field to be always there, so all but
 /// the key are nullable.
-fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
+fn sampled(settings: &RestSettings) -> Result<Vec<Field>, Error> {
     let list = settings.list.as_ref().ok_or_else(|| {
         Error::invalid("A sample needs a `list` to take it from.").field("settings")
     })?;
-    let page = Pages::new(settings, list, &settings.key, Vec::new(), None).next()?;
+    let page = ListPages::new(settings, list, &settings.key, Vec::new(), None).next()?;
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();
@@ -215,7 +215,7 @@ fn kind(values: &[&RawValue]) -> (Type, &'static str) {
     }
 }
 
-fn documented(settings: &Settings, openapi: &OpenApi) -> Result<Vec<Field>, Error> {
+fn documented(settings: &RestSettings, openapi: &OpenApi) -> Result<Vec<Field>, Error> {
     let response = http::send(&request(settings, "GET", openapi.path.clone()))?;
     let document: Json = serde_json::from_slice(answer::checked(&response)?)
         .map_err(|_| Error::upstream_error("The OpenAPI document is not JSON."))?;
@@ -290,8 +290,8 @@ fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) 
     field
 }
 
-fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
-    let one = |(name, given): (&String, &crate::settings::Operation)| {
+fn operations(settings: &RestSettings) -> Result<Vec<Operation>, Error> {
+    let one = |(name, given): (&String, &crate::settings::RestOperation)| {
         let params = given.params.iter().map(|(name, param)| Param {
             name: name.clone(),
             kind: param.r#type,
@@ -300,7 +300,7 @@ fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
             items: None,
         });
         let mut returns = written(&given.returns)?;
-        if given.pagination != Pagination::None {
+        if given.pagination != ListPagination::None {
             returns.push(Field {
                 description: Some(
                     "The arguments to call again with for the next page; null on the last one."

@@ -21,16 +21,16 @@ mod tests;
 use weir_plugin_sdk::serde_json::{self, json};
 use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
 
-use settings::Settings;
+use settings::RestSettings;
 
 /// An open collection.
-pub struct Rest {
-    settings: Settings,
+pub struct RestAdapter {
+    settings: RestSettings,
     shape: Shape,
     zone: Zone,
 }
 
-impl Adapter for Rest {
+impl Adapter for RestAdapter {
     const NAME: &'static str = "rest";
     const REQUESTS: &'static [&'static str] = &["http"];
 
@@ -57,14 +57,14 @@ impl Adapter for Rest {
     }
 
     fn describe(settings: &str) -> Result<Shape, Error> {
-        describe::describe(&Settings::parse(settings)?)
+        describe::describe(&RestSettings::parse(settings)?)
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
         Ok(Self {
-            settings: Settings::parse(settings)?,
+            settings: RestSettings::parse(settings)?,
             shape: shape.clone(),
-            zone: Zone::of(shape)?,
+            zone: Zone::from_shape(shape)?,
         })
     }
 
@@ -77,4 +77,4 @@ impl Adapter for Rest {
     }
 }
 
-weir_plugin_sdk::export!(Rest);
+weir_plugin_sdk::export!(RestAdapter);

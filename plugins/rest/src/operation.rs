@@ -7,13 +7,13 @@ use weir_plugin_sdk::serde_json::{Map, Value as Json, json, value::RawValue};
 use weir_plugin_sdk::shape::Effect;
 use weir_plugin_sdk::{Change, Error, Type, Value, http, serde_json};
 
-use crate::pages::Next;
+use crate::pages::NextPage;
 use crate::parameters::{comma_pair, form, pairs, segment, text};
 use crate::request::{filled_path, request};
-use crate::settings::{FORM, NEXT, Operation, Pagination, Param, Place};
-use crate::{Rest, answer, pages};
+use crate::settings::{FORM, ListPagination, NEXT, RestOperation, RestParam, RestParamLocation};
+use crate::{RestAdapter, answer, pages};
 
-pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
+pub(crate) fn call(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let name = change
         .options
         .get("operation")
@@ -46,7 +46,7 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
     let members = raw.and_then(answer::members).unwrap_or_default();
     let next = match next(operation, given, &response) {
         // An answer, or an effect, is not lost to a link that leads nowhere.
-        Err(_) if matches!(operation.pagination, Pagination::Link { .. }) => None,
+        Err(_) if matches!(operation.pagination, ListPagination::Link { .. }) => None,
         Err(_) if operation.effect != Effect::Read && operation.method != "GET" => None,
         next => next?,
     };
@@ -68,12 +68,14 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
 }
 
 /// Says what the refusal of a later page most likely means: many services answer so behind the last one.
-fn refused(operation: &Operation, given: &Map<String, Json>, error: Error) -> Error {
+fn refused(operation: &RestOperation, given: &Map<String, Json>, error: Error) -> Error {
     let is_later = match &operation.pagination {
-        Pagination::Page { page, first, .. } => {
+        ListPagination::Page { page, first, .. } => {
             number(given, page).is_some_and(|number| number > *first)
         }
-        Pagination::Offset { offset, .. } => number(given, offset).is_some_and(|offset| offset > 0),
+        ListPagination::Offset { offset, .. } => {
+            number(given, offset).is_some_and(|offset| offset > 0)
+        }
         _ => false,
     };
     let message = match error.code.as_str() {
@@ -99,8 +101,8 @@ fn number(given: &Map<String, Json>, name: &str) -> Option<u64> {
 
 /// Returns the request with every parameter in its place.
 fn filled(
-    rest: &Rest,
-    operation: &Operation,
+    rest: &RestAdapter,
+    operation: &RestOperation,
     given: &Map<String, Json>,
 ) -> Result<http::Request, Error> {
     if let Some(unknown) = given
@@ -121,13 +123,13 @@ fn filled(
     let (mut in_path, mut in_body, mut whole) = (BTreeMap::new(), Map::new(), None);
     let (mut has_body, mut commas) = (false, Vec::new());
     let is_json = !operation.content_type.starts_with(FORM);
-    let is_null_meant = |param: &Param| match param.place {
-        Place::WholeBody => true,
-        Place::Body => is_json,
+    let is_null_meant = |param: &RestParam| match param.place {
+        RestParamLocation::WholeBody => true,
+        RestParamLocation::Body => is_json,
         _ => false,
     };
     for (name, param) in &operation.params {
-        has_body |= matches!(param.place, Place::Body);
+        has_body |= matches!(param.place, RestParamLocation::Body);
         let value = match given.get(name) {
             // JSON may hold null, and where the tool's schema has no null for an argument, none arrives here. Outside JSON
             // there is no null.
@@ -141,14 +143,14 @@ fn filled(
         };
         let place = param.name.as_ref().unwrap_or(name);
         match param.place {
-            Place::Body => drop(in_body.insert(place.clone(), value.clone())),
-            Place::WholeBody => whole = Some(value),
-            Place::Path => drop(in_path.insert(place.clone(), segment(param, value))),
-            Place::Query => match comma_pair(param, place, value) {
+            RestParamLocation::Body => drop(in_body.insert(place.clone(), value.clone())),
+            RestParamLocation::WholeBody => whole = Some(value),
+            RestParamLocation::Path => drop(in_path.insert(place.clone(), segment(param, value))),
+            RestParamLocation::Query => match comma_pair(param, place, value) {
                 Some(pair) => commas.push(pair),
                 None => request.query.extend(pairs(param, place, value)),
             },
-            Place::Header => {
+            RestParamLocation::Header => {
                 let text = text(param, value);
                 if text.chars().any(char::is_control) {
                     return Err(
@@ -189,7 +191,7 @@ fn filled(
 
 /// Returns the arguments to call again with: null behind the last page, `None` if there are no pages.
 fn next(
-    operation: &Operation,
+    operation: &RestOperation,
     given: &Map<String, Json>,
     response: &http::Response,
 ) -> Result<Option<Box<RawValue>>, Error> {
@@ -200,21 +202,21 @@ fn next(
         Ok(records.map_or(0, |records| records.len()))
     };
     let (name, at, size) = match &operation.pagination {
-        Pagination::None => return Ok(None),
-        Pagination::Page {
+        ListPagination::None => return Ok(None),
+        ListPagination::Page {
             page, first, size, ..
         } => (
             page.as_str(),
             number(given, page).unwrap_or(*first),
             size.as_ref(),
         ),
-        Pagination::Offset { offset, limit, .. } => (
+        ListPagination::Offset { offset, limit, .. } => (
             offset.as_str(),
             number(given, offset).unwrap_or(0),
             Some(limit),
         ),
-        Pagination::Cursor { cursor, .. } => (cursor.as_str(), 0, None),
-        Pagination::Link { .. } => ("", 0, None),
+        ListPagination::Cursor { cursor, .. } => (cursor.as_str(), 0, None),
+        ListPagination::Link { .. } => ("", 0, None),
     };
     let asked = size
         .and_then(|size| number(given, size))
@@ -222,9 +224,9 @@ fn next(
     let one = |value: Json| Some(Map::from_iter([(name.to_owned(), value)]));
     let arguments = match pages::next(&operation.pagination, at, asked, count, response)? {
         None => None,
-        Some(Next::Number(number)) => one(number.into()),
-        Some(Next::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),
-        Some(Next::Query(query)) => Some(arguments_of(operation, given, &query)?),
+        Some(NextPage::Number(number)) => one(number.into()),
+        Some(NextPage::Cursor(raw)) => one(serde_json::from_str(raw.get()).unwrap_or_default()),
+        Some(NextPage::Query(query)) => Some(arguments_of(operation, given, &query)?),
     };
     let next = arguments.map_or(Json::Null, Json::Object);
     serde_json::value::to_raw_value(&next)
@@ -234,15 +236,16 @@ fn next(
 
 /// Returns the arguments that ask for the query of a link. What the caller sent already need not be repeated.
 fn arguments_of(
-    operation: &Operation,
+    operation: &RestOperation,
     given: &Map<String, Json>,
     query: &str,
 ) -> Result<Map<String, Json>, Error> {
     let sent = pages::parse_query(query)
         .into_iter()
         .filter_map(|(name, value)| {
-            let is_meant = |(own, param): &(&String, &Param)| {
-                param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
+            let is_meant = |(own, param): &(&String, &RestParam)| {
+                param.place == RestParamLocation::Query
+                    && param.name.as_ref().unwrap_or(own) == &name
             };
             let (own, param) = operation.params.iter().find(is_meant)?;
             (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {

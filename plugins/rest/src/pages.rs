@@ -7,10 +7,10 @@ use weir_plugin_sdk::{Error, http};
 
 use crate::answer;
 use crate::request::request;
-use crate::settings::{Ends, List, Pagination, Settings};
+use crate::settings::{LastPage, ListEndpoint, ListPagination, RestSettings};
 
 /// The link from the answer of one page to the next.
-pub(crate) enum Next<'a> {
+pub(crate) enum NextPage<'a> {
     /// The number or the offset of the page.
     Number(u64),
     Cursor(&'a RawValue),
@@ -20,9 +20,9 @@ pub(crate) enum Next<'a> {
 /// The bound on pages; a list with more never ends.
 const PAGES_MAX: usize = 900;
 
-pub(crate) struct Pages<'a> {
-    settings: &'a Settings,
-    list: &'a List,
+pub(crate) struct ListPages<'a> {
+    settings: &'a RestSettings,
+    list: &'a ListEndpoint,
     /// The fields of the key, each with its place in a record if that is not under its own name.
     key: Vec<(&'a str, Option<String>)>,
     query: Vec<(String, String)>,
@@ -48,17 +48,17 @@ pub(crate) struct PageOfList {
     pub(crate) position: String,
 }
 
-impl<'a> Pages<'a> {
+impl<'a> ListPages<'a> {
     pub(crate) fn new(
-        settings: &'a Settings,
-        list: &'a List,
+        settings: &'a RestSettings,
+        list: &'a ListEndpoint,
         key: &'a [String],
         filters: Vec<(String, String)>,
         from: Option<&str>,
     ) -> Self {
         let first = match &list.pagination {
-            Pagination::Page { first, .. } => first.to_string(),
-            Pagination::Offset { .. } => "0".to_owned(),
+            ListPagination::Page { first, .. } => first.to_string(),
+            ListPagination::Offset { .. } => "0".to_owned(),
             _ => String::new(),
         };
         let from = from.unwrap_or(&first);
@@ -244,7 +244,7 @@ impl<'a> Pages<'a> {
         let pagination = &self.list.pagination;
         let is_told = matches!(
             pagination,
-            Pagination::Page { size: Some(_), .. } | Pagination::Offset { .. }
+            ListPagination::Page { size: Some(_), .. } | ListPagination::Offset { .. }
         );
         is_told.then(|| pagination.per_page())
     }
@@ -255,8 +255,8 @@ impl<'a> Pages<'a> {
         let mut add =
             |name: &str, value: &str| request.query.push((name.to_owned(), value.to_owned()));
         match &self.list.pagination {
-            Pagination::None => {}
-            Pagination::Page {
+            ListPagination::None => {}
+            ListPagination::Page {
                 page,
                 size,
                 per_page,
@@ -266,7 +266,7 @@ impl<'a> Pages<'a> {
                 size.iter()
                     .for_each(|size| add(size, &per_page.to_string()));
             }
-            Pagination::Offset {
+            ListPagination::Offset {
                 offset,
                 limit,
                 per_page,
@@ -275,7 +275,7 @@ impl<'a> Pages<'a> {
                 add(offset, position);
                 add(limit, &per_page.to_string());
             }
-            Pagination::Cursor {
+            ListPagination::Cursor {
                 cursor,
                 size,
                 per_page,
@@ -287,12 +287,12 @@ impl<'a> Pages<'a> {
                 size.iter()
                     .for_each(|size| add(size, &per_page.to_string()));
             }
-            Pagination::Link { size, per_page } if position.is_empty() => {
+            ListPagination::Link { size, per_page } if position.is_empty() => {
                 size.iter()
                     .for_each(|size| add(size, &per_page.to_string()));
             }
             // The link says it all.
-            Pagination::Link { .. } => request.query = parse_query(position),
+            ListPagination::Link { .. } => request.query = parse_query(position),
         }
         request
     }
@@ -310,9 +310,9 @@ impl<'a> Pages<'a> {
         let asked = self.asked().or(self.first_count);
         let next = match next(&self.list.pagination, at, asked, || Ok(count), response)? {
             None => return Ok(None),
-            Some(Next::Number(number)) => number.to_string(),
-            Some(Next::Query(query)) => query,
-            Some(Next::Cursor(raw)) => {
+            Some(NextPage::Number(number)) => number.to_string(),
+            Some(NextPage::Query(query)) => query,
+            Some(NextPage::Cursor(raw)) => {
                 serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
             }
         };
@@ -329,35 +329,35 @@ impl<'a> Pages<'a> {
 /// only a page without any records is surely behind the last, unless the settings say that a page with fewer than were
 /// `asked` for is the last.
 pub(crate) fn next<'a>(
-    pagination: &Pagination,
+    pagination: &ListPagination,
     at: u64,
     asked: Option<usize>,
     count: impl FnOnce() -> Result<usize, Error>,
     response: &'a http::Response,
-) -> Result<Option<Next<'a>>, Error> {
-    let is_last = |count: usize, ends: Ends| {
-        count == 0 || (ends == Ends::Short && asked.is_some_and(|asked| count < asked))
+) -> Result<Option<NextPage<'a>>, Error> {
+    let is_last = |count: usize, ends: LastPage| {
+        count == 0 || (ends == LastPage::Short && asked.is_some_and(|asked| count < asked))
     };
     Ok(match pagination {
-        Pagination::None => None,
-        Pagination::Page { ends, .. } => {
-            (!is_last(count()?, *ends)).then(|| Next::Number(at.saturating_add(1)))
+        ListPagination::None => None,
+        ListPagination::Page { ends, .. } => {
+            (!is_last(count()?, *ends)).then(|| NextPage::Number(at.saturating_add(1)))
         }
-        Pagination::Offset { ends, .. } => {
+        ListPagination::Offset { ends, .. } => {
             let count = count()?;
-            (!is_last(count, *ends)).then(|| Next::Number(at.saturating_add(count as u64)))
+            (!is_last(count, *ends)).then(|| NextPage::Number(at.saturating_add(count as u64)))
         }
-        Pagination::Cursor { next, .. } => answer::at(&response.body, next)?
+        ListPagination::Cursor { next, .. } => answer::at(&response.body, next)?
             .filter(|cursor| !matches!(cursor.get(), "null" | "false" | "\"\""))
-            .map(Next::Cursor),
-        Pagination::Link { .. } => match next_of(response) {
+            .map(NextPage::Cursor),
+        ListPagination::Link { .. } => match next_of(response) {
             None => None,
             Some(address) => {
                 let query = address
                     .split_once('?')
                     .map(|(_, query)| query)
                     .filter(|query| !query.is_empty());
-                Some(Next::Query(query.ok_or_else(elsewhere)?.to_owned()))
+                Some(NextPage::Query(query.ok_or_else(elsewhere)?.to_owned()))
             }
         },
     })

@@ -4,39 +4,39 @@ use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 
-use crate::request::{Segment, encode};
-use crate::settings::{Param, Place, Style};
+use crate::request::{PathSegment, encode};
+use crate::settings::{RestParam, RestParamLocation, RestParamStyle};
 
 /// Writes a value for a header.
-pub(crate) fn text(param: &Param, value: &Value) -> String {
+pub(crate) fn text(param: &RestParam, value: &Value) -> String {
     with_commas(param, value, str::to_owned)
 }
 
 /// Writes a value for a path.
-pub(crate) fn segment(param: &Param, value: &Value) -> Segment {
-    Segment {
+pub(crate) fn segment(param: &RestParam, value: &Value) -> PathSegment {
+    PathSegment {
         plain: text(param, value),
         encoded: encoded(param, value),
     }
 }
 
 /// Encodes a value: the commas between items are those of the style, and one inside an item is `%2C`.
-fn encoded(param: &Param, value: &Value) -> String {
+fn encoded(param: &RestParam, value: &Value) -> String {
     with_commas(param, value, encoded_text)
 }
 
 /// Writes a value for a query whose items stand between commas, encoded; `None` if they do not.
-pub(crate) fn comma_pair(param: &Param, name: &str, value: &Value) -> Option<String> {
+pub(crate) fn comma_pair(param: &RestParam, name: &str, value: &Value) -> Option<String> {
     let has_items = match value {
         Value::Array(items) => !items.is_empty(),
         Value::Object(members) => !members.is_empty(),
         _ => false,
     };
-    let is_meant = param.style == Some(Style::Form) && param.explode == Some(false);
+    let is_meant = param.style == Some(RestParamStyle::Form) && param.explode == Some(false);
     (is_meant && has_items).then(|| format!("{}={}", encoded_text(name), encoded(param, value)))
 }
 
-fn with_commas(param: &Param, value: &Value, write: fn(&str) -> String) -> String {
+fn with_commas(param: &RestParam, value: &Value, write: fn(&str) -> String) -> String {
     let one = |value: &Value| write(&plain(value));
     let texts: Vec<String> = match (param.style, value) {
         (Some(_), Value::Array(items)) => items.iter().map(one).collect(),
@@ -63,12 +63,14 @@ fn encoded_text(text: &str) -> String {
 }
 
 /// Writes a value for a query.
-pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, String)> {
+pub(crate) fn pairs(param: &RestParam, name: &str, value: &Value) -> Vec<(String, String)> {
     let one = |text: String| vec![(name.to_owned(), text)];
-    let explodes = param.explode.unwrap_or(param.style == Some(Style::Form));
+    let explodes = param
+        .explode
+        .unwrap_or(param.style == Some(RestParamStyle::Form));
     match (param.style, value) {
         (None, _) => one(plain(value)),
-        (Some(Style::DeepObject), Value::Object(_) | Value::Array(_)) => {
+        (Some(RestParamStyle::DeepObject), Value::Object(_) | Value::Array(_)) => {
             let mut found = Vec::new();
             deep(name.to_owned(), value, &mut found);
             found
@@ -82,8 +84,8 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
         (Some(style), Value::Array(items)) => one(joined(
             items,
             match style {
-                Style::SpaceDelimited => " ",
-                Style::PipeDelimited => "|",
+                RestParamStyle::SpaceDelimited => " ",
+                RestParamStyle::PipeDelimited => "|",
                 _ => ",",
             },
         )),
@@ -98,10 +100,10 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
 }
 
 /// Writes the body of a form. Where no style says otherwise, a list repeats its name, and nested values are JSON.
-pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, Param>) -> String {
+pub(crate) fn form(members: &Map<String, Value>, params: &BTreeMap<String, RestParam>) -> String {
     let written = members.iter().flat_map(|(name, value)| -> Vec<String> {
-        let is_meant = |(own, param): &(&String, &Param)| {
-            param.place == Place::Body && param.name.as_ref().unwrap_or(own) == name
+        let is_meant = |(own, param): &(&String, &RestParam)| {
+            param.place == RestParamLocation::Body && param.name.as_ref().unwrap_or(own) == name
         };
         let styled = params
             .iter()
@@ -216,20 +218,21 @@ mod tests {
         for (settings, value, expected) in cases {
             let mut whole = settings.clone();
             whole["type"] = json!("json");
-            let param: Param = serde_json::from_value(whole).expect("a parameter");
+            let param: RestParam = serde_json::from_value(whole).expect("a parameter");
             let written: Vec<_> = pairs(&param, "n", value)
                 .into_iter()
                 .map(|(name, text)| format!("{name}={text}"))
                 .collect();
             assert_eq!(written.join("&"), expected, "{settings}");
         }
-        let simple: Param =
+        let simple: RestParam =
             serde_json::from_value(json!({ "type": "json", "style": "simple" })).expect("one");
         assert_eq!(text(&simple, &list), "a b,2");
         let commas = json!(["a,b", "c"]);
         assert_eq!(encoded(&simple, &commas), "a%2Cb,c");
         assert_eq!(encoded(&simple, &object), "x,1,y,%5B%22p%22%2C%22q%22%5D");
-        let param = |settings: Value| -> Param { serde_json::from_value(settings).expect("one") };
+        let param =
+            |settings: Value| -> RestParam { serde_json::from_value(settings).expect("one") };
         let form_of =
             |explode: bool| json!({ "type": "json", "style": "form", "explode": explode });
         let pair = |explode, value: &Value| comma_pair(&param(form_of(explode)), "i d", value);

@@ -10,15 +10,15 @@ use weir_plugin_sdk::{
     Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress,
 };
 
-use crate::pages::Pages;
+use crate::pages::ListPages;
 use crate::request::{path, request};
-use crate::settings::List;
-use crate::{Rest, answer};
+use crate::settings::ListEndpoint;
+use crate::{RestAdapter, answer};
 
 /// A record: the value of every field of the shape, in its order.
 pub(crate) type Values = Vec<Value<'static>>;
 
-pub(crate) fn read(rest: &Rest, query: &Query) -> Result<Page, Error> {
+pub(crate) fn read(rest: &RestAdapter, query: &Query) -> Result<Page, Error> {
     let matchers = query
         .conditions
         .iter()
@@ -64,7 +64,7 @@ pub(crate) fn read(rest: &Rest, query: &Query) -> Result<Page, Error> {
 }
 
 /// Returns the key, if the conditions name a whole one and the service answers single records.
-fn named(rest: &Rest, query: &Query) -> Option<Map<String, serde_json::Value>> {
+fn named(rest: &RestAdapter, query: &Query) -> Option<Map<String, serde_json::Value>> {
     rest.settings.get.as_ref()?;
     let mut key = Map::new();
     for name in &rest.shape.key {
@@ -83,7 +83,7 @@ fn named(rest: &Rest, query: &Query) -> Option<Map<String, serde_json::Value>> {
 
 /// Returns one record by its key; `None` if the service says 404, or answers another record.
 pub(crate) fn one(
-    rest: &Rest,
+    rest: &RestAdapter,
     key: &Map<String, serde_json::Value>,
 ) -> Result<Option<Values>, Error> {
     let Some(get) = &rest.settings.get else {
@@ -118,7 +118,7 @@ pub(crate) fn one(
 }
 
 fn listed(
-    rest: &Rest,
+    rest: &RestAdapter,
     query: &Query,
     matching: &dyn Fn(&Values) -> bool,
 ) -> Result<(Vec<Values>, Option<String>), Error> {
@@ -136,7 +136,7 @@ fn listed(
     let cursor = query
         .cursor
         .as_ref()
-        .map(|cursor| Cursor::decode(cursor, rest, &by))
+        .map(|cursor| RestCursor::decode(cursor, rest, &by))
         .transpose()?;
     let mut equals = 0;
     let mut behind = |values: &Values| {
@@ -155,7 +155,7 @@ fn listed(
         .as_ref()
         .map(|cursor| cursor.position.as_str())
         .filter(|from| sorted && !from.is_empty());
-    let mut pages = Pages::new(
+    let mut pages = ListPages::new(
         &rest.settings,
         list,
         &rest.shape.key,
@@ -211,7 +211,7 @@ fn order_values(values: &Values, by: &[usize]) -> Values {
 }
 
 /// Refuses a list that has more records than may be looked through.
-fn check_scanned(list: &List, seen: usize) -> Result<(), Error> {
+fn check_scanned(list: &ListEndpoint, seen: usize) -> Result<(), Error> {
     if seen > list.scan_max {
         return Err(Error::new(
             "too_large",
@@ -225,7 +225,7 @@ fn check_scanned(list: &List, seen: usize) -> Result<(), Error> {
 }
 
 /// Puts the records in order.
-fn arrange(rest: &Rest, found: &mut Vec<(Values, String)>, by: &[usize], order: &[Order]) {
+fn arrange(rest: &RestAdapter, found: &mut Vec<(Values, String)>, by: &[usize], order: &[Order]) {
     let compared = |left: &Values, right: &Values| {
         compare(&order_values(left, by), &order_values(right, by), order)
     };
@@ -238,9 +238,9 @@ fn arrange(rest: &Rest, found: &mut Vec<(Values, String)>, by: &[usize], order: 
 
 /// Returns the cursor behind the last record of a page.
 fn next_cursor(
-    rest: &Rest,
+    rest: &RestAdapter,
     found: &[(Values, String)],
-    cursor: Option<&Cursor>,
+    cursor: Option<&RestCursor>,
     by: &[usize],
     order: &[Order],
 ) -> Option<String> {
@@ -258,7 +258,7 @@ fn next_cursor(
         here + before.and_then(|cursor| cursor.equals).unwrap_or(0)
     });
     Some(
-        Cursor {
+        RestCursor {
             position: position.clone(),
             values,
             equals,
@@ -268,7 +268,7 @@ fn next_cursor(
 }
 
 /// The place where a page ended.
-struct Cursor {
+struct RestCursor {
     /// The service's page with the last record; empty if the list is read from its beginning.
     position: String,
     /// The last record's order values.
@@ -277,14 +277,14 @@ struct Cursor {
     equals: Option<u64>,
 }
 
-impl Cursor {
+impl RestCursor {
     fn encode(mut self) -> String {
         self.values
             .extend(self.equals.map(|equals| Value::Integer(equals.into())));
         json!([self.position, encode_cursor(&self.values)]).to_string()
     }
 
-    fn decode(cursor: &str, rest: &Rest, by: &[usize]) -> Result<Self, Error> {
+    fn decode(cursor: &str, rest: &RestAdapter, by: &[usize]) -> Result<Self, Error> {
         let (position, values): (String, String) =
             serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
         let counted = rest
@@ -312,12 +312,12 @@ impl Cursor {
 }
 
 /// Returns `true` if the service answers in the order asked for, so that reading may stop early.
-fn is_sorted(list: &List, order: &[Order]) -> bool {
+fn is_sorted(list: &ListEndpoint, order: &[Order]) -> bool {
     let promised: Vec<_> = list.sorted_by.iter().map(|by| Order::parse(by)).collect();
     !promised.is_empty() && promised.len() >= order.len() && promised[..order.len()] == *order
 }
 
-fn filters(list: &List, query: &Query) -> Vec<(String, String)> {
+fn filters(list: &ListEndpoint, query: &Query) -> Vec<(String, String)> {
     let parameters = query.conditions.iter().filter_map(|condition| {
         let parameter = list
             .filters
@@ -335,7 +335,7 @@ fn filters(list: &List, query: &Query) -> Vec<(String, String)> {
     parameters.collect()
 }
 
-pub(crate) fn values(rest: &Rest, raw: &RawValue) -> Option<Values> {
+pub(crate) fn values(rest: &RestAdapter, raw: &RawValue) -> Option<Values> {
     let members = answer::members(raw)?;
     let value = |field: &Field| {
         let found = match rest.settings.place(&field.key) {

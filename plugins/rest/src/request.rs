@@ -3,9 +3,9 @@
 use weir_plugin_sdk::serde_json::{Map, Value};
 use weir_plugin_sdk::{Error, http};
 
-use crate::settings::Settings;
+use crate::settings::RestSettings;
 
-pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::Request {
+pub(crate) fn request(settings: &RestSettings, method: &str, path: String) -> http::Request {
     let mut headers: Vec<_> = settings
         .headers
         .iter()
@@ -28,12 +28,12 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
 
 /// A value of a path: as it is, and encoded.
 #[derive(Clone)]
-pub(crate) struct Segment {
+pub(crate) struct PathSegment {
     pub(crate) plain: String,
     pub(crate) encoded: String,
 }
 
-impl From<String> for Segment {
+impl From<String> for PathSegment {
     fn from(plain: String) -> Self {
         let mut encoded = String::with_capacity(plain.len());
         encode(&plain, &mut encoded);
@@ -53,7 +53,7 @@ pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option
 /// Fills `{name}` as [`path`] does.
 pub(crate) fn filled_path(
     template: &str,
-    segment: impl Fn(&str) -> Option<Segment>,
+    segment: impl Fn(&str) -> Option<PathSegment>,
 ) -> Result<Option<String>, Error> {
     let mut path = String::new();
     let mut rest = template;

@@ -10,7 +10,7 @@ use weir_plugin_sdk::{Error, Type};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct RestSettings {
     pub(crate) connection: String,
     pub(crate) fields: Option<Map<String, Value>>,
     #[serde(default)]
@@ -20,13 +20,13 @@ pub(crate) struct Settings {
     pub(crate) key: Vec<String>,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    pub(crate) list: Option<List>,
-    pub(crate) get: Option<Endpoint>,
-    pub(crate) create: Option<Endpoint>,
-    pub(crate) update: Option<Endpoint>,
-    pub(crate) delete: Option<Endpoint>,
+    pub(crate) list: Option<ListEndpoint>,
+    pub(crate) get: Option<RecordEndpoint>,
+    pub(crate) create: Option<RecordEndpoint>,
+    pub(crate) update: Option<RecordEndpoint>,
+    pub(crate) delete: Option<RecordEndpoint>,
     #[serde(default)]
-    pub(crate) operations: BTreeMap<String, Operation>,
+    pub(crate) operations: BTreeMap<String, RestOperation>,
 }
 
 /// A field as `fields` and `returns` write it: a type, or an object with more.
@@ -57,7 +57,7 @@ pub(crate) struct OpenApi {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListEndpoint {
     pub(crate) path: String,
     /// JSON Pointer to the array in the answer.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub(crate) struct List {
     #[serde(default)]
     pub(crate) sorted_by: Vec<String>,
     #[serde(default)]
-    pub(crate) pagination: Pagination,
+    pub(crate) pagination: ListPagination,
     /// Records looked at in one call at most.
     #[serde(default = "scan_max")]
     pub(crate) scan_max: usize,
@@ -84,7 +84,7 @@ fn scan_max() -> usize {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "style", rename_all = "lowercase", deny_unknown_fields)]
-pub(crate) enum Pagination {
+pub(crate) enum ListPagination {
     /// The answer is the whole list.
     #[default]
     None,
@@ -96,7 +96,7 @@ pub(crate) enum Pagination {
         #[serde(default = "one")]
         first: u64,
         #[serde(default)]
-        ends: Ends,
+        ends: LastPage,
     },
     Offset {
         offset: String,
@@ -104,7 +104,7 @@ pub(crate) enum Pagination {
         #[serde(default = "page_size")]
         per_page: u32,
         #[serde(default)]
-        ends: Ends,
+        ends: LastPage,
     },
     Cursor {
         cursor: String,
@@ -125,7 +125,7 @@ pub(crate) enum Pagination {
 /// The page that is the last one of a numbered list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Ends {
+pub(crate) enum LastPage {
     /// The one before a page that is empty, is not there, or repeats it or the first: services cap the size of a page, and
     /// some filter a page after it is cut.
     #[default]
@@ -134,7 +134,7 @@ pub(crate) enum Ends {
     Short,
 }
 
-impl Pagination {
+impl ListPagination {
     pub(crate) fn is_numbered(&self) -> bool {
         matches!(self, Self::Page { .. } | Self::Offset { .. })
     }
@@ -173,7 +173,7 @@ fn one() -> u64 {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Endpoint {
+pub(crate) struct RecordEndpoint {
     pub(crate) path: String,
     pub(crate) method: Option<String>,
     /// JSON Pointer to the record in the answer.
@@ -183,14 +183,14 @@ pub(crate) struct Endpoint {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Operation {
+pub(crate) struct RestOperation {
     #[serde(default = "post")]
     pub(crate) method: String,
     pub(crate) path: String,
     #[serde(default)]
     pub(crate) effect: Effect,
     #[serde(default)]
-    pub(crate) params: BTreeMap<String, Param>,
+    pub(crate) params: BTreeMap<String, RestParam>,
     #[serde(default)]
     pub(crate) returns: Map<String, Value>,
     #[serde(default)]
@@ -208,7 +208,7 @@ pub(crate) struct Operation {
     pub(crate) records: String,
     /// The way to ask for the next page; its names are those of parameters. The result has it in [`NEXT`].
     #[serde(default)]
-    pub(crate) pagination: Pagination,
+    pub(crate) pagination: ListPagination,
 }
 
 /// The column of a result with the arguments that lead to the next page; null on the last one.
@@ -225,25 +225,25 @@ fn post() -> String {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Param {
+pub(crate) struct RestParam {
     pub(crate) r#type: Type,
     #[serde(default)]
     pub(crate) required: bool,
     pub(crate) description: Option<String>,
     #[serde(default, rename = "in")]
-    pub(crate) place: Place,
+    pub(crate) place: RestParamLocation,
     /// The parameter's name in the request; by default its own.
     #[serde(rename = "as")]
     pub(crate) name: Option<String>,
     /// The style of lists and objects outside a body of JSON; by default they are JSON, and a list in a form repeats its name.
-    pub(crate) style: Option<Style>,
+    pub(crate) style: Option<RestParamStyle>,
     /// Whether values are exploded, as in OpenAPI: by default only for `form`.
     pub(crate) explode: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Place {
+pub(crate) enum RestParamLocation {
     /// A member of it.
     #[default]
     Body,
@@ -257,7 +257,7 @@ pub(crate) enum Place {
 /// A style, in OpenAPI's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Style {
+pub(crate) enum RestParamStyle {
     Simple,
     Form,
     SpaceDelimited,
@@ -265,7 +265,7 @@ pub(crate) enum Style {
     DeepObject,
 }
 
-impl Settings {
+impl RestSettings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
         let settings: Self = parse_settings(settings)?;
         let sources = [
@@ -301,18 +301,18 @@ impl Settings {
             let mut bodies = given
                 .params
                 .values()
-                .filter(|param| param.place == Place::Body);
+                .filter(|param| param.place == RestParamLocation::Body);
             let whole = given
                 .params
                 .values()
-                .filter(|param| param.place == Place::WholeBody)
+                .filter(|param| param.place == RestParamLocation::WholeBody)
                 .count();
             if whole > 1 || (whole == 1 && (media == FORM || bodies.next().is_some())) {
                 return Err(wrong(&format!(
                     "`{operation}` has a whole JSON body and something else in it"
                 )));
             }
-            if given.pagination != Pagination::None && given.returns.contains_key(NEXT) {
+            if given.pagination != ListPagination::None && given.returns.contains_key(NEXT) {
                 return Err(wrong(&format!(
                     "`{operation}` returns a `{NEXT}` of its own"
                 )));
@@ -326,9 +326,10 @@ impl Settings {
                     "the pagination of `{operation}` names no parameter: `{lacking}`"
                 )));
             }
-            let sent =
-                |name: &String, param: &Param| param.name.clone().unwrap_or_else(|| name.clone());
-            let in_path = |param: &Param| param.place == Place::Path;
+            let sent = |name: &String, param: &RestParam| {
+                param.name.clone().unwrap_or_else(|| name.clone())
+            };
+            let in_path = |param: &RestParam| param.place == RestParamLocation::Path;
             let filled: Vec<String> = given
                 .params
                 .iter()
@@ -367,7 +368,7 @@ mod tests {
             let operation = format!(
                 r#"{{"method": "PATCH", "path": "/variables/{{name}}", "params": {{{params}}}}}"#
             );
-            Settings::parse(&format!(
+            RestSettings::parse(&format!(
                 r#"{{"connection": "api", "operations": {{"rename": {operation}}}}}"#
             ))
         };

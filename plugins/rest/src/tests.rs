@@ -10,7 +10,7 @@ use weir_plugin_sdk::{
     Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Type, Verb,
 };
 
-use crate::Rest;
+use crate::RestAdapter;
 
 const POSTS: &str = r#"{"connection":"blog","sample":true,"list":{"path":"/posts"},"get":{"path":"/posts/{id}"},
     "create":{"path":"/posts"},"update":{"path":"/posts/{id}"},"delete":{"path":"/posts/{id}"}}"#;
@@ -100,16 +100,16 @@ pub(crate) fn posts(count: u32) -> Value {
         .collect()
 }
 
-pub(crate) fn open(settings: &str) -> Rest {
-    Rest::open(settings, &Rest::describe(settings).unwrap()).unwrap()
+pub(crate) fn open(settings: &str) -> RestAdapter {
+    RestAdapter::open(settings, &RestAdapter::describe(settings).unwrap()).unwrap()
 }
 
-pub(crate) fn walk(rest: &Rest, query: Query, between: impl FnMut()) -> Vec<Value> {
+pub(crate) fn walk(rest: &RestAdapter, query: Query, between: impl FnMut()) -> Vec<Value> {
     try_walk(rest, query, between).unwrap()
 }
 
 pub(crate) fn try_walk(
-    rest: &Rest,
+    rest: &RestAdapter,
     mut query: Query,
     mut between: impl FnMut(),
 ) -> Result<Vec<Value>, Error> {
@@ -129,7 +129,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Error> {
+fn write(rest: &RestAdapter, verb: Verb, key: Value, record: Value) -> Result<Value, Error> {
     let change = Change {
         key: object(key),
         record: object(record),
@@ -143,7 +143,12 @@ fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Er
 #[test]
 fn changes_cannot_be_held_to_conditions() {
     service(json!([{"id": 1, "name": "a"}]));
-    assert!(!Rest::describe(POSTS).unwrap().capabilities.guarded_write);
+    assert!(
+        !RestAdapter::describe(POSTS)
+            .unwrap()
+            .capabilities
+            .guarded_write
+    );
     let conditions = vec![Condition::new("name", Comparison::Equals, "a")];
     for verb in [Verb::Update, Verb::Delete] {
         let change = Change {
@@ -161,7 +166,7 @@ fn a_sample_becomes_a_shape() {
         {"id": 1, "name": "a", "price": 1, "big": 9007199254740993_i64, "on": true, "day": "2024-01-02", "at": "2024-01-02T03:04:05Z", "tags": [1]},
         {"id": 2, "name": null, "price": 1.5, "big": 1, "on": false, "day": "2024-01-03", "at": "2024-01-02T03:04:05.5+01:00", "extra": "x"}
     ]));
-    let shape = Rest::describe(POSTS).unwrap();
+    let shape = RestAdapter::describe(POSTS).unwrap();
     let told: Vec<_> = shape
         .fields
         .iter()
@@ -276,9 +281,9 @@ fn a_replacement_changes_its_fields_and_not_a_digit_beside_them() {
         "third":{"type":"integer","at":"/lines/2/n"},"deep":{"type":"string","at":"/none/deep/er"}},
         "get":{"path":"/posts/{id}"},"update":{"path":"/posts/{id}","method":"PUT"}}"#;
     testing::reset();
-    let mut shape = Rest::describe(settings).unwrap();
+    let mut shape = RestAdapter::describe(settings).unwrap();
     shape.fields[1].native = Some("number".to_owned());
-    let rest = Rest::open(settings, &shape).unwrap();
+    let rest = RestAdapter::open(settings, &shape).unwrap();
     for (change, old, new) in [
         (json!({"author": "B"}), r#""A""#, r#""B""#),
         (json!({"total": "12345678901234567.91"}), "567.89", "567.91"),
@@ -548,9 +553,9 @@ fn operations_are_declared_and_called() {
             r#"{"message":{"id":"m1","queued":true,"more":1}}"#,
         ))
     });
-    let shape = Shape::parse(&Rest::describe(settings).unwrap().to_json()).unwrap();
+    let shape = Shape::parse(&RestAdapter::describe(settings).unwrap().to_json()).unwrap();
     assert_eq!(shape.capabilities.operations[0].params.len(), 4);
-    let rest = Rest::open(settings, &shape).unwrap();
+    let rest = RestAdapter::open(settings, &shape).unwrap();
     let call = |params: Value| {
         let options = object(json!({"operation": "send_email", "params": params}));
         rest.write(&Change {
@@ -601,8 +606,8 @@ fn gone(
         Ok(response)
     });
     let settings = json!({"connection": "mail", "operations": {"go": settings}}).to_string();
-    let shape = Rest::describe(&settings)?;
-    let rest = Rest::open(&settings, &shape)?;
+    let shape = RestAdapter::describe(&settings)?;
+    let rest = RestAdapter::open(&settings, &shape)?;
     let options = object(json!({"operation": "go", "params": params}));
     let done = rest.write(&Change {
         options,
@@ -857,7 +862,7 @@ fn an_openapi_schema_becomes_a_shape() {
         ))
     });
     let settings = r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
-    let shape = Rest::describe(settings).unwrap();
+    let shape = RestAdapter::describe(settings).unwrap();
     let told: Vec<_> = shape
         .fields
         .iter()

@@ -4,13 +4,13 @@ use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{self, Map, Value as Json, value::RawValue};
 use weir_plugin_sdk::{Change, Error, Field, Type, Value, Verb, http};
 
-use crate::body::Body;
+use crate::body::RestBody;
 use crate::read::{Values, one, values};
 use crate::request::{path, request};
-use crate::settings::Endpoint;
-use crate::{Rest, answer, operation};
+use crate::settings::RecordEndpoint;
+use crate::{RestAdapter, answer, operation};
 
-pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
+pub(crate) fn write(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     // A look before the write would leave a gap between the two.
     if !change.conditions.is_empty() {
         return Err(Error::unsupported(
@@ -25,7 +25,7 @@ pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
     }
 }
 
-fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
+fn create(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let create = endpoint(&rest.settings.create, "create")?;
     // Services answer a taken key in many ways, or overwrite; so it is looked up first, where it is given.
     if let Some(key) = key_of(rest, &change.record)
@@ -35,7 +35,7 @@ fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
         return Err(Error::conflict("There is a record with this key already.").field(field));
     }
     let path = filled(create, &change.record)?;
-    let body = with_values(Body::new(), rest, &change.record)?;
+    let body = with_values(RestBody::new(), rest, &change.record)?;
     let response = send(
         rest,
         create.method.as_deref().unwrap_or("POST"),
@@ -51,13 +51,13 @@ fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
             _ => error,
         })?;
     match (answered, key_of(rest, &change.record)) {
-        (Some(values), _) => Ok(shown(rest, &values)),
+        (Some(values), _) => Ok(render_record(rest, &values)),
         (None, Some(key)) => shown_again(rest, &key, &body),
         (None, None) => Ok(shown_as_sent(rest, &body)),
     }
 }
 
-fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
+fn update(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let update = endpoint(&rest.settings.update, "update")?;
     let key = whole_key(rest, change)?;
     let method = update.method.as_deref().unwrap_or("PATCH");
@@ -65,8 +65,8 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     // A PUT replaces the record, so all that is not to change goes along.
     let held = match method {
         "PUT" => held(rest, &key, &path)?,
-        _ => Held {
-            record: Body::new(),
+        _ => RestRecord {
+            record: RestBody::new(),
             version: None,
         },
     };
@@ -82,7 +82,7 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     }
     let response = http::send(&request)?;
     match answered(rest, &response, &update.record)? {
-        Some(values) => Ok(shown(rest, &values)),
+        Some(values) => Ok(render_record(rest, &values)),
         None => {
             let changed = rest.shape.key.iter().map(|name| {
                 (
@@ -100,7 +100,7 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     }
 }
 
-fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
+fn delete(rest: &RestAdapter, change: &Change) -> Result<String, Error> {
     let delete = endpoint(&rest.settings.delete, "delete")?;
     let key = whole_key(rest, change)?;
     // The answer is the record as it was, which hardly any service sends.
@@ -123,12 +123,15 @@ fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
         None => answered(rest, &response, &delete.record)?,
     };
     match answered {
-        Some(values) => Ok(shown(rest, &values)),
+        Some(values) => Ok(render_record(rest, &values)),
         None => Ok(shown_key(rest, &key)),
     }
 }
 
-fn endpoint<'a>(endpoint: &'a Option<Endpoint>, verb: &str) -> Result<&'a Endpoint, Error> {
+fn endpoint<'a>(
+    endpoint: &'a Option<RecordEndpoint>,
+    verb: &str,
+) -> Result<&'a RecordEndpoint, Error> {
     endpoint.as_ref().ok_or_else(|| {
         Error::unsupported(format!("The settings name no `{verb}` of the web service."))
     })
@@ -138,12 +141,12 @@ fn not_found() -> Error {
     Error::not_found("There is no record with this key.")
 }
 
-fn filled(endpoint: &Endpoint, values: &Map<String, Json>) -> Result<String, Error> {
+fn filled(endpoint: &RecordEndpoint, values: &Map<String, Json>) -> Result<String, Error> {
     path(&endpoint.path, values)?.ok_or_else(not_found)
 }
 
 fn send(
-    rest: &Rest,
+    rest: &RestAdapter,
     method: &str,
     path: String,
     body: Option<&RawValue>,
@@ -151,7 +154,12 @@ fn send(
     http::send(&with_body(rest, method, path, body))
 }
 
-fn with_body(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> http::Request {
+fn with_body(
+    rest: &RestAdapter,
+    method: &str,
+    path: String,
+    body: Option<&RawValue>,
+) -> http::Request {
     let mut request = request(&rest.settings, method, path);
     if let Some(body) = body {
         request
@@ -164,7 +172,7 @@ fn with_body(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -
 
 /// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
 fn answered(
-    rest: &Rest,
+    rest: &RestAdapter,
     response: &http::Response,
     pointer: &str,
 ) -> Result<Option<Values>, Error> {
@@ -174,7 +182,7 @@ fn answered(
     Ok(raw.and_then(|raw| values(rest, raw)))
 }
 
-fn shown(rest: &Rest, values: &Values) -> String {
+fn render_record(rest: &RestAdapter, values: &Values) -> String {
     record(
         rest.shape
             .fields
@@ -185,18 +193,22 @@ fn shown(rest: &Rest, values: &Values) -> String {
 }
 
 /// Returns the record as the service shows it when asked.
-fn shown_again(rest: &Rest, key: &Map<String, Json>, sent: &RawValue) -> Result<String, Error> {
+fn shown_again(
+    rest: &RestAdapter,
+    key: &Map<String, Json>,
+    sent: &RawValue,
+) -> Result<String, Error> {
     match one(rest, key)? {
-        Some(values) => Ok(shown(rest, &values)),
+        Some(values) => Ok(render_record(rest, &values)),
         None => Ok(shown_as_sent(rest, sent)),
     }
 }
 
-fn shown_as_sent(rest: &Rest, sent: &RawValue) -> String {
-    shown(rest, &values(rest, sent).unwrap_or_default())
+fn shown_as_sent(rest: &RestAdapter, sent: &RawValue) -> String {
+    render_record(rest, &values(rest, sent).unwrap_or_default())
 }
 
-fn shown_key(rest: &Rest, key: &Map<String, Json>) -> String {
+fn shown_key(rest: &RestAdapter, key: &Map<String, Json>) -> String {
     let value = |field: &Field| {
         key.get(&field.key).map_or(Value::Null, |json| {
             Value::from_argument(json, field, &rest.zone)
@@ -212,8 +224,8 @@ fn shown_key(rest: &Rest, key: &Map<String, Json>) -> String {
 
 /// Puts the values into a body, each in its place and spelled as the service does.
 fn with_values(
-    mut body: Body,
-    rest: &Rest,
+    mut body: RestBody,
+    rest: &RestAdapter,
     given: &Map<String, Json>,
 ) -> Result<Box<RawValue>, Error> {
     let unspelt = |_| Error::internal("A value cannot be written as JSON.");
@@ -247,7 +259,7 @@ fn with_values(
 }
 
 /// Returns the way to a field in a record: its own name, or what the settings say.
-fn steps(rest: &Rest, key: &str) -> Vec<String> {
+fn steps(rest: &RestAdapter, key: &str) -> Vec<String> {
     let pointer = rest.settings.place(key).unwrap_or_default();
     let steps: Vec<_> = pointer
         .split('/')
@@ -262,7 +274,7 @@ fn steps(rest: &Rest, key: &str) -> Vec<String> {
 }
 
 /// Returns the key in a record to be created, if all of it is there.
-fn key_of(rest: &Rest, given: &Map<String, Json>) -> Option<Map<String, Json>> {
+fn key_of(rest: &RestAdapter, given: &Map<String, Json>) -> Option<Map<String, Json>> {
     let part = |name: &String| {
         Some((
             name.clone(),
@@ -273,7 +285,7 @@ fn key_of(rest: &Rest, given: &Map<String, Json>) -> Option<Map<String, Json>> {
     (!key.is_empty() && rest.settings.get.is_some()).then_some(key)
 }
 
-fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
+fn whole_key(rest: &RestAdapter, change: &Change) -> Result<Map<String, Json>, Error> {
     let part = |name: &String| match change.key.get(name) {
         Some(value) if !value.is_null() => Ok((name.clone(), value.clone())),
         _ => Err(Error::invalid(format!("The key {name:?} is missing.")).field(name)),
@@ -282,28 +294,28 @@ fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
 }
 
 /// A record as the service has it.
-struct Held {
+struct RestRecord {
     /// Everything that the service keeps in it, including what the shape does not know.
-    record: Body,
+    record: RestBody,
     /// Its strong entity tag: a replacement that names it is refused if another client changed the record meanwhile.
     version: Option<String>,
 }
 
 /// Returns the record that is to be replaced at `path`.
-fn held(rest: &Rest, key: &Map<String, Json>, path: &str) -> Result<Held, Error> {
+fn held(rest: &RestAdapter, key: &Map<String, Json>, path: &str) -> Result<RestRecord, Error> {
     let get = endpoint(&rest.settings.get, "get")?;
     let read_from = filled(get, key)?;
     // An entity tag is of one address.
     let is_replaced_there = read_from == path;
     let response = send(rest, "GET", read_from, None)?;
     let record = answer::at(answer::checked(&response)?, &get.record)?;
-    let record = record.and_then(Body::object).ok_or_else(|| {
+    let record = record.and_then(RestBody::object).ok_or_else(|| {
         Error::upstream_error("The web service's record is not where it should be.")
     })?;
     let version = response
         .header("etag")
         .filter(|tag| is_replaced_there && tag.starts_with('"'));
-    Ok(Held {
+    Ok(RestRecord {
         record,
         version: version.map(str::to_owned),
     })

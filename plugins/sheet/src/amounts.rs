@@ -4,7 +4,7 @@ use weir_plugin_sdk::Type;
 use weir_plugin_sdk::shape::{Reading, TextFormat};
 use weir_plugin_sdk::value::NumberText;
 
-use crate::infer::Column;
+use crate::infer::ColumnProfile;
 
 /// Currencies, which stand before or behind a number, in small letters.
 const CURRENCIES: &[&str] = &[
@@ -32,7 +32,7 @@ const MOSTLY_CELLS_MIN: u64 = 20;
 
 /// The observations of a column in which a number with a unit was seen.
 #[derive(Debug)]
-pub(crate) struct Amounts {
+pub(crate) struct AmountObservations {
     /// The patterns of the unit around `#`, and the number of cells of each.
     patterns: Vec<(String, u64)>,
     with_unit: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Amounts {
     others: u64,
     texts: Vec<String>,
     example: String,
-    numbers: Column,
+    numbers: ColumnProfile,
 }
 
 /// The findings about a column of amounts.
@@ -51,10 +51,10 @@ pub(crate) struct AmountReadings {
     pub(crate) note: String,
 }
 
-impl Amounts {
+impl AmountObservations {
     /// Starts with the first cell that has a unit. `numbers` has what the cells before it are, if all are numbers, and
     /// `others` how many they are otherwise.
-    pub(crate) fn new(numbers: Column, others: u64) -> Self {
+    pub(crate) fn new(numbers: ColumnProfile, others: u64) -> Self {
         Self {
             patterns: Vec::new(),
             with_unit: 0,
@@ -253,7 +253,7 @@ mod tests {
 
     /// Returns `type unit decimal grouping` of each reading, or the note where there is none.
     fn read(cells: &[&str]) -> Vec<String> {
-        let mut column = Column::new(false);
+        let mut column = ColumnProfile::new(false);
         cells.iter().for_each(|cell| column.note(cell));
         let Some(read) = column.amounts(None) else {
             return Vec::new();
@@ -336,7 +336,7 @@ mod tests {
         let mut cells = vec!["soon"];
         cells.extend(["12,90 €"; 30]);
         cells.push("7,00");
-        let mut column = Column::new(false);
+        let mut column = ColumnProfile::new(false);
         cells.iter().for_each(|cell| column.note(cell));
         let read = column.amounts(None).expect("amounts");
         assert_eq!(

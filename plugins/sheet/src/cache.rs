@@ -3,31 +3,31 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::settings::{Format, Settings};
-use crate::table::Table;
+use crate::settings::{SheetFormat, SheetSettings};
+use crate::table::SheetTable;
 
 /// The bound on all tables together; a larger file is streamed by every call.
 pub(crate) const BYTES_MAX: usize = 24 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Key {
+struct TableKey {
     root: String,
     path: String,
     sheet: Option<String>,
     header_row: Option<u32>,
-    format: Format,
+    format: SheetFormat,
 }
 
-struct Entry {
-    key: Key,
+struct CachedTable {
+    key: TableKey,
     version: String,
-    table: Rc<Table>,
+    table: Rc<SheetTable>,
 }
 
 // The most recently used table is last.
-thread_local! { static TABLES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) }; }
+thread_local! { static TABLES: RefCell<Vec<CachedTable>> = const { RefCell::new(Vec::new()) }; }
 
-pub(crate) fn get(settings: &Settings, version: &str) -> Option<Rc<Table>> {
+pub(crate) fn get(settings: &SheetSettings, version: &str) -> Option<Rc<SheetTable>> {
     TABLES.with_borrow_mut(|tables| {
         let key = key(settings);
         let at = tables.iter().position(|entry| entry.key == key)?;
@@ -41,11 +41,11 @@ pub(crate) fn get(settings: &Settings, version: &str) -> Option<Rc<Table>> {
     })
 }
 
-pub(crate) fn put(settings: &Settings, version: &str, table: Rc<Table>) {
+pub(crate) fn put(settings: &SheetSettings, version: &str, table: Rc<SheetTable>) {
     forget(settings);
     make_room(table.bytes());
     TABLES.with_borrow_mut(|tables| {
-        tables.push(Entry {
+        tables.push(CachedTable {
             key: key(settings),
             version: version.to_owned(),
             table,
@@ -54,7 +54,7 @@ pub(crate) fn put(settings: &Settings, version: &str, table: Rc<Table>) {
 }
 
 /// Drops a table that is about to be another.
-pub(crate) fn forget(settings: &Settings) {
+pub(crate) fn forget(settings: &SheetSettings) {
     let key = key(settings);
     TABLES.with_borrow_mut(|tables| tables.retain(|entry| entry.key != key));
 }
@@ -72,8 +72,8 @@ pub(crate) fn make_room(bytes: usize) {
     });
 }
 
-fn key(settings: &Settings) -> Key {
-    Key {
+fn key(settings: &SheetSettings) -> TableKey {
+    TableKey {
         root: settings.connection.clone(),
         path: settings.path.clone(),
         sheet: settings.sheet.clone(),

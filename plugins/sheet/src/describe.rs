@@ -7,29 +7,29 @@ use weir_plugin_sdk::shape::{Capabilities, Summaries};
 use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type, serde_json};
 
 use crate::header::{names, unnamed};
-use crate::infer::{Column, Mostly};
+use crate::infer::{ColumnProfile, MajorityReading};
 use crate::key;
-use crate::layout::Layout;
+use crate::layout::DelimitedLayout;
 use crate::scan::{is_header, stat};
-use crate::settings::{Format, Settings};
-use crate::stream::{Flow, Parser, Progress, read_pieces};
-use crate::table::Row;
+use crate::settings::{SheetFormat, SheetSettings};
+use crate::stream::{DelimitedParser, RowFlow, SheetProgress, read_pieces};
+use crate::table::SheetRow;
 use crate::workbook;
 
 /// Hashes that looking for a key may hold at once: 16 MB.
 const HASHES_MAX: usize = 2_000_000;
 
-pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
+pub(crate) fn describe(settings: &SheetSettings) -> Result<Shape, Error> {
     let info = stat(settings)?;
     let survey = match settings.format {
-        Format::Delimited(delimiter) => survey_file(settings, &info, delimiter)?,
-        Format::Workbook(_) => survey_workbook(settings, &info)?,
+        SheetFormat::Delimited(delimiter) => survey_file(settings, &info, delimiter)?,
+        SheetFormat::Workbook(_) => survey_workbook(settings, &info)?,
     };
     if survey.names.is_empty() {
         return Err(Error::invalid("The file is empty: it has no header row."));
     }
     let mut shape = survey.shape(settings);
-    if matches!(settings.format, Format::Workbook(_)) && settings.sheet.is_none() {
+    if matches!(settings.format, SheetFormat::Workbook(_)) && settings.sheet.is_none() {
         shape.parts = workbook::parts(settings, &info)?;
     }
     Ok(shape)
@@ -37,9 +37,9 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
 
 /// The observations so far.
 #[derive(Default)]
-struct Survey {
+struct SheetSurvey {
     names: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<ColumnProfile>,
     textual: Vec<bool>,
     rows: u64,
     /// The cells of the header that hold something.
@@ -66,7 +66,7 @@ const TOTALS: &[&str] = &[
 ];
 
 /// Says that cells have blanks around them, if any have.
-fn note_padding(name: &str, column: &Column) -> Option<String> {
+fn note_padding(name: &str, column: &ColumnProfile) -> Option<String> {
     let cells = match column.padded {
         0 => return None,
         padded => counted(padded, "cell has", "cells have"),
@@ -83,7 +83,7 @@ fn note_padding(name: &str, column: &Column) -> Option<String> {
 
 /// Describes the treatment of the cells of a column that are not like most. Words that are texts in other columns stay texts
 /// everywhere, since the words of a contract count in all columns.
-fn note_of(column: &str, mut mostly: Mostly, texts: &BTreeSet<String>) -> String {
+fn note_of(column: &str, mut mostly: MajorityReading, texts: &BTreeSet<String>) -> String {
     let words = std::mem::take(&mut mostly.reading.null_words).into_iter();
     let (words, other_words): (Vec<_>, Vec<_>) = words.partition(|word| !texts.contains(word));
     let kind = serde_json::to_value(mostly.reading.kind).expect("a word");
@@ -122,8 +122,8 @@ fn counted(count: u64, one: &str, several: &str) -> String {
     }
 }
 
-impl Survey {
-    fn row(&mut self, row: Row<'_>) {
+impl SheetSurvey {
+    fn row(&mut self, row: SheetRow<'_>) {
         if row.is_blank() {
             return;
         }
@@ -137,7 +137,7 @@ impl Survey {
         for (index, cell) in row.cells().enumerate() {
             // Cells to the right of the header make columns of their own, if they hold anything.
             while index >= self.columns.len() && !cell.is_empty() {
-                self.columns.push(Column::new(false));
+                self.columns.push(ColumnProfile::new(false));
             }
             if let Some(column) = self.columns.get_mut(index) {
                 column.note(cell);
@@ -159,19 +159,19 @@ impl Survey {
         }
     }
 
-    fn header(&mut self, row: Row<'_>) {
+    fn header(&mut self, row: SheetRow<'_>) {
         self.names = names(row.cells());
         self.given_names = row.cells().filter(|cell| !cell.trim().is_empty()).count();
         self.columns = columns(&self.names);
     }
 
-    fn shape(mut self, settings: &Settings) -> Shape {
-        let is_workbook = matches!(settings.format, Format::Workbook(_));
+    fn shape(mut self, settings: &SheetSettings) -> Shape {
+        let is_workbook = matches!(settings.format, SheetFormat::Workbook(_));
         let mut shape = Shape::new(file_name(&settings.path));
         let mut positions = Vec::new();
         // The notes on columns that are read as what most cells are, and the words of columns that are texts.
         let mut likely: Vec<(usize, String)> = Vec::new();
-        let mut mostly_read: Vec<(usize, String, Mostly)> = Vec::new();
+        let mut mostly_read: Vec<(usize, String, MajorityReading)> = Vec::new();
         let mut texts = BTreeSet::new();
         let decimal_comma = self.decimal_comma();
         let groups_by_points = self.columns.iter().any(|column| {
@@ -324,18 +324,22 @@ impl Survey {
     }
 }
 
-fn columns(names: &[String]) -> Vec<Column> {
+fn columns(names: &[String]) -> Vec<ColumnProfile> {
     names
         .iter()
-        .map(|name| Column::new(key::rank(name).is_some()))
+        .map(|name| ColumnProfile::new(key::rank(name).is_some()))
         .collect()
 }
 
-fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Result<Survey, Error> {
-    let mut survey = Survey::default();
-    let mut progress = Progress::new(None);
+fn survey_file(
+    settings: &SheetSettings,
+    info: &Info,
+    delimiter: Option<u8>,
+) -> Result<SheetSurvey, Error> {
+    let mut survey = SheetSurvey::default();
+    let mut progress = SheetProgress::new(None);
     let mut parser = None;
-    let mut row = |number: u64, row: Row<'_>| {
+    let mut row = |number: u64, row: SheetRow<'_>| {
         if survey.names.is_empty() {
             if is_header(settings, number, row) {
                 survey.header(row);
@@ -344,11 +348,13 @@ fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Resul
             survey.row(row);
             progress.row(survey.rows)?;
         }
-        Ok(Flow::Continue)
+        Ok(RowFlow::Continue)
     };
     read_pieces(settings, info.size, |piece| {
         if parser.is_none() {
-            parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
+            parser = Some(
+                DelimitedParser::new(DelimitedLayout::find(piece, delimiter)?).with_closed_quotes(),
+            );
         }
         let parser = parser.as_mut().expect("it was just made");
         parser.feed(piece, &mut |number, cells, _| row(number, cells))
@@ -359,11 +365,11 @@ fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Resul
     Ok(survey)
 }
 
-fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
+fn survey_workbook(settings: &SheetSettings, info: &Info) -> Result<SheetSurvey, Error> {
     let mut table = workbook::load(settings, info)?;
-    let mut survey = Survey {
+    let mut survey = SheetSurvey {
         textual: std::mem::take(&mut table.textual),
-        ..Survey::default()
+        ..SheetSurvey::default()
     };
     survey.names = std::mem::take(&mut table.names);
     survey.columns = columns(&survey.names);
@@ -373,7 +379,7 @@ fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
     Ok(survey)
 }
 
-fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
+fn capabilities(settings: &SheetSettings, fields: &[Field]) -> Capabilities {
     let mut capabilities = Capabilities {
         read: true,
         order: vec!["*".to_owned()],
@@ -381,11 +387,11 @@ fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
         ..Capabilities::default()
     };
     match settings.format {
-        Format::Delimited(_) => {
+        SheetFormat::Delimited(_) => {
             capabilities.guarded_write = true;
             capabilities.write = ["create", "update", "delete"].map(str::to_owned).to_vec();
         }
-        Format::Workbook(name) => {
+        SheetFormat::Workbook(name) => {
             capabilities.read_only = Some(format!("{name} files are read-only"))
         }
     }

@@ -42,13 +42,13 @@ pub(crate) fn unnamed(index: usize) -> String {
 
 /// The present place in the file of each field of the recorded shape.
 #[derive(Clone, Debug)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnPositions {
     positions: Vec<Option<usize>>,
     /// Columns the header has.
     pub(crate) width: usize,
 }
 
-impl Columns {
+impl ColumnPositions {
     pub(crate) fn locate(names: &[String], shape: &Shape) -> Self {
         let position = |key: &str| {
             let of_name = |key: &str| names.iter().position(|name| name == key);

@@ -2,12 +2,12 @@
 
 /// The observations of one column.
 #[derive(Debug, Default)]
-pub(crate) struct Hints {
+pub(crate) struct DateHints {
     cells: u64,
     dates: u64,
 }
 
-impl Hints {
+impl DateHints {
     /// Takes note of a cell that is neither empty nor a word for an empty one.
     pub(crate) fn note(&mut self, cell: &str) {
         self.cells += 1;
@@ -62,7 +62,7 @@ mod tests {
             ),
             (&[], false),
         ] {
-            let mut hints = Hints::default();
+            let mut hints = DateHints::default();
             cells.iter().for_each(|cell| hints.note(cell));
             assert_eq!(hints.describe("c").is_some(), is_noted, "{cells:?}");
         }

@@ -17,17 +17,17 @@ use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone};
 
 use crate::cache;
-use crate::header::{Columns, names};
-use crate::layout::Layout;
+use crate::header::{ColumnPositions, names};
+use crate::layout::DelimitedLayout;
 use crate::scan::{is_header, no_header};
-use crate::select::{Collector, Judged, Select, Skipped};
-use crate::settings::{Format, Settings, UseIndex};
+use crate::select::{RowCollector, RowVerdict, SheetSelect, UnclearRows};
+use crate::settings::{SheetFormat, SheetSettings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
-use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
-use crate::table::Row;
+use crate::stream::{DelimitedParser, FILE_BYTES_MAX, ROW_BYTES_MAX, RowFlow, read_pieces};
+use crate::table::SheetRow;
 pub(crate) use cells::{BlockCells, CellNumber};
 pub(crate) use columns::{CellColumn, broken};
-use signatures::{Candidates, Slice};
+use signatures::{BlockCandidates, Slice};
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the requested order, each further than before. A
 /// condition that few rows meet ends with the first, one that many meet with the second; others take longer.
@@ -47,18 +47,18 @@ const FEW: u32 = 128;
 const ROWS_AT_ONCE: usize = 2_048;
 
 /// A delimited file at one version, and how a contract reads it.
-pub(crate) struct Source<'s> {
-    pub(crate) settings: &'s Settings,
+pub(crate) struct SheetSource<'s> {
+    pub(crate) settings: &'s SheetSettings,
     pub(crate) shape: &'s Shape,
     pub(crate) zone: &'s Zone,
     pub(crate) info: &'s Info,
-    pub(crate) head: Rc<Head>,
+    pub(crate) head: Rc<SheetHead>,
 }
 
 /// The beginning of a file: how it is written, its header, and where its rows begin.
 #[derive(Debug)]
-pub(crate) struct Head {
-    pub(crate) layout: Layout,
+pub(crate) struct SheetHead {
+    pub(crate) layout: DelimitedLayout,
     pub(crate) names: Vec<String>,
     pub(crate) body_at: u64,
     /// The rows up to the header; blank lines are not counted.
@@ -68,7 +68,7 @@ pub(crate) struct Head {
 }
 
 /// Returns `true` if this file is read through indexes.
-pub(crate) fn applies(settings: &Settings, info: &Info) -> bool {
+pub(crate) fn applies(settings: &SheetSettings, info: &Info) -> bool {
     match settings.index {
         UseIndex::Auto => info.size > cache::BYTES_MAX as u64 && info.size <= FILE_BYTES_MAX,
         UseIndex::Always => info.size <= FILE_BYTES_MAX,
@@ -76,9 +76,9 @@ pub(crate) fn applies(settings: &Settings, info: &Info) -> bool {
     }
 }
 
-impl<'s> Source<'s> {
+impl<'s> SheetSource<'s> {
     pub(crate) fn open(
-        settings: &'s Settings,
+        settings: &'s SheetSettings,
         shape: &'s Shape,
         zone: &'s Zone,
         info: &'s Info,
@@ -88,12 +88,16 @@ impl<'s> Source<'s> {
             shape,
             zone,
             info,
-            head: Head::of(settings, info)?,
+            head: SheetHead::cached(settings, info)?,
         })
     }
 
     /// Returns the page, or `None` if no index can tell it soon: then indexes that could are asked for.
-    pub(crate) fn read(&self, select: &Select<'_>, query: &Query) -> Result<Option<Page>, Error> {
+    pub(crate) fn read(
+        &self,
+        select: &SheetSelect<'_>,
+        query: &Query,
+    ) -> Result<Option<Page>, Error> {
         let Some(mut collector) = self.collect(select, query)? else {
             return Ok(None);
         };
@@ -108,13 +112,13 @@ impl<'s> Source<'s> {
 
     /// Counts the records that conditions cannot judge: an index has the cells that are no values of their column behind all
     /// others. Returns `None` if it cannot tell soon.
-    fn skipped(&self, select: &Select<'_>) -> Result<Option<Skipped>, Error> {
-        let judge = select.over(&Columns::locate(&self.head.names, self.shape))?;
-        let (mut skipped, mut seen) = (Skipped::default(), HashSet::new());
+    fn skipped(&self, select: &SheetSelect<'_>) -> Result<Option<UnclearRows>, Error> {
+        let judge = select.over(&ColumnPositions::locate(&self.head.names, self.shape))?;
+        let (mut skipped, mut seen) = (UnclearRows::default(), HashSet::new());
         let mut covered = self.info.size;
-        let mut note = |row: Row<'_>, span: std::ops::Range<u64>| {
+        let mut note = |row: SheetRow<'_>, span: std::ops::Range<u64>| {
             if seen.insert(span.start)
-                && let Judged::Unclear(fields) = judge.judge(row)
+                && let RowVerdict::Unclear(fields) = judge.judge(row)
             {
                 skipped.add(fields);
             }
@@ -143,10 +147,10 @@ impl<'s> Source<'s> {
     /// Returns the rows of the page, or `None` if no index can tell them soon.
     fn collect<'q>(
         &self,
-        select: &'q Select<'q>,
+        select: &'q SheetSelect<'q>,
         query: &Query,
-    ) -> Result<Option<Collector<'q>>, Error> {
-        let columns = Columns::locate(&self.head.names, self.shape);
+    ) -> Result<Option<RowCollector<'q>>, Error> {
+        let columns = ColumnPositions::locate(&self.head.names, self.shape);
         let mut narrowings = Vec::new();
         let (mut missing, mut unknown_parts) = (Vec::new(), Vec::new());
         for (field, ranges) in self.narrowings(query)? {
@@ -155,7 +159,7 @@ impl<'s> Source<'s> {
                 None => missing.push(field),
             }
         }
-        let mut holding: Option<Holding> = None;
+        let mut holding: Option<IndexCandidates> = None;
         for (field, slices) in self.parts(query) {
             let Some(covers) = self.covered(&self.signatures(field)) else {
                 unknown_parts.push(field);
@@ -177,7 +181,7 @@ impl<'s> Source<'s> {
         {
             missing.push(field);
         }
-        let in_blocks = |most: usize| -> Result<Option<Collector<'q>>, Error> {
+        let in_blocks = |most: usize| -> Result<Option<RowCollector<'q>>, Error> {
             let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(most)) else {
                 return Ok(None);
             };
@@ -240,17 +244,22 @@ impl<'s> Source<'s> {
     }
 
     /// Returns the blocks of rows that may hold a part of a text.
-    fn holding(&self, field: usize, slices: Vec<Slice>, covers: u64) -> Result<Holding, Error> {
+    fn holding(
+        &self,
+        field: usize,
+        slices: Vec<Slice>,
+        covers: u64,
+    ) -> Result<IndexCandidates, Error> {
         let name = self.name(self.signatures(field));
-        let mut candidates: Option<Candidates> = None;
+        let mut candidates: Option<BlockCandidates> = None;
         for slice in slices {
-            let these = Candidates::of(within(&name, slice, FEW)?);
+            let these = BlockCandidates::from_slice(within(&name, slice, FEW)?);
             candidates = Some(match candidates {
                 Some(candidates) => candidates.and(&these),
                 None => these,
             });
         }
-        Ok(Holding {
+        Ok(IndexCandidates {
             name,
             candidates: candidates.unwrap_or_default(),
             covers,
@@ -260,10 +269,10 @@ impl<'s> Source<'s> {
     /// Judges the rows of these blocks, in their order, as far as they are wanted.
     fn consider_holding(
         &self,
-        holding: &Holding,
-        collector: &mut Collector<'_>,
+        holding: &IndexCandidates,
+        collector: &mut RowCollector<'_>,
     ) -> Result<(), Error> {
-        let mut parser = Parser::new(self.head.layout);
+        let mut parser = DelimitedParser::new(self.head.layout);
         for (keys, is_meant) in holding.candidates.blocks() {
             let mut blocks = within(&holding.name, keys, RANGE_MAX)?;
             blocks.retain(is_meant);
@@ -272,15 +281,15 @@ impl<'s> Source<'s> {
                     if !row.is_blank() {
                         collector.consider(row);
                     }
-                    Ok(Flow::Continue)
+                    Ok(RowFlow::Continue)
                 })?;
                 Ok(if collector.is_done() {
-                    Flow::Stop
+                    RowFlow::Stop
                 } else {
-                    Flow::Continue
+                    RowFlow::Continue
                 })
             })?;
-            if read == Flow::Stop {
+            if read == RowFlow::Stop {
                 return Ok(());
             }
         }
@@ -364,11 +373,11 @@ impl<'s> Source<'s> {
     /// page. Returns `false` if that takes more than `most`.
     fn walk(
         &self,
-        select: &Select<'_>,
+        select: &SheetSelect<'_>,
         field: usize,
         descending: bool,
         most: usize,
-        collector: &mut Collector<'_>,
+        collector: &mut RowCollector<'_>,
     ) -> Result<bool, Error> {
         let name = self.name(self.column(field));
         let (mut last, mut count) = (None, 0);
@@ -401,7 +410,7 @@ impl<'s> Source<'s> {
     }
 
     /// Returns the whole order from the cursor on. Downwards too, values come before unfit ones and nulls.
-    fn segments(&self, select: &Select<'_>, descending: bool) -> Vec<Range> {
+    fn segments(&self, select: &SheetSelect<'_>, descending: bool) -> Vec<Range> {
         let cursor = select.cursor_value().map(sort_key);
         if !descending {
             return vec![Range {
@@ -426,22 +435,22 @@ impl<'s> Source<'s> {
     }
 
     /// Judges the rows of these entries, in their order.
-    fn consider(&self, entries: &[Entry], collector: &mut Collector<'_>) -> Result<(), Error> {
+    fn consider(&self, entries: &[Entry], collector: &mut RowCollector<'_>) -> Result<(), Error> {
         self.rows(entries, |row, _| collector.consider(row))
     }
 
     fn rows(
         &self,
         entries: &[Entry],
-        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+        mut act: impl FnMut(SheetRow<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
-        let mut parser = Parser::new(self.head.layout);
+        let mut parser = DelimitedParser::new(self.head.layout);
         self.read_each(entries, |entry, bytes| {
             parser.rows_alone(bytes, &mut |_, row, _| {
                 act(row, entry.at..entry.at + u64::from(entry.length));
-                Ok(Flow::Continue)
+                Ok(RowFlow::Continue)
             })?;
-            Ok(Flow::Continue)
+            Ok(RowFlow::Continue)
         })
         .map(drop)
     }
@@ -450,8 +459,8 @@ impl<'s> Source<'s> {
     fn read_each(
         &self,
         entries: &[Entry],
-        mut act: impl FnMut(&Entry, &[u8]) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+        mut act: impl FnMut(&Entry, &[u8]) -> Result<RowFlow, Error>,
+    ) -> Result<RowFlow, Error> {
         let (root, path) = (&self.settings.connection, &self.settings.path);
         let mut left = entries;
         while !left.is_empty() {
@@ -472,23 +481,23 @@ impl<'s> Source<'s> {
                 })
                 .collect();
             for (entry, bytes) in now.iter().zip(files::read_parts(root, path, &parts)?) {
-                if act(entry, &bytes)? == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if act(entry, &bytes)? == RowFlow::Stop {
+                    return Ok(RowFlow::Stop);
                 }
             }
         }
-        Ok(Flow::Continue)
+        Ok(RowFlow::Continue)
     }
 
     /// Judges the rows behind those that the index covers. They are the last of the file, so they come last.
-    fn consider_tail(&self, covers: u64, collector: &mut Collector<'_>) -> Result<(), Error> {
+    fn consider_tail(&self, covers: u64, collector: &mut RowCollector<'_>) -> Result<(), Error> {
         self.tail_rows(covers, |row, _| collector.consider(row))
     }
 
     pub(crate) fn tail_rows(
         &self,
         covers: u64,
-        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+        mut act: impl FnMut(SheetRow<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
         if covers >= self.info.size {
             return Ok(());
@@ -497,12 +506,12 @@ impl<'s> Source<'s> {
         let part = [Part { at: covers, length }];
         let bytes =
             files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat();
-        let mut parser = Parser::at(self.head.layout, covers)?;
-        let mut row = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+        let mut parser = DelimitedParser::at(self.head.layout, covers)?;
+        let mut row = |_: u64, row: SheetRow<'_>, span: std::ops::Range<usize>| {
             if !row.is_blank() {
                 act(row, span.start as u64..span.end as u64);
             }
-            Ok(Flow::Continue)
+            Ok(RowFlow::Continue)
         };
         parser.feed(&bytes, &mut row)?;
         parser.finish(&mut row)
@@ -525,7 +534,7 @@ impl<'s> Source<'s> {
         &self,
         field: usize,
         value: &Value<'_>,
-        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+        mut act: impl FnMut(SheetRow<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
         let name = self.name(self.column(field));
         let entries = entries(&name, &[exactly(value)], usize::MAX - 1)?.unwrap_or_default();
@@ -537,7 +546,7 @@ impl<'s> Source<'s> {
     pub(crate) fn greatest_row(
         &self,
         field: usize,
-        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+        mut act: impl FnMut(SheetRow<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
         let to = Some(vec![UNFIT]);
         let range = Range {
@@ -557,7 +566,7 @@ impl<'s> Source<'s> {
     /// Reads the file from its first row on, a piece at a time.
     pub(crate) fn pieces(
         &self,
-        mut act: impl FnMut(&[u8]) -> Result<Flow, Error>,
+        mut act: impl FnMut(&[u8]) -> Result<RowFlow, Error>,
     ) -> Result<(), Error> {
         let mut left = self.head.body_at as usize;
         read_pieces(self.settings, self.info.size, |piece| {
@@ -585,10 +594,10 @@ impl<'s> Source<'s> {
             .filter(|covers| self.info.size.saturating_sub(*covers) <= TAIL_BYTES_MAX)
     }
 
-    pub(crate) fn source(settings: &Settings) -> String {
+    pub(crate) fn source(settings: &SheetSettings) -> String {
         let delimiter = match settings.format {
-            Format::Delimited(delimiter) => delimiter,
-            Format::Workbook(_) => None,
+            SheetFormat::Delimited(delimiter) => delimiter,
+            SheetFormat::Workbook(_) => None,
         };
         json!([
             settings.connection,
@@ -637,13 +646,13 @@ impl<'s> Source<'s> {
 }
 
 /// The blocks of rows that may hold a part of a text, by the index that knows them.
-struct Holding {
+struct IndexCandidates {
     name: Name,
-    candidates: Candidates,
+    candidates: BlockCandidates,
     covers: u64,
 }
 
-impl Holding {
+impl IndexCandidates {
     fn has_at_most(&self, most: usize) -> bool {
         let (blocks, groups) = self.candidates.count();
         blocks <= most && groups <= GROUPS_MAX
@@ -712,12 +721,12 @@ fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-thread_local! { static HEADS: RefCell<Vec<(String, String, Rc<Head>)>> = const { RefCell::new(Vec::new()) }; }
+thread_local! { static HEADS: RefCell<Vec<(String, String, Rc<SheetHead>)>> = const { RefCell::new(Vec::new()) }; }
 const HEADS_MAX: usize = 16;
 
-impl Head {
-    fn of(settings: &Settings, info: &Info) -> Result<Rc<Self>, Error> {
-        let source = Source::source(settings);
+impl SheetHead {
+    fn cached(settings: &SheetSettings, info: &Info) -> Result<Rc<Self>, Error> {
+        let source = SheetSource::source(settings);
         let known = HEADS.with_borrow(|heads| {
             let mut known = heads
                 .iter()
@@ -738,16 +747,19 @@ impl Head {
         Ok(head)
     }
 
-    fn read(settings: &Settings, info: &Info) -> Result<Self, Error> {
-        let Format::Delimited(delimiter) = settings.format else {
+    fn read(settings: &SheetSettings, info: &Info) -> Result<Self, Error> {
+        let SheetFormat::Delimited(delimiter) = settings.format else {
             return Err(no_header());
         };
-        let mut parser: Option<Parser> = None;
+        let mut parser: Option<DelimitedParser> = None;
         let mut head = None;
         let mut layout = None;
-        let mut row = |layout: Layout, number: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+        let mut row = |layout: DelimitedLayout,
+                       number: u64,
+                       row: SheetRow<'_>,
+                       span: std::ops::Range<usize>| {
             if !is_header(settings, number, row) {
-                return Ok(Flow::Continue);
+                return Ok(RowFlow::Continue);
             }
             // A line end that is put behind the file is not part of it.
             let body_at = info.size.min(span.end as u64);
@@ -758,21 +770,21 @@ impl Head {
                 rows: number,
                 is_open: false,
             });
-            Ok(Flow::Stop)
+            Ok(RowFlow::Stop)
         };
         read_pieces(settings, info.size, |piece| {
             let layout = match layout {
                 Some(layout) => layout,
-                None => *layout.insert(Layout::find(piece, delimiter)?),
+                None => *layout.insert(DelimitedLayout::find(piece, delimiter)?),
             };
-            let parser = parser.get_or_insert_with(|| Parser::new(layout));
+            let parser = parser.get_or_insert_with(|| DelimitedParser::new(layout));
             parser.feed(piece, &mut |number, cells, span| {
                 row(layout, number, cells, span)
             })
         })?;
         let mut is_open = false;
         if let (Some(mut parser), Some(layout)) = (parser, layout) {
-            let mut row = |number, cells: Row<'_>, span| row(layout, number, cells, span);
+            let mut row = |number, cells: SheetRow<'_>, span| row(layout, number, cells, span);
             parser.feed(b"\n", &mut row)?;
             is_open = parser.is_within_row();
             parser.finish(&mut row)?;

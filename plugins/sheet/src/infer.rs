@@ -7,9 +7,9 @@ use weir_plugin_sdk::shape::{Reading, TextFormat};
 use weir_plugin_sdk::value::{Datetime, is_date};
 use weir_plugin_sdk::{Type, Zone};
 
-use crate::amounts::{self, AmountReadings, Amounts};
-use crate::hints::Hints;
-use crate::readings::Readings;
+use crate::amounts::{self, AmountObservations, AmountReadings};
+use crate::hints::DateHints;
+use crate::readings::ColumnReadings;
 
 /// Integers of more digits are identifiers or money rather than counts, and near what a double holds: `decimal`.
 pub(crate) const INTEGER_DIGITS_MAX: usize = 14;
@@ -18,25 +18,25 @@ pub(crate) const NUMBER_DIGITS_MAX: usize = 15;
 
 /// The properties that all cells of one column share, and those of all but the words for an empty cell.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub(crate) struct ColumnProfile {
     cells: u64,
     counts: [u64; CLASSES],
-    pub(crate) readings: Readings,
-    pub(crate) unique: Unique,
+    pub(crate) readings: ColumnReadings,
+    pub(crate) unique: UniqueCheck,
     /// The words for an empty cell that were seen, as they were written.
     pub(crate) null_words: BTreeSet<String>,
     null_cells: u64,
     /// The readings that all other cells allow.
-    other_readings: Readings,
+    other_readings: ColumnReadings,
     /// The other cells that are text, and some of them for a note.
     text_cells: u64,
     texts: Vec<String>,
     /// The cells with blanks around them, and those of them that are numbers or dates without the blanks.
     pub(crate) padded: u64,
     bare_values: u64,
-    pub(crate) hints: Hints,
+    pub(crate) hints: DateHints,
     /// The readings of the cells as numbers with a unit, from the first that has one.
-    amounts: Option<Box<Amounts>>,
+    amounts: Option<Box<AmountObservations>>,
 }
 
 /// Words that people and programs write into a cell without a value, in small letters.
@@ -52,7 +52,7 @@ const TEXTS_MAX: usize = 3;
 
 /// The type of most cells of a column of text.
 #[derive(Debug)]
-pub(crate) struct Mostly {
+pub(crate) struct MajorityReading {
     pub(crate) reading: Reading,
     /// The cells that are something else.
     pub(crate) others: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Mostly {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Class {
+enum CellClass {
     Integer,
     LongInteger,
     Number,
@@ -75,26 +75,26 @@ enum Class {
 }
 const CLASSES: usize = 9;
 
-impl Column {
+impl ColumnProfile {
     /// Creates a column. `may_be_key` says whether it matters that all cells differ.
     pub(crate) fn new(may_be_key: bool) -> Self {
-        let mut unique = Unique::new();
+        let mut unique = UniqueCheck::new();
         if !may_be_key {
             unique.give_up();
         }
         Self {
             cells: 0,
             counts: [0; CLASSES],
-            readings: Readings::new(),
+            readings: ColumnReadings::new(),
             unique,
             null_words: BTreeSet::new(),
             null_cells: 0,
-            other_readings: Readings::new(),
+            other_readings: ColumnReadings::new(),
             text_cells: 0,
             texts: Vec::new(),
             padded: 0,
             bare_values: 0,
-            hints: Hints::default(),
+            hints: DateHints::default(),
             amounts: None,
         }
     }
@@ -119,7 +119,7 @@ impl Column {
         }
         if cell.len() <= 10 && is_null_word(cell) {
             self.null_cells += 1;
-            self.counts[Class::Text as usize] += 1;
+            self.counts[CellClass::Text as usize] += 1;
             if self.null_words.len() < NULL_WORDS_MAX {
                 self.null_words.insert(cell.trim().to_lowercase());
             }
@@ -148,11 +148,11 @@ impl Column {
             others = 0;
             numbers.cells = before;
             numbers.counts = self.counts;
-            numbers.counts[Class::Text as usize] = self.text_cells;
+            numbers.counts[CellClass::Text as usize] = self.text_cells;
             numbers.text_cells = self.text_cells;
             numbers.readings = self.other_readings.clone();
         }
-        let mut amounts = Amounts::new(numbers, others);
+        let mut amounts = AmountObservations::new(numbers, others);
         amounts.note(cell);
         self.amounts = Some(Box::new(amounts));
     }
@@ -181,7 +181,7 @@ impl Column {
         }
         let class = classify(cell);
         self.counts[class as usize] += 1;
-        if class == Class::Text {
+        if class == CellClass::Text {
             self.text_cells += 1;
             if self.texts.len() < TEXTS_MAX {
                 self.texts.push(cell.chars().take(40).collect());
@@ -190,7 +190,7 @@ impl Column {
     }
 
     /// Returns what all cells of a column of text are but for words for an empty cell, or all but a few.
-    pub(crate) fn mostly(&self, decimal_comma: Option<bool>) -> Option<Mostly> {
+    pub(crate) fn mostly(&self, decimal_comma: Option<bool>) -> Option<MajorityReading> {
         let others = self.cells - self.null_cells;
         if self.cells == 0 || others == 0 || self.kind(false) != Type::String {
             return None;
@@ -204,24 +204,25 @@ impl Column {
                 null_words,
                 ..one.clone()
             };
-            return Some(Mostly {
+            return Some(MajorityReading {
                 reading,
                 others: 0,
                 examples: Vec::new(),
             });
         }
-        let sum = |classes: &[Class]| classes.iter().map(|class| self.count(*class)).sum::<u64>();
+        let sum =
+            |classes: &[CellClass]| classes.iter().map(|class| self.count(*class)).sum::<u64>();
         let numbers = [
-            Class::Integer,
-            Class::LongInteger,
-            Class::Number,
-            Class::LongNumber,
+            CellClass::Integer,
+            CellClass::LongInteger,
+            CellClass::Number,
+            CellClass::LongNumber,
         ];
-        let kinds: [(&[Class], Type); 4] = [
+        let kinds: [(&[CellClass], Type); 4] = [
             (&numbers, self.number_kind()),
-            (&[Class::Boolean], Type::Boolean),
-            (&[Class::Date], Type::Date),
-            (&[Class::Midnight, Class::Datetime], Type::Datetime),
+            (&[CellClass::Boolean], Type::Boolean),
+            (&[CellClass::Date], Type::Date),
+            (&[CellClass::Midnight, CellClass::Datetime], Type::Datetime),
         ];
         let (count, kind) = kinds
             .into_iter()
@@ -229,7 +230,7 @@ impl Column {
             .max_by_key(|(count, _)| *count)?;
         let is_enough = count == others
             || (others >= MOSTLY_CELLS_MIN && count * 100 >= others * MOSTLY_PERCENT);
-        (count > 0 && is_enough).then(|| Mostly {
+        (count > 0 && is_enough).then(|| MajorityReading {
             reading: Reading {
                 kind,
                 format: TextFormat::default(),
@@ -242,10 +243,10 @@ impl Column {
 
     /// Returns the type that all numbers of the column have.
     fn number_kind(&self) -> Type {
-        let has = |class: Class| self.count(class) > 0;
+        let has = |class: CellClass| self.count(class) > 0;
         match (
-            has(Class::Number),
-            has(Class::LongInteger) || has(Class::LongNumber),
+            has(CellClass::Number),
+            has(CellClass::LongInteger) || has(CellClass::LongNumber),
         ) {
             (_, true) => Type::Decimal,
             (true, false) => Type::Number,
@@ -254,29 +255,31 @@ impl Column {
     }
 
     pub(crate) fn kind(&self, workbook: bool) -> Type {
-        let all = |classes: &[Class]| {
+        let all = |classes: &[CellClass]| {
             classes.iter().map(|class| self.count(*class)).sum::<u64>() == self.cells
         };
         if self.cells == 0 {
             Type::String
-        } else if all(&[Class::Integer]) {
+        } else if all(&[CellClass::Integer]) {
             Type::Integer
-        } else if all(&[Class::Integer, Class::LongInteger]) {
+        } else if all(&[CellClass::Integer, CellClass::LongInteger]) {
             Type::Decimal
-        } else if all(&[Class::Integer, Class::Number]) {
+        } else if all(&[CellClass::Integer, CellClass::Number]) {
             Type::Number
         } else if all(&[
-            Class::Integer,
-            Class::LongInteger,
-            Class::Number,
-            Class::LongNumber,
+            CellClass::Integer,
+            CellClass::LongInteger,
+            CellClass::Number,
+            CellClass::LongNumber,
         ]) {
             Type::Decimal
-        } else if all(&[Class::Boolean]) {
+        } else if all(&[CellClass::Boolean]) {
             Type::Boolean
-        } else if all(&[Class::Date]) || (workbook && all(&[Class::Date, Class::Midnight])) {
+        } else if all(&[CellClass::Date])
+            || (workbook && all(&[CellClass::Date, CellClass::Midnight]))
+        {
             Type::Date
-        } else if all(&[Class::Midnight, Class::Datetime]) {
+        } else if all(&[CellClass::Midnight, CellClass::Datetime]) {
             Type::Datetime
         } else {
             Type::String
@@ -285,23 +288,23 @@ impl Column {
 
     /// Returns `true` if a number has a point in it.
     pub(crate) fn has_fractions(&self) -> bool {
-        self.count(Class::Number) + self.count(Class::LongNumber) > 0
+        self.count(CellClass::Number) + self.count(CellClass::LongNumber) > 0
     }
 
     /// Returns `true` for a column that is text for the blanks around its numbers or dates alone.
     pub(crate) fn is_padded_only(&self) -> bool {
         let values = [
-            Class::Integer,
-            Class::LongInteger,
-            Class::Number,
-            Class::LongNumber,
-            Class::Date,
+            CellClass::Integer,
+            CellClass::LongInteger,
+            CellClass::Number,
+            CellClass::LongNumber,
+            CellClass::Date,
         ];
         let plain: u64 = values.iter().map(|class| self.count(*class)).sum();
         self.bare_values > 0 && self.bare_values + plain == self.cells - self.null_cells
     }
 
-    fn count(&self, class: Class) -> u64 {
+    fn count(&self, class: CellClass) -> u64 {
         self.counts[class as usize]
     }
 }
@@ -314,33 +317,33 @@ fn is_null_word(cell: &str) -> bool {
 pub(crate) fn looks_otherwise(text: &str) -> bool {
     !matches!(
         classify(text),
-        Class::Text | Class::Date | Class::Datetime | Class::Midnight
+        CellClass::Text | CellClass::Date | CellClass::Datetime | CellClass::Midnight
     )
 }
 
-fn classify(cell: &str) -> Class {
+fn classify(cell: &str) -> CellClass {
     if let Some(class) = classify_number(cell) {
         return class;
     }
     if cell.eq_ignore_ascii_case("true") || cell.eq_ignore_ascii_case("false") {
-        return Class::Boolean;
+        return CellClass::Boolean;
     }
     if is_date(cell) {
-        return Class::Date;
+        return CellClass::Date;
     }
     if Datetime::parse(cell, &Zone::utc()).is_some() {
         return if cell.ends_with(crate::workbook::MIDNIGHT) {
-            Class::Midnight
+            CellClass::Midnight
         } else {
-            Class::Datetime
+            CellClass::Datetime
         };
     }
-    Class::Text
+    CellClass::Text
 }
 
 /// Classifies `-12`, `0.5` and `1.5e-7` as numbers. A leading zero, a plus, a comma or a bare `1E5` (a product code as
 /// likely as not) makes a text.
-fn classify_number(cell: &str) -> Option<Class> {
+fn classify_number(cell: &str) -> Option<CellClass> {
     let digits = cell.strip_prefix('-').unwrap_or(cell);
     let (mantissa, exponent) = match digits.find(['e', 'E']) {
         Some(at) => (&digits[..at], Some(&digits[at + 1..])),
@@ -355,21 +358,21 @@ fn classify_number(cell: &str) -> Option<Class> {
         return None;
     }
     match (fraction, exponent) {
-        (None, None) if whole.len() <= INTEGER_DIGITS_MAX => Some(Class::Integer),
-        (None, None) => Some(Class::LongInteger),
+        (None, None) if whole.len() <= INTEGER_DIGITS_MAX => Some(CellClass::Integer),
+        (None, None) => Some(CellClass::LongInteger),
         (None, Some(_)) => None,
         (Some(fraction), None) if is_digits(fraction) => {
             let short = whole.len() + fraction.len() <= NUMBER_DIGITS_MAX;
             Some(if short {
-                Class::Number
+                CellClass::Number
             } else {
-                Class::LongNumber
+                CellClass::LongNumber
             })
         }
         (Some(fraction), Some(exponent)) if is_digits(fraction) => {
             let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             (is_digits(unsigned) && cell.parse::<f64>().is_ok_and(f64::is_finite))
-                .then_some(Class::Number)
+                .then_some(CellClass::Number)
         }
         _ => None,
     }
@@ -377,7 +380,7 @@ fn classify_number(cell: &str) -> Option<Class> {
 
 /// Tells whether the cells of a column all differ, in eight bytes each.
 #[derive(Debug)]
-pub(crate) struct Unique {
+pub(crate) struct UniqueCheck {
     hashes: Vec<u64>,
     check_at: usize,
     still: bool,
@@ -386,7 +389,7 @@ pub(crate) struct Unique {
 /// The bound on rows: beyond it no column is reported as unique, since the hashes take 16 MB.
 const UNIQUE_ROWS_MAX: usize = 2_000_000;
 
-impl Unique {
+impl UniqueCheck {
     fn new() -> Self {
         Self {
             hashes: Vec::new(),
@@ -471,7 +474,7 @@ mod tests {
             (vec!["NaN"], Type::String),
             (vec!["", ""], Type::String),
         ] {
-            let mut column = Column::new(false);
+            let mut column = ColumnProfile::new(false);
             cells.iter().for_each(|cell| column.note(cell));
             assert_eq!(column.kind(false), expected, "{cells:?}");
         }
@@ -479,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_column_is_unique_until_a_cell_comes_twice() {
-        let mut unique = Unique::new();
+        let mut unique = UniqueCheck::new();
         (0..1000).for_each(|number| unique.note(&number.to_string()));
         assert!(unique.holds());
         unique.note("17");

@@ -2,10 +2,10 @@
 
 use weir_plugin_sdk::Error;
 
-use crate::table::Row;
+use crate::table::SheetRow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct DelimitedLayout {
     pub(crate) delimiter: u8,
     pub(crate) line_end: LineEnd,
     /// Whether every cell of the header is in quotes, as new ones will be.
@@ -27,7 +27,7 @@ impl LineEnd {
     }
 }
 
-impl Layout {
+impl DelimitedLayout {
     /// Finds the layout from the start of the file. If no delimiter is given, it is the one of `, ; tab |` that is most
     /// frequent in the first line that is not blank, outside quotes; the comma if it has none.
     pub(crate) fn find(start: &[u8], delimiter: Option<u8>) -> Result<Self, Error> {
@@ -146,7 +146,7 @@ fn separator_line(text: &[u8]) -> Option<(u8, usize)> {
 }
 
 /// Returns `true` if a row is such a line, whichever delimiter it was split at.
-pub(crate) fn is_separator_row(row: Row<'_>) -> bool {
+pub(crate) fn is_separator_row(row: SheetRow<'_>) -> bool {
     let mut cells = row.cells();
     let (first, second, third) = (cells.next(), cells.next(), cells.next());
     match (first.map(str::as_bytes), second) {
@@ -211,13 +211,13 @@ mod tests {
             ("\"sep=;\"\na;b\n", b';', LineEnd::Lf, false),
             ("sep=;,b\n1,2\n", b',', LineEnd::Lf, false),
         ] {
-            let expected = Layout {
+            let expected = DelimitedLayout {
                 delimiter,
                 line_end,
                 quote_all,
             };
             assert_eq!(
-                Layout::find(start.as_bytes(), None).unwrap(),
+                DelimitedLayout::find(start.as_bytes(), None).unwrap(),
                 expected,
                 "{start:?}"
             );
@@ -229,10 +229,11 @@ mod tests {
             b"\n\0a\0",
         ] {
             assert!(
-                Layout::find(start, None).is_err_and(|error| error.message.contains("UTF-8")),
+                DelimitedLayout::find(start, None)
+                    .is_err_and(|error| error.message.contains("UTF-8")),
                 "{start:?}"
             );
         }
-        assert!(Layout::find(b"a,b\n1,\0\n", None).is_ok());
+        assert!(DelimitedLayout::find(b"a,b\n1,\0\n", None).is_ok());
     }
 }

@@ -34,17 +34,17 @@ use weir_plugin_sdk::{
     Adapter, Change, Error, Page, Query, Shape, SummaryPage, SummaryQuery, Zone,
 };
 
-use indexed::Source;
-use settings::Settings;
+use indexed::SheetSource;
+use settings::SheetSettings;
 
 /// An open file.
-pub struct Sheet {
-    settings: Settings,
+pub struct SheetAdapter {
+    settings: SheetSettings,
     shape: Shape,
     zone: Zone,
 }
 
-impl Adapter for Sheet {
+impl Adapter for SheetAdapter {
     const NAME: &'static str = "sheet";
     const REQUESTS: &'static [&'static str] = &["files"];
 
@@ -65,14 +65,14 @@ impl Adapter for Sheet {
     }
 
     fn describe(settings: &str) -> Result<Shape, Error> {
-        describe::describe(&Settings::parse(settings)?)
+        describe::describe(&SheetSettings::parse(settings)?)
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
         Ok(Self {
-            settings: Settings::parse(settings)?,
+            settings: SheetSettings::parse(settings)?,
             shape: shape.clone(),
-            zone: Zone::of(shape)?,
+            zone: Zone::from_shape(shape)?,
         })
     }
 
@@ -91,8 +91,8 @@ impl Adapter for Sheet {
     /// Builds the index of a column, which is the work that was asked for.
     fn later(&self, column: &str) -> Result<bool, Error> {
         let info = scan::stat(&self.settings)?;
-        Source::open(&self.settings, &self.shape, &self.zone, &info)?.build(column)
+        SheetSource::open(&self.settings, &self.shape, &self.zone, &info)?.build(column)
     }
 }
 
-weir_plugin_sdk::export!(Sheet);
+weir_plugin_sdk::export!(SheetAdapter);

@@ -3,7 +3,7 @@
 
 /// The quotes of the row that is being read.
 #[derive(Debug, Default)]
-pub(crate) struct Quotes {
+pub(crate) struct QuoteTracker {
     place: QuotePlace,
     /// The cell in quotes goes over several lines.
     has_lines: bool,
@@ -21,7 +21,7 @@ enum QuotePlace {
     Closing,
 }
 
-impl Quotes {
+impl QuoteTracker {
     /// Takes note of the next bytes of the file.
     pub(crate) fn note(&mut self, bytes: &[u8], delimiter: u8) {
         let mut left = bytes;
@@ -102,9 +102,9 @@ mod tests {
             ("1,\"", true, false),
             ("1,\"\"", false, false),
         ] {
-            let mut whole = Quotes::default();
+            let mut whole = QuoteTracker::default();
             whole.note(text.as_bytes(), b',');
-            let mut bytewise = Quotes::default();
+            let mut bytewise = QuoteTracker::default();
             for byte in text.as_bytes() {
                 bytewise.note(&[*byte], b',');
             }

@@ -8,14 +8,14 @@ use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX};
 
 /// The readings that all cells of one column allow so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Readings {
-    numbers: Vec<Numbers>,
+pub(crate) struct ColumnReadings {
+    numbers: Vec<NumberReading>,
     /// The most digits of the cells that are digits alone, which fit all of these.
     plain_digits: usize,
-    dates: Vec<Dates>,
+    dates: Vec<DateReading>,
 }
 
-impl Readings {
+impl ColumnReadings {
     pub(crate) fn new() -> Self {
         let marks = [
             (',', '.'),
@@ -26,19 +26,19 @@ impl Readings {
             ('.', '\''),
         ];
         let dates = [
-            Order::DayMonthYear,
-            Order::MonthDayYear,
-            Order::YearMonthDay,
+            DateOrder::DayMonthYear,
+            DateOrder::MonthDayYear,
+            DateOrder::YearMonthDay,
         ]
         .into_iter()
         .flat_map(|order| {
             ['/', '.', '-']
                 .into_iter()
-                .flat_map(move |mark| [false, true].map(|time| Dates::new(order, mark, time)))
+                .flat_map(move |mark| [false, true].map(|time| DateReading::new(order, mark, time)))
         });
         Self {
             numbers: marks
-                .map(|(decimal, grouping)| Numbers::new(decimal, grouping))
+                .map(|(decimal, grouping)| NumberReading::new(decimal, grouping))
                 .to_vec(),
             plain_digits: 0,
             dates: dates.collect(),
@@ -88,7 +88,7 @@ impl Readings {
         {
             numbers.retain(|numbers| (numbers.decimal == ',') == comma);
         }
-        let is_doubtful = |numbers: &&Numbers| {
+        let is_doubtful = |numbers: &&NumberReading| {
             !numbers.uses_decimal
                 && matches!(numbers.grouping_used, Some(mark) if mark != '.' && mark != ',')
         };
@@ -96,10 +96,11 @@ impl Readings {
         let doubtful = numbers
             .iter()
             .any(|numbers| is_doubtful(&numbers) && decimal_comma.is_none());
-        let mut readings: Vec<Reading> = numbers.iter().map(Numbers::reading).collect();
+        let mut readings: Vec<Reading> = numbers.iter().map(NumberReading::reading).collect();
         // The day comes before the month wherever points stand between them.
-        let is_usual = |dates: &&Dates| dates.order != Order::MonthDayYear || dates.mark != '.';
-        let dates: Vec<&Dates> = self.dates.iter().filter(is_usual).collect();
+        let is_usual =
+            |dates: &&DateReading| dates.order != DateOrder::MonthDayYear || dates.mark != '.';
+        let dates: Vec<&DateReading> = self.dates.iter().filter(is_usual).collect();
         // `1.2.10` may be a version.
         let doubtful = doubtful || dates.iter().any(|dates| dates.short_year);
         readings.extend(dates.iter().map(|dates| dates.reading()));
@@ -138,8 +139,8 @@ impl Readings {
     }
 
     /// Returns the readings without those that differ only in marks which no cell has.
-    fn distinct_numbers(&self) -> Vec<Numbers> {
-        let mut distinct: Vec<Numbers> = Vec::new();
+    fn distinct_numbers(&self) -> Vec<NumberReading> {
+        let mut distinct: Vec<NumberReading> = Vec::new();
         for numbers in self
             .numbers
             .iter()
@@ -150,7 +151,7 @@ impl Readings {
                 .all(|other| other.format() != numbers.format())
             {
                 let whole_digits = numbers.whole_digits.max(self.plain_digits);
-                distinct.push(Numbers {
+                distinct.push(NumberReading {
                     whole_digits,
                     ..numbers.clone()
                 });
@@ -162,7 +163,7 @@ impl Readings {
 
 /// Numbers with these marks.
 #[derive(Clone, Debug)]
-struct Numbers {
+struct NumberReading {
     decimal: char,
     grouping: char,
     uses_decimal: bool,
@@ -172,7 +173,7 @@ struct Numbers {
     fraction_digits: usize,
 }
 
-impl Numbers {
+impl NumberReading {
     fn new(decimal: char, grouping: char) -> Self {
         Self {
             decimal,
@@ -252,7 +253,7 @@ impl Numbers {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum DateOrder {
     DayMonthYear,
     MonthDayYear,
     YearMonthDay,
@@ -260,8 +261,8 @@ enum Order {
 
 /// Dates in this order with this mark between their parts, behind them a time of day or not.
 #[derive(Clone, Debug)]
-struct Dates {
-    order: Order,
+struct DateReading {
+    order: DateOrder,
     mark: char,
     time: bool,
     /// Whether a day, month or hour below ten was seen with a zero in front, or without.
@@ -272,8 +273,8 @@ struct Dates {
     cells: u64,
 }
 
-impl Dates {
-    fn new(order: Order, mark: char, time: bool) -> Self {
+impl DateReading {
+    fn new(order: DateOrder, mark: char, time: bool) -> Self {
         Self {
             order,
             mark,
@@ -306,11 +307,11 @@ impl Dates {
             return None;
         }
         let [year, month, day] = match self.order {
-            Order::DayMonthYear => [three[2], three[1], three[0]],
-            Order::MonthDayYear => [three[2], three[0], three[1]],
-            Order::YearMonthDay => three,
+            DateOrder::DayMonthYear => [three[2], three[1], three[0]],
+            DateOrder::MonthDayYear => [three[2], three[0], three[1]],
+            DateOrder::YearMonthDay => three,
         };
-        let short_year = year.len() == 2 && self.order != Order::YearMonthDay;
+        let short_year = year.len() == 2 && self.order != DateOrder::YearMonthDay;
         if !(year.len() == 4 || short_year) || (self.cells > 0 && short_year != self.short_year) {
             return None;
         }
@@ -364,9 +365,9 @@ impl Dates {
         let (day, month, mark) = (part(0, 'd'), part(1, 'm'), self.mark);
         let year = if self.short_year { "%y" } else { "%Y" };
         let date = match self.order {
-            Order::DayMonthYear => format!("{day}{mark}{month}{mark}{year}"),
-            Order::MonthDayYear => format!("{month}{mark}{day}{mark}{year}"),
-            Order::YearMonthDay => format!("{year}{mark}{month}{mark}{day}"),
+            DateOrder::DayMonthYear => format!("{day}{mark}{month}{mark}{year}"),
+            DateOrder::MonthDayYear => format!("{month}{mark}{day}{mark}{year}"),
+            DateOrder::YearMonthDay => format!("{year}{mark}{month}{mark}{day}"),
         };
         match self.time {
             false => Reading {
@@ -410,7 +411,7 @@ mod tests {
 
     /// Returns `type decimal grouping date datetime` of each reading, as a contract would say it.
     fn readings(cells: &[&str], decimal_comma: Option<bool>) -> Vec<String> {
-        let mut readings = Readings::new();
+        let mut readings = ColumnReadings::new();
         cells.iter().for_each(|cell| readings.note(cell));
         let shown = |reading: Reading| {
             let kind = weir_plugin_sdk::serde_json::to_value(reading.kind).unwrap();

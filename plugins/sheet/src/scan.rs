@@ -8,36 +8,36 @@ use weir_plugin_sdk::files::{self, Info};
 use weir_plugin_sdk::{Error, Page, Query, Shape, Type, Zone};
 
 use crate::cache;
-use crate::header::{Columns, names};
-use crate::indexed::{self, Source};
-use crate::layout::{Layout, is_separator_row};
-use crate::select::{Collector, Select};
-use crate::settings::{Format, Settings};
-use crate::stream::{Flow, Parser, Progress, read_pieces};
-use crate::table::{OwnedRow, Row, Table};
+use crate::header::{ColumnPositions, names};
+use crate::indexed::{self, SheetSource};
+use crate::layout::{DelimitedLayout, is_separator_row};
+use crate::select::{RowCollector, SheetSelect};
+use crate::settings::{SheetFormat, SheetSettings};
+use crate::stream::{DelimitedParser, RowFlow, SheetProgress, read_pieces};
+use crate::table::{OwnedRow, SheetRow, SheetTable};
 use crate::workbook;
 
 /// The number of times that a file may change during a read before the read gives up.
 const ATTEMPTS: usize = 5;
 
 pub(crate) fn read(
-    settings: &Settings,
+    settings: &SheetSettings,
     shape: &Shape,
     zone: &Zone,
     query: &Query,
 ) -> Result<Page, Error> {
-    let select = Select::new(shape, zone, query)?;
-    let scan = Scan {
+    let select = SheetSelect::new(shape, zone, query)?;
+    let scan = SheetScan {
         settings,
         shape,
         select: &select,
-        begin: |columns: &Columns| select.over(columns),
+        begin: |columns: &ColumnPositions| select.over(columns),
     };
     settled(settings, |info, table| {
         if let Some(table) = table {
             return Ok(scan.table(&table)?.finish());
         }
-        if matches!(settings.format, Format::Delimited(_))
+        if matches!(settings.format, SheetFormat::Delimited(_))
             && let Some(page) = from_index(settings, info, &select, shape, zone, query)?
         {
             return Ok(page);
@@ -48,8 +48,8 @@ pub(crate) fn read(
 
 /// Reads the file until it did not change meanwhile. `read` gets its table, if there is one in memory.
 pub(crate) fn settled<T>(
-    settings: &Settings,
-    read: impl Fn(&Info, Option<Rc<Table>>) -> Result<T, Error>,
+    settings: &SheetSettings,
+    read: impl Fn(&Info, Option<Rc<SheetTable>>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
@@ -66,25 +66,25 @@ pub(crate) fn settled<T>(
 
 /// Takes the rows of a file as they go by.
 pub(crate) trait RowSink {
-    fn take(&mut self, row: Row<'_>) -> Result<(), Error>;
+    fn take(&mut self, row: SheetRow<'_>) -> Result<(), Error>;
 
     /// Returns `true` once no later row matters.
     fn is_done(&self) -> bool;
 }
 
-impl RowSink for Collector<'_> {
-    fn take(&mut self, row: Row<'_>) -> Result<(), Error> {
+impl RowSink for RowCollector<'_> {
+    fn take(&mut self, row: SheetRow<'_>) -> Result<(), Error> {
         self.consider(row);
         Ok(())
     }
 
     fn is_done(&self) -> bool {
-        Collector::is_done(self)
+        RowCollector::is_done(self)
     }
 }
 
 /// Returns the version and size of the file.
-pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
+pub(crate) fn stat(settings: &SheetSettings) -> Result<Info, Error> {
     files::stat(&settings.connection, &settings.path).map_err(|error| {
         // A missing record is `not_found`; a missing file is another error.
         if error.is("not_found") {
@@ -96,15 +96,15 @@ pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
 }
 
 fn from_index(
-    settings: &Settings,
+    settings: &SheetSettings,
     info: &Info,
-    select: &Select<'_>,
+    select: &SheetSelect<'_>,
     shape: &Shape,
     zone: &Zone,
     query: &Query,
 ) -> Result<Option<Page>, Error> {
     match indexed::applies(settings, info) {
-        true => Source::open(settings, shape, zone, info)?.read(select, query),
+        true => SheetSource::open(settings, shape, zone, info)?.read(select, query),
         false => Ok(None),
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn no_header() -> Error {
 }
 
 /// Returns a workbook's table for a shape that has recorded times of day as points in time, or durations as numbers.
-fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table> {
+fn as_recorded(table: &SheetTable, shape: &Shape, columns: &ColumnPositions) -> Option<SheetTable> {
     let mut kinds: HashMap<usize, Type> = HashMap::new();
     for (at, field) in shape.fields.iter().enumerate() {
         if let Ok(column) = columns.position(at, shape)
@@ -128,7 +128,7 @@ fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table>
     if kinds.is_empty() {
         return None;
     }
-    let mut changed = Table::default();
+    let mut changed = SheetTable::default();
     changed.names.clone_from(&table.names);
     for row in table.rows() {
         let cells: Vec<Cow<'_, str>> = row
@@ -146,20 +146,20 @@ fn as_recorded(table: &Table, shape: &Shape, columns: &Columns) -> Option<Table>
 }
 
 /// One look at all rows of a file, wherever they are.
-pub(crate) struct Scan<'s, B> {
-    pub(crate) settings: &'s Settings,
+pub(crate) struct SheetScan<'s, B> {
+    pub(crate) settings: &'s SheetSettings,
     pub(crate) shape: &'s Shape,
-    pub(crate) select: &'s Select<'s>,
+    pub(crate) select: &'s SheetSelect<'s>,
     /// Makes what takes the rows of a file with these columns.
     pub(crate) begin: B,
 }
 
-impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
+impl<S: RowSink, B: Fn(&ColumnPositions) -> Result<S, Error>> SheetScan<'_, B> {
     /// Takes the rows of a file.
     pub(crate) fn rows(&self, info: &Info) -> Result<S, Error> {
         match self.settings.format {
-            Format::Delimited(delimiter) => self.file(info, delimiter),
-            Format::Workbook(_) => {
+            SheetFormat::Delimited(delimiter) => self.file(info, delimiter),
+            SheetFormat::Workbook(_) => {
                 let table = workbook::load(self.settings, info)?;
                 self.table(&keep(self.settings, info, table))
             }
@@ -167,8 +167,8 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
     }
 
     /// Takes the rows of a table.
-    pub(crate) fn table(&self, table: &Table) -> Result<S, Error> {
-        let columns = Columns::locate(&table.names, self.shape);
+    pub(crate) fn table(&self, table: &SheetTable) -> Result<S, Error> {
+        let columns = ColumnPositions::locate(&table.names, self.shape);
         let recorded = as_recorded(table, self.shape, &columns);
         let table = recorded.as_ref().unwrap_or(table);
         let mut sink = (self.begin)(&columns)?;
@@ -178,7 +178,7 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
             }
             return Ok(sink);
         }
-        let mut progress = Progress::new(Some(table.len() as u64));
+        let mut progress = SheetProgress::new(Some(table.len() as u64));
         for (index, row) in table.rows().enumerate() {
             sink.take(row)?;
             if sink.is_done() {
@@ -191,21 +191,24 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
 
     fn file(&self, info: &Info, delimiter: Option<u8>) -> Result<S, Error> {
         let settings = self.settings;
-        let mut pass = Pass {
+        let mut pass = ScanPass {
             scan: self,
             table: None,
             sink: None,
-            progress: Progress::new(None),
+            progress: SheetProgress::new(None),
             rows: 0,
         };
         if info.size <= cache::BYTES_MAX as u64 && !indexed::applies(settings, info) {
             cache::make_room(info.size as usize);
-            pass.table = Some(Table::default());
+            pass.table = Some(SheetTable::default());
         }
         let mut parser = None;
         read_pieces(settings, info.size, |piece| {
             if parser.is_none() {
-                parser = Some(Parser::new(Layout::find(piece, delimiter)?).with_closed_quotes());
+                parser = Some(
+                    DelimitedParser::new(DelimitedLayout::find(piece, delimiter)?)
+                        .with_closed_quotes(),
+                );
             }
             let parser = parser.as_mut().expect("it was just made");
             parser.feed(piece, &mut |number, row, _| pass.row(number, row))
@@ -213,7 +216,7 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
         if let Some(mut parser) = parser {
             parser.finish(&mut |number, row, _| pass.row(number, row))?;
         }
-        let Pass { table, sink, .. } = pass;
+        let ScanPass { table, sink, .. } = pass;
         let sink = sink.ok_or_else(no_header)?;
         if let Some(table) = table {
             keep(settings, info, table);
@@ -223,30 +226,30 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Scan<'_, B> {
 }
 
 /// One pass over the rows of a file: they are judged, and kept while they fit.
-struct Pass<'p, S, B> {
-    scan: &'p Scan<'p, B>,
-    table: Option<Table>,
+struct ScanPass<'p, S, B> {
+    scan: &'p SheetScan<'p, B>,
+    table: Option<SheetTable>,
     /// The receiver of the rows, which exists from the header on.
     sink: Option<S>,
-    progress: Progress,
+    progress: SheetProgress,
     rows: u64,
 }
 
-impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Pass<'_, S, B> {
-    fn row(&mut self, number: u64, row: Row<'_>) -> Result<Flow, Error> {
+impl<S: RowSink, B: Fn(&ColumnPositions) -> Result<S, Error>> ScanPass<'_, S, B> {
+    fn row(&mut self, number: u64, row: SheetRow<'_>) -> Result<RowFlow, Error> {
         let Some(sink) = &mut self.sink else {
             if is_header(self.scan.settings, number, row) {
                 let names = names(row.cells());
-                let columns = Columns::locate(&names, self.scan.shape);
+                let columns = ColumnPositions::locate(&names, self.scan.shape);
                 self.sink = Some((self.scan.begin)(&columns)?);
                 if let Some(table) = &mut self.table {
                     table.names = names;
                 }
             }
-            return Ok(Flow::Continue);
+            return Ok(RowFlow::Continue);
         };
         if row.is_blank() {
-            return Ok(Flow::Continue);
+            return Ok(RowFlow::Continue);
         }
         sink.take(row)?;
         self.rows += 1;
@@ -259,25 +262,26 @@ impl<S: RowSink, B: Fn(&Columns) -> Result<S, Error>> Pass<'_, S, B> {
         }
         // A table must be whole to be kept, so reading continues while there is one.
         Ok(if self.table.is_none() && sink.is_done() {
-            Flow::Stop
+            RowFlow::Stop
         } else {
-            Flow::Continue
+            RowFlow::Continue
         })
     }
 }
 
 /// Returns `true` for the header: the row that the settings name, or else the first that is not blank. A line that names the
 /// delimiter counts as a row, but is never the header unless the settings say so.
-pub(crate) fn is_header(settings: &Settings, number: u64, row: Row<'_>) -> bool {
-    let names_delimiter =
-        || number == 1 && matches!(settings.format, Format::Delimited(_)) && is_separator_row(row);
+pub(crate) fn is_header(settings: &SheetSettings, number: u64, row: SheetRow<'_>) -> bool {
+    let names_delimiter = || {
+        number == 1 && matches!(settings.format, SheetFormat::Delimited(_)) && is_separator_row(row)
+    };
     match settings.header_row {
         Some(wanted) => number == u64::from(wanted),
         None => !row.is_blank() && !names_delimiter(),
     }
 }
 
-fn keep(settings: &Settings, info: &Info, table: Table) -> Rc<Table> {
+fn keep(settings: &SheetSettings, info: &Info, table: SheetTable) -> Rc<SheetTable> {
     let table = Rc::new(table);
     if table.bytes() <= cache::BYTES_MAX {
         cache::put(settings, &info.version, table.clone());

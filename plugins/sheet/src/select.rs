@@ -10,8 +10,8 @@ use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, Zone};
 
-use crate::header::Columns;
-use crate::table::{OwnedRow, Row, Table};
+use crate::header::ColumnPositions;
+use crate::table::{OwnedRow, SheetRow, SheetTable};
 
 /// A page ends early rather than run into the host's limit on an answer.
 const PAGE_BYTES_MAX: usize = 4 << 20;
@@ -22,7 +22,7 @@ const LIMIT_MAX: u32 = 100_000;
 const SPARE_ROWS: usize = 64;
 
 /// A query, checked against the recorded shape.
-pub(crate) struct Select<'q> {
+pub(crate) struct SheetSelect<'q> {
     shape: &'q Shape,
     zone: &'q Zone,
     /// The conditions, by index of the field.
@@ -31,14 +31,14 @@ pub(crate) struct Select<'q> {
     order_fields: Vec<usize>,
     columns: Vec<usize>,
     limit: usize,
-    cursor: Option<Cursor>,
+    cursor: Option<SheetCursor>,
     /// An `equals` that an index can answer.
     sought: Option<(usize, Value<'static>)>,
 }
 
 /// The records that no condition ruled out and that one could not judge.
 #[derive(Debug, Default)]
-pub(crate) struct Skipped {
+pub(crate) struct UnclearRows {
     count: u64,
     /// The columns that could not be judged, by index of the field.
     fields: BTreeSet<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct Skipped {
 
 /// The verdict of the conditions on a row.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum RowVerdict {
     Meets,
     Fails,
     /// No condition rules it out, and those on these fields cannot tell.
@@ -95,7 +95,7 @@ impl CellCondition<'_> {
     }
 }
 
-impl Skipped {
+impl UnclearRows {
     pub(crate) fn add(&mut self, fields: Vec<usize>) {
         self.count += 1;
         self.fields.extend(fields);
@@ -104,12 +104,12 @@ impl Skipped {
 
 /// The order values of the last record of a page, and how many records with exactly these values there were so far:
 /// one with a unique key, and the position among equals without one.
-struct Cursor {
+struct SheetCursor {
     values: Vec<Value<'static>>,
     count: u64,
 }
 
-impl<'q> Select<'q> {
+impl<'q> SheetSelect<'q> {
     pub(crate) fn new(shape: &'q Shape, zone: &'q Zone, query: &Query) -> Result<Self, Error> {
         let field = |column: &str| {
             let known = shape.fields.iter().position(|field| field.key == column);
@@ -143,7 +143,7 @@ impl<'q> Select<'q> {
                 .collect::<Result<_, _>>()?,
         };
         let cursor = match &query.cursor {
-            Some(cursor) => Some(Cursor::decode(cursor, &order_fields, shape, zone)?),
+            Some(cursor) => Some(SheetCursor::decode(cursor, &order_fields, shape, zone)?),
             None => None,
         };
         let limit = query.limit.clamp(1, LIMIT_MAX) as usize;
@@ -176,14 +176,14 @@ impl<'q> Select<'q> {
     }
 
     /// Makes a collector for a file with these columns; refuses if one that the query needs is gone.
-    pub(crate) fn over(&'q self, columns: &Columns) -> Result<Collector<'q>, Error> {
+    pub(crate) fn over(&'q self, columns: &ColumnPositions) -> Result<RowCollector<'q>, Error> {
         let at = |field: &usize| {
             Ok((
                 columns.position(*field, self.shape)?,
                 &self.shape.fields[*field],
             ))
         };
-        Ok(Collector {
+        Ok(RowCollector {
             select: self,
             conditions: self
                 .conditions
@@ -208,7 +208,7 @@ impl<'q> Select<'q> {
             best: Vec::new(),
             worst: None,
             equal_to_cursor: 0,
-            skipped: Skipped::default(),
+            skipped: UnclearRows::default(),
         })
     }
 
@@ -251,9 +251,9 @@ impl<'q> Select<'q> {
     /// Returns the rows of a table that may match, if an index knows.
     pub(crate) fn candidates<'t>(
         &self,
-        table: &'t Table,
-        columns: &Columns,
-    ) -> Option<Vec<Row<'t>>> {
+        table: &'t SheetTable,
+        columns: &ColumnPositions,
+    ) -> Option<Vec<SheetRow<'t>>> {
         // Those that a condition cannot judge are found in no index of values.
         if self.counts_skipped() {
             return None;
@@ -265,25 +265,25 @@ impl<'q> Select<'q> {
 }
 
 /// Rows go by; the best ones stay.
-pub(crate) struct Collector<'s> {
-    select: &'s Select<'s>,
+pub(crate) struct RowCollector<'s> {
+    select: &'s SheetSelect<'s>,
     conditions: Vec<CellCondition<'s>>,
     order: Vec<(usize, &'s Field)>,
     columns: Vec<(usize, &'s Field)>,
     /// At least the best rows so far, in the file's order since they were last sorted.
-    best: Vec<Entry>,
+    best: Vec<CollectedRow>,
     /// The order values of the last row that could still be on the page, once there are enough.
     worst: Option<Vec<Value<'static>>>,
     equal_to_cursor: u64,
-    skipped: Skipped,
+    skipped: UnclearRows,
 }
 
-struct Entry {
+struct CollectedRow {
     values: Vec<Value<'static>>,
     row: OwnedRow,
 }
 
-impl Collector<'_> {
+impl RowCollector<'_> {
     /// Returns `true` once no later row can change the page: rows are wanted as they stand, and there are enough.
     pub(crate) fn is_done(&self) -> bool {
         self.order.is_empty()
@@ -297,7 +297,7 @@ impl Collector<'_> {
     }
 
     /// Holds a row against the conditions.
-    pub(crate) fn judge(&self, row: Row<'_>) -> Judged {
+    pub(crate) fn judge(&self, row: SheetRow<'_>) -> RowVerdict {
         self.judge_each(|condition| condition.judge(row.cell(condition.column)))
     }
 
@@ -305,18 +305,18 @@ impl Collector<'_> {
     pub(crate) fn judge_each(
         &self,
         mut judge: impl FnMut(&CellCondition<'_>) -> CellJudged,
-    ) -> Judged {
+    ) -> RowVerdict {
         let mut unclear = Vec::new();
         for condition in &self.conditions {
             match judge(condition) {
                 CellJudged::Meets => {}
-                CellJudged::Fails => return Judged::Fails,
+                CellJudged::Fails => return RowVerdict::Fails,
                 CellJudged::Unclear => unclear.push(condition.at),
             }
         }
         match unclear.is_empty() {
-            true => Judged::Meets,
-            false => Judged::Unclear(unclear),
+            true => RowVerdict::Meets,
+            false => RowVerdict::Unclear(unclear),
         }
     }
 
@@ -325,12 +325,12 @@ impl Collector<'_> {
     }
 
     /// Takes the count of records that could not be judged from elsewhere.
-    pub(crate) fn set_skipped(&mut self, skipped: Skipped) {
+    pub(crate) fn set_skipped(&mut self, skipped: UnclearRows) {
         self.skipped = skipped;
     }
 
     /// Returns the cell of a column that the query names.
-    pub(crate) fn cell<'r>(&self, row: Row<'r>, wanted: &Field) -> &'r str {
+    pub(crate) fn cell<'r>(&self, row: SheetRow<'r>, wanted: &Field) -> &'r str {
         let column = self
             .columns
             .iter()
@@ -343,12 +343,12 @@ impl Collector<'_> {
         self.skipped.add(fields);
     }
 
-    pub(crate) fn consider(&mut self, row: Row<'_>) {
+    pub(crate) fn consider(&mut self, row: SheetRow<'_>) {
         let zone = self.select.zone;
         match self.judge(row) {
-            Judged::Meets => {}
-            Judged::Fails => return,
-            Judged::Unclear(fields) => return self.skipped.add(fields),
+            RowVerdict::Meets => {}
+            RowVerdict::Fails => return,
+            RowVerdict::Unclear(fields) => return self.skipped.add(fields),
         }
         if let (Some(worst), Some((column, field))) = (&self.worst, self.order.first()) {
             let first = cell_value(row.cell(*column), field, zone);
@@ -383,7 +383,7 @@ impl Collector<'_> {
             return;
         }
         let values = values.into_iter().map(Value::into_owned).collect();
-        self.best.push(Entry {
+        self.best.push(CollectedRow {
             values,
             row: row.to_owned(),
         });
@@ -461,7 +461,7 @@ impl Collector<'_> {
     }
 }
 
-impl Cursor {
+impl SheetCursor {
     fn decode(cursor: &str, order: &[usize], shape: &Shape, zone: &Zone) -> Result<Self, Error> {
         let count = Field::new("", Type::Integer);
         let fields: Vec<&Field> = order
@@ -482,7 +482,7 @@ impl Cursor {
 
 /// Returns a row as the members of a record.
 pub(crate) fn members<'v>(
-    row: Row<'v>,
+    row: SheetRow<'v>,
     columns: &'v [(usize, &'v Field)],
     zone: &'v Zone,
 ) -> impl Iterator<Item = (&'v str, Value<'v>)> {

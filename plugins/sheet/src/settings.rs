@@ -7,13 +7,13 @@ use weir_plugin_sdk::adapter::parse_settings;
 use crate::layout::is_delimiter;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct SheetSettings {
     pub(crate) connection: String,
     pub(crate) path: String,
     pub(crate) sheet: Option<String>,
     /// The row of the header, counted from 1; `None` means the first row that is not blank.
     pub(crate) header_row: Option<u32>,
-    pub(crate) format: Format,
+    pub(crate) format: SheetFormat,
     pub(crate) index: UseIndex,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum UseIndex {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum SheetFormat {
     /// A delimiter, or none: found out from the header.
     Delimited(Option<u8>),
     /// The usual name of the format, for messages.
@@ -38,7 +38,7 @@ pub(crate) enum Format {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct RawSheetSettings {
     connection: String,
     #[serde(alias = "file")]
     path: String,
@@ -49,31 +49,31 @@ struct Given {
     index: UseIndex,
 }
 
-impl Settings {
+impl SheetSettings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
-        let given: Given = parse_settings(settings)?;
+        let given: RawSheetSettings = parse_settings(settings)?;
         let format = format_of(&given.path)?;
         let format = match (&given.delimiter, format) {
             (None, format) => format,
-            (Some(delimiter), Format::Delimited(_)) => {
-                Format::Delimited(Some(parse_delimiter(delimiter)?))
+            (Some(delimiter), SheetFormat::Delimited(_)) => {
+                SheetFormat::Delimited(Some(parse_delimiter(delimiter)?))
             }
-            (Some(_), Format::Workbook(name)) => {
+            (Some(_), SheetFormat::Workbook(name)) => {
                 return Err(
                     Error::invalid(format!("{name} files have no delimiter.")).field("delimiter")
                 );
             }
         };
-        if given.sheet.is_some() && matches!(format, Format::Delimited(_)) {
+        if given.sheet.is_some() && matches!(format, SheetFormat::Delimited(_)) {
             return Err(Error::invalid("A delimited file has no sheets.").field("sheet"));
         }
         if given.header_row == Some(0) {
             return Err(Error::invalid("Rows are counted from 1.").field("header_row"));
         }
-        if given.index == UseIndex::Always && matches!(format, Format::Workbook(_)) {
+        if given.index == UseIndex::Always && matches!(format, SheetFormat::Workbook(_)) {
             return Err(Error::invalid("A workbook has no index.").field("index"));
         }
-        let Given {
+        let RawSheetSettings {
             connection,
             path,
             sheet,
@@ -92,15 +92,15 @@ impl Settings {
     }
 }
 
-fn format_of(path: &str) -> Result<Format, Error> {
+fn format_of(path: &str) -> Result<SheetFormat, Error> {
     let extension = path
         .rsplit_once('.')
         .map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
-        Some("csv" | "txt") => Ok(Format::Delimited(None)),
-        Some("tsv" | "tab") => Ok(Format::Delimited(Some(b'\t'))),
-        Some("xlsx" | "xlsm") => Ok(Format::Workbook("XLSX")),
-        Some("ods") => Ok(Format::Workbook("ODS")),
+        Some("csv" | "txt") => Ok(SheetFormat::Delimited(None)),
+        Some("tsv" | "tab") => Ok(SheetFormat::Delimited(Some(b'\t'))),
+        Some("xlsx" | "xlsm") => Ok(SheetFormat::Workbook("XLSX")),
+        Some("ods") => Ok(SheetFormat::Workbook("ODS")),
         _ => Err(Error::invalid(format!(
             "{path:?} does not end in .csv, .tsv, .txt, .xlsx, .xlsm or .ods."
         ))

@@ -3,10 +3,10 @@
 use weir_plugin_sdk::{Error, files, progress};
 
 use crate::header::COLUMNS_MAX;
-use crate::layout::Layout;
-use crate::quotes::Quotes;
-use crate::settings::Settings;
-use crate::table::Row;
+use crate::layout::DelimitedLayout;
+use crate::quotes::QuoteTracker;
+use crate::settings::SheetSettings;
+use crate::table::SheetRow;
 
 /// A longer row is refused: most likely a quote was never closed.
 pub(crate) const ROW_BYTES_MAX: usize = 1 << 20;
@@ -20,9 +20,9 @@ const REPORT_ROWS: u64 = 20_000;
 /// Reads the file from its start in pieces of at most 1 MiB. Stops early if the file is shorter than its stated size (it is
 /// another by now), or if `act` says so.
 pub(crate) fn read_pieces(
-    settings: &Settings,
+    settings: &SheetSettings,
     size: u64,
-    mut act: impl FnMut(&[u8]) -> Result<Flow, Error>,
+    mut act: impl FnMut(&[u8]) -> Result<RowFlow, Error>,
 ) -> Result<(), Error> {
     if size > FILE_BYTES_MAX {
         let mib = FILE_BYTES_MAX >> 20;
@@ -45,7 +45,7 @@ pub(crate) fn read_pieces(
             break;
         }
         offset += piece.len() as u64;
-        if act(&piece)? == Flow::Stop {
+        if act(&piece)? == RowFlow::Stop {
             break;
         }
     }
@@ -53,17 +53,18 @@ pub(crate) fn read_pieces(
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum RowFlow {
     Continue,
     Stop,
 }
 
 /// Gets a row: its number, its cells and its bytes in the file.
-type TakeRow<'a> = dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flow, Error> + 'a;
+type TakeRow<'a> =
+    dyn FnMut(u64, SheetRow<'_>, std::ops::Range<usize>) -> Result<RowFlow, Error> + 'a;
 
 /// Bytes in, rows out. `csv-core` is the state machine of the csv crate; used directly because it says where each row
 /// lies in the file (a write leaves all others as they are) and because a row can be bounded.
-pub(crate) struct Parser {
+pub(crate) struct DelimitedParser {
     reader: csv_core::Reader,
     delimiter: u8,
     /// Nothing of the next row has been read, and the reader's state is that of a row's beginning.
@@ -75,13 +76,13 @@ pub(crate) struct Parser {
     ends: Vec<usize>,
     ends_filled: usize,
     /// The quotes of the rows, if rows that quotes took in are refused.
-    quotes: Option<Quotes>,
-    pub(crate) place: Place,
+    quotes: Option<QuoteTracker>,
+    pub(crate) place: ParserPosition,
 }
 
 /// The progress of a parser.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct ParserPosition {
     /// Bytes taken in so far, and where the row being read began.
     offset: usize,
     row_start: usize,
@@ -89,8 +90,8 @@ pub(crate) struct Place {
     pub(crate) rows: u64,
 }
 
-impl Parser {
-    pub(crate) fn new(layout: Layout) -> Self {
+impl DelimitedParser {
+    pub(crate) fn new(layout: DelimitedLayout) -> Self {
         Self {
             reader: csv_core::ReaderBuilder::new()
                 .delimiter(layout.delimiter)
@@ -103,23 +104,23 @@ impl Parser {
             ends: vec![0; 64],
             ends_filled: 0,
             quotes: None,
-            place: Place::default(),
+            place: ParserPosition::default(),
         }
     }
 
     /// Refuses rows that became part of a cell because its quote is not closed.
     pub(crate) fn with_closed_quotes(self) -> Self {
         Self {
-            quotes: Some(Quotes::default()),
+            quotes: Some(QuoteTracker::default()),
             ..self
         }
     }
 
     /// Starts at a row's beginning within the file.
-    pub(crate) fn at(layout: Layout, offset: u64) -> Result<Self, Error> {
+    pub(crate) fn at(layout: DelimitedLayout, offset: u64) -> Result<Self, Error> {
         let mut parser = Self::new(layout);
         // A byte order mark counts as one only at a reader's beginning, so it has to have read something.
-        parser.feed(b"\n", &mut |_, _, _| Ok(Flow::Continue))?;
+        parser.feed(b"\n", &mut |_, _, _| Ok(RowFlow::Continue))?;
         parser.is_between_rows = true;
         parser.place.offset = offset as usize;
         parser.place.row_start = parser.place.offset;
@@ -148,7 +149,7 @@ impl Parser {
 
     /// Takes a piece of the file; `act` gets each row that ended in it, with the bytes it took: line ends of the row
     /// before may stand at their front, its own at their end.
-    pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<Flow, Error> {
+    pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<RowFlow, Error> {
         let mut input = piece;
         loop {
             if self.is_between_rows
@@ -156,11 +157,11 @@ impl Parser {
                 && let Some((line, count, read)) = self.plain_row(input)
             {
                 self.place.offset += read;
-                let row = Row::of_line(&input[line], &self.ends[..count]);
+                let row = SheetRow::of_line(&input[line], &self.ends[..count]);
                 let flow = self.place.row(row, act)?;
                 input = &input[read..];
-                if flow == Flow::Stop {
-                    return Ok(Flow::Stop);
+                if flow == RowFlow::Stop {
+                    return Ok(RowFlow::Stop);
                 }
                 continue;
             }
@@ -190,19 +191,19 @@ impl Parser {
             self.ends_filled += ends;
             match result {
                 csv_core::ReadRecordResult::InputEmpty | csv_core::ReadRecordResult::End => {
-                    return Ok(Flow::Continue);
+                    return Ok(RowFlow::Continue);
                 }
                 csv_core::ReadRecordResult::OutputFull => self.widen_text()?,
                 csv_core::ReadRecordResult::OutputEndsFull => self.widen_ends()?,
                 csv_core::ReadRecordResult::Record => {
                     self.is_between_rows = true;
-                    let row = Row::new(
+                    let row = SheetRow::new(
                         &self.text[..self.text_filled],
                         &self.ends[..self.ends_filled],
                     );
                     (self.text_filled, self.ends_filled) = (0, 0);
-                    if self.place.row(row, act)? == Flow::Stop {
-                        return Ok(Flow::Stop);
+                    if self.place.row(row, act)? == RowFlow::Stop {
+                        return Ok(RowFlow::Stop);
                     }
                 }
             }
@@ -245,7 +246,7 @@ impl Parser {
 
     /// Refuses a quote that is open where the file ends.
     pub(crate) fn check_quotes(&self) -> Result<(), Error> {
-        match self.quotes.as_ref().is_some_and(Quotes::is_open) {
+        match self.quotes.as_ref().is_some_and(QuoteTracker::is_open) {
             true => Err(self.place.open_quote("is never closed")),
             false => Ok(()),
         }
@@ -280,7 +281,7 @@ impl Parser {
     }
 }
 
-impl Place {
+impl ParserPosition {
     /// Returns the error for a quote in the row that is being read.
     fn open_quote(&self, problem: &str) -> Error {
         Error::invalid(format!(
@@ -291,7 +292,7 @@ impl Place {
     }
 
     /// Gives a row to `act`. `None`: it is not UTF-8.
-    fn row(&mut self, row: Option<Row<'_>>, act: &mut TakeRow<'_>) -> Result<Flow, Error> {
+    fn row(&mut self, row: Option<SheetRow<'_>>, act: &mut TakeRow<'_>) -> Result<RowFlow, Error> {
         self.rows += 1;
         let span = self.row_start..self.offset;
         self.row_start = self.offset;
@@ -306,12 +307,12 @@ impl Place {
 }
 
 /// Tells the caller how far a long read has come.
-pub(crate) struct Progress {
+pub(crate) struct SheetProgress {
     next: u64,
     total: Option<u64>,
 }
 
-impl Progress {
+impl SheetProgress {
     pub(crate) fn new(total: Option<u64>) -> Self {
         Self {
             next: REPORT_ROWS,
@@ -348,11 +349,11 @@ mod tests {
 
     fn read<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Vec<Read> {
         let mut rows = Vec::new();
-        let mut take = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+        let mut take = |_: u64, row: SheetRow<'_>, span: std::ops::Range<usize>| {
             rows.push((row.cells().map(str::to_owned).collect(), span));
-            Ok(Flow::Continue)
+            Ok(RowFlow::Continue)
         };
-        let mut parser = Parser::new(Layout {
+        let mut parser = DelimitedParser::new(DelimitedLayout {
             delimiter: b',',
             line_end: LineEnd::Lf,
             quote_all: false,

@@ -7,16 +7,16 @@ use std::collections::HashMap;
 use weir_plugin_sdk::summary::{Summarizer, find};
 use weir_plugin_sdk::{Error, Field, Query, Shape, SummaryPage, SummaryQuery, Zone};
 
-use crate::header::Columns;
-use crate::indexed::{self, Source};
-use crate::scan::{RowSink, Scan, settled};
-use crate::select::{Collector, Judged, Select, cell_value};
-use crate::settings::{Format, Settings};
-use crate::table::Row;
+use crate::header::ColumnPositions;
+use crate::indexed::{self, SheetSource};
+use crate::scan::{RowSink, SheetScan, settled};
+use crate::select::{RowCollector, RowVerdict, SheetSelect, cell_value};
+use crate::settings::{SheetFormat, SheetSettings};
+use crate::table::SheetRow;
 use columns::CellLanes;
 
 pub(crate) fn summarize(
-    settings: &Settings,
+    settings: &SheetSettings,
     shape: &Shape,
     zone: &Zone,
     query: &SummaryQuery,
@@ -29,9 +29,9 @@ pub(crate) fn summarize(
         limit: 1,
         ..Query::default()
     };
-    let select = Select::for_summary(shape, zone, &conditions)?;
-    let begin = |columns: &Columns| Summary::new(&select, columns, query, shape, zone);
-    let scan = Scan {
+    let select = SheetSelect::for_summary(shape, zone, &conditions)?;
+    let begin = |columns: &ColumnPositions| SheetSummary::new(&select, columns, query, shape, zone);
+    let scan = SheetScan {
         settings,
         shape,
         select: &select,
@@ -41,9 +41,10 @@ pub(crate) fn summarize(
         if let Some(table) = table {
             return scan.table(&table);
         }
-        if matches!(settings.format, Format::Delimited(_)) && indexed::applies(settings, info) {
-            let source = Source::open(settings, shape, zone, info)?;
-            let mut summary = begin(&Columns::locate(&source.head.names, shape))?;
+        if matches!(settings.format, SheetFormat::Delimited(_)) && indexed::applies(settings, info)
+        {
+            let source = SheetSource::open(settings, shape, zone, info)?;
+            let mut summary = begin(&ColumnPositions::locate(&source.head.names, shape))?;
             if let Some(columns) = source.columns(&select.fields_read()) {
                 CellLanes::new(columns, &summary, zone).take(&mut summary, &source)?;
                 return Ok(summary);
@@ -59,8 +60,8 @@ pub(crate) fn summarize(
 }
 
 /// Summarizes the rows that meet conditions.
-struct Summary<'s> {
-    judge: Collector<'s>,
+struct SheetSummary<'s> {
+    judge: RowCollector<'s>,
     summarizer: Summarizer<'s>,
     zone: &'s Zone,
     /// The columns of the groups.
@@ -72,10 +73,10 @@ struct Summary<'s> {
 /// The cells that are kept to find groups by; those beyond are read as any other.
 const PLACES_MAX: usize = 4_096;
 
-impl<'s> Summary<'s> {
+impl<'s> SheetSummary<'s> {
     fn new(
-        select: &'s Select<'s>,
-        columns: &Columns,
+        select: &'s SheetSelect<'s>,
+        columns: &ColumnPositions,
         query: &'s SummaryQuery,
         shape: &'s Shape,
         zone: &'s Zone,
@@ -92,12 +93,12 @@ impl<'s> Summary<'s> {
     }
 }
 
-impl RowSink for Summary<'_> {
-    fn take(&mut self, row: Row<'_>) -> Result<(), Error> {
+impl RowSink for SheetSummary<'_> {
+    fn take(&mut self, row: SheetRow<'_>) -> Result<(), Error> {
         match self.judge.judge(row) {
-            Judged::Meets => {}
-            Judged::Fails => return Ok(()),
-            Judged::Unclear(fields) => {
+            RowVerdict::Meets => {}
+            RowVerdict::Fails => return Ok(()),
+            RowVerdict::Unclear(fields) => {
                 self.judge.skip(fields);
                 return Ok(());
             }

@@ -11,14 +11,14 @@ const BLOCK_ROWS: usize = 1024;
 
 /// A row: the text of its cells joined, and where each ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct SheetRow<'a> {
     text: &'a str,
     ends: &'a [usize],
     /// The bytes between two cells: the delimiter, or none.
     gap: u8,
 }
 
-impl<'a> Row<'a> {
+impl<'a> SheetRow<'a> {
     /// Creates a row; `None` if the bytes, as a whole or in a cell, are not UTF-8.
     pub(crate) fn new(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
@@ -89,8 +89,8 @@ impl OwnedRow {
         row
     }
 
-    pub(crate) fn as_row(&self) -> Row<'_> {
-        Row {
+    pub(crate) fn as_row(&self) -> SheetRow<'_> {
+        SheetRow {
             text: &self.text,
             ends: &self.ends,
             gap: self.gap,
@@ -99,7 +99,7 @@ impl OwnedRow {
 }
 
 #[derive(Debug, Default)]
-struct Block {
+struct CellBlock {
     text: String,
     ends: Vec<usize>,
     /// The end of each row in `text` and in `ends`, and the bytes between its cells.
@@ -108,7 +108,7 @@ struct Block {
 
 /// A whole file, parsed. The header is not among the rows.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct SheetTable {
     pub(crate) names: Vec<String>,
     /// Workbooks: columns with a text cell that would read as a number or a boolean, so they are text on purpose.
     pub(crate) textual: Vec<bool>,
@@ -117,7 +117,7 @@ pub(crate) struct Table {
     pub(crate) notes: Vec<String>,
     /// Workbooks: columns with times of day or durations.
     pub(crate) clocks: Vec<bool>,
-    blocks: Vec<Block>,
+    blocks: Vec<CellBlock>,
     bytes: usize,
     indexes: RefCell<HashMap<IndexKey, Rc<Index>>>,
 }
@@ -128,14 +128,14 @@ type IndexKey = (usize, Type, Option<Box<TextFormat>>, Vec<String>);
 /// Rows by the hash of one column's value, sorted by it.
 type Index = Vec<(u32, u32)>;
 
-impl Table {
-    pub(crate) fn push(&mut self, row: Row<'_>) {
+impl SheetTable {
+    pub(crate) fn push(&mut self, row: SheetRow<'_>) {
         if self
             .blocks
             .last()
             .is_none_or(|block| block.rows.len() == BLOCK_ROWS || block.text.len() > 1 << 20)
         {
-            self.blocks.push(Block::default());
+            self.blocks.push(CellBlock::default());
         }
         let block = self.blocks.last_mut().expect("one was just pushed");
         block.text.push_str(row.text);
@@ -154,7 +154,7 @@ impl Table {
         self.blocks.iter().map(|block| block.rows.len()).sum()
     }
 
-    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = SheetRow<'_>> {
         self.blocks
             .iter()
             .flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
@@ -166,7 +166,7 @@ impl Table {
         column: usize,
         field: &Field,
         value: &Value<'_>,
-    ) -> Vec<Row<'_>> {
+    ) -> Vec<SheetRow<'_>> {
         let index = self.index(column, field);
         let hash = hash(value);
         let from = index.partition_point(|(of, _)| *of < hash);
@@ -177,7 +177,7 @@ impl Table {
             .collect()
     }
 
-    fn row(&self, at: usize) -> Row<'_> {
+    fn row(&self, at: usize) -> SheetRow<'_> {
         let mut at = at;
         for block in &self.blocks {
             if at < block.rows.len() {
@@ -200,7 +200,7 @@ impl Table {
         }
         let utc = Zone::utc();
         let hash_of =
-            |row: Row<'_>| hash(&crate::select::cell_value(row.cell(column), field, &utc));
+            |row: SheetRow<'_>| hash(&crate::select::cell_value(row.cell(column), field, &utc));
         let mut index: Index = self
             .rows()
             .enumerate()
@@ -213,15 +213,15 @@ impl Table {
     }
 }
 
-impl Block {
-    fn row(&self, at: usize) -> Row<'_> {
+impl CellBlock {
+    fn row(&self, at: usize) -> SheetRow<'_> {
         let (text_from, ends_from, _) = if at == 0 {
             (0, 0, 0)
         } else {
             self.rows[at - 1]
         };
         let (text_to, ends_to, gap) = self.rows[at];
-        Row {
+        SheetRow {
             gap,
             text: &self.text[text_from as usize..text_to as usize],
             ends: &self.ends[ends_from as usize..ends_to as usize],

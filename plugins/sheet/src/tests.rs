@@ -5,27 +5,30 @@ use weir_plugin_sdk::summary::{SummaryFunction, SummaryGroup, SummaryMeasure, Su
 use weir_plugin_sdk::testing::{self, files, progress};
 use weir_plugin_sdk::{Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Verb};
 
-use crate::Sheet;
+use crate::SheetAdapter;
 
 fn settings(path: &str) -> String {
     json!({ "connection": "data", "path": path }).to_string()
 }
 
 /// Puts a file of its own for a test, and describes and opens it.
-fn open(content: &str) -> (Sheet, Shape) {
+fn open(content: &str) -> (SheetAdapter, Shape) {
     open_with(content, |_| {})
 }
 
-fn open_with(content: &str, change: impl FnOnce(&mut Shape)) -> (Sheet, Shape) {
+fn open_with(content: &str, change: impl FnOnce(&mut Shape)) -> (SheetAdapter, Shape) {
     testing::reset();
     crate::cache::make_room(crate::cache::BYTES_MAX);
     files::put("data", "x.csv", content);
-    let mut shape = Sheet::describe(&settings("x.csv")).unwrap();
+    let mut shape = SheetAdapter::describe(&settings("x.csv")).unwrap();
     change(&mut shape);
-    (Sheet::open(&settings("x.csv"), &shape).unwrap(), shape)
+    (
+        SheetAdapter::open(&settings("x.csv"), &shape).unwrap(),
+        shape,
+    )
 }
 
-fn open_keyed(content: &str) -> (Sheet, Shape) {
+fn open_keyed(content: &str) -> (SheetAdapter, Shape) {
     open_with(content, |shape| shape.key = vec!["id".into()])
 }
 
@@ -49,7 +52,7 @@ fn query() -> Query {
     }
 }
 
-fn all(sheet: &Sheet) -> String {
+fn all(sheet: &SheetAdapter) -> String {
     sheet.read(&query()).unwrap().records
 }
 
@@ -229,16 +232,16 @@ fn hopeless_files_are_refused_with_a_reason() {
         (vec![b','; 5_000], "columns"),
     ] {
         files::put("data", "x.csv", content);
-        let error = Sheet::describe(&settings("x.csv")).unwrap_err();
+        let error = SheetAdapter::describe(&settings("x.csv")).unwrap_err();
         assert!(error.message.contains(part), "{error}");
     }
     assert!(
-        Sheet::describe(&settings("missing.csv"))
+        SheetAdapter::describe(&settings("missing.csv"))
             .unwrap_err()
             .is("unavailable")
     );
     assert!(
-        Sheet::describe(&json!({"connection": "other", "path": "x.csv"}).to_string())
+        SheetAdapter::describe(&json!({"connection": "other", "path": "x.csv"}).to_string())
             .unwrap_err()
             .is("denied")
     );
@@ -270,7 +273,7 @@ fn settings_are_strict() {
             "delimiter",
         ),
     ] {
-        let error = Sheet::describe(&settings.to_string()).unwrap_err();
+        let error = SheetAdapter::describe(&settings.to_string()).unwrap_err();
         assert_eq!(error.field.as_deref(), Some(field), "{settings}");
     }
 }
@@ -604,7 +607,12 @@ fn conditions_order_and_limit_choose_records() {
 }
 
 /// Walks all pages; before each next page `meanwhile` may change the file.
-fn walk(sheet: &Sheet, order: &[&str], limit: u32, mut meanwhile: impl FnMut(usize)) -> Vec<Value> {
+fn walk(
+    sheet: &SheetAdapter,
+    order: &[&str],
+    limit: u32,
+    mut meanwhile: impl FnMut(usize),
+) -> Vec<Value> {
     let mut records = Vec::new();
     let mut cursor = None;
     for page in 0.. {
@@ -1025,7 +1033,7 @@ fn a_workbook_is_read_and_not_written() {
         ("book.ods", &include_bytes!("../tests/nasty.ods")[..]),
     ] {
         files::put("data", path, bytes);
-        let shape = Sheet::describe(&settings(path)).unwrap();
+        let shape = SheetAdapter::describe(&settings(path)).unwrap();
         let expected = "id:integer name:string? price:number zip:string day:date at:datetime open:boolean a:integer? a_2:string?";
         assert_eq!(types(&shape).join(" "), expected, "{path}");
         assert!(
@@ -1036,7 +1044,7 @@ fn a_workbook_is_read_and_not_written() {
                 .unwrap()
                 .ends_with("files are read-only")
         );
-        let sheet = Sheet::open(&settings(path), &shape).unwrap();
+        let sheet = SheetAdapter::open(&settings(path), &shape).unwrap();
         assert_eq!(
             all(&sheet),
             concat!(
@@ -1091,7 +1099,7 @@ fn a_line_that_names_the_delimiter_is_no_row() {
     testing::reset();
     files::put("data", "x.csv", "sep=;\nid;name\n1;a\n");
     let settings = json!({"connection": "data", "path": "x.csv", "header_row": 2}).to_string();
-    let shape = Sheet::describe(&settings).unwrap();
+    let shape = SheetAdapter::describe(&settings).unwrap();
     assert_eq!(types(&shape).join(" "), "id:integer name:string");
     // A row is appended as the line says.
     let (sheet, _) = open("sep=|\nid|name\n1|a,b\n");
@@ -1122,11 +1130,11 @@ fn what_is_not_utf_8_or_not_closed_is_refused() {
         testing::reset();
         crate::cache::make_room(crate::cache::BYTES_MAX);
         files::put("data", "x.csv", "id,name\n1,x\n");
-        let shape = Sheet::describe(&settings("x.csv")).unwrap();
-        let sheet = Sheet::open(&settings("x.csv"), &shape).unwrap();
+        let shape = SheetAdapter::describe(&settings("x.csv")).unwrap();
+        let sheet = SheetAdapter::open(&settings("x.csv"), &shape).unwrap();
         files::put("data", "x.csv", bytes);
         for error in [
-            Sheet::describe(&settings("x.csv")).unwrap_err(),
+            SheetAdapter::describe(&settings("x.csv")).unwrap_err(),
             sheet.read(&query()).unwrap_err(),
         ] {
             assert!(error.message.contains(part), "{error}");

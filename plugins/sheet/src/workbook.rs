@@ -16,9 +16,9 @@ use weir_plugin_sdk::value::is_date;
 use crate::header::{COLUMNS_MAX, names};
 use crate::infer::looks_otherwise;
 use crate::scan::{is_header, no_header};
-use crate::settings::{Format, Settings};
-use crate::stream::{Flow, read_pieces};
-use crate::table::{OwnedRow, Table};
+use crate::settings::{SheetFormat, SheetSettings};
+use crate::stream::{RowFlow, read_pieces};
+use crate::table::{OwnedRow, SheetTable};
 
 pub(crate) use time::as_published_before;
 
@@ -33,7 +33,7 @@ const SHEETS_MAX: usize = 100;
 /// Rows of a sheet, from its first cell or its header on, that tell whether it is a table.
 const JUDGED_ROWS: u32 = 100;
 
-fn read_bytes(settings: &Settings, info: &Info) -> Result<Vec<u8>, Error> {
+fn read_bytes(settings: &SheetSettings, info: &Info) -> Result<Vec<u8>, Error> {
     if info.size > FILE_BYTES_MAX {
         let mib = FILE_BYTES_MAX >> 20;
         return Err(Error::unsupported(format!(
@@ -44,16 +44,16 @@ fn read_bytes(settings: &Settings, info: &Info) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::with_capacity(info.size as usize);
     read_pieces(settings, info.size, |piece| {
         bytes.extend_from_slice(piece);
-        Ok(Flow::Continue)
+        Ok(RowFlow::Continue)
     })?;
     Ok(bytes)
 }
 
-pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
+pub(crate) fn load(settings: &SheetSettings, info: &Info) -> Result<SheetTable, Error> {
     let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
     let (range, notes) = match settings.format {
-        Format::Workbook("ODS") => {
+        SheetFormat::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             choose_sheet(&sheets, settings, |name| {
@@ -72,11 +72,11 @@ pub(crate) fn load(settings: &Settings, info: &Info) -> Result<Table, Error> {
 }
 
 /// Returns the sheets of a workbook, each that is no table with the reason. None for a workbook of one.
-pub(crate) fn parts(settings: &Settings, info: &Info) -> Result<Vec<SourcePart>, Error> {
+pub(crate) fn parts(settings: &SheetSettings, info: &Info) -> Result<Vec<SourcePart>, Error> {
     let bytes = read_bytes(settings, info)?;
     let file = Cursor::new(&bytes[..]);
     Ok(match settings.format {
-        Format::Workbook("ODS") => {
+        SheetFormat::Workbook("ODS") => {
             let mut workbook: Ods<_> = Ods::new(file).map_err(|error| broken("ODS", &error))?;
             let sheets = workbook.sheets_metadata().to_vec();
             judge_sheets(&sheets, settings, |name, rows| {
@@ -98,7 +98,7 @@ pub(crate) fn parts(settings: &Settings, info: &Info) -> Result<Vec<SourcePart>,
 
 fn judge_sheets(
     sheets: &[Sheet],
-    settings: &Settings,
+    settings: &SheetSettings,
     mut read: impl FnMut(&str, u32) -> Result<Range<Data>, Error>,
 ) -> Vec<SourcePart> {
     if sheets.len() < 2 {
@@ -122,7 +122,7 @@ fn judge_sheets(
 }
 
 /// Returns why a sheet is no table, if it is none: a cover has a title, and no header of several columns.
-fn why_no_table(settings: &Settings, range: Result<Range<Data>, Error>) -> Option<String> {
+fn why_no_table(settings: &SheetSettings, range: Result<Range<Data>, Error>) -> Option<String> {
     let range = match range {
         Ok(range) if range.is_empty() => return Some("it has no cells".to_owned()),
         Ok(range) => range,
@@ -163,7 +163,7 @@ fn note_sheets(sheets: &[Sheet], chosen: &str) -> Vec<String> {
 /// Returns the cells of the chosen sheet: the one that the settings name, or else the first with visible cells.
 fn choose_sheet(
     sheets: &[Sheet],
-    settings: &Settings,
+    settings: &SheetSettings,
     mut read: impl FnMut(&str) -> Result<Range<Data>, Error>,
 ) -> Result<(Range<Data>, Vec<String>), Error> {
     if let Some(name) = &settings.sheet {
@@ -278,12 +278,12 @@ fn check(top: u32, bottom: u32, right: u32) -> Result<usize, Error> {
     Ok(width)
 }
 
-fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
+fn table(settings: &SheetSettings, range: &Range<Data>) -> Result<SheetTable, Error> {
     let (Some((top, left)), Some((bottom, right))) = (range.start(), range.end()) else {
         return Err(no_header());
     };
     let width = check(top, bottom, right)?;
-    let mut table = Table::default();
+    let mut table = SheetTable::default();
     let mut header_seen = false;
     for (index, cells) in range.rows().enumerate() {
         // Rows and columns are counted from the sheet's corner, as people see them.

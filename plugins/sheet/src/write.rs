@@ -12,13 +12,13 @@ use weir_plugin_sdk::{
 };
 
 use crate::cache;
-use crate::header::Columns;
-use crate::indexed::{self, Source};
+use crate::header::ColumnPositions;
+use crate::indexed::{self, SheetSource};
 use crate::scan::stat;
 use crate::select::{cell_value, members};
-use crate::settings::{Format, Settings, UseIndex};
+use crate::settings::{SheetFormat, SheetSettings, UseIndex};
 use crate::spelling::spelled_as;
-use crate::stream::{Flow, Parser, read_pieces};
+use crate::stream::{DelimitedParser, RowFlow, read_pieces};
 use crate::table::OwnedRow;
 
 /// The number of times that another writer may come first before a change gives up.
@@ -27,12 +27,12 @@ const ATTEMPTS: usize = 20;
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn write(
-    settings: &Settings,
+    settings: &SheetSettings,
     shape: &Shape,
     zone: &Zone,
     change: &Change,
 ) -> Result<String> {
-    if let Format::Workbook(_) = settings.format {
+    if let SheetFormat::Workbook(_) = settings.format {
         let reason = shape
             .capabilities
             .read_only
@@ -40,11 +40,11 @@ pub(crate) fn write(
             .unwrap_or("Workbooks are read-only");
         return Err(Error::unsupported(format!("{reason}.")));
     }
-    let edit = Edit::new(shape, zone, change)?;
+    let edit = SheetEdit::new(shape, zone, change)?;
     cache::make_room(cache::BYTES_MAX);
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
-        let source = Source::open(settings, shape, zone, &info)?;
+        let source = SheetSource::open(settings, shape, zone, &info)?;
         let is_large = info.size > WHOLE_BYTES_MAX || settings.index == UseIndex::Always;
         let whole = if is_large {
             None
@@ -57,7 +57,7 @@ pub(crate) fn write(
         {
             continue;
         }
-        let content = Content::find(&source, whole.as_deref(), &edit)?;
+        let content = SheetContent::find(&source, whole.as_deref(), &edit)?;
         let (changed, record) = content.apply(&edit)?;
         let (root, path) = (&settings.connection, &settings.path);
         let replaced = match &whole {
@@ -73,7 +73,7 @@ pub(crate) fn write(
                 // The old rows are still there, and the new row is behind them.
                 if edit.verb == Verb::Create && indexed::applies(settings, &info) {
                     let extended =
-                        index::extend(&Source::source(settings), &info.version, &version);
+                        index::extend(&SheetSource::source(settings), &info.version, &version);
                     extended.unwrap_or_else(|error| {
                         log::debug(&format!("The indexes are built anew: {error}"))
                     });
@@ -90,17 +90,17 @@ pub(crate) fn write(
     .retry_after_ms(1_000))
 }
 
-fn whole(settings: &Settings, size: u64) -> Result<Vec<u8>> {
+fn whole(settings: &SheetSettings, size: u64) -> Result<Vec<u8>> {
     let mut content = Vec::with_capacity(size as usize);
     read_pieces(settings, size, |piece| {
         content.extend_from_slice(piece);
-        Ok(Flow::Continue)
+        Ok(RowFlow::Continue)
     })?;
     Ok(content)
 }
 
 /// A change, checked against the recorded shape.
-struct Edit<'e> {
+struct SheetEdit<'e> {
     shape: &'e Shape,
     zone: &'e Zone,
     verb: Verb,
@@ -114,7 +114,7 @@ struct Edit<'e> {
     counted: Option<usize>,
 }
 
-impl<'e> Edit<'e> {
+impl<'e> SheetEdit<'e> {
     fn new(shape: &'e Shape, zone: &'e Zone, change: &Change) -> Result<Self> {
         let key_fields = key_fields(shape)?;
         let values = values(&change.record, shape, zone)?;
@@ -225,11 +225,11 @@ fn values(
 }
 
 /// The file as it is, and where the records meant are.
-struct Content<'c> {
-    source: &'c Source<'c>,
+struct SheetContent<'c> {
+    source: &'c SheetSource<'c>,
     /// The whole file; `None` if it is too large to be in memory.
     whole: Option<&'c [u8]>,
-    columns: Columns,
+    columns: ColumnPositions,
     /// Rows whose key is the one meant: their bytes, line ends around them included, and their cells.
     found: Vec<(Range<u64>, OwnedRow)>,
     /// Whether another row has the new key that an update gives its record.
@@ -239,10 +239,14 @@ struct Content<'c> {
     is_open: bool,
 }
 
-impl<'c> Content<'c> {
-    fn find(source: &'c Source<'c>, whole: Option<&'c [u8]>, edit: &Edit<'_>) -> Result<Self> {
-        let columns = Columns::locate(&source.head.names, source.shape);
-        let judge = Judge {
+impl<'c> SheetContent<'c> {
+    fn find(
+        source: &'c SheetSource<'c>,
+        whole: Option<&'c [u8]>,
+        edit: &SheetEdit<'_>,
+    ) -> Result<Self> {
+        let columns = ColumnPositions::locate(&source.head.names, source.shape);
+        let judge = RowMatcher {
             key: edit.positions(&columns)?,
             guards: edit.guards(&columns)?,
             wanted: edit.key.iter().map(|(_, value)| value).collect(),
@@ -268,7 +272,7 @@ impl<'c> Content<'c> {
 
     /// Finds the rows by an index, but only if it knows all that matter: those with the key meant, with the new key,
     /// with the greatest key.
-    fn find_by_index(&mut self, judge: &Judge<'_>) -> Result<bool> {
+    fn find_by_index(&mut self, judge: &RowMatcher<'_>) -> Result<bool> {
         let source = self.source;
         let Some((first, _)) = judge.key.first() else {
             return Ok(false);
@@ -289,13 +293,13 @@ impl<'c> Content<'c> {
         Ok(true)
     }
 
-    fn find_in_all(&mut self, judge: &Judge<'_>) -> Result<()> {
+    fn find_in_all(&mut self, judge: &RowMatcher<'_>) -> Result<()> {
         let (source, whole) = (self.source, self.whole);
-        let mut parser = Parser::at(source.head.layout, source.head.body_at)?;
+        let mut parser = DelimitedParser::at(source.head.layout, source.head.body_at)?;
         parser.place.rows = source.head.rows;
-        let mut row = |_: u64, row: crate::table::Row<'_>, span: Range<usize>| {
+        let mut row = |_: u64, row: crate::table::SheetRow<'_>, span: Range<usize>| {
             self.judge(judge, row, span.start as u64..span.end as u64);
-            Ok(Flow::Continue)
+            Ok(RowFlow::Continue)
         };
         match whole {
             Some(whole) => drop(parser.feed(&whole[source.head.body_at as usize..], &mut row)?),
@@ -312,7 +316,7 @@ impl<'c> Content<'c> {
         Ok(())
     }
 
-    fn judge(&mut self, judge: &Judge<'_>, row: crate::table::Row<'_>, span: Range<u64>) {
+    fn judge(&mut self, judge: &RowMatcher<'_>, row: crate::table::SheetRow<'_>, span: Range<u64>) {
         let edit = judge.edit;
         if row.is_blank() || self.found.iter().any(|(known, _)| *known == span) {
             return;
@@ -362,7 +366,7 @@ impl<'c> Content<'c> {
     }
 
     /// Returns the bytes that change, and the record in them (for a delete, the one that was there).
-    fn apply(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
+    fn apply(&self, edit: &SheetEdit<'_>) -> Result<(files::Edit, String)> {
         match edit.verb {
             Verb::Create => self.create(edit),
             _ => {
@@ -401,7 +405,7 @@ impl<'c> Content<'c> {
         }
     }
 
-    fn create(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
+    fn create(&self, edit: &SheetEdit<'_>) -> Result<(files::Edit, String)> {
         if self.is_open {
             let reason = "The last row has a quote that is never closed, so a row behind it would become part of it.";
             return Err(Error::upstream_error(reason));
@@ -432,7 +436,7 @@ impl<'c> Content<'c> {
         Ok((self.appended(&cells)?, record))
     }
 
-    fn set(&self, cells: &mut Vec<String>, edit: &Edit<'_>) -> Result<()> {
+    fn set(&self, cells: &mut Vec<String>, edit: &SheetEdit<'_>) -> Result<()> {
         for (at, value) in &edit.values {
             let position = self.columns.position(*at, edit.shape)?;
             if cells.len() <= position {
@@ -447,7 +451,7 @@ impl<'c> Content<'c> {
 
     /// Returns a value as its column writes it in a cell. Text goes in as it is, even `=1+1`: what a spreadsheet
     /// program makes of it is its own affair, and changing it here would write another record than was asked for.
-    fn cell_text(&self, value: &Value<'_>, at: usize, edit: &Edit<'_>) -> Result<String> {
+    fn cell_text(&self, value: &Value<'_>, at: usize, edit: &SheetEdit<'_>) -> Result<String> {
         let field = &edit.shape.fields[at];
         value.to_text(field, edit.zone).ok_or_else(|| {
             let column = &field.key;
@@ -516,7 +520,7 @@ impl<'c> Content<'c> {
     }
 
     /// Returns all recorded columns of a row.
-    fn record(&self, row: &OwnedRow, edit: &Edit<'_>) -> Result<String> {
+    fn record(&self, row: &OwnedRow, edit: &SheetEdit<'_>) -> Result<String> {
         let fields = edit.shape.fields.iter().enumerate();
         let columns: Vec<(usize, &Field)> = fields
             .map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field)))
@@ -526,8 +530,8 @@ impl<'c> Content<'c> {
 }
 
 /// The rows that are looked for.
-struct Judge<'j> {
-    edit: &'j Edit<'j>,
+struct RowMatcher<'j> {
+    edit: &'j SheetEdit<'j>,
     /// Field and position of the key's columns.
     key: Vec<(usize, usize)>,
     guards: Vec<(usize, usize, &'j Matcher)>,
@@ -535,9 +539,9 @@ struct Judge<'j> {
     new_key: Option<Vec<&'j Value<'static>>>,
 }
 
-impl Edit<'_> {
+impl SheetEdit<'_> {
     /// Returns the places of the key's columns in the file, in the key's order.
-    fn positions(&self, columns: &Columns) -> Result<Vec<(usize, usize)>> {
+    fn positions(&self, columns: &ColumnPositions) -> Result<Vec<(usize, usize)>> {
         let fields = self.key.iter().map(|(at, _)| *at).chain(self.counted);
         fields
             .map(|at| Ok((at, columns.position(at, self.shape)?)))
@@ -545,7 +549,7 @@ impl Edit<'_> {
     }
 
     /// Returns the places of the conditions' columns in the file.
-    fn guards(&self, columns: &Columns) -> Result<Vec<(usize, usize, &Matcher)>> {
+    fn guards(&self, columns: &ColumnPositions) -> Result<Vec<(usize, usize, &Matcher)>> {
         let conditions = self.conditions.iter();
         conditions
             .map(|(at, matcher)| Ok((*at, columns.position(*at, self.shape)?, matcher)))
@@ -554,7 +558,7 @@ impl Edit<'_> {
 }
 
 /// Returns the key that an update gives its record, if it changes.
-fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
+fn new_key<'e>(edit: &'e SheetEdit<'_>) -> Option<Vec<&'e Value<'static>>> {
     if edit.verb != Verb::Update {
         return None;
     }

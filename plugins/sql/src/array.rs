@@ -17,13 +17,13 @@ use crate::native;
 const DIMENSIONS_MAX: usize = 6;
 
 /// An array as its column describes it.
-pub(crate) struct Array<'a> {
+pub(crate) struct ArrayColumn<'a> {
     element: Cow<'a, Field>,
     native: &'a str,
     dimensions: usize,
 }
 
-impl<'a> Array<'a> {
+impl<'a> ArrayColumn<'a> {
     /// Returns the array of a column; `None` if it is not one.
     pub(crate) fn new(field: &'a Field) -> Option<Self> {
         let (native, dimensions) = native::element(field.native.as_deref()?)?;
@@ -122,14 +122,14 @@ impl<'a> Array<'a> {
             true => text.split_once('=')?.1,
             false => text,
         };
-        let mut literal = Literal { text, at: 0 };
+        let mut literal = LiteralReader { text, at: 0 };
         self.read_dimension(&mut literal, 1, zone, out)?;
         (literal.at == text.len()).then_some(())
     }
 
     fn read_dimension(
         &self,
-        literal: &mut Literal<'_>,
+        literal: &mut LiteralReader<'_>,
         depth: usize,
         zone: &Zone,
         out: &mut String,
@@ -229,12 +229,12 @@ impl<'a> Array<'a> {
 }
 
 /// A text of PostgreSQL for an array, and how far it was read.
-struct Literal<'a> {
+struct LiteralReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Literal<'a> {
+impl<'a> LiteralReader<'a> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

@@ -6,22 +6,26 @@ use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{self, json};
 use weir_plugin_sdk::{Change, Error, Value, Verb, matches, sql};
 
-use crate::Sql;
-use crate::column::Column;
+use crate::SqlAdapter;
+use crate::column::SqlColumn;
 use crate::condition;
-use crate::dialect::Dialect;
+use crate::dialect::SqlDialect;
 use crate::operation;
-use crate::settings::Source;
-use crate::statement::{Builder, cell, rows};
+use crate::settings::SqlSource;
+use crate::statement::{StatementBuilder, cell, rows};
 
-pub(crate) fn write(collection: &Sql, dialect: Dialect, change: &Change) -> Result<String, Error> {
+pub(crate) fn write(
+    collection: &SqlAdapter,
+    dialect: SqlDialect,
+    change: &Change,
+) -> Result<String, Error> {
     if change.verb == Verb::Call {
         return operation::run(collection, dialect, change);
     }
-    let Source::Table { .. } = collection.settings.source() else {
+    let SqlSource::Table { .. } = collection.settings.source() else {
         return Err(Error::unsupported("A query is read-only."));
     };
-    let writer = Writer {
+    let writer = SqlWriter {
         collection,
         dialect,
     };
@@ -40,23 +44,23 @@ struct RecordRead {
     when: &'static str,
 }
 
-struct Writer<'a> {
-    collection: &'a Sql,
-    dialect: Dialect,
+struct SqlWriter<'a> {
+    collection: &'a SqlAdapter,
+    dialect: SqlDialect,
 }
 
-impl Writer<'_> {
+impl SqlWriter<'_> {
     fn create(&self, change: &Change) -> Result<String, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let (names, values) = self.values(change, &mut builder)?;
         let what = match names.len() {
-            0 if self.dialect == Dialect::Mysql => "() VALUES ()".to_owned(),
+            0 if self.dialect == SqlDialect::Mysql => "() VALUES ()".to_owned(),
             0 => "DEFAULT VALUES".to_owned(),
             _ => format!("({}) VALUES ({})", names.join(", "), values.join(", ")),
         };
         builder.text = format!("INSERT INTO {} {what}", self.table());
         let read = match self.dialect {
-            Dialect::Mysql => self.read_created(change)?,
+            SqlDialect::Mysql => self.read_created(change)?,
             _ => None,
         };
         self.run(builder, read)
@@ -64,7 +68,7 @@ impl Writer<'_> {
     }
 
     fn update(&self, change: &Change) -> Result<String, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let (names, values) = self.values(change, &mut builder)?;
         if names.is_empty() {
             return Err(Error::invalid("Nothing is to be changed."));
@@ -81,7 +85,7 @@ impl Writer<'_> {
             set.join(", ")
         );
         let read = match self.dialect {
-            Dialect::Mysql => Some(self.read_updated(change)?),
+            SqlDialect::Mysql => Some(self.read_updated(change)?),
             _ => None,
         };
         self.run(builder, read)
@@ -89,11 +93,11 @@ impl Writer<'_> {
     }
 
     fn delete(&self, change: &Change) -> Result<String, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let meant = self.meant(change, &mut builder)?;
         builder.text = format!("DELETE FROM {} WHERE {meant}", self.table());
         let read = match self.dialect {
-            Dialect::Mysql => Some(self.read_deleted(change)?),
+            SqlDialect::Mysql => Some(self.read_deleted(change)?),
             _ => None,
         };
         self.run(builder, read)
@@ -103,10 +107,10 @@ impl Writer<'_> {
     /// counting, or there is no key: MariaDB then answers the INSERT itself.
     fn read_created(&self, change: &Change) -> Result<Option<RecordRead>, Error> {
         let shape = &self.collection.shape;
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let mut all = Vec::new();
         for key in &shape.key {
-            let column = Column::find(shape, self.dialect, key)?;
+            let column = SqlColumn::find(shape, self.dialect, key)?;
             let given = change.record.get(key).filter(|given| !given.is_null());
             let native = column.field.native.as_deref().unwrap_or_default();
             all.push(match given {
@@ -126,7 +130,7 @@ impl Writer<'_> {
     /// Returns the read of an updated record by its key, which may be another one now.
     fn read_updated(&self, change: &Change) -> Result<RecordRead, Error> {
         let shape = &self.collection.shape;
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let mut key = change.key.clone();
         for (name, value) in &change.record {
             if shape.key.contains(name) {
@@ -139,12 +143,17 @@ impl Writer<'_> {
 
     /// Returns the read of a record that is about to go, and locks it.
     fn read_deleted(&self, change: &Change) -> Result<RecordRead, Error> {
-        let mut builder = Builder::new(self.dialect);
+        let mut builder = StatementBuilder::new(self.dialect);
         let meant = self.meant(change, &mut builder)?;
         Ok(self.read(builder, &format!("{meant} LIMIT 1 FOR UPDATE"), "before"))
     }
 
-    fn read(&self, mut builder: Builder, condition: &str, when: &'static str) -> RecordRead {
+    fn read(
+        &self,
+        mut builder: StatementBuilder,
+        condition: &str,
+        when: &'static str,
+    ) -> RecordRead {
         builder.text = format!(
             "SELECT {} FROM {} WHERE {condition}",
             self.returning(),
@@ -162,12 +171,12 @@ impl Writer<'_> {
     fn values(
         &self,
         change: &Change,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<(Vec<String>, Vec<String>), Error> {
         let mut names = Vec::new();
         let mut values = Vec::new();
         for (key, argument) in &change.record {
-            let column = Column::find(&self.collection.shape, self.dialect, key)?;
+            let column = SqlColumn::find(&self.collection.shape, self.dialect, key)?;
             let value = Value::from_argument(argument, column.field, &self.collection.zone);
             values.push(column.written(&value, builder)?);
             names.push(column.name());
@@ -176,10 +185,10 @@ impl Writer<'_> {
     }
 
     /// Returns the condition for the record with this key that meets the conditions.
-    fn meant(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
+    fn meant(&self, change: &Change, builder: &mut StatementBuilder) -> Result<String, Error> {
         let mut meant = self.key(&change.key, builder)?;
         for condition in &change.conditions {
-            let column = Column::find(&self.collection.shape, self.dialect, &condition.column)?;
+            let column = SqlColumn::find(&self.collection.shape, self.dialect, &condition.column)?;
             meant.push_str(" AND ");
             meant.push_str(&condition::condition(
                 condition,
@@ -195,7 +204,7 @@ impl Writer<'_> {
     fn key(
         &self,
         given: &serde_json::Map<String, serde_json::Value>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let shape = &self.collection.shape;
         if shape.key.is_empty() {
@@ -205,7 +214,7 @@ impl Writer<'_> {
         }
         let mut all = Vec::new();
         for key in &shape.key {
-            let column = Column::find(shape, self.dialect, key)?;
+            let column = SqlColumn::find(shape, self.dialect, key)?;
             let argument = given.get(key).unwrap_or(&serde_json::Value::Null);
             if argument.is_null() {
                 return Err(Error::invalid(format!("The key {key:?} is missing.")).field(key));
@@ -219,7 +228,11 @@ impl Writer<'_> {
         Ok(all.join(" AND "))
     }
 
-    fn run(&self, mut builder: Builder, read: Option<RecordRead>) -> Result<String, Error> {
+    fn run(
+        &self,
+        mut builder: StatementBuilder,
+        read: Option<RecordRead>,
+    ) -> Result<String, Error> {
         let shape = &self.collection.shape;
         let connection = &self.collection.settings.connection;
         let mut options = json!({"write": true, "expect_rows": 1});
@@ -240,7 +253,7 @@ impl Writer<'_> {
             .first()
             .ok_or_else(|| Error::upstream_error("The database did not answer the record."))?;
         let members = shape.fields.iter().enumerate().map(|(at, field)| {
-            let column = Column::new(shape, self.dialect, field);
+            let column = SqlColumn::new(shape, self.dialect, field);
             Ok((
                 field.key.as_str(),
                 column.value(cell(row, at)?, &self.collection.zone),
@@ -258,7 +271,7 @@ impl Writer<'_> {
         let columns = shape
             .fields
             .iter()
-            .map(|field| Column::new(shape, self.dialect, field).read());
+            .map(|field| SqlColumn::new(shape, self.dialect, field).read());
         columns
             .enumerate()
             .map(|(at, read)| format!("{read} AS c{at}"))

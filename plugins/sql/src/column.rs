@@ -7,12 +7,12 @@ use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::value::{Datetime, Value, compact_json};
 use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
 
-use crate::array::Array;
-use crate::dialect::Dialect;
+use crate::array::ArrayColumn;
+use crate::dialect::SqlDialect;
 use crate::mysql::MysqlColumn;
 use crate::native::{self, with_era};
 use crate::settings::quoted;
-use crate::statement::Builder;
+use crate::statement::StatementBuilder;
 
 /// The time by which clocks are set back: an hour nearly everywhere, half of one on Lord Howe Island, two at Troll.
 const SET_BACK: [&str; 3] = ["1 hour", "30 minutes", "2 hours"];
@@ -22,19 +22,19 @@ const FIRST_MOMENT: &str = "0001-01-01 00:00:00+00 BC";
 const END: &str = "10000-01-01 00:00:00+00";
 
 #[derive(Clone, Copy)]
-pub(crate) struct Column<'a> {
+pub(crate) struct SqlColumn<'a> {
     pub(crate) field: &'a Field,
-    dialect: Dialect,
+    dialect: SqlDialect,
     zone: &'a str,
 }
 
-impl<'a> Column<'a> {
+impl<'a> SqlColumn<'a> {
     /// Finds a column. Only a recorded one has a name here.
-    pub(crate) fn find(shape: &'a Shape, dialect: Dialect, key: &str) -> Result<Self, Error> {
+    pub(crate) fn find(shape: &'a Shape, dialect: SqlDialect, key: &str) -> Result<Self, Error> {
         Ok(Self::new(shape, dialect, &shape.fields[place(shape, key)?]))
     }
 
-    pub(crate) fn new(shape: &'a Shape, dialect: Dialect, field: &'a Field) -> Self {
+    pub(crate) fn new(shape: &'a Shape, dialect: SqlDialect, field: &'a Field) -> Self {
         Self {
             field,
             dialect,
@@ -44,7 +44,7 @@ impl<'a> Column<'a> {
 
     /// Returns the column as MySQL has it; `None` for one of another database.
     fn mysql(&self) -> Option<MysqlColumn<'a>> {
-        (self.dialect == Dialect::Mysql).then_some(MysqlColumn {
+        (self.dialect == SqlDialect::Mysql).then_some(MysqlColumn {
             field: self.field,
             zone: self.zone,
         })
@@ -60,7 +60,7 @@ impl<'a> Column<'a> {
             return column.read();
         }
         let name = self.name();
-        if self.dialect == Dialect::Sqlite {
+        if self.dialect == SqlDialect::Sqlite {
             return if self.field.kind == Type::Decimal {
                 self.sqlite_decimal()
             } else {
@@ -82,7 +82,7 @@ impl<'a> Column<'a> {
 
     /// Returns the connection's answer as the column's type. Of SQLite and MySQL JSON comes as the text it is.
     pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
-        if self.dialect == Dialect::Postgresql {
+        if self.dialect == SqlDialect::Postgresql {
             if let Some(array) = self.array() {
                 return array.value(raw, zone);
             }
@@ -93,7 +93,7 @@ impl<'a> Column<'a> {
             }
         }
         let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
-        if nested && self.dialect != Dialect::Postgresql && raw.get().starts_with('"') {
+        if nested && self.dialect != SqlDialect::Postgresql && raw.get().starts_with('"') {
             let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
             if let Some(json) = compact_json(&text, self.field, zone) {
                 return Value::Json(Cow::Owned(json));
@@ -103,7 +103,7 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the expression that is ordered and looked at for nulls, as the value table does.
-    pub(crate) fn compared(&self, builder: &mut Builder) -> String {
+    pub(crate) fn compared(&self, builder: &mut StatementBuilder) -> String {
         if let Some(column) = self.mysql() {
             return column.compared();
         }
@@ -120,7 +120,7 @@ impl<'a> Column<'a> {
         &self,
         operator: &str,
         value: &Value<'_>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.compares(operator, value, builder);
@@ -143,19 +143,21 @@ impl<'a> Column<'a> {
         let name = self.name();
         match (self.dialect, self.field.kind, self.native()) {
             // The difference of an infinity with itself is not a number. Old servers have no infinity to compare with.
-            (Dialect::Postgresql, Type::Number | Type::Decimal, "numeric") => {
+            (SqlDialect::Postgresql, Type::Number | Type::Decimal, "numeric") => {
                 Some(format!("{name} - {name} = 0"))
             }
             // The bounds have the type: a column that is a text by now has no such order, and is reported as changed.
-            (Dialect::Postgresql, Type::Number | Type::Decimal, native @ ("float4" | "float8")) => {
-                Some(format!(
-                    "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"
-                ))
-            }
-            (Dialect::Postgresql, Type::Date, "date") => Some(format!(
+            (
+                SqlDialect::Postgresql,
+                Type::Number | Type::Decimal,
+                native @ ("float4" | "float8"),
+            ) => Some(format!(
+                "{name} > '-infinity'::{native} AND {name} < 'infinity'::{native}"
+            )),
+            (SqlDialect::Postgresql, Type::Date, "date") => Some(format!(
                 "{name} >= '0001-01-01 BC'::date AND {name} < '10000-01-01'::date"
             )),
-            (Dialect::Postgresql, Type::Datetime, "timestamp" | "timestamptz") => {
+            (SqlDialect::Postgresql, Type::Datetime, "timestamp" | "timestamptz") => {
                 let [first, end] = [FIRST_MOMENT, END].map(|moment| self.bound(moment));
                 Some(format!("{name} >= {first} AND {name} < {end}"))
             }
@@ -192,43 +194,43 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the expression that is compared with a value, which is always finite.
-    pub(crate) fn plain(&self, builder: &mut Builder) -> String {
+    pub(crate) fn plain(&self, builder: &mut StatementBuilder) -> String {
         if let Some(column) = self.mysql() {
             return column.plain();
         }
         let name = self.name();
         match (self.dialect, self.field.kind) {
-            (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => {
+            (SqlDialect::Sqlite, Type::String | Type::Date) if self.textual() => {
                 format!("{name} COLLATE BINARY")
             }
-            (Dialect::Sqlite, Type::String | Type::Date) => {
+            (SqlDialect::Sqlite, Type::String | Type::Date) => {
                 format!("CAST({name} AS TEXT) COLLATE BINARY")
             }
-            (Dialect::Sqlite, Type::Decimal) if self.whole() => name,
-            (Dialect::Sqlite, Type::Decimal) => {
+            (SqlDialect::Sqlite, Type::Decimal) if self.whole() => name,
+            (SqlDialect::Sqlite, Type::Decimal) => {
                 format!("{} COLLATE weir_decimal", self.sqlite_decimal())
             }
-            (Dialect::Sqlite, Type::Number) => {
+            (SqlDialect::Sqlite, Type::Number) => {
                 format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
             }
-            (Dialect::Sqlite, Type::Datetime) => {
+            (SqlDialect::Sqlite, Type::Datetime) => {
                 let zone = builder.bind(self.zone);
                 format!("weir_datetime({name}, {zone})")
             }
-            (Dialect::Sqlite, _) => name,
-            (Dialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
-            (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => name,
-            (Dialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => {
+            (SqlDialect::Sqlite, _) => name,
+            (SqlDialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
+            (SqlDialect::Postgresql, Type::Decimal) if self.native() == "numeric" => name,
+            (SqlDialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => {
                 format!("({name}::numeric)")
             }
-            (Dialect::Postgresql, Type::Date) if self.native() != "date" => {
+            (SqlDialect::Postgresql, Type::Date) if self.native() != "date" => {
                 format!("({name}::date)")
             }
-            (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => {
+            (SqlDialect::Postgresql, Type::Boolean) if self.native() != "bool" => {
                 format!("({name}::bool)")
             }
-            (Dialect::Postgresql, Type::Datetime) if self.native() == "timestamptz" => name,
-            (Dialect::Postgresql, Type::Datetime) => {
+            (SqlDialect::Postgresql, Type::Datetime) if self.native() == "timestamptz" => name,
+            (SqlDialect::Postgresql, Type::Datetime) => {
                 self.moment(&format!("{name}::timestamp"), builder)
             }
             (_, _) => name,
@@ -236,7 +238,7 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the day of a date or a moment, in the collection's zone. `None`: SQLite knows no zones.
-    pub(crate) fn day(&self, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn day(&self, builder: &mut StatementBuilder) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.day();
         }
@@ -244,7 +246,7 @@ impl<'a> Column<'a> {
         match (self.dialect, self.field.kind) {
             (_, Type::Date) => Some(compared),
             // SQLite's own functions round fractions of a second, perhaps into the next day.
-            (Dialect::Sqlite, _) => {
+            (SqlDialect::Sqlite, _) => {
                 (self.zone == "UTC").then(|| format!("substr({compared}, 1, 10)"))
             }
             (_, _) => {
@@ -256,21 +258,21 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the expression that equal values have in common, as a connection can encode it.
-    pub(crate) fn grouped(&self, builder: &mut Builder) -> String {
+    pub(crate) fn grouped(&self, builder: &mut StatementBuilder) -> String {
         if let Some(column) = self.mysql() {
             return column.grouped().0;
         }
         match (self.dialect, self.field.kind) {
-            (Dialect::Sqlite, _) => self.compared(builder),
-            (Dialect::Postgresql, Type::Integer) if self.whole() => self.read(),
-            (Dialect::Postgresql, Type::Decimal | Type::Integer) => {
+            (SqlDialect::Sqlite, _) => self.compared(builder),
+            (SqlDialect::Postgresql, Type::Integer) if self.whole() => self.read(),
+            (SqlDialect::Postgresql, Type::Decimal | Type::Integer) => {
                 format!("trim_scale(({})::numeric)::text", self.compared(builder))
             }
-            (Dialect::Postgresql, Type::Number) if !self.native().starts_with("float") => {
+            (SqlDialect::Postgresql, Type::Number) if !self.native().starts_with("float") => {
                 format!("({})::float8", self.compared(builder))
             }
             // Values that are null in the value table are one group with the nulls.
-            (Dialect::Postgresql, Type::String | Type::Number) => self.compared(builder),
+            (SqlDialect::Postgresql, Type::String | Type::Number) => self.compared(builder),
             (_, _) => self.read(),
         }
     }
@@ -281,19 +283,19 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the expression for the smallest or the largest value, as a connection can encode it.
-    pub(crate) fn edge(&self, function: &str, builder: &mut Builder) -> String {
+    pub(crate) fn edge(&self, function: &str, builder: &mut StatementBuilder) -> String {
         if let Some(column) = self.mysql() {
             return column.edge(function);
         }
         let compared = self.compared(builder);
         let edge = format!("{function}({compared})");
         match (self.dialect, self.field.kind) {
-            (Dialect::Sqlite, Type::Integer | Type::Number) if self.textual() => {
+            (SqlDialect::Sqlite, Type::Integer | Type::Number) if self.textual() => {
                 format!("{function}({compared} COLLATE weir_decimal)")
             }
-            (Dialect::Sqlite, _) => edge,
+            (SqlDialect::Sqlite, _) => edge,
             // The zone goes before the era.
-            (Dialect::Postgresql, Type::Datetime) => {
+            (SqlDialect::Postgresql, Type::Datetime) => {
                 format!("regexp_replace(({edge} AT TIME ZONE 'UTC')::text, '( BC)?$', '+00\\1')")
             }
             (_, _) => format!("({edge})::text"),
@@ -302,17 +304,17 @@ impl<'a> Column<'a> {
 
     /// Returns the expressions for the sum, the most decimal places of a value, and the number of values that are of
     /// another type. `None`: SQLite has no exact sum of such decimals.
-    pub(crate) fn sum(&self, builder: &mut Builder) -> Option<[String; 3]> {
+    pub(crate) fn sum(&self, builder: &mut StatementBuilder) -> Option<[String; 3]> {
         if let Some(column) = self.mysql() {
             return Some(column.sum());
         }
         let compared = self.compared(builder);
         let none = || "0".to_owned();
         Some(match (self.dialect, self.field.kind) {
-            (Dialect::Postgresql, Type::Number) => {
+            (SqlDialect::Postgresql, Type::Number) => {
                 [format!("sum(({compared})::float8)"), none(), none()]
             }
-            (Dialect::Sqlite, kind) => {
+            (SqlDialect::Sqlite, kind) => {
                 let name = self.name();
                 let types = match kind {
                     Type::Number => "'integer', 'real', 'null'",
@@ -338,12 +340,16 @@ impl<'a> Column<'a> {
 
     /// Returns the condition for `=`, which an index on the column can serve if that is exact. `None` means that no
     /// value of the column equals this one.
-    pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn equals(
+        &self,
+        value: &Value<'_>,
+        builder: &mut StatementBuilder,
+    ) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.equals(value, builder);
         }
         let name = self.name();
-        if self.dialect == Dialect::Postgresql && self.field.kind == Type::String {
+        if self.dialect == SqlDialect::Postgresql && self.field.kind == Type::String {
             return match (self.native(), value) {
                 // The index is asked in the column's collation, to which two spellings may be equal.
                 ("text" | "varchar", value) => {
@@ -371,28 +377,33 @@ impl<'a> Column<'a> {
     }
 
     /// Binds a value of a condition or cursor. `None` means that the column's type holds no such value.
-    pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn operand(
+        &self,
+        value: &Value<'_>,
+        builder: &mut StatementBuilder,
+    ) -> Option<String> {
         if let Some(column) = self.mysql() {
             return column.operand(value, builder);
         }
         Some(match (self.dialect, value) {
             (_, Value::Null | Value::Json(_) | Value::Unfit(_)) => return None,
-            (Dialect::Sqlite, Value::Boolean(value)) => builder.bind(i64::from(*value)),
-            (Dialect::Sqlite, Value::Integer(value)) => match i64::try_from(*value) {
+            (SqlDialect::Sqlite, Value::Boolean(value)) => builder.bind(i64::from(*value)),
+            (SqlDialect::Sqlite, Value::Integer(value)) => match i64::try_from(*value) {
                 Ok(value) => builder.bind(value),
                 Err(_) => builder.bind(*value as f64),
             },
-            (Dialect::Sqlite, Value::Number(value)) => builder.bind(*value),
-            (Dialect::Sqlite, Value::Decimal(value)) => match value.to_integer().map(i64::try_from)
-            {
-                Some(Ok(value)) if self.whole() => builder.bind(value),
-                _ if self.whole() => builder.bind(value.as_str().parse::<f64>().ok()?),
-                _ => builder.bind(value.as_str()),
-            },
-            (Dialect::Sqlite, Value::Text(value) | Value::Date(value)) => {
+            (SqlDialect::Sqlite, Value::Number(value)) => builder.bind(*value),
+            (SqlDialect::Sqlite, Value::Decimal(value)) => {
+                match value.to_integer().map(i64::try_from) {
+                    Some(Ok(value)) if self.whole() => builder.bind(value),
+                    _ if self.whole() => builder.bind(value.as_str().parse::<f64>().ok()?),
+                    _ => builder.bind(value.as_str()),
+                }
+            }
+            (SqlDialect::Sqlite, Value::Text(value) | Value::Date(value)) => {
                 builder.bind(value.as_ref())
             }
-            (Dialect::Sqlite, Value::Datetime(value)) => {
+            (SqlDialect::Sqlite, Value::Datetime(value)) => {
                 let place = builder.bind(value.to_string());
                 format!("weir_datetime({place}, 'UTC')")
             }
@@ -450,12 +461,12 @@ impl<'a> Column<'a> {
     pub(crate) fn written(
         &self,
         value: &Value<'_>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let keeps_clock = match self.dialect {
-            Dialect::Sqlite => false,
-            Dialect::Postgresql => self.native() == "timestamp",
-            Dialect::Mysql => self.native().starts_with("datetime"),
+            SqlDialect::Sqlite => false,
+            SqlDialect::Postgresql => self.native() == "timestamp",
+            SqlDialect::Mysql => self.native().starts_with("datetime"),
         };
         if let (Value::Datetime(moment), true) = (value, keeps_clock) {
             self.check_clock(moment)?;
@@ -476,7 +487,7 @@ impl<'a> Column<'a> {
             Value::Unfit(_) => return Err(unfit()),
             _ => {}
         }
-        if self.dialect == Dialect::Sqlite {
+        if self.dialect == SqlDialect::Sqlite {
             return Ok(match value {
                 Value::Boolean(value) => builder.bind(i64::from(*value)),
                 Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
@@ -522,14 +533,14 @@ impl<'a> Column<'a> {
             || (matches!(
                 self.field.kind,
                 Type::Number | Type::Datetime | Type::Decimal
-            ) && !(self.dialect == Dialect::Postgresql && self.whole()))
+            ) && !(self.dialect == SqlDialect::Postgresql && self.whole()))
     }
 
     /// Returns the array that the column is; `None` if it is none of PostgreSQL's.
-    fn array(&self) -> Option<Array<'a>> {
+    fn array(&self) -> Option<ArrayColumn<'a>> {
         match self.field.kind {
-            Type::List | Type::Json if self.dialect == Dialect::Postgresql => {
-                Array::new(self.field)
+            Type::List | Type::Json if self.dialect == SqlDialect::Postgresql => {
+                ArrayColumn::new(self.field)
             }
             _ => None,
         }
@@ -565,9 +576,9 @@ impl<'a> Column<'a> {
     /// Returns `true` for a column of integers, whatever the shape makes of them.
     fn whole(&self) -> bool {
         match self.dialect {
-            Dialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
-            Dialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
-            Dialect::Mysql => false,
+            SqlDialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
+            SqlDialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
+            SqlDialect::Mysql => false,
         }
     }
 
@@ -584,7 +595,7 @@ impl<'a> Column<'a> {
 
     /// Returns the moment of a time without a zone. PostgreSQL takes the second reading of a time that the clocks of a
     /// zone show twice, the value table takes the first.
-    fn moment(&self, local: &str, builder: &mut Builder) -> String {
+    fn moment(&self, local: &str, builder: &mut StatementBuilder) -> String {
         let zone = self.zone(builder);
         let moment = format!("({local} AT TIME ZONE {zone})");
         if self.zone == "UTC" || self.zone.starts_with(['+', '-']) {
@@ -620,7 +631,7 @@ impl<'a> Column<'a> {
     }
 
     /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.
-    fn zone(&self, builder: &mut Builder) -> String {
+    fn zone(&self, builder: &mut StatementBuilder) -> String {
         let place = builder.bind(self.zone);
         if self.zone.starts_with(['+', '-']) {
             format!("{place}::interval")

@@ -4,21 +4,21 @@ use weir_plugin_sdk::matches::{self, Matcher};
 use weir_plugin_sdk::serde_json;
 use weir_plugin_sdk::{Comparison, Condition, Error, Value, Zone};
 
-use crate::Sql;
-use crate::column::Column;
-use crate::dialect::Dialect;
-use crate::statement::Builder;
+use crate::SqlAdapter;
+use crate::column::SqlColumn;
+use crate::dialect::SqlDialect;
+use crate::statement::StatementBuilder;
 
 /// Returns ` WHERE …` for conditions that all must hold, or nothing.
 pub(crate) fn all(
-    collection: &Sql,
+    collection: &SqlAdapter,
     conditions: &[Condition],
-    builder: &mut Builder,
+    builder: &mut StatementBuilder,
 ) -> Result<String, Error> {
-    let Sql { shape, zone, .. } = collection;
+    let SqlAdapter { shape, zone, .. } = collection;
     let mut text = String::new();
     for (at, given) in conditions.iter().enumerate() {
-        let column = Column::find(shape, builder.dialect, &given.column)?;
+        let column = SqlColumn::find(shape, builder.dialect, &given.column)?;
         text.push_str(if at == 0 { " WHERE " } else { " AND " });
         text.push_str(&condition(given, &column, zone, builder)?);
     }
@@ -27,9 +27,9 @@ pub(crate) fn all(
 
 pub(crate) fn condition(
     condition: &Condition,
-    column: &Column<'_>,
+    column: &SqlColumn<'_>,
     zone: &Zone,
-    builder: &mut Builder,
+    builder: &mut StatementBuilder,
 ) -> Result<String, Error> {
     // Refuses what has no meaning, in the words every adapter uses.
     Matcher::new(condition, column.field, zone)?;
@@ -64,9 +64,9 @@ pub(crate) fn condition(
                 builder,
                 text(),
                 |whole, part, dialect| match dialect {
-                    Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
-                    Dialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
-                    Dialect::Mysql => format!("LOCATE({part}, {whole}) > 0"),
+                    SqlDialect::Sqlite => format!("instr({whole}, {part}) > 0"),
+                    SqlDialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
+                    SqlDialect::Mysql => format!("LOCATE({part}, {whole}) > 0"),
                 },
             )
         }
@@ -77,11 +77,11 @@ pub(crate) fn condition(
                 builder,
                 text(),
                 |whole, part, dialect| match dialect {
-                    Dialect::Sqlite => format!("instr(lower({whole}), lower({part})) > 0"),
-                    Dialect::Postgresql => {
+                    SqlDialect::Sqlite => format!("instr(lower({whole}), lower({part})) > 0"),
+                    SqlDialect::Postgresql => {
                         format!("strpos(lower({whole}), lower({part} COLLATE \"C\")) > 0")
                     }
-                    Dialect::Mysql => format!("LOCATE({}, {}) > 0", lower(part), lower(whole)),
+                    SqlDialect::Mysql => format!("LOCATE({}, {}) > 0", lower(part), lower(whole)),
                 },
             )
         }
@@ -91,9 +91,9 @@ pub(crate) fn condition(
                 builder,
                 text(),
                 |whole, part, dialect| match dialect {
-                    Dialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
-                    Dialect::Postgresql => format!("starts_with({whole}, {part})"),
-                    Dialect::Mysql => format!("LEFT({whole}, LENGTH({part})) = {part}"),
+                    SqlDialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
+                    SqlDialect::Postgresql => format!("starts_with({whole}, {part})"),
+                    SqlDialect::Mysql => format!("LEFT({whole}, LENGTH({part})) = {part}"),
                 },
             )
         }
@@ -123,17 +123,21 @@ fn any_of(conditions: &[String]) -> String {
 }
 
 /// Returns a condition that is `=`, or that never holds.
-pub(crate) fn equals(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
+pub(crate) fn equals(
+    column: &SqlColumn<'_>,
+    value: &Value<'_>,
+    builder: &mut StatementBuilder,
+) -> String {
     column
         .equals(value, builder)
         .unwrap_or_else(|| NEVER.to_owned())
 }
 
 fn compared(
-    column: &Column<'_>,
+    column: &SqlColumn<'_>,
     operator: &str,
     value: &Value<'_>,
-    builder: &mut Builder,
+    builder: &mut StatementBuilder,
 ) -> String {
     if value.is_null() {
         return NEVER.to_owned();
@@ -147,17 +151,17 @@ fn compared(
 }
 
 fn partial(
-    column: &Column<'_>,
-    builder: &mut Builder,
+    column: &SqlColumn<'_>,
+    builder: &mut StatementBuilder,
     part: &str,
-    sql: impl Fn(&str, &str, Dialect) -> String,
+    sql: impl Fn(&str, &str, SqlDialect) -> String,
 ) -> String {
-    if builder.dialect == Dialect::Postgresql && part.contains('\0') {
+    if builder.dialect == SqlDialect::Postgresql && part.contains('\0') {
         return NEVER.to_owned();
     }
     let whole = column.compared(builder);
     let mut place = builder.bind(part);
-    if builder.dialect == Dialect::Mysql {
+    if builder.dialect == SqlDialect::Mysql {
         place = format!("CAST({place} AS BINARY)");
     }
     sql(&whole, &place, builder.dialect)
@@ -169,7 +173,7 @@ fn lower(bytes: &str) -> String {
     format!("CAST(LOWER(CONVERT({bytes} USING tis620)) AS BINARY)")
 }
 
-fn empty(column: &Column<'_>, builder: &mut Builder) -> String {
+fn empty(column: &SqlColumn<'_>, builder: &mut StatementBuilder) -> String {
     let compared = column.compared(builder);
     if column.is_text() {
         format!("({compared} IS NULL OR {compared} = '')")

@@ -10,12 +10,12 @@ use weir_plugin_sdk::serde_json;
 use weir_plugin_sdk::shape::Summaries;
 use weir_plugin_sdk::{Error, Field, Shape, Type, log, matches, sql};
 
-use crate::dialect::Dialect;
-use crate::settings::Settings;
+use crate::dialect::SqlDialect;
+use crate::settings::SqlSettings;
 
 /// A source before it becomes a shape.
 #[derive(Default)]
-struct Described {
+struct SqlDescription {
     fields: Vec<Field>,
     /// Columns of bytes, which have no place in the value table.
     left_out: Vec<String>,
@@ -26,7 +26,7 @@ struct Described {
     read_only: Option<&'static str>,
 }
 
-impl Described {
+impl SqlDescription {
     /// Adds the field of a column after `finish` completed it; a column without a field is left out.
     fn add(&mut self, name: &str, field: Option<Field>, finish: impl FnOnce(&mut Field)) {
         match field {
@@ -42,7 +42,7 @@ impl Described {
     }
 }
 
-pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Error> {
+pub(crate) fn describe(settings: SqlSettings, dialect: SqlDialect) -> Result<Shape, Error> {
     if let Some(statement) = settings.statement(dialect)? {
         return written::describe(&settings, &statement, dialect);
     }
@@ -59,9 +59,9 @@ pub(crate) fn describe(settings: Settings, dialect: Dialect) -> Result<Shape, Er
         None => settings,
     };
     let described = match dialect {
-        Dialect::Sqlite => sqlite::describe(&settings)?,
-        Dialect::Postgresql => postgresql::describe(&settings)?,
-        Dialect::Mysql => mysql::describe(&settings)?,
+        SqlDialect::Sqlite => sqlite::describe(&settings)?,
+        SqlDialect::Postgresql => postgresql::describe(&settings)?,
+        SqlDialect::Mysql => mysql::describe(&settings)?,
     };
     let mut shape = Shape::new(settings.name());
     if let Some(template) = &template {
@@ -121,7 +121,7 @@ pub(crate) fn ordered(kind: Type) -> bool {
 }
 
 #[derive(serde::Deserialize)]
-struct Told {
+struct QueryColumn {
     name: String,
     r#type: Option<String>,
 }
@@ -129,7 +129,7 @@ struct Told {
 /// Returns the columns of a query: name and type as the database tells when it prepares it. The query is prepared as it
 /// is, since no database then renames a second column of one name, and as the source it is going to be, where it must
 /// stay one.
-fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
+fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let told = prepared(settings, query.to_owned())?;
     check_names(&told)?;
     prepared(
@@ -153,12 +153,12 @@ fn check_names(columns: &[(String, Option<String>)]) -> Result<(), Error> {
     }
 }
 
-fn prepared(settings: &Settings, text: String) -> Result<Vec<(String, Option<String>)>, Error> {
+fn prepared(settings: &SqlSettings, text: String) -> Result<Vec<(String, Option<String>)>, Error> {
     prepared_as(settings, text, r#"{"describe":true}"#)
 }
 
 fn prepared_as(
-    settings: &Settings,
+    settings: &SqlSettings,
     text: String,
     options: &str,
 ) -> Result<Vec<(String, Option<String>)>, Error> {
@@ -181,7 +181,7 @@ fn prepared_as(
             ..Error::invalid(format!("The {what} cannot be prepared.")).field("settings")
         },
     })?;
-    let columns: Vec<Told> = parsed(&rows)?;
+    let columns: Vec<QueryColumn> = parsed(&rows)?;
     Ok(columns
         .into_iter()
         .map(|column| (column.name, column.r#type))
@@ -189,7 +189,7 @@ fn prepared_as(
 }
 
 fn ask<T: serde::de::DeserializeOwned>(
-    settings: &Settings,
+    settings: &SqlSettings,
     text: &str,
     parameters: Vec<serde_json::Value>,
 ) -> Result<Vec<T>, Error> {
@@ -208,6 +208,6 @@ fn parsed<T: serde::de::DeserializeOwned>(rows: &sql::Rows) -> Result<Vec<T>, Er
         .map_err(|_| Error::internal("The answer of the database's catalogue cannot be read."))
 }
 
-fn no_table(settings: &Settings) -> Error {
+fn no_table(settings: &SqlSettings) -> Error {
     Error::not_found(format!("There is no table or view {:?}.", settings.name())).field("settings")
 }

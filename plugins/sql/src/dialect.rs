@@ -11,15 +11,15 @@ const MARK: char = '\0';
 const EACH: char = '*';
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum SqlDialect {
     Sqlite,
     Postgresql,
     /// MariaDB, too.
     Mysql,
 }
 
-impl Dialect {
-    pub(crate) fn of(connection: &str) -> Result<Self, Error> {
+impl SqlDialect {
+    pub(crate) fn from_connection(connection: &str) -> Result<Self, Error> {
         match sql::dialect(connection)?.as_str() {
             "sqlite" => Ok(Self::Sqlite),
             "postgresql" => Ok(Self::Postgresql),

@@ -28,36 +28,36 @@ use weir_plugin_sdk::{
     Adapter, Change, Error, Page, Query, Shape, SummaryPage, SummaryQuery, Zone,
 };
 
-use dialect::Dialect;
-use parameters::Template;
-use select::Selected;
-use settings::{Settings, Source};
-use statement::Builder;
+use dialect::SqlDialect;
+use parameters::SqlTemplate;
+use select::PreparedSelect;
+use settings::{SqlSettings, SqlSource};
+use statement::StatementBuilder;
 use written::WrittenStatement;
 
 /// An open table, view or query.
-pub struct Sql {
-    settings: Settings,
+pub struct SqlAdapter {
+    settings: SqlSettings,
     shape: Shape,
     zone: Zone,
-    dialect: OnceCell<Dialect>,
-    template: OnceCell<Option<Template>>,
+    dialect: OnceCell<SqlDialect>,
+    template: OnceCell<Option<SqlTemplate>>,
     statement: OnceCell<Option<WrittenStatement>>,
-    selected: RefCell<Option<Rc<Selected>>>,
+    selected: RefCell<Option<Rc<PreparedSelect>>>,
 }
 
-impl Sql {
+impl SqlAdapter {
     /// Returns the dialect. It is asked for once, since an instance keeps its connections.
-    fn dialect(&self) -> Result<Dialect, Error> {
+    fn dialect(&self) -> Result<SqlDialect, Error> {
         if let Some(dialect) = self.dialect.get() {
             return Ok(*dialect);
         }
-        let dialect = Dialect::of(&self.settings.connection)?;
+        let dialect = SqlDialect::from_connection(&self.settings.connection)?;
         Ok(*self.dialect.get_or_init(|| dialect))
     }
 
     /// Returns the query with its parameters as placeholders, if it has any.
-    fn template(&self, dialect: Dialect) -> Result<Option<&Template>, Error> {
+    fn template(&self, dialect: SqlDialect) -> Result<Option<&SqlTemplate>, Error> {
         if let Some(template) = self.template.get() {
             return Ok(template.as_ref());
         }
@@ -66,7 +66,7 @@ impl Sql {
     }
 
     /// Returns the statement that writes, if that is what the collection is.
-    fn statement(&self, dialect: Dialect) -> Result<Option<&WrittenStatement>, Error> {
+    fn statement(&self, dialect: SqlDialect) -> Result<Option<&WrittenStatement>, Error> {
         if let Some(statement) = self.statement.get() {
             return Ok(statement.as_ref());
         }
@@ -75,9 +75,9 @@ impl Sql {
     }
 
     /// Returns the FROM clause.
-    fn source(&self, dialect: Dialect) -> Result<String, Error> {
+    fn source(&self, dialect: SqlDialect) -> Result<String, Error> {
         Ok(match self.template(dialect)? {
-            Some(template) => Source::Query(&template.text).sql(),
+            Some(template) => SqlSource::Query(&template.text).sql(),
             None => self.settings.source().sql(),
         })
     }
@@ -85,10 +85,10 @@ impl Sql {
     /// Begins a statement with the values of the query's parameters, which its FROM clause names by their numbers.
     fn builder(
         &self,
-        dialect: Dialect,
+        dialect: SqlDialect,
         options: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<Builder, Error> {
-        let mut builder = Builder::new(dialect);
+    ) -> Result<StatementBuilder, Error> {
+        let mut builder = StatementBuilder::new(dialect);
         if let Some(template) = self.template(dialect)? {
             template.bind(options, &self.zone, &mut builder)?;
         }
@@ -96,19 +96,19 @@ impl Sql {
     }
 
     /// Returns the prepared selection. The last one is kept, since a tool asks for the same again and again.
-    fn selected(&self, query: &Query, dialect: Dialect) -> Result<Rc<Selected>, Error> {
+    fn selected(&self, query: &Query, dialect: SqlDialect) -> Result<Rc<PreparedSelect>, Error> {
         if let Some(last) = &*self.selected.borrow()
             && last.is_of(query)
         {
             return Ok(Rc::clone(last));
         }
-        let selected = Rc::new(Selected::new(self, dialect, query)?);
+        let selected = Rc::new(PreparedSelect::new(self, dialect, query)?);
         self.selected.replace(Some(Rc::clone(&selected)));
         Ok(selected)
     }
 }
 
-impl Adapter for Sql {
+impl Adapter for SqlAdapter {
     const NAME: &'static str = "sql";
     const REQUESTS: &'static [&'static str] = &["sql"];
 
@@ -131,20 +131,20 @@ impl Adapter for Sql {
     }
 
     fn describe(settings: &str) -> Result<Shape, Error> {
-        let settings = Settings::parse(settings)?;
-        let dialect = Dialect::of(&settings.connection)?;
+        let settings = SqlSettings::parse(settings)?;
+        let dialect = SqlDialect::from_connection(&settings.connection)?;
         describe::describe(settings, dialect)
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
-        let mut settings = Settings::parse(settings)?;
+        let mut settings = SqlSettings::parse(settings)?;
         if settings.guessed_query().is_some() {
             settings = settings.with_params(&shape.capabilities.params);
         }
         Ok(Self {
             settings,
             shape: shape.clone(),
-            zone: Zone::of(shape)?,
+            zone: Zone::from_shape(shape)?,
             dialect: OnceCell::new(),
             template: OnceCell::new(),
             statement: OnceCell::new(),
@@ -165,4 +165,4 @@ impl Adapter for Sql {
     }
 }
 
-weir_plugin_sdk::export!(Sql);
+weir_plugin_sdk::export!(SqlAdapter);

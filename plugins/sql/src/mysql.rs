@@ -8,7 +8,7 @@ use weir_plugin_sdk::value::{Datetime, Value};
 use weir_plugin_sdk::{Error, Field, Type, Zone};
 
 use crate::settings::quoted;
-use crate::statement::Builder;
+use crate::statement::StatementBuilder;
 
 /// The first day that both have. A date of zeros comes before it, and is null to the value table.
 const FIRST_DAY: &str = "DATE '0000-01-01'";
@@ -261,7 +261,11 @@ impl MysqlColumn<'_> {
     }
 
     /// Returns the condition for `=`, which an index on the column can serve if that is exact.
-    pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn equals(
+        &self,
+        value: &Value<'_>,
+        builder: &mut StatementBuilder,
+    ) -> Option<String> {
         let BoundOperand::Exact(operand) = self.bound(value, builder)? else {
             return None;
         };
@@ -281,7 +285,7 @@ impl MysqlColumn<'_> {
         &self,
         operator: &str,
         value: &Value<'_>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Option<String> {
         let plain = self.plain();
         let is_behind = operator.starts_with('>');
@@ -302,14 +306,18 @@ impl MysqlColumn<'_> {
     }
 
     /// Binds a value that the column's type holds.
-    pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+    pub(crate) fn operand(
+        &self,
+        value: &Value<'_>,
+        builder: &mut StatementBuilder,
+    ) -> Option<String> {
         match self.bound(value, builder)? {
             BoundOperand::Exact(operand) => Some(operand),
             _ => None,
         }
     }
 
-    fn bound(&self, value: &Value<'_>, builder: &mut Builder) -> Option<BoundOperand> {
+    fn bound(&self, value: &Value<'_>, builder: &mut StatementBuilder) -> Option<BoundOperand> {
         Some(BoundOperand::Exact(match value {
             Value::Null | Value::Json(_) | Value::Unfit(_) => return None,
             Value::Boolean(value) => builder.bind(i64::from(*value)),
@@ -331,7 +339,7 @@ impl MysqlColumn<'_> {
         }))
     }
 
-    fn bound_day(&self, day: &str, builder: &mut Builder) -> BoundOperand {
+    fn bound_day(&self, day: &str, builder: &mut StatementBuilder) -> BoundOperand {
         let mut cast = |day: &str| format!("CAST({} AS DATE)", builder.bind(day));
         match day {
             // The year 0000 has no such day here.
@@ -341,7 +349,11 @@ impl MysqlColumn<'_> {
     }
 
     /// Binds a moment as the column shows it: UTC's, or as the clocks of the zone show it.
-    fn bound_moment(&self, moment: &Datetime, builder: &mut Builder) -> Option<BoundOperand> {
+    fn bound_moment(
+        &self,
+        moment: &Datetime,
+        builder: &mut StatementBuilder,
+    ) -> Option<BoundOperand> {
         let utc = moment.to_string();
         let mut cast = |moment: &str| {
             format!(
@@ -376,7 +388,7 @@ impl MysqlColumn<'_> {
     pub(crate) fn written(
         &self,
         value: &Value<'_>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let unfit = || {
             let message = format!("The value of {:?} does not fit its column.", self.field.key);
@@ -416,7 +428,7 @@ impl MysqlColumn<'_> {
 }
 
 /// Binds a decimal with as many digits as it has. One with more than the servers have is compared as a double.
-fn decimal(text: &str, builder: &mut Builder) -> String {
+fn decimal(text: &str, builder: &mut StatementBuilder) -> String {
     let digits = text.trim_start_matches(['-', '+']);
     let (whole, places) = digits.split_once('.').unwrap_or((digits, ""));
     let size = whole.len() + places.len();

@@ -6,14 +6,18 @@ use weir_plugin_sdk::records::{Records, record};
 use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::{Change, Error, Value, sql};
 
-use crate::Sql;
-use crate::column::Column;
-use crate::dialect::Dialect;
-use crate::statement::Builder;
+use crate::SqlAdapter;
+use crate::column::SqlColumn;
+use crate::dialect::SqlDialect;
+use crate::statement::StatementBuilder;
 use crate::written::{RECORDS, ROWS, WrittenStatement};
 
 /// Runs the statement of a collection. Its answer has the columns of the recorded operation.
-pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result<String, Error> {
+pub(crate) fn run(
+    collection: &SqlAdapter,
+    dialect: SqlDialect,
+    change: &Change,
+) -> Result<String, Error> {
     let operations = &collection.shape.capabilities.operations;
     let asked = change
         .options
@@ -39,9 +43,9 @@ pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result
     };
     let columns: Vec<_> = fields
         .iter()
-        .map(|field| Column::new(&collection.shape, dialect, field))
+        .map(|field| SqlColumn::new(&collection.shape, dialect, field))
         .collect();
-    let mut builder = Builder::new(dialect);
+    let mut builder = StatementBuilder::new(dialect);
     statement
         .template
         .bind(&change.options, &collection.zone, &mut builder)?;
@@ -60,7 +64,7 @@ pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result
         .iter()
         .enumerate()
         .map(|(at, column)| match dialect {
-            Dialect::Sqlite => column.field.key.clone(),
+            SqlDialect::Sqlite => column.field.key.clone(),
             _ => format!("c{at}"),
         })
         .collect();
@@ -88,12 +92,12 @@ pub(crate) fn run(collection: &Sql, dialect: Dialect, change: &Change) -> Result
 }
 
 /// Returns the text that is run. PostgreSQL writes the columns as the adapter reads them.
-fn text(statement: &WrittenStatement, dialect: Dialect, columns: &[Column<'_>]) -> String {
+fn text(statement: &WrittenStatement, dialect: SqlDialect, columns: &[SqlColumn<'_>]) -> String {
     let text = &statement.template.text;
-    if dialect == Dialect::Sqlite || !statement.returns {
+    if dialect == SqlDialect::Sqlite || !statement.returns {
         return text.clone();
     }
-    let list = columns.iter().map(Column::read).enumerate();
+    let list = columns.iter().map(SqlColumn::read).enumerate();
     let list: Vec<_> = list.map(|(at, read)| format!("{read} AS c{at}")).collect();
     format!(
         "WITH weir_statement AS (\n{text}\n) SELECT {} FROM weir_statement",

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{self, Map, Value as Json, json};
 use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
-use weir_statements::{SqlToken, TokenKind, tokens};
+use weir_statements::{StatementToken, TokenKind, tokens};
 
-use crate::dialect::{Dialect, mysql_parts, postgresql_type};
+use crate::dialect::{SqlDialect, mysql_parts, postgresql_type};
 use crate::native;
-use crate::statement::Builder;
+use crate::statement::StatementBuilder;
 
 const PARAMETERS_MAX: usize = 100;
 const LIST_MAX: usize = 1_000;
@@ -20,7 +20,7 @@ const NAME_MAX: usize = 63;
 /// The parameters as a contract declares them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "an object of parameters, or the word `guess`")]
-pub(crate) enum Declared {
+pub(crate) enum DeclaredParameters {
     Each(Map<String, Json>),
     Guess(GuessWord),
 }
@@ -31,14 +31,14 @@ pub(crate) enum GuessWord {
     Guess,
 }
 
-impl Default for Declared {
+impl Default for DeclaredParameters {
     fn default() -> Self {
         Self::Each(Map::new())
     }
 }
 
 #[derive(Clone, Debug)]
-struct Parameter {
+struct QueryParameter {
     name: String,
     /// The type of the value, or of each value of a list.
     kind: Type,
@@ -51,7 +51,7 @@ struct Parameter {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct DeclaredParameter {
     r#type: Type,
     of: Option<Type>,
     #[serde(default)]
@@ -63,15 +63,19 @@ struct Written {
 
 /// A text whose parameters have become placeholders.
 #[derive(Clone, Debug)]
-pub(crate) struct Template {
+pub(crate) struct SqlTemplate {
     pub(crate) text: String,
-    dialect: Dialect,
+    dialect: SqlDialect,
     /// In the order of their numbers.
-    parameters: Vec<Parameter>,
+    parameters: Vec<QueryParameter>,
 }
 
-impl Template {
-    pub(crate) fn parse(text: &str, declared: &Declared, dialect: Dialect) -> Result<Self, Error> {
+impl SqlTemplate {
+    pub(crate) fn parse(
+        text: &str,
+        declared: &DeclaredParameters,
+        dialect: SqlDialect,
+    ) -> Result<Self, Error> {
         let declared = declared.parameters()?;
         let all = tokens(text, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
         let mut template = Self {
@@ -79,7 +83,7 @@ impl Template {
             dialect,
             parameters: Vec::new(),
         };
-        let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+        let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
         let mut place = 0;
         for token in &all {
             match token.kind {
@@ -98,7 +102,7 @@ impl Template {
             }
             place += usize::from(token.is_code());
         }
-        let is_used = |wanted: &Parameter| {
+        let is_used = |wanted: &QueryParameter| {
             let mut used = template.parameters.iter();
             used.any(|parameter| parameter.name == wanted.name)
         };
@@ -116,7 +120,7 @@ impl Template {
         &mut self,
         name: &str,
         is_each: bool,
-        declared: &[Parameter],
+        declared: &[QueryParameter],
     ) -> Result<String, Error> {
         let mut known = self.parameters.iter();
         let place = match known.position(|parameter| parameter.name == name) {
@@ -141,7 +145,7 @@ impl Template {
 
     /// Returns the parameters as the shape has them.
     pub(crate) fn params(&self) -> Vec<Param> {
-        let param = |parameter: &Parameter| Param {
+        let param = |parameter: &QueryParameter| Param {
             name: parameter.name.clone(),
             kind: match parameter.is_list {
                 true => Type::List,
@@ -162,7 +166,7 @@ impl Template {
         &self,
         options: &Map<String, Json>,
         zone: &Zone,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<(), Error> {
         let given = options.get("params").and_then(Json::as_object);
         for parameter in &self.parameters {
@@ -177,7 +181,7 @@ impl Template {
     pub(crate) fn described(&self) -> Result<(String, Vec<Json>), Error> {
         let examples = self.examples()?;
         Ok(match self.dialect {
-            Dialect::Mysql => mysql_parts(&self.text, &examples),
+            SqlDialect::Mysql => mysql_parts(&self.text, &examples),
             _ => (self.text.clone(), examples),
         })
     }
@@ -186,12 +190,12 @@ impl Template {
     pub(crate) fn examples(&self) -> Result<Vec<Json>, Error> {
         let zone = Zone::parse("UTC")?;
         let bound =
-            |parameter: &Parameter| parameter.bound(&parameter.example, self.dialect, &zone);
+            |parameter: &QueryParameter| parameter.bound(&parameter.example, self.dialect, &zone);
         self.parameters.iter().map(bound).collect()
     }
 }
 
-impl Declared {
+impl DeclaredParameters {
     pub(crate) fn is_guess(&self) -> bool {
         matches!(self, Self::Guess(_))
     }
@@ -208,7 +212,7 @@ impl Declared {
         Self::Each(declared.collect())
     }
 
-    fn parameters(&self) -> Result<Vec<Parameter>, Error> {
+    fn parameters(&self) -> Result<Vec<QueryParameter>, Error> {
         let Self::Each(declared) = self else {
             return Err(refused(&"its parameters are not declared"));
         };
@@ -217,12 +221,12 @@ impl Declared {
             return Err(refused(&message));
         }
         let each = declared.iter();
-        each.map(|(name, written)| Parameter::read(name, written))
+        each.map(|(name, written)| QueryParameter::read(name, written))
             .collect()
     }
 }
 
-impl Parameter {
+impl QueryParameter {
     fn read(name: &str, written: &Json) -> Result<Self, Error> {
         let wrong = |why: &str| refused(&format!("the parameter {name:?} {why}"));
         let is_name = name.len() <= NAME_MAX
@@ -239,7 +243,7 @@ impl Parameter {
             Json::String(_) => json!({ "type": written }),
             _ => written.clone(),
         };
-        let written: Written = serde_json::from_value(written)
+        let written: DeclaredParameter = serde_json::from_value(written)
             .map_err(|error| wrong(&format!("is wrong: {error}")))?;
         let is_list = written.r#type == Type::List;
         let kind = match (is_list, written.of) {
@@ -267,7 +271,7 @@ impl Parameter {
     }
 
     /// Returns the value as it is bound. Null is bound for an absent one.
-    fn bound(&self, value: &Json, dialect: Dialect, zone: &Zone) -> Result<Json, Error> {
+    fn bound(&self, value: &Json, dialect: SqlDialect, zone: &Zone) -> Result<Json, Error> {
         if value.is_null() {
             return Ok(Json::Null);
         }
@@ -284,13 +288,13 @@ impl Parameter {
             .map(|value| self.scalar(value, dialect, zone))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(match dialect {
-            Dialect::Sqlite => Json::Array(values).to_string().into(),
-            Dialect::Postgresql => array(&values).into(),
-            Dialect::Mysql => Json::Array(values),
+            SqlDialect::Sqlite => Json::Array(values).to_string().into(),
+            SqlDialect::Postgresql => array(&values).into(),
+            SqlDialect::Mysql => Json::Array(values),
         })
     }
 
-    fn scalar(&self, value: &Json, dialect: Dialect, zone: &Zone) -> Result<Json, Error> {
+    fn scalar(&self, value: &Json, dialect: SqlDialect, zone: &Zone) -> Result<Json, Error> {
         let field = Field::new(&self.name, self.kind);
         let value = match (self.kind, value) {
             (Type::String, Json::String(_)) => Value::from_argument(value, &field, zone),
@@ -298,9 +302,9 @@ impl Parameter {
             _ => Value::from_argument(value, &field, zone),
         };
         let bound = match dialect {
-            Dialect::Sqlite => sqlite_value(&value),
-            Dialect::Mysql => mysql_value(&value),
-            Dialect::Postgresql => {
+            SqlDialect::Sqlite => sqlite_value(&value),
+            SqlDialect::Mysql => mysql_value(&value),
+            SqlDialect::Postgresql => {
                 native::text(&value, postgresql_type(self.kind), None).map(Json::from)
             }
         };
@@ -366,20 +370,20 @@ fn array(values: &[Json]) -> String {
 }
 
 /// Returns `true` if a parameter is alone in the parentheses of `IN (…)`, `ANY (…)` and the like, which take a SELECT.
-fn stands_for_each(code: &[&SqlToken<'_>], place: usize, dialect: Dialect) -> bool {
+fn stands_for_each(code: &[&StatementToken<'_>], place: usize, dialect: SqlDialect) -> bool {
     // MySQL takes a list of values behind IN alone.
     let words: &[&str] = match dialect {
-        Dialect::Mysql => &["in"],
+        SqlDialect::Mysql => &["in"],
         _ => &["in", "any", "some", "all"],
     };
-    let is_word = |token: &SqlToken<'_>| words.iter().any(|word| token.is_word(word));
+    let is_word = |token: &StatementToken<'_>| words.iter().any(|word| token.is_word(word));
     place >= 2
         && code[place - 1].is_symbol("(")
         && is_word(code[place - 2])
         && code.get(place + 1).is_some_and(|next| next.is_symbol(")"))
 }
 
-fn undeclared(name: &str, declared: &[Parameter]) -> Error {
+fn undeclared(name: &str, declared: &[QueryParameter]) -> Error {
     let names: Vec<&str> = declared.iter().map(|one| one.name.as_str()).collect();
     let known = match names.is_empty() {
         true => "there are none".to_owned(),

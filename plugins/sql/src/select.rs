@@ -6,23 +6,27 @@ use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor, total_ord
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, sql};
 
-use crate::Sql;
-use crate::column::{Column, place};
+use crate::SqlAdapter;
+use crate::column::{SqlColumn, place};
 use crate::condition;
-use crate::dialect::Dialect;
-use crate::statement::{self, Builder, cell};
+use crate::dialect::SqlDialect;
+use crate::statement::{self, StatementBuilder, cell};
 
-pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Page, Error> {
-    let Sql { shape, zone, .. } = collection;
+pub(crate) fn read(
+    collection: &SqlAdapter,
+    dialect: SqlDialect,
+    query: &Query,
+) -> Result<Page, Error> {
+    let SqlAdapter { shape, zone, .. } = collection;
     let selected = collection.selected(query, dialect)?;
     let columns = |places: &[usize]| -> Vec<_> {
         places
             .iter()
-            .map(|at| Column::new(shape, dialect, &shape.fields[*at]))
+            .map(|at| SqlColumn::new(shape, dialect, &shape.fields[*at]))
             .collect()
     };
     let (wanted, by) = (columns(&selected.wanted), columns(&selected.by));
-    let order = Ordered {
+    let order = OrderedColumns {
         columns: &by,
         descending: &selected.descending,
         is_led_by_finite: false,
@@ -41,7 +45,7 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
     } else {
         (order.whole(last.as_deref()), None)
     };
-    let reading = Reading {
+    let reading = SqlReader {
         collection,
         dialect,
         query,
@@ -109,10 +113,10 @@ const MYSQL_SORTED_BYTES: usize = 1024;
 
 /// Returns `true` if a list cannot continue behind the value: SQLite may store a text that is not UTF-8 in its place, and
 /// MySQL orders a long text by its beginning.
-fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
+fn is_lossy(value: &Value<'_>, dialect: SqlDialect) -> bool {
     match (dialect, value) {
-        (Dialect::Sqlite, Value::Text(text)) => text.contains('\u{fffd}'),
-        (Dialect::Mysql, Value::Text(text)) => text.len() >= MYSQL_SORTED_BYTES,
+        (SqlDialect::Sqlite, Value::Text(text)) => text.contains('\u{fffd}'),
+        (SqlDialect::Mysql, Value::Text(text)) => text.len() >= MYSQL_SORTED_BYTES,
         _ => false,
     }
 }
@@ -120,16 +124,16 @@ fn is_lossy(value: &Value<'_>, dialect: Dialect) -> bool {
 /// The last column of a row whose first order value is not finite.
 const OTHERS: &str = "1";
 
-struct Reading<'a> {
-    collection: &'a Sql,
-    dialect: Dialect,
+struct SqlReader<'a> {
+    collection: &'a SqlAdapter,
+    dialect: SqlDialect,
     query: &'a Query,
-    selected: &'a Selected,
+    selected: &'a PreparedSelect,
 }
 
-impl Reading<'_> {
+impl SqlReader<'_> {
     /// Returns the statement that reads one part of the list.
-    fn part(&self, part: &Part<'_>, offset: u64) -> Result<sql::Statement, Error> {
+    fn part(&self, part: &SelectPart<'_>, offset: u64) -> Result<sql::Statement, Error> {
         let mut builder = self.collection.builder(self.dialect, &self.query.options)?;
         let conditions = self.conditions(&mut builder)?;
         let mut text = self.select(part, &conditions, self.query.limit as usize, &mut builder)?;
@@ -144,8 +148,8 @@ impl Reading<'_> {
     /// column says to which part a row belongs.
     fn both(
         &self,
-        finite: &Part<'_>,
-        others: &Part<'_>,
+        finite: &SelectPart<'_>,
+        others: &SelectPart<'_>,
         left: usize,
     ) -> Result<sql::Statement, Error> {
         let mut builder = self.collection.builder(self.dialect, &self.query.options)?;
@@ -163,10 +167,10 @@ impl Reading<'_> {
         Ok(builder.finish(&self.collection.settings.connection, limit, None))
     }
 
-    fn conditions(&self, builder: &mut Builder) -> Result<Vec<String>, Error> {
-        let Sql { shape, zone, .. } = self.collection;
+    fn conditions(&self, builder: &mut StatementBuilder) -> Result<Vec<String>, Error> {
+        let SqlAdapter { shape, zone, .. } = self.collection;
         let conditions = self.query.conditions.iter().map(|given| {
-            let column = Column::find(shape, self.dialect, &given.column)?;
+            let column = SqlColumn::find(shape, self.dialect, &given.column)?;
             condition::condition(given, &column, zone, builder)
         });
         conditions.collect()
@@ -175,10 +179,10 @@ impl Reading<'_> {
     /// Returns the SELECT for one part of the list, and one row more than `limit`.
     fn select(
         &self,
-        part: &Part<'_>,
+        part: &SelectPart<'_>,
         conditions: &[String],
         limit: usize,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let behind = part
             .last
@@ -205,7 +209,7 @@ impl Reading<'_> {
 }
 
 /// The prepared text for one list of columns in one order, without conditions.
-pub(crate) struct Selected {
+pub(crate) struct PreparedSelect {
     asked_columns: Vec<String>,
     asked_order: Vec<Order>,
     /// Places in the shape.
@@ -220,8 +224,12 @@ pub(crate) struct Selected {
     order_by: Option<String>,
 }
 
-impl Selected {
-    pub(crate) fn new(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Self, Error> {
+impl PreparedSelect {
+    pub(crate) fn new(
+        collection: &SqlAdapter,
+        dialect: SqlDialect,
+        query: &Query,
+    ) -> Result<Self, Error> {
         let shape = &collection.shape;
         let wanted = match query.columns.as_slice() {
             [] => (0..shape.fields.len()).collect::<Vec<_>>(),
@@ -251,7 +259,7 @@ impl Selected {
         }
         let mut list: Vec<_> = asked
             .iter()
-            .map(|at| Column::new(shape, dialect, &shape.fields[*at]).read())
+            .map(|at| SqlColumn::new(shape, dialect, &shape.fields[*at]).read())
             .collect();
         if list.is_empty() {
             list.push("1".to_owned());
@@ -275,13 +283,13 @@ impl Selected {
             ),
             order_by: None,
         };
-        let mut builder = Builder::new(dialect);
+        let mut builder = StatementBuilder::new(dialect);
         let columns: Vec<_> = selected
             .by
             .iter()
-            .map(|at| Column::new(shape, dialect, &shape.fields[*at]))
+            .map(|at| SqlColumn::new(shape, dialect, &shape.fields[*at]))
             .collect();
-        let order = Ordered {
+        let order = OrderedColumns {
             columns: &columns,
             descending: &selected.descending,
             is_led_by_finite: false,
@@ -318,24 +326,24 @@ fn order(asked: &[Order], shape: &Shape) -> Vec<Order> {
 }
 
 #[derive(Clone, Copy)]
-struct Ordered<'a> {
-    columns: &'a [Column<'a>],
+struct OrderedColumns<'a> {
+    columns: &'a [SqlColumn<'a>],
     descending: &'a [bool],
     /// Only rows are meant whose first value is finite, so that it needs no word on nulls.
     is_led_by_finite: bool,
 }
 
 /// A part of a list, in an order that an index may have.
-struct Part<'a> {
+struct SelectPart<'a> {
     condition: Option<String>,
-    order: Ordered<'a>,
+    order: OrderedColumns<'a>,
     /// The order values of the last record, if that is in this part.
     last: Option<&'a [Value<'static>]>,
 }
 
-impl<'a> Ordered<'a> {
-    fn whole(self, last: Option<&'a [Value<'static>]>) -> Part<'a> {
-        Part {
+impl<'a> OrderedColumns<'a> {
+    fn whole(self, last: Option<&'a [Value<'static>]>) -> SelectPart<'a> {
+        SelectPart {
             condition: None,
             order: self,
             last,
@@ -344,12 +352,12 @@ impl<'a> Ordered<'a> {
 
     /// Returns the part that comes next, and the one behind it. An index serves an order with infinities among the nulls
     /// only if the finite values are asked for alone; the others then have the same value.
-    fn parts(self, last: Option<&'a [Value<'static>]>) -> (Part<'a>, Option<Part<'a>>) {
-        let Some((finite, others)) = self.columns.first().and_then(Column::split) else {
+    fn parts(self, last: Option<&'a [Value<'static>]>) -> (SelectPart<'a>, Option<SelectPart<'a>>) {
+        let Some((finite, others)) = self.columns.first().and_then(SqlColumn::split) else {
             return (self.whole(last), None);
         };
         let is_among_others = last.is_some_and(|last| last[0].is_null());
-        let others = Part {
+        let others = SelectPart {
             condition: Some(others),
             order: Self {
                 columns: &self.columns[1..],
@@ -362,7 +370,7 @@ impl<'a> Ordered<'a> {
             return (others, None);
         }
         (
-            Part {
+            SelectPart {
                 condition: Some(finite),
                 order: Self {
                     is_led_by_finite: true,
@@ -375,13 +383,13 @@ impl<'a> Ordered<'a> {
     }
 
     /// Returns ` ORDER BY …`, or nothing.
-    fn sql(&self, builder: &mut Builder) -> String {
+    fn sql(&self, builder: &mut StatementBuilder) -> String {
         let mut by = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let direction = if *descending { " DESC" } else { "" };
             // The order of nulls is written only if there may be nulls: an index serves the plain order.
             by.push(match column.may_be_null() && !self.is_finite(at) {
-                true if builder.dialect == Dialect::Mysql => {
+                true if builder.dialect == SqlDialect::Mysql => {
                     let compared = column.compared(builder);
                     format!("{compared} IS NULL, {compared}{direction}")
                 }
@@ -398,7 +406,7 @@ impl<'a> Ordered<'a> {
 
     /// Returns the condition for rows behind the last one: greater in the first column, or equal there and greater in
     /// the next, and so on.
-    fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> Result<String, Error> {
+    fn behind(&self, last: &[Value<'_>], builder: &mut StatementBuilder) -> Result<String, Error> {
         let unfit = self
             .columns
             .iter()
@@ -454,7 +462,7 @@ impl<'a> Ordered<'a> {
         at: usize,
         operator: &str,
         value: &Value<'_>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Option<String> {
         let column = &self.columns[at];
         if !self.is_finite(at) {
@@ -472,7 +480,7 @@ impl<'a> Ordered<'a> {
     }
 }
 
-fn same(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
+fn same(column: &SqlColumn<'_>, value: &Value<'_>, builder: &mut StatementBuilder) -> String {
     match value {
         Value::Null => format!("{} IS NULL", column.compared(builder)),
         value => condition::equals(column, value, builder),

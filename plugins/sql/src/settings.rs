@@ -4,8 +4,8 @@ use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, serde_json};
 
-use crate::dialect::Dialect;
-use crate::parameters::{Declared, Template};
+use crate::dialect::SqlDialect;
+use crate::parameters::{DeclaredParameters, SqlTemplate};
 use crate::written::WrittenStatement;
 
 /// The most rows that one statement may be let to change.
@@ -13,12 +13,12 @@ const ROWS_MAX: u32 = 1_000;
 
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct SqlSettings {
     pub(crate) connection: String,
     table: Option<String>,
     schema: Option<String>,
     query: Option<String>,
-    parameters: Option<Declared>,
+    parameters: Option<DeclaredParameters>,
     statement: Option<String>,
     rows_max: Option<u32>,
     /// Values for the placeholders of a query whose parameters have become such.
@@ -28,7 +28,7 @@ pub(crate) struct Settings {
 
 /// The table or query that records are selected from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum SqlSource<'a> {
     Table {
         schema: Option<&'a str>,
         table: &'a str,
@@ -36,7 +36,7 @@ pub(crate) enum Source<'a> {
     Query(&'a str),
 }
 
-impl Settings {
+impl SqlSettings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
         let settings: Self = parse_settings(settings)?;
         let is_statement = settings.statement.is_some();
@@ -73,21 +73,21 @@ impl Settings {
         }
     }
 
-    pub(crate) fn source(&self) -> Source<'_> {
+    pub(crate) fn source(&self) -> SqlSource<'_> {
         if let Some(query) = &self.query {
-            return Source::Query(query.trim().trim_end_matches(';'));
+            return SqlSource::Query(query.trim().trim_end_matches(';'));
         }
         let table = self.table.as_deref().unwrap_or_default();
         match (self.schema.as_deref(), table.split_once('.')) {
-            (Some(schema), _) => Source::Table {
+            (Some(schema), _) => SqlSource::Table {
                 schema: Some(schema),
                 table,
             },
-            (None, Some((schema, table))) => Source::Table {
+            (None, Some((schema, table))) => SqlSource::Table {
                 schema: Some(schema),
                 table,
             },
-            (None, None) => Source::Table {
+            (None, None) => SqlSource::Table {
                 schema: None,
                 table,
             },
@@ -95,10 +95,10 @@ impl Settings {
     }
 
     /// Returns the query with its parameters as placeholders; `None` for one that declares none, which is taken as it is.
-    pub(crate) fn template(&self, dialect: Dialect) -> Result<Option<Template>, Error> {
+    pub(crate) fn template(&self, dialect: SqlDialect) -> Result<Option<SqlTemplate>, Error> {
         match (self.source(), &self.parameters) {
-            (Source::Query(query), Some(declared)) => {
-                Template::parse(query, declared, dialect).map(Some)
+            (SqlSource::Query(query), Some(declared)) => {
+                SqlTemplate::parse(query, declared, dialect).map(Some)
             }
             _ => Ok(None),
         }
@@ -114,17 +114,17 @@ impl Settings {
     /// Returns the settings with the parameters that a shape has.
     pub(crate) fn with_params(self, params: &[Param]) -> Self {
         Self {
-            parameters: Some(Declared::from_params(params)),
+            parameters: Some(DeclaredParameters::from_params(params)),
             ..self
         }
     }
 
     /// Returns the statement that writes, if that is what the collection is.
-    pub(crate) fn statement(&self, dialect: Dialect) -> Result<Option<WrittenStatement>, Error> {
+    pub(crate) fn statement(&self, dialect: SqlDialect) -> Result<Option<WrittenStatement>, Error> {
         let Some(text) = &self.statement else {
             return Ok(None);
         };
-        let none = Declared::default();
+        let none = DeclaredParameters::default();
         let declared = self.parameters.as_ref().unwrap_or(&none);
         WrittenStatement::parse(text, declared, dialect).map(Some)
     }
@@ -144,7 +144,7 @@ impl Settings {
     }
 
     /// Returns the settings to describe, with placeholders in the query and a value for each.
-    pub(crate) fn with_placeholders(self, template: &Template) -> Result<Self, Error> {
+    pub(crate) fn with_placeholders(self, template: &SqlTemplate) -> Result<Self, Error> {
         let (query, examples) = template.described()?;
         Ok(Self {
             query: Some(query),
@@ -159,8 +159,8 @@ impl Settings {
             return "statement";
         }
         match self.source() {
-            Source::Table { table, .. } => table,
-            Source::Query(_) => "query",
+            SqlSource::Table { table, .. } => table,
+            SqlSource::Query(_) => "query",
         }
     }
 
@@ -172,7 +172,7 @@ impl Settings {
     }
 }
 
-impl Source<'_> {
+impl SqlSource<'_> {
     /// Returns a FROM clause.
     pub(crate) fn sql(self) -> String {
         match self {

@@ -7,50 +7,50 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use weir_plugin_sdk::serde_json::{self, Value as Json, value::RawValue};
 use weir_plugin_sdk::{Error, sql};
 
-use crate::dialect::{Dialect, mysql_parts};
+use crate::dialect::{SqlDialect, mysql_parts};
 
-pub(crate) struct Builder {
-    pub(crate) dialect: Dialect,
+pub(crate) struct StatementBuilder {
+    pub(crate) dialect: SqlDialect,
     pub(crate) text: String,
     parameters: Vec<Json>,
 }
 
 /// A row, its columns by position: they are named `c0`, `c1`, … so that no name of a table is ever a key here, and a
 /// connection answers them in the order they were asked for.
-pub(crate) struct Row<'a>(Vec<&'a RawValue>);
+pub(crate) struct SelectedRow<'a>(Vec<&'a RawValue>);
 
-impl<'de> Deserialize<'de> for Row<'de> {
+impl<'de> Deserialize<'de> for SelectedRow<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Cells)
+        deserializer.deserialize_map(SelectedRowVisitor)
     }
 }
 
-impl Row<'_> {
+impl SelectedRow<'_> {
     pub(crate) fn last(&self) -> Option<&str> {
         self.0.last().map(|cell| cell.get())
     }
 }
 
-struct Cells;
+struct SelectedRowVisitor;
 
-impl<'de> Visitor<'de> for Cells {
-    type Value = Row<'de>;
+impl<'de> Visitor<'de> for SelectedRowVisitor {
+    type Value = SelectedRow<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a row")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Row<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<SelectedRow<'de>, A::Error> {
         let mut cells = Vec::new();
         while let Some((IgnoredAny, cell)) = members.next_entry()? {
             cells.push(cell);
         }
-        Ok(Row(cells))
+        Ok(SelectedRow(cells))
     }
 }
 
-impl Builder {
-    pub(crate) fn new(dialect: Dialect) -> Self {
+impl StatementBuilder {
+    pub(crate) fn new(dialect: SqlDialect) -> Self {
         Self {
             dialect,
             text: String::new(),
@@ -67,7 +67,7 @@ impl Builder {
     /// Returns the text, and the values in the order of their places.
     pub(crate) fn into_parts(self) -> (String, Vec<Json>) {
         match self.dialect {
-            Dialect::Mysql => mysql_parts(&self.text, &self.parameters),
+            SqlDialect::Mysql => mysql_parts(&self.text, &self.parameters),
             _ => (self.text, self.parameters),
         }
     }
@@ -93,12 +93,12 @@ impl Builder {
     }
 }
 
-pub(crate) fn rows(records: &str) -> Result<Vec<Row<'_>>, Error> {
+pub(crate) fn rows(records: &str) -> Result<Vec<SelectedRow<'_>>, Error> {
     serde_json::from_str(records)
         .map_err(|_| Error::internal("The rows of the database cannot be read."))
 }
 
-pub(crate) fn cell<'a>(row: &Row<'a>, at: usize) -> Result<&'a RawValue, Error> {
+pub(crate) fn cell<'a>(row: &SelectedRow<'a>, at: usize) -> Result<&'a RawValue, Error> {
     row.0
         .get(at)
         .copied()

@@ -9,12 +9,12 @@ use weir_plugin_sdk::summary::{
 };
 use weir_plugin_sdk::{Error, Field, SummaryPage, SummaryQuery, Type, Value, sql};
 
-use crate::Sql;
-use crate::column::{Column, before_christ};
+use crate::SqlAdapter;
+use crate::column::{SqlColumn, before_christ};
 use crate::condition;
-use crate::dialect::Dialect;
+use crate::dialect::SqlDialect;
 use crate::select::source_error;
-use crate::statement::{self, Builder, Row, cell};
+use crate::statement::{self, SelectedRow, StatementBuilder, cell};
 
 /// The most different values of one column that are added here.
 const VALUES_MAX: u32 = 100_000;
@@ -23,11 +23,11 @@ const VALUES_MAX: u32 = 100_000;
 const LEADING: usize = 1;
 
 pub(crate) fn summarize(
-    collection: &Sql,
-    dialect: Dialect,
+    collection: &SqlAdapter,
+    dialect: SqlDialect,
     query: &SummaryQuery,
 ) -> Result<SummaryPage, Error> {
-    let plan = Plan::new(collection, dialect, query)?;
+    let plan = SummaryPlan::new(collection, dialect, query)?;
     let mut builder = collection.builder(dialect, &query.options)?;
     let by_value = plan.by_value(dialect);
     let measures: usize = plan.measures.iter().map(|one| width(one.0)).sum();
@@ -49,7 +49,7 @@ pub(crate) fn summarize(
     };
     let statement = builder.finish(&collection.settings.connection, limit, None);
     let answer = sql::query(&statement).map_err(source_error)?;
-    let mut parts: Vec<Vec<Row<'_>>> = selects.iter().map(|_| Vec::new()).collect();
+    let mut parts: Vec<Vec<SelectedRow<'_>>> = selects.iter().map(|_| Vec::new()).collect();
     for row in statement::rows(&answer.records)? {
         let part = plan.whole(&row, 0)?;
         let part = usize::try_from(part).ok().and_then(|at| parts.get_mut(at));
@@ -71,19 +71,23 @@ pub(crate) fn summarize(
 }
 
 /// A query whose columns are known, and whose groups and measures have a meaning.
-struct Plan<'q> {
-    collection: &'q Sql,
-    groups: Vec<(&'q SummaryGroup, Column<'q>)>,
-    measures: Vec<(SummaryFunction, Option<Column<'q>>)>,
+struct SummaryPlan<'q> {
+    collection: &'q SqlAdapter,
+    groups: Vec<(&'q SummaryGroup, SqlColumn<'q>)>,
+    measures: Vec<(SummaryFunction, Option<SqlColumn<'q>>)>,
 }
 
-impl<'q> Plan<'q> {
-    fn new(collection: &'q Sql, dialect: Dialect, query: &'q SummaryQuery) -> Result<Self, Error> {
+impl<'q> SummaryPlan<'q> {
+    fn new(
+        collection: &'q SqlAdapter,
+        dialect: SqlDialect,
+        query: &'q SummaryQuery,
+    ) -> Result<Self, Error> {
         let shape = &collection.shape;
         let mut groups = Vec::new();
         for group in &query.groups {
             check_group(group, find(shape, &group.column)?)?;
-            groups.push((group, Column::find(shape, dialect, &group.column)?));
+            groups.push((group, SqlColumn::find(shape, dialect, &group.column)?));
         }
         let mut measures = Vec::new();
         for measure in &query.measures {
@@ -95,7 +99,7 @@ impl<'q> Plan<'q> {
                 }
                 (Some(column), function) => {
                     check_measure(function, find(shape, column)?)?;
-                    Some(Column::find(shape, dialect, column)?)
+                    Some(SqlColumn::find(shape, dialect, column)?)
                 }
             };
             measures.push((measure.function, column));
@@ -108,7 +112,7 @@ impl<'q> Plan<'q> {
     }
 
     /// Reads the groups of a row, which are its first cells.
-    fn groups(&self, row: &Row<'_>) -> Result<Vec<Value<'static>>, Error> {
+    fn groups(&self, row: &SelectedRow<'_>) -> Result<Vec<Value<'static>>, Error> {
         let zone = &self.collection.zone;
         let mut groups = Vec::with_capacity(self.groups.len());
         for (at, (group, column)) in (LEADING..).zip(&self.groups) {
@@ -125,7 +129,7 @@ impl<'q> Plan<'q> {
     }
 
     /// Reads a row: its groups, and its measures as every source has them.
-    fn row(&self, row: &Row<'_>) -> Result<GroupRow, Error> {
+    fn row(&self, row: &SelectedRow<'_>) -> Result<GroupRow, Error> {
         let zone = &self.collection.zone;
         let groups = self.groups(row)?;
         let mut at = LEADING + groups.len();
@@ -165,9 +169,9 @@ impl<'q> Plan<'q> {
     }
 }
 
-impl<'q> Plan<'q> {
+impl<'q> SummaryPlan<'q> {
     /// Returns the number in a cell, which the database has counted.
-    fn whole(&self, row: &Row<'_>, at: usize) -> Result<u64, Error> {
+    fn whole(&self, row: &SelectedRow<'_>, at: usize) -> Result<u64, Error> {
         match read(row, at, Type::Integer, &self.collection.zone)? {
             Value::Integer(number) => u64::try_from(number)
                 .map_err(|_| Error::internal("The database counted less than nothing.")),
@@ -176,12 +180,12 @@ impl<'q> Plan<'q> {
     }
 
     /// Returns the columns that SQLite has no exact sum of: it groups by their values too, and they are added here.
-    fn by_value(&self, dialect: Dialect) -> Vec<&Column<'q>> {
-        let mut columns: Vec<&Column<'q>> = Vec::new();
+    fn by_value(&self, dialect: SqlDialect) -> Vec<&SqlColumn<'q>> {
+        let mut columns: Vec<&SqlColumn<'q>> = Vec::new();
         for (function, column) in &self.measures {
             if let Some(column) = column
                 && is_sum(*function)
-                && column.sum(&mut Builder::new(dialect)).is_none()
+                && column.sum(&mut StatementBuilder::new(dialect)).is_none()
                 && !columns.iter().any(|known| known.field == column.field)
             {
                 columns.push(column);
@@ -194,7 +198,7 @@ impl<'q> Plan<'q> {
         &self,
         width: usize,
         query: &SummaryQuery,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let mut list = vec!["0".to_owned()];
         let by = self.list_groups(&mut list, builder)?;
@@ -208,10 +212,10 @@ impl<'q> Plan<'q> {
     fn select_values(
         &self,
         part: usize,
-        column: &Column<'_>,
+        column: &SqlColumn<'_>,
         width: usize,
         query: &SummaryQuery,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         let mut list = vec![part.to_string()];
         let mut by = self.list_groups(&mut list, builder)?;
@@ -225,7 +229,7 @@ impl<'q> Plan<'q> {
     fn list_groups(
         &self,
         list: &mut Vec<String>,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<Vec<String>, Error> {
         let mut by = Vec::new();
         for (group, column) in &self.groups {
@@ -244,7 +248,7 @@ impl<'q> Plan<'q> {
         width: usize,
         limit: u32,
         query: &SummaryQuery,
-        builder: &mut Builder,
+        builder: &mut StatementBuilder,
     ) -> Result<String, Error> {
         list.resize(list.len().max(width), "NULL".to_owned());
         let list: Vec<_> = list
@@ -268,8 +272,8 @@ impl<'q> Plan<'q> {
     fn add_values(
         &self,
         rows: &mut [GroupRow],
-        column: &Column<'_>,
-        values: &[Row<'_>],
+        column: &SqlColumn<'_>,
+        values: &[SelectedRow<'_>],
     ) -> Result<(), Error> {
         if values.len() > VALUES_MAX as usize {
             let message = format!(
@@ -331,15 +335,15 @@ fn width(function: SummaryFunction) -> usize {
 /// Returns the expression that rows are grouped by: the value, or the day on which its stretch of time begins.
 fn grouped(
     group: &SummaryGroup,
-    column: &Column<'_>,
-    builder: &mut Builder,
+    column: &SqlColumn<'_>,
+    builder: &mut StatementBuilder,
 ) -> Result<String, Error> {
     let Some(step) = group.step else {
         return Ok(column.grouped(builder));
     };
     let day = column.day(builder).ok_or_else(|| {
         let database = match builder.dialect {
-            Dialect::Mysql => "MySQL",
+            SqlDialect::Mysql => "MySQL",
             _ => "SQLite",
         };
         let message = format!(
@@ -349,33 +353,33 @@ fn grouped(
         Error::unsupported(message).field(&column.field.key)
     })?;
     let stepped = match (builder.dialect, step) {
-        (Dialect::Postgresql, DateStep::Day) => format!("({day})::text"),
-        (Dialect::Postgresql, step) => {
+        (SqlDialect::Postgresql, DateStep::Day) => format!("({day})::text"),
+        (SqlDialect::Postgresql, step) => {
             format!("date_trunc('{}', {day})::date::text", step.name())
         }
-        (Dialect::Mysql, DateStep::Day) => format!("CAST({day} AS CHAR)"),
-        (Dialect::Mysql, DateStep::Week) => {
+        (SqlDialect::Mysql, DateStep::Day) => format!("CAST({day} AS CHAR)"),
+        (SqlDialect::Mysql, DateStep::Week) => {
             format!("CAST(DATE_SUB({day}, INTERVAL WEEKDAY({day}) DAY) AS CHAR)")
         }
-        (Dialect::Mysql, DateStep::Month) => format!("DATE_FORMAT({day}, '%Y-%m-01')"),
-        (Dialect::Mysql, DateStep::Quarter) => format!(
+        (SqlDialect::Mysql, DateStep::Month) => format!("DATE_FORMAT({day}, '%Y-%m-01')"),
+        (SqlDialect::Mysql, DateStep::Quarter) => format!(
             "CONCAT(DATE_FORMAT({day}, '%Y-'), LPAD(QUARTER({day}) * 3 - 2, 2, '0'), '-01')"
         ),
-        (Dialect::Mysql, DateStep::Year) => format!("DATE_FORMAT({day}, '%Y-01-01')"),
-        (Dialect::Sqlite, DateStep::Day) => format!("date({day})"),
+        (SqlDialect::Mysql, DateStep::Year) => format!("DATE_FORMAT({day}, '%Y-01-01')"),
+        (SqlDialect::Sqlite, DateStep::Day) => format!("date({day})"),
         // The Sunday at the end of the week, and back to its Monday.
-        (Dialect::Sqlite, DateStep::Week) => format!("date({day}, 'weekday 0', '-6 days')"),
-        (Dialect::Sqlite, DateStep::Month) => format!("date({day}, 'start of month')"),
-        (Dialect::Sqlite, DateStep::Quarter) => format!(
+        (SqlDialect::Sqlite, DateStep::Week) => format!("date({day}, 'weekday 0', '-6 days')"),
+        (SqlDialect::Sqlite, DateStep::Month) => format!("date({day}, 'start of month')"),
+        (SqlDialect::Sqlite, DateStep::Quarter) => format!(
             "date({day}, 'start of month', '-' || ((CAST(strftime('%m', {day}) AS INTEGER) - 1) % 3) || ' months')"
         ),
-        (Dialect::Sqlite, DateStep::Year) => format!("date({day}, 'start of year')"),
+        (SqlDialect::Sqlite, DateStep::Year) => format!("date({day}, 'start of year')"),
     };
     Ok(match builder.dialect {
-        Dialect::Postgresql | Dialect::Mysql => stepped,
+        SqlDialect::Postgresql | SqlDialect::Mysql => stepped,
         // A column of SQLite may contain anything, and its dates are more than those of the value table. A value that is none
         // is grouped as a text that is no date.
-        Dialect::Sqlite => {
+        SqlDialect::Sqlite => {
             let fits = match column.field.kind {
                 Type::Date => format!("date({day}, '+0 days') = {day}"),
                 _ => format!("{day} IS NOT NULL"),
@@ -390,8 +394,8 @@ fn grouped(
 /// them has, and how many values are of another type.
 fn measured(
     function: SummaryFunction,
-    column: Option<&Column<'_>>,
-    builder: &mut Builder,
+    column: Option<&SqlColumn<'_>>,
+    builder: &mut StatementBuilder,
 ) -> Result<Vec<String>, Error> {
     let Some(column) = column else {
         return Ok(vec!["count(*)".to_owned()]);
@@ -414,9 +418,9 @@ fn measured(
 }
 
 fn cell_of_sum(
-    row: &Row<'_>,
+    row: &SelectedRow<'_>,
     at: usize,
-    column: &Column<'_>,
+    column: &SqlColumn<'_>,
     zone: &weir_plugin_sdk::Zone,
 ) -> Result<Value<'static>, Error> {
     // The sum of integers may have more digits than one of them.
@@ -429,7 +433,7 @@ fn cell_of_sum(
 
 fn summed(
     function: SummaryFunction,
-    column: &Column<'_>,
+    column: &SqlColumn<'_>,
     sum: Value<'_>,
     count: u64,
     places: u32,
@@ -446,7 +450,7 @@ fn summed(
 }
 
 fn read(
-    row: &Row<'_>,
+    row: &SelectedRow<'_>,
     at: usize,
     kind: Type,
     zone: &weir_plugin_sdk::Zone,

@@ -1,10 +1,10 @@
 //! Checks a statement of the operator's own that writes.
 
 use weir_plugin_sdk::{Error, Type};
-use weir_statements::{SqlToken, TokenKind, tokens};
+use weir_statements::{StatementToken, TokenKind, tokens};
 
-use crate::dialect::Dialect;
-use crate::parameters::{Declared, Template, refused};
+use crate::dialect::SqlDialect;
+use crate::parameters::{DeclaredParameters, SqlTemplate, refused};
 
 /// The operation that a collection with a statement has.
 pub(crate) const OPERATION: &str = "run";
@@ -25,7 +25,7 @@ const MODIFIERS: [&str; 5] = [
 
 #[derive(Clone, Debug)]
 pub(crate) struct WrittenStatement {
-    pub(crate) template: Template,
+    pub(crate) template: SqlTemplate,
     /// Whether it answers rows, by RETURNING.
     pub(crate) returns: bool,
     /// The table that it writes, if its name is plain.
@@ -39,12 +39,16 @@ pub(crate) struct WrittenTable {
 }
 
 impl WrittenStatement {
-    pub(crate) fn parse(text: &str, declared: &Declared, dialect: Dialect) -> Result<Self, Error> {
+    pub(crate) fn parse(
+        text: &str,
+        declared: &DeclaredParameters,
+        dialect: SqlDialect,
+    ) -> Result<Self, Error> {
         if text.contains('\0') {
             return Err(refused(&"it has a null character"));
         }
         let all = tokens(text, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
-        let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+        let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
         // A connection takes no comment in front, and a statement in another one no end.
         let last = code.iter().rposition(|token| !token.is_symbol(";"));
         let code = &code[..last.map_or(0, |last| last + 1)];
@@ -52,12 +56,12 @@ impl WrittenStatement {
             return Err(refused(&"it is empty"));
         };
         let main = check_words(code)?;
-        if dialect == Dialect::Mysql {
+        if dialect == SqlDialect::Mysql {
             check_mysql(&code[main..])?;
         }
         let text = &text[first.at..last.at + last.text.len()];
         Ok(Self {
-            template: Template::parse(text, declared, dialect)?,
+            template: SqlTemplate::parse(text, declared, dialect)?,
             returns: outside(code).any(|(_, token)| token.is_word("returning")),
             table: table(&code[main..]),
         })
@@ -66,8 +70,8 @@ impl WrittenStatement {
 
 /// Returns the tokens that are in no parentheses, with their places.
 fn outside<'c, 'a>(
-    code: &'c [&'a SqlToken<'a>],
-) -> impl Iterator<Item = (usize, &'a SqlToken<'a>)> + 'c {
+    code: &'c [&'a StatementToken<'a>],
+) -> impl Iterator<Item = (usize, &'a StatementToken<'a>)> + 'c {
     let mut depth = 0_usize;
     code.iter().enumerate().filter_map(move |(place, token)| {
         if token.is_symbol("(") {
@@ -83,14 +87,15 @@ fn outside<'c, 'a>(
 
 /// Checks that a text is one statement that changes rows, of which the database counts every one. Returns the place of its
 /// verb.
-fn check_words(code: &[&SqlToken<'_>]) -> Result<usize, Error> {
+fn check_words(code: &[&StatementToken<'_>]) -> Result<usize, Error> {
     if code.iter().any(|token| token.is_symbol(";")) {
         return Err(refused(&"it is more than one statement"));
     }
-    let is_verb = |token: &SqlToken<'_>| VERBS.iter().any(|verb| token.is_word(verb));
+    let is_verb = |token: &StatementToken<'_>| VERBS.iter().any(|verb| token.is_word(verb));
     let others = ["select", "values", "table", "replace", "call", "do"];
-    let is_main =
-        |token: &SqlToken<'_>| is_verb(token) || others.iter().any(|word| token.is_word(word));
+    let is_main = |token: &StatementToken<'_>| {
+        is_verb(token) || others.iter().any(|word| token.is_word(word))
+    };
     let starts = is_verb(code[0]) || code[0].is_word("with");
     let main = outside(code).find(|(_, token)| is_main(token));
     let Some((main, _)) = main.filter(|(_, token)| starts && is_verb(token)) else {
@@ -123,10 +128,10 @@ fn check_words(code: &[&SqlToken<'_>]) -> Result<usize, Error> {
 }
 
 /// Checks that a statement for MySQL or MariaDB, from its verb on, writes rows of one table that the server counts one by one.
-fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Error> {
+fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Error> {
     let is_one_of =
-        |token: &SqlToken<'_>, words: &[&str]| words.iter().any(|word| token.is_word(word));
-    let outside: Vec<&SqlToken<'_>> = outside(code).map(|(_, token)| token).collect();
+        |token: &StatementToken<'_>, words: &[&str]| words.iter().any(|word| token.is_word(word));
+    let outside: Vec<&StatementToken<'_>> = outside(code).map(|(_, token)| token).collect();
     let (verb, next) = (code[0], code.get(1));
     if verb.is_word("merge") {
         return Err(refused(&"MySQL and MariaDB have no MERGE"));
@@ -151,7 +156,7 @@ fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Error> {
         true => &["set"],
         false => &["where", "order", "limit"],
     };
-    let is_several = |token: &SqlToken<'_>| {
+    let is_several = |token: &StatementToken<'_>| {
         token.is_symbol(",") || is_one_of(token, &["join", "straight_join", "using"])
     };
     let mut tables = outside.iter().take_while(|token| !is_one_of(token, ends));
@@ -171,7 +176,7 @@ fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Error> {
 }
 
 /// Returns the table behind the verb.
-fn table(code: &[&SqlToken<'_>]) -> Option<WrittenTable> {
+fn table(code: &[&StatementToken<'_>]) -> Option<WrittenTable> {
     let skipped = [
         "or", "abort", "fail", "ignore", "rollback", "into", "from", "only",
     ];
@@ -190,7 +195,7 @@ fn table(code: &[&SqlToken<'_>]) -> Option<WrittenTable> {
 }
 
 /// Returns a name without its quotes.
-fn plain_name(token: &SqlToken<'_>) -> Option<String> {
+fn plain_name(token: &StatementToken<'_>) -> Option<String> {
     match token.kind {
         TokenKind::Word => Some(token.text.to_owned()),
         TokenKind::Quoted => {

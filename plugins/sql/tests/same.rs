@@ -19,7 +19,7 @@ use weir_plugin_sdk::{
     Adapter, Change, Comparison, Condition, Field, Order, Query, Shape, Verb, serde_json,
     serde_json::{Value, json},
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 const SQLITE: &str = "
     CREATE TABLE nasty (id INTEGER PRIMARY KEY, name TEXT NOT NULL, big BIGINT, amount DECIMAL(20,4), score REAL,
@@ -514,7 +514,7 @@ fn writes(both: &Both) {
     let doubled = both.same(|| {
         let mut shape = describe(r#"{"connection":"db","table":"pairs"}"#)?;
         shape.key = vec!["a".into()];
-        let table = Sql::open(r#"{"connection":"db","table":"pairs"}"#, &shape)?;
+        let table = SqlAdapter::open(r#"{"connection":"db","table":"pairs"}"#, &shape)?;
         table.write(&Change {
             key: object(json!({"a": "a"})),
             record: object(json!({"v": "z"})),
@@ -589,7 +589,7 @@ fn changes_of_the_source(both: &Both) {
     both.fill(alter, alter);
     both.fill_mysql(alter);
     let read = |shape: &Shape| {
-        Sql::open(r#"{"connection":"db","table":"pairs"}"#, shape)?
+        SqlAdapter::open(r#"{"connection":"db","table":"pairs"}"#, shape)?
             .read(&Query {
                 limit: 1,
                 ..Query::default()

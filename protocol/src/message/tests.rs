@@ -4,16 +4,16 @@ use super::*;
 
 #[track_caller]
 fn refused(bytes: &[u8], code: i32, id: Option<&str>) {
-    let malformed = Body::read(bytes).expect_err("must be refused");
+    let malformed = MessageBody::read(bytes).expect_err("must be refused");
     assert_eq!(malformed.error.code, code, "{}", malformed.error.message);
     assert_eq!(malformed.error.status, 400);
-    assert_eq!(malformed.id.as_ref().map(Id::as_json), id);
+    assert_eq!(malformed.id.as_ref().map(RequestId::as_json), id);
 }
 
 #[track_caller]
 fn request(text: &str) -> (String, String) {
-    match Body::read(text.as_bytes()) {
-        Ok(Body::One(Message::Request { id, method, .. })) => {
+    match MessageBody::read(text.as_bytes()) {
+        Ok(MessageBody::One(RpcMessage::Request { id, method, .. })) => {
             (id.as_json().to_owned(), method.into_owned())
         }
         other => panic!("{text} is a request, not {other:?}"),
@@ -124,7 +124,7 @@ fn ids_are_echoed_as_they_came() {
         ));
         assert_eq!((echoed.as_str(), method.as_str()), (id, "ping"));
     }
-    let long = format!("\"{}\"", "x".repeat(Id::LENGTH_MAX));
+    let long = format!("\"{}\"", "x".repeat(RequestId::LENGTH_MAX));
     refused(
         format!(r#"{{"jsonrpc":"2.0","id":{long},"method":"ping"}}"#).as_bytes(),
         -32600,
@@ -135,11 +135,11 @@ fn ids_are_echoed_as_they_came() {
 #[test]
 fn deep_nesting_costs_no_stack() {
     let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
-    let Ok(Body::Batch(elements)) = Body::read(deep.as_bytes()) else {
+    let Ok(MessageBody::Batch(elements)) = MessageBody::read(deep.as_bytes()) else {
         panic!("an array is a batch")
     };
     assert_eq!(
-        Message::read(elements[0].get())
+        RpcMessage::read(elements[0].get())
             .expect_err("an array is no message")
             .error
             .code,
@@ -155,24 +155,24 @@ fn deep_nesting_costs_no_stack() {
 fn batches_are_bounded() {
     let of = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     assert!(
-        matches!(Body::read(of(BATCH_MAX).as_bytes()), Ok(Body::Batch(elements)) if elements.len() == BATCH_MAX)
+        matches!(MessageBody::read(of(BATCH_MAX).as_bytes()), Ok(MessageBody::Batch(elements)) if elements.len() == BATCH_MAX)
     );
     refused(of(BATCH_MAX + 1).as_bytes(), -32600, None);
 }
 
 #[test]
 fn kinds() {
-    let read = |text: &'static str| Body::read(text.as_bytes());
+    let read = |text: &'static str| MessageBody::read(text.as_bytes());
     assert!(matches!(
         read(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
-        Ok(Body::One(Message::Notification { .. }))
+        Ok(MessageBody::One(RpcMessage::Notification { .. }))
     ));
     assert!(matches!(
         read(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
-        Ok(Body::One(Message::Response(_)))
+        Ok(MessageBody::One(RpcMessage::Response(_)))
     ));
     assert!(matches!(
         read(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#),
-        Ok(Body::One(Message::Response(_)))
+        Ok(MessageBody::One(RpcMessage::Response(_)))
     ));
 }

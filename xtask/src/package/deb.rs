@@ -2,10 +2,10 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use super::{Release, folder, install};
+use super::{ReleaseParts, folder, install};
 use crate::{
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// The service runs as a user of its own; a removed package leaves its state. An upgrade restarts a service that runs.
@@ -32,7 +32,10 @@ fi
 ";
 
 /// Packs `weir-gateway_VERSION_ARCH.deb` into the release's folder.
-pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Failure> {
+pub(super) fn pack(
+    workshop: &XtaskContext,
+    release: &ReleaseParts,
+) -> Result<PathBuf, StepFailure> {
     let architecture = release.architecture()?.debian;
     let source = folder(&release.folder.join("deb"))?;
     let from = |name: &str| workshop.repository.join(name);
@@ -53,7 +56,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
         "644",
     )?;
     folder(&source.join("etc/weir/contracts"))?;
-    let write = |place: PathBuf, text: &str| -> Result<PathBuf, Failure> {
+    let write = |place: PathBuf, text: &str| -> Result<PathBuf, StepFailure> {
         if let Some(above) = place.parent() {
             fs::create_dir_all(above)
                 .map_err(|error| format!("cannot create {}: {error}", above.display()))?;
@@ -79,7 +82,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     write(source.join("DEBIAN/conffiles"), "/etc/weir/weir.toml\n")?;
     for (name, script) in [("postinst", AFTER_INSTALL), ("prerm", BEFORE_REMOVAL)] {
         let script = write(source.join("DEBIAN").join(name), script)?;
-        said(Command::new("chmod").arg("755").arg(&script))?;
+        capture_output(Command::new("chmod").arg("755").arg(&script))?;
     }
     let package = release.folder.join(format!(
         "weir-gateway_{}_{architecture}.deb",
@@ -91,7 +94,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
         .args(["--root-owner-group", "-Zzstd", "-z9", "--build"])
         .arg(&source)
         .arg(&package);
-    said(&mut build)?;
+    capture_output(&mut build)?;
     let _ = fs::remove_dir_all(&source);
     Ok(package)
 }

@@ -3,15 +3,18 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use super::{Release, folder, install};
+use super::{ReleaseParts, folder, install};
 use crate::{
     clients,
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// Packs `weir-gateway-VERSION.tgz` into the release's folder.
-pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Failure> {
+pub(super) fn pack(
+    workshop: &XtaskContext,
+    release: &ReleaseParts,
+) -> Result<PathBuf, StepFailure> {
     let bin = clients::node(workshop)?;
     let source = folder(&release.folder.join("npm"))?;
     install(&release.binary, &source.join("bin/weir"), "755")?;
@@ -54,7 +57,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
         "--loglevel=error",
         "--pack-destination",
     ]);
-    said(pack.arg(&release.folder))?;
+    capture_output(pack.arg(&release.folder))?;
     let _ = fs::remove_dir_all(&source);
     Ok(release
         .folder

@@ -3,18 +3,21 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use super::{Release, folder, install};
+use super::{ReleaseParts, folder, install};
 use crate::{
     clients,
-    step::{Failure, said},
-    workshop::Workshop,
+    step::{StepFailure, capture_output},
+    workshop::XtaskContext,
 };
 
 /// The name that `uvx` looks for starts the program beside it.
 const LAUNCHER: &str = "#!/bin/sh\nexec \"$(dirname \"$(readlink -f \"$0\")\")/weir\" \"$@\"\n";
 
 /// Packs `weir_gateway-VERSION-py3-none-PLATFORM.whl` into the release's folder.
-pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Failure> {
+pub(super) fn pack(
+    workshop: &XtaskContext,
+    release: &ReleaseParts,
+) -> Result<PathBuf, StepFailure> {
     let python = clients::python_from(
         workshop,
         &workshop.repository.join("packaging/wheel.txt"),
@@ -30,7 +33,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     let scripts = source.join(format!("weir_gateway-{version}.data/scripts"));
     install(&release.binary, &scripts.join("weir"), "755")?;
     let launcher = release.folder.join("launcher");
-    let write = |place: &PathBuf, text: &str| -> Result<(), Failure> {
+    let write = |place: &PathBuf, text: &str| -> Result<(), StepFailure> {
         fs::write(place, text)
             .map_err(|error| format!("cannot write {}: {error}", place.display()).into())
     };
@@ -50,7 +53,7 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     pack.env("SOURCE_DATE_EPOCH", "315532800")
         .args(["-m", "wheel", "pack"])
         .arg(&source);
-    said(pack.arg("--dest-dir").arg(&release.folder))?;
+    capture_output(pack.arg("--dest-dir").arg(&release.folder))?;
     let _ = fs::remove_dir_all(&source);
     Ok(release
         .folder

@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::Toolchain};
+use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::GuestToolchain};
 use crate::{
     clients, debian,
-    step::Failure,
-    workshop::{Workshop, read, write},
+    step::StepFailure,
+    workshop::{XtaskContext, read, write},
 };
 
 /// The mark by which the hostile guest knows which build it is; the same bytes stand in its source.
@@ -26,7 +26,10 @@ const WIT_SUMMARIES: &str = "plugin-sdk/wit/0.1.2";
 const TOOLS_BUILDS: [&str; 5] = ["renamed", "wider", "stable", "fix", "moody"];
 
 /// Builds all guests. Cargo builds the Rust ones while the other languages' tools are fetched.
-pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
+pub(super) fn build(
+    workshop: &XtaskContext,
+    toolchain: &GuestToolchain,
+) -> Result<(), StepFailure> {
     let folder = &guest_folder(workshop);
     fs::create_dir_all(folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
@@ -44,7 +47,11 @@ pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Fa
     })
 }
 
-fn other_builds(toolchain: &Toolchain, workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+fn other_builds(
+    toolchain: &GuestToolchain,
+    workshop: &XtaskContext,
+    folder: &Path,
+) -> Result<(), StepFailure> {
     let built = toolchain.built(workshop, "weir-guest-misbehaving");
     let bytes =
         fs::read(&built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
@@ -80,18 +87,18 @@ fn other_builds(toolchain: &Toolchain, workshop: &Workshop, folder: &Path) -> Re
 
 /// Builds guests with QuickJS. The host takes neither the asynchronous ABI nor ambient WASI: hence `--sync` and
 /// `--stub-wasi`.
-fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+fn javascript(workshop: &XtaskContext, folder: &Path) -> Result<(), StepFailure> {
     let guests = workshop.repository.join("tests/guests");
     let tool = guests.join("tiny-js");
     let lock = tool.join("package-lock.json");
-    let adapter = Script {
+    let adapter = ScriptGuest {
         name: "tiny-js",
         source: tool.join("adapter.js"),
         world: "adapter",
         interface: WIT,
     };
     let tools = guests.join("tools-js/tools.js");
-    let tools = Script {
+    let tools = ScriptGuest {
         name: "tools-js",
         source: tools,
         world: "toolbox",
@@ -150,7 +157,7 @@ fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
 }
 
 /// A guest in JavaScript.
-struct Script {
+struct ScriptGuest {
     name: &'static str,
     source: PathBuf,
     world: &'static str,
@@ -158,7 +165,7 @@ struct Script {
 }
 
 /// Returns the program of componentize-qjs, as its package names it.
-fn qjs_program(tool: &Path) -> Result<String, Failure> {
+fn qjs_program(tool: &Path) -> Result<String, StepFailure> {
     let package = "componentize-qjs";
     let bin = tool.join("node_modules/.bin").join(package);
     let linked = fs::canonicalize(&bin)
@@ -171,7 +178,7 @@ fn qjs_program(tool: &Path) -> Result<String, Failure> {
     Ok(inside.display().to_string())
 }
 
-fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+fn python(workshop: &XtaskContext, folder: &Path) -> Result<(), StepFailure> {
     let source = workshop.repository.join("tests/guests/tiny-python/app.py");
     let requirements = workshop.repository.join("tests/clients/tiny-python.txt");
     let target = folder.join("tiny-python.wasm");
@@ -203,7 +210,11 @@ fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
 }
 
 /// Builds the guest with Debian's clang; the bindings that `wit-bindgen c` generates are those of the SDK.
-fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Failure> {
+fn c(
+    workshop: &XtaskContext,
+    toolchain: &GuestToolchain,
+    folder: &Path,
+) -> Result<(), StepFailure> {
     let source = workshop.repository.join("tests/guests/tiny-c");
     let target = folder.join("tiny-c.wasm");
     let generated = workshop.repository.join("plugin-sdk/c/collection");
@@ -275,12 +286,12 @@ fn clang_present() -> bool {
         && Path::new(BUILTINS).exists()
 }
 
-fn interface(workshop: &Workshop, version: &str) -> PathBuf {
+fn interface(workshop: &XtaskContext, version: &str) -> PathBuf {
     workshop.repository.join(version).join("weir-plugin.wit")
 }
 
 /// Makes an empty folder with the interface in `wit/`: the tools want it below the folder they run in.
-fn work_folder(workshop: &Workshop, name: &str, version: &str) -> Result<PathBuf, Failure> {
+fn work_folder(workshop: &XtaskContext, name: &str, version: &str) -> Result<PathBuf, StepFailure> {
     let folder = workshop.cache.join("guests").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("wit"))
@@ -292,7 +303,7 @@ fn work_folder(workshop: &Workshop, name: &str, version: &str) -> Result<PathBuf
     Ok(folder)
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+fn copy(from: &Path, to: &Path) -> Result<(), StepFailure> {
     fs::copy(from, to)
         .map(drop)
         .map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
@@ -303,8 +314,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 fn make(
     target: &Path,
     inputs: &[PathBuf],
-    build: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    build: impl FnOnce() -> Result<(), StepFailure>,
+) -> Result<(), StepFailure> {
     let mut hasher = DefaultHasher::new();
     include_str!("guests.rs").hash(&mut hasher);
     for input in inputs {

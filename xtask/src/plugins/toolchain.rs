@@ -14,8 +14,8 @@ use std::{
 
 use crate::{
     debian::{self, succeeds},
-    step::Failure,
-    workshop::Workshop,
+    step::StepFailure,
+    workshop::XtaskContext,
 };
 
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -26,26 +26,26 @@ const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SOURCES: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 
 #[derive(Clone, Debug)]
-pub(crate) struct Toolchain {
-    route: Route,
+pub(crate) struct GuestToolchain {
+    route: ToolchainRoute,
     linker: PathBuf,
     wasm_ld: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route {
+enum ToolchainRoute {
     /// The running toolchain has the target's standard library.
     Target,
     /// Debian's compiler builds the standard library from source.
     Debian,
 }
 
-impl Toolchain {
+impl GuestToolchain {
     /// Tries what costs least first. `WEIR_WASM=target` or `=debian` insists on one route.
-    pub(crate) fn find_or_install(workshop: &Workshop) -> Result<Self, Failure> {
+    pub(crate) fn find_or_install(workshop: &XtaskContext) -> Result<Self, StepFailure> {
         let wanted = env::var("WEIR_WASM").unwrap_or_default();
         let route = match wanted.as_str() {
-            "target" if target_installed() || add_target(workshop) => Route::Target,
+            "target" if target_installed() || add_target(workshop) => ToolchainRoute::Target,
             "target" => {
                 return Err(format!(
                     "the target {TARGET} is neither installed nor can rustup add it"
@@ -53,9 +53,9 @@ impl Toolchain {
                 .into());
             }
             "debian" => debian_route(workshop)?,
-            "" if target_installed() => Route::Target,
-            "" if debian_present() => Route::Debian,
-            "" if add_target(workshop) => Route::Target,
+            "" if target_installed() => ToolchainRoute::Target,
+            "" if debian_present() => ToolchainRoute::Debian,
+            "" if add_target(workshop) => ToolchainRoute::Target,
             "" => debian_route(workshop)?,
             other => {
                 return Err(
@@ -86,19 +86,19 @@ impl Toolchain {
 
     pub(crate) fn name(&self) -> &'static str {
         match self.route {
-            Route::Target => "Rust's own wasm target",
-            Route::Debian => "Debian's Rust, standard library from source",
+            ToolchainRoute::Target => "Rust's own wasm target",
+            ToolchainRoute::Debian => "Debian's Rust, standard library from source",
         }
     }
 
     /// Returns a cargo for the target. Its environment is set on this child only; a caller's own flags for the host would be
     /// wrong for the guest.
-    pub(crate) fn cargo(&self, workshop: &Workshop) -> Command {
+    pub(crate) fn cargo(&self, workshop: &XtaskContext) -> Command {
         let mut cargo = match self.route {
-            Route::Target => {
+            ToolchainRoute::Target => {
                 workshop.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()))
             }
-            Route::Debian => {
+            ToolchainRoute::Debian => {
                 let mut cargo = workshop.command(DEBIAN_CARGO);
                 cargo
                     .env("RUSTC", DEBIAN_RUSTC)
@@ -134,7 +134,7 @@ impl Toolchain {
     }
 
     /// Returns the component that [`Self::cargo`] built of a package.
-    pub(crate) fn built(&self, workshop: &Workshop, package: &str) -> PathBuf {
+    pub(crate) fn built(&self, workshop: &XtaskContext, package: &str) -> PathBuf {
         let file = format!("{}.wasm", package.replace('-', "_"));
         target_folder(workshop)
             .join(TARGET)
@@ -143,14 +143,14 @@ impl Toolchain {
     }
 
     /// Links C objects to a component.
-    pub(crate) fn linker(&self, workshop: &Workshop) -> Command {
+    pub(crate) fn linker(&self, workshop: &XtaskContext) -> Command {
         let mut linker = workshop.command(&self.linker);
         linker.arg("--wasm-ld-path").arg(&self.wasm_ld);
         linker
     }
 }
 
-fn target_folder(workshop: &Workshop) -> PathBuf {
+fn target_folder(workshop: &XtaskContext) -> PathBuf {
     workshop.cache.join("guests")
 }
 
@@ -166,7 +166,7 @@ fn target_installed() -> bool {
 }
 
 /// Asks rustup, quietly: a machine without it, or without a network, has the other route.
-fn add_target(workshop: &Workshop) -> bool {
+fn add_target(workshop: &XtaskContext) -> bool {
     if !succeeds(Command::new("rustup").arg("--version")) {
         return false;
     }
@@ -197,14 +197,14 @@ fn add_target(workshop: &Workshop) -> bool {
     added.unwrap_or(false) && target_installed()
 }
 
-fn debian_route(workshop: &Workshop) -> Result<Route, Failure> {
+fn debian_route(workshop: &XtaskContext) -> Result<ToolchainRoute, StepFailure> {
     println!("         the wasm target comes from Debian's rustc-web, cargo-web and rust-web-src");
     debian::ensure(
         workshop,
         &["rustc-web", "cargo-web", "rust-web-src"],
         debian_present,
     )?;
-    Ok(Route::Debian)
+    Ok(ToolchainRoute::Debian)
 }
 
 fn debian_present() -> bool {
@@ -214,7 +214,7 @@ fn debian_present() -> bool {
 }
 
 /// Returns the folder of `wasm-component-ld` and `gcc-ld/wasm-ld`.
-fn tools() -> Result<PathBuf, Failure> {
+fn tools() -> Result<PathBuf, StepFailure> {
     let version = output(rustc().arg("-vV"))?;
     let host = version
         .lines()
@@ -223,7 +223,7 @@ fn tools() -> Result<PathBuf, Failure> {
     Ok(sysroot()?.join("lib/rustlib").join(host).join("bin"))
 }
 
-fn sysroot() -> Result<PathBuf, Failure> {
+fn sysroot() -> Result<PathBuf, StepFailure> {
     Ok(PathBuf::from(
         output(rustc().args(["--print", "sysroot"]))?.trim(),
     ))
@@ -233,7 +233,7 @@ fn rustc() -> Command {
     Command::new(env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned()))
 }
 
-fn output(command: &mut Command) -> Result<String, Failure> {
+fn output(command: &mut Command) -> Result<String, StepFailure> {
     let output = command
         .output()
         .map_err(|error| format!("cannot run rustc: {error}"))?;

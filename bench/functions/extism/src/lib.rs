@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 const DESCRIPTION_CHARS: usize = 304;
 
 #[derive(Deserialize)]
-struct Asked {
-    request: Request,
+struct ExtismInput {
+    request: ExtismRequest,
 }
 
 #[derive(Deserialize)]
-struct Request {
-    arguments: Arguments,
+struct ExtismRequest {
+    arguments: ExtismArguments,
 }
 
 #[derive(Deserialize)]
-struct Arguments {
+struct ExtismArguments {
     ticket_id: String,
 }
 
 /// A ticket of the support desk, equal to the record of `bench/src/ticket.rs`.
 #[derive(Serialize)]
-struct Ticket {
+struct ExtismTicket {
     ticket_id: String,
     title: String,
     status: String,
@@ -35,21 +35,21 @@ struct Ticket {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    content: [Text; 1],
+struct ExtismOutput {
+    content: [ExtismText; 1],
     #[serde(rename = "structuredContent")]
-    structured: Ticket,
+    structured: ExtismTicket,
 }
 
 #[derive(Serialize)]
-struct Text {
+struct ExtismText {
     #[serde(rename = "type")]
     kind: &'static str,
     text: String,
 }
 
-fn lookup_ticket(ticket_id: String) -> Ticket {
-    Ticket {
+fn lookup_ticket(ticket_id: String) -> ExtismTicket {
+    ExtismTicket {
         ticket_id,
         title: "Printer on floor 3 is out of toner".to_owned(),
         status: "open".to_owned(),
@@ -74,8 +74,8 @@ pub fn list_tools(_: String) -> FnResult<Json<Value>> {
 
 /// Calls it. No other tool is listed, so the name is not looked at.
 #[plugin_fn]
-pub fn call_tool(Json(asked): Json<Asked>) -> FnResult<Json<Answer>> {
+pub fn call_tool(Json(asked): Json<ExtismInput>) -> FnResult<Json<ExtismOutput>> {
     let structured = lookup_ticket(asked.request.arguments.ticket_id);
     let text = serde_json::to_string(&structured)?;
-    Ok(Json(Answer { content: [Text { kind: "text", text }], structured }))
+    Ok(Json(ExtismOutput { content: [ExtismText { kind: "text", text }], structured }))
 }

@@ -6,15 +6,15 @@ use std::{future::ready, sync::Arc};
 
 use weir_bench::ticket;
 use weir_plugin_host::{
-    CallContext, Change, CollectionRef, GuestError, Page, Query,
+    AdapterChange, AdapterPage, AdapterQuery, CallContext, CollectionRef, GuestError,
     native::{Answered, NativeAdapter},
 };
 
-struct Noop {
+struct NoopAdapter {
     records: String,
 }
 
-impl NativeAdapter for Noop {
+impl NativeAdapter for NoopAdapter {
     fn name(&self) -> &str {
         "noop"
     }
@@ -27,9 +27,9 @@ impl NativeAdapter for Noop {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        _: &'a Query,
-    ) -> Answered<'a, Page> {
-        Box::pin(ready(Ok(Page {
+        _: &'a AdapterQuery,
+    ) -> Answered<'a, AdapterPage> {
+        Box::pin(ready(Ok(AdapterPage {
             records: self.records.clone(),
             next: None,
         })))
@@ -39,7 +39,7 @@ impl NativeAdapter for Noop {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        _: &'a Change,
+        _: &'a AdapterChange,
     ) -> Answered<'a, String> {
         let error = GuestError {
             code: "denied".into(),
@@ -54,7 +54,7 @@ impl NativeAdapter for Noop {
 
 /// Returns the adapter, which is to be installed before the gateway is made.
 pub(crate) fn adapter() -> Arc<dyn NativeAdapter> {
-    Arc::new(Noop {
+    Arc::new(NoopAdapter {
         records: format!("[{}]", ticket::record(ticket::ID)),
     })
 }

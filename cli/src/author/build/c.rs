@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{Folder, command, output, run, work, world};
+use super::{PluginProject, command, output, run, work, world};
 
 const INSTALL_CLANG: &str = "apt install clang-19 wasi-libc libclang-rt-19-dev-wasm32    (or the WASI SDK, with WASI_SDK_PATH set)";
 const INSTALL_LINKER: &str =
@@ -19,9 +19,9 @@ const CLANGS: [&str; 8] = [
     "clang", "clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
 ];
 
-pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
-    let compiler = Compiler::find(folder)?;
-    let linker = Linker::find(folder)?;
+pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
+    let compiler = ClangCompiler::find(folder)?;
+    let linker = ComponentLinker::find(folder)?;
     let work = work(folder)?;
     let mut objects = Vec::new();
     for source in sources(folder)? {
@@ -56,7 +56,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
 
 /// Returns every C file of the folder itself, and those of the SDK, in a fixed order, so that the same component comes
 /// of them.
-fn sources(folder: &Folder) -> anyhow::Result<Vec<PathBuf>> {
+fn sources(folder: &PluginProject) -> anyhow::Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for place in ["", "sdk"] {
         let entries = fs::read_dir(folder.path.join(place))
@@ -71,7 +71,7 @@ fn sources(folder: &Folder) -> anyhow::Result<Vec<PathBuf>> {
     Ok(sources)
 }
 
-struct Compiler {
+struct ClangCompiler {
     clang: PathBuf,
     flags: Vec<String>,
     /// The folder of the C library.
@@ -80,8 +80,8 @@ struct Compiler {
     builtins: PathBuf,
 }
 
-impl Compiler {
-    fn find(folder: &Folder) -> anyhow::Result<Self> {
+impl ClangCompiler {
+    fn find(folder: &PluginProject) -> anyhow::Result<Self> {
         if let Some(sdk) = std::env::var_os("WASI_SDK_PATH").map(PathBuf::from) {
             let sysroot = sdk.join("share/wasi-sysroot");
             let flags = vec![
@@ -114,7 +114,7 @@ impl Compiler {
     }
 
     fn with(
-        folder: &Folder,
+        folder: &PluginProject,
         clang: PathBuf,
         flags: Vec<String>,
         libraries: PathBuf,
@@ -138,14 +138,14 @@ impl Compiler {
     }
 }
 
-struct Linker {
+struct ComponentLinker {
     program: PathBuf,
     /// The path of wasm-ld, if clang does not find it by itself.
     wasm_ld: Option<PathBuf>,
 }
 
-impl Linker {
-    fn find(folder: &Folder) -> anyhow::Result<Self> {
+impl ComponentLinker {
+    fn find(folder: &PluginProject) -> anyhow::Result<Self> {
         let name = "wasm-component-ld";
         if let Some(sdk) = std::env::var_os("WASI_SDK_PATH").map(PathBuf::from)
             && sdk.join("bin").join(name).exists()
@@ -172,7 +172,7 @@ impl Linker {
 }
 
 /// Returns the folder of a Rust toolchain's own linkers.
-fn rust_tools(folder: &Folder) -> Option<PathBuf> {
+fn rust_tools(folder: &PluginProject) -> Option<PathBuf> {
     let ask = |words: &[&str]| output(command(folder, "rustc").args(words), "").ok();
     let version = ask(&["-vV"])?;
     let host = version
@@ -186,7 +186,7 @@ fn rust_tools(folder: &Folder) -> Option<PathBuf> {
     )
 }
 
-fn is_there(folder: &Folder, program: &str) -> bool {
+fn is_there(folder: &PluginProject, program: &str) -> bool {
     let mut version: Command = command(folder, program);
     output(version.arg("--version"), "").is_ok()
 }

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::Context as _;
 
-use super::{Folder, command, run, work, world};
+use super::{PluginProject, command, run, work, world};
 
 /// Imports the plugin and looks for its exports, while the component is made.
 const ENTRY: &str = include_str!("entry.js");
@@ -16,7 +16,7 @@ const ADAPTER: &str =
 const INSTALL_NODE: &str =
     "apt install nodejs npm    (or from https://nodejs.org; version 18 or newer)";
 
-pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
+pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let tool = "node_modules/componentize-qjs/bin/componentize-qjs";
     if !folder.has(tool) {
         run(

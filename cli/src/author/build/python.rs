@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::bail;
 
-use super::{Folder, command, ended, run, run_and_read, work, world};
+use super::{PluginProject, command, ended, run, run_and_read, work, world};
 
 const INSTALL_PYTHON: &str = "apt install python3 python3-venv    (version 3.10 or newer)";
 const REQUIREMENTS: &str = "requirements.txt";
 /// The bound on the text of an error in the author's own code, behind the line that led to it.
 const ERROR_LINES_MAX: usize = 4;
 
-pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
+pub(super) fn build(folder: &PluginProject) -> anyhow::Result<PathBuf> {
     let work = work(folder)?;
     install(folder, &work.join(REQUIREMENTS))?;
     let built = work.join("plugin.wasm");
@@ -79,7 +79,7 @@ fn authors_error(written: &str) -> Option<String> {
 }
 
 /// Makes the environment if there is none, and installs what `requirements.txt` names if that was not done before.
-fn install(folder: &Folder, installed: &Path) -> anyhow::Result<()> {
+fn install(folder: &PluginProject, installed: &Path) -> anyhow::Result<()> {
     let is_new = !folder.has(".venv/bin/componentize-py");
     let wanted = fs::read(folder.path.join(REQUIREMENTS)).ok();
     if !is_new && (wanted.is_none() || wanted == fs::read(installed).ok()) {

@@ -10,13 +10,13 @@ use std::{
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::{Folder, command, output, read, run};
+use super::{PluginProject, command, output, read, run};
 use crate::draft;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 const INSTALL_RUST: &str = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
 
-pub(super) fn build(folder: &Folder) -> anyhow::Result<Vec<u8>> {
+pub(super) fn build(folder: &PluginProject) -> anyhow::Result<Vec<u8>> {
     let sysroot = output(
         command(folder, "rustc").args(["--print", "sysroot"]),
         INSTALL_RUST,
@@ -31,7 +31,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<Vec<u8>> {
             "Rust has no standard library for `{TARGET}` here; install it:\n\n  rustup target add {TARGET}\n"
         );
     }
-    let package = Package::read(folder)?;
+    let package = CargoPackage::read(folder)?;
     let _turn = package.take_turn()?;
     let words = ["build", "--release", "--target", TARGET];
     run(package.cargo(folder).args(words), INSTALL_RUST)?;
@@ -40,8 +40,8 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Builds a library for this machine, which needs no target: the feature makes the library's symbol.
-pub(super) fn build_library(folder: &Folder) -> anyhow::Result<Vec<u8>> {
-    let package = Package::read(folder)?;
+pub(super) fn build_library(folder: &PluginProject) -> anyhow::Result<Vec<u8>> {
+    let package = CargoPackage::read(folder)?;
     let _turn = package.take_turn()?;
     let words = ["build", "--release", "--features", "native"];
     run(package.cargo(folder).args(words), INSTALL_RUST)?;
@@ -51,8 +51,8 @@ pub(super) fn build_library(folder: &Folder) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Forgets the plugin's own build, so that the next one compiles it again.
-pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
-    let package = Package::read(folder)?;
+pub(super) fn forget(folder: &PluginProject, native: bool) -> anyhow::Result<()> {
+    let package = CargoPackage::read(folder)?;
     let target: &[&str] = if native { &[] } else { &["--target", TARGET] };
     let mut clean = package.cargo(folder);
     clean
@@ -62,7 +62,7 @@ pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
     run(&mut clean, INSTALL_RUST)
 }
 
-struct Package {
+struct CargoPackage {
     name: String,
     /// The name of its file.
     library: String,
@@ -72,8 +72,8 @@ struct Package {
     is_shared: bool,
 }
 
-impl Package {
-    fn read(folder: &Folder) -> anyhow::Result<Self> {
+impl CargoPackage {
+    fn read(folder: &PluginProject) -> anyhow::Result<Self> {
         let words = ["metadata", "--no-deps", "--format-version", "1"];
         let metadata: Value =
             serde_json::from_str(&output(command(folder, "cargo").args(words), INSTALL_RUST)?)?;
@@ -119,7 +119,7 @@ impl Package {
         })
     }
 
-    fn cargo(&self, folder: &Folder) -> Command {
+    fn cargo(&self, folder: &PluginProject) -> Command {
         let mut cargo = command(folder, "cargo");
         if self.is_shared {
             cargo.env("CARGO_TARGET_DIR", &self.folder);

@@ -8,14 +8,14 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     sync::Notify,
 };
-use weir::{app::App, catalogue::Endpoint, codes::Code, transport};
+use weir::{app::GatewayApp, catalogue::CatalogueEndpoint, codes::FailureCode, transport};
 
 use super::{
     super::{
-        super::{Failure, call::Remote, http_client},
-        run::Outcome,
+        super::{AppError, call::RemoteEndpoint, http_client},
+        run::TrialOutcome,
     },
-    Report,
+    CheckReport,
 };
 
 /// Room for an answer that is on its way.
@@ -24,19 +24,19 @@ const VERSION: &str = "2026-07-28";
 /// The error code for a client that lacks a capability.
 const MISSING_CAPABILITY: i64 = -32021;
 
-struct Tool {
+struct ProbeCall {
     name: String,
     read_only: bool,
     arguments: Value,
 }
 
-pub(super) async fn look(served: &App, report: &mut Report) -> Result<(), Failure> {
+pub(super) async fn look(served: &GatewayApp, report: &mut CheckReport) -> Result<(), AppError> {
     let mut tools = Vec::new();
     for tool in served.gateway.snapshot().catalogue.tools() {
         match weir_contracts::validate::example(&tool.tool.input_schema.value()) {
             Some(arguments) => {
                 let read_only = tool.tool.annotations.read_only_hint == Some(true);
-                tools.push(Tool {
+                tools.push(ProbeCall {
                     name: tool.name.to_string(),
                     read_only,
                     arguments,
@@ -71,7 +71,11 @@ pub(super) async fn look(served: &App, report: &mut Report) -> Result<(), Failur
     Ok(())
 }
 
-async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+async fn over_http(
+    served: &GatewayApp,
+    tools: &[ProbeCall],
+    report: &mut CheckReport,
+) -> Result<(), AppError> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     let ended = Arc::new(Notify::new());
@@ -81,7 +85,7 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
         listener,
         async move { end.notified().await },
     ));
-    let remote = Remote::new(&url)?;
+    let remote = RemoteEndpoint::new(&url)?;
     let listed = remote.tools().await?;
     if listed.len() != served.gateway.snapshot().catalogue.len() {
         report.fail(
@@ -110,7 +114,7 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
     Ok(())
 }
 
-async fn post(client: &reqwest::Client, url: &str, tool: &Tool) -> anyhow::Result<Value> {
+async fn post(client: &reqwest::Client, url: &str, tool: &ProbeCall) -> anyhow::Result<Value> {
     let request = client
         .post(url)
         .header("content-type", "application/json")
@@ -123,7 +127,11 @@ async fn post(client: &reqwest::Client, url: &str, tool: &Tool) -> anyhow::Resul
     serde_json::from_str(&response.text().await?).with_context(|| format!("{status}, and no MCP"))
 }
 
-async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+async fn over_stdio(
+    served: &GatewayApp,
+    tools: &[ProbeCall],
+    report: &mut CheckReport,
+) -> Result<(), AppError> {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (stdin, stdout) = tokio::io::split(theirs);
     let gateway = served.gateway.clone();
@@ -131,7 +139,7 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
         transport::stdio::serve(
             gateway,
             None,
-            Endpoint::All,
+            CatalogueEndpoint::All,
             stdin,
             stdout,
             std::future::pending(),
@@ -164,7 +172,7 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
 }
 
 /// Returns the call of a client that can be asked whatever a tool may ask.
-fn call(id: usize, tool: &Tool) -> Value {
+fn call(id: usize, tool: &ProbeCall) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {
@@ -179,25 +187,29 @@ fn call(id: usize, tool: &Tool) -> Value {
 
 /// Judges an answer. An error that the tool means is an answer; one that shows a flaw is not. Nor is it a flaw that a tool
 /// runs only as a task, which this client does not follow.
-fn judge(door: &'static str, tool: &Tool, message: &Value, report: &mut Report) {
+fn judge(door: &'static str, tool: &ProbeCall, message: &Value, report: &mut CheckReport) {
     match message.get("error") {
         Some(error) if error["code"] == MISSING_CAPABILITY => return,
         Some(error) => return report.fail(door, format!("{}: {error}", tool.name)),
         None => {}
     }
-    let Outcome::Failed { code, text, .. } = Outcome::of_result(&message["result"]) else {
+    let TrialOutcome::Failed { code, text, .. } = TrialOutcome::of_result(&message["result"])
+    else {
         return;
     };
     let told = format!("{} {}: {text}", tool.name, tool.arguments);
-    match Code::of_label(&code) {
-        Some(Code::OutputMismatch) => report.fail("outputs conform", told),
-        Some(Code::Forbidden) if tool.read_only => report.fail("reads only", told),
-        Some(Code::PluginFailed | Code::InvalidArguments | Code::Internal) => {
+    match FailureCode::of_label(&code) {
+        Some(FailureCode::OutputMismatch) => report.fail("outputs conform", told),
+        Some(FailureCode::Forbidden) if tool.read_only => report.fail("reads only", told),
+        Some(FailureCode::PluginFailed | FailureCode::InvalidArguments | FailureCode::Internal) => {
             report.fail(door, told)
         }
-        Some(Code::Timeout | Code::Unavailable | Code::UpstreamError | Code::Overloaded) => {
-            report.warn(door, told)
-        }
+        Some(
+            FailureCode::Timeout
+            | FailureCode::Unavailable
+            | FailureCode::UpstreamError
+            | FailureCode::Overloaded,
+        ) => report.warn(door, told),
         _ => {}
     }
 }

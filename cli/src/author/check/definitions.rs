@@ -1,19 +1,24 @@
 //! The definitions of a plugin's tools: schemas, defaults and documentation.
 
 use serde_json::Value;
-use weir::config::Config;
+use weir::config::GatewayConfig;
 use weir_contracts::code;
 
-use super::Report;
+use super::CheckReport;
 
-pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mut Report) {
+pub(super) fn look(
+    plugin: &str,
+    definitions: &str,
+    config: &GatewayConfig,
+    report: &mut CheckReport,
+) {
     let own = config.plugins.get(plugin).cloned().unwrap_or_default();
-    let published = code::Plugin {
+    let published = code::PluginOptions {
         name: plugin,
         contract: own.contract.as_deref().unwrap_or(plugin),
         prefix: own.prefix.as_deref().unwrap_or_default(),
         only: own.tools.as_deref(),
-        ..code::Plugin::default()
+        ..code::PluginOptions::default()
     };
     let problems = code::compile(&published, definitions)
         .err()
@@ -45,7 +50,7 @@ pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mu
 }
 
 /// Checks for descriptions: without words an agent guesses.
-fn documented(tool: &Value, report: &mut Report) {
+fn documented(tool: &Value, report: &mut CheckReport) {
     let name = tool["name"].as_str().unwrap_or_default();
     let has_words = |value: &Value| {
         value["description"]

@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 
 #[derive(Default)]
-pub(super) struct Report {
-    lines: Vec<Line>,
+pub(super) struct CheckReport {
+    lines: Vec<CheckLine>,
 }
 
-struct Line {
+struct CheckLine {
     check: &'static str,
-    level: Level,
+    level: CheckLevel,
     message: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum CheckLevel {
     Ok,
     Warn,
     Fail,
 }
 
-impl Level {
+impl CheckLevel {
     fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -30,33 +30,33 @@ impl Level {
     }
 }
 
-impl Report {
+impl CheckReport {
     pub(super) fn ok(&mut self, check: &'static str, message: impl Into<String>) {
-        self.add(check, Level::Ok, message);
+        self.add(check, CheckLevel::Ok, message);
     }
 
     pub(super) fn warn(&mut self, check: &'static str, message: impl Into<String>) {
-        self.add(check, Level::Warn, message);
+        self.add(check, CheckLevel::Warn, message);
     }
 
     pub(super) fn fail(&mut self, check: &'static str, message: impl Into<String>) {
-        self.add(check, Level::Fail, message);
+        self.add(check, CheckLevel::Fail, message);
     }
 
     /// Returns `true` if the check has said nothing, or nothing but good.
     pub(super) fn is_clean(&self, check: &str) -> bool {
         self.lines
             .iter()
-            .all(|line| line.check != check || line.level == Level::Ok)
+            .all(|line| line.check != check || line.level == CheckLevel::Ok)
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        self.count(Level::Fail) > 0
+        self.count(CheckLevel::Fail) > 0
     }
 
     pub(super) fn print(&self, json: bool) {
         if json {
-            let line = |line: &Line| json!({ "check": line.check, "level": line.level.word(), "message": line.message });
+            let line = |line: &CheckLine| json!({ "check": line.check, "level": line.level.word(), "message": line.message });
             println!(
                 "{}",
                 json!({ "ok": !self.has_failed(), "checks": Value::from_iter(self.lines.iter().map(line)) })
@@ -69,20 +69,20 @@ impl Report {
         println!(
             "{} checks, {} warnings, {} failures",
             self.lines.len(),
-            self.count(Level::Warn),
-            self.count(Level::Fail)
+            self.count(CheckLevel::Warn),
+            self.count(CheckLevel::Fail)
         );
     }
 
-    fn add(&mut self, check: &'static str, level: Level, message: impl Into<String>) {
-        self.lines.push(Line {
+    fn add(&mut self, check: &'static str, level: CheckLevel, message: impl Into<String>) {
+        self.lines.push(CheckLine {
             check,
             level,
             message: message.into(),
         });
     }
 
-    fn count(&self, level: Level) -> usize {
+    fn count(&self, level: CheckLevel) -> usize {
         self.lines.iter().filter(|line| line.level == level).count()
     }
 }

@@ -18,7 +18,7 @@ const SIGNATURE_MAX_BYTES: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 const REDIRECTS_MAX: usize = 5;
 
-pub(super) struct Fetched {
+pub(super) struct FetchedComponent {
     pub(super) component: Vec<u8>,
     /// The signature that came with it: from beside it, or in the manifest of a registry.
     pub(super) signature: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Fetched {
 }
 
 /// `@sha256:HEX` behind a file or a URL is the digest of the component; behind a registry's reference, of the manifest.
-pub(super) async fn fetch(source: &str) -> anyhow::Result<Fetched> {
+pub(super) async fn fetch(source: &str) -> anyhow::Result<FetchedComponent> {
     if let Some(reference) = source.strip_prefix("oci://") {
         return oci::fetch(&reference.parse()?).await;
     }
@@ -59,11 +59,11 @@ pub(super) async fn fetch_signature(place: &str) -> anyhow::Result<String> {
     String::from_utf8(text).with_context(|| format!("{place} is no signature"))
 }
 
-fn from_file(place: &str) -> anyhow::Result<Fetched> {
+fn from_file(place: &str) -> anyhow::Result<FetchedComponent> {
     let path = Path::new(place);
     let component = bounded(path, COMPONENT_MAX_BYTES)?;
     let signature = read_signature(path).map_err(anyhow::Error::msg)?;
-    Ok(Fetched {
+    Ok(FetchedComponent {
         component,
         signature,
         source: place.to_owned(),
@@ -81,7 +81,7 @@ fn bounded(path: &Path, max: usize) -> anyhow::Result<Vec<u8>> {
     fs::read(path).with_context(unreadable)
 }
 
-async fn from_url(place: &str) -> anyhow::Result<Fetched> {
+async fn from_url(place: &str) -> anyhow::Result<FetchedComponent> {
     let url = checked(place)?;
     let client = client(is_here(&url))?;
     let component = get(&client, url.clone(), COMPONENT_MAX_BYTES).await?;
@@ -90,7 +90,7 @@ async fn from_url(place: &str) -> anyhow::Result<Fetched> {
     beside.set_path(&format!("{}.minisig", beside.path()));
     let signature = get(&client, beside, SIGNATURE_MAX_BYTES).await?;
     let signature = signature.and_then(|text| String::from_utf8(text).ok());
-    Ok(Fetched {
+    Ok(FetchedComponent {
         component,
         signature,
         source: place.to_owned(),

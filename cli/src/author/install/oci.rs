@@ -14,8 +14,8 @@ use reqwest::{
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-use self::reference::Reference;
-use super::fetch::{COMPONENT_MAX_BYTES, Fetched, body, client, is_here, is_safe};
+use self::reference::OciReference;
+use super::fetch::{COMPONENT_MAX_BYTES, FetchedComponent, body, client, is_here, is_safe};
 
 /// The bound that the protocol sets for registries.
 const MANIFEST_MAX_BYTES: usize = 4 << 20;
@@ -33,32 +33,32 @@ const SIGNATURE: &str = "dev.weir.minisig";
 const TITLE: &str = "org.opencontainers.image.title";
 
 #[derive(Deserialize)]
-struct Manifest {
+struct OciManifest {
     #[serde(default)]
-    layers: Vec<Descriptor>,
+    layers: Vec<OciDescriptor>,
     /// Present in an index of several images.
     #[serde(default)]
-    manifests: Vec<Descriptor>,
+    manifests: Vec<OciDescriptor>,
     annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
+struct OciDescriptor {
     media_type: String,
     digest: String,
     size: u64,
     annotations: Option<BTreeMap<String, String>>,
 }
 
-impl Descriptor {
+impl OciDescriptor {
     fn annotation(&self, key: &str) -> Option<&String> {
         self.annotations.as_ref()?.get(key)
     }
 }
 
-pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
-    let mut registry = Registry::of(reference)?;
+pub(super) async fn fetch(reference: &OciReference) -> anyhow::Result<FetchedComponent> {
+    let mut registry = OciRepository::from_reference(reference)?;
     let manifest = registry.manifest(reference).await?;
     let digest = format!("sha256:{}", hex::encode(Sha256::digest(&manifest)));
     if let Some(wanted) = reference
@@ -68,7 +68,7 @@ pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
     {
         bail!("{reference}: its manifest has the digest {digest}, and {wanted} was asked for");
     }
-    let manifest: Manifest = serde_json::from_slice(&manifest)
+    let manifest: OciManifest = serde_json::from_slice(&manifest)
         .with_context(|| format!("{reference}: its manifest cannot be read"))?;
     let layer = component(&manifest).with_context(|| reference.to_string())?;
     let component = registry.layer(reference, layer).await?;
@@ -77,7 +77,7 @@ pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
         .as_ref()
         .and_then(|annotations| annotations.get(SIGNATURE));
     let signature = of_image.or_else(|| layer.annotation(SIGNATURE)).cloned();
-    Ok(Fetched {
+    Ok(FetchedComponent {
         component,
         signature,
         source: reference.pinned(digest).to_string(),
@@ -85,7 +85,7 @@ pub(super) async fn fetch(reference: &Reference) -> anyhow::Result<Fetched> {
 }
 
 /// Returns the only layer that is a component; others, such as a policy, may be beside it.
-fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
+fn component(manifest: &OciManifest) -> anyhow::Result<&OciDescriptor> {
     if !manifest.manifests.is_empty() {
         let images: Vec<&str> = manifest
             .manifests
@@ -98,12 +98,13 @@ fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
             images.join(", ")
         );
     }
-    let titled = |layer: &Descriptor| {
+    let titled = |layer: &OciDescriptor| {
         layer
             .annotation(TITLE)
             .is_some_and(|title| title.ends_with(".wasm"))
     };
-    let is_one = |layer: &&Descriptor| WASM.contains(&layer.media_type.as_str()) || titled(layer);
+    let is_one =
+        |layer: &&OciDescriptor| WASM.contains(&layer.media_type.as_str()) || titled(layer);
     let mut components = manifest.layers.iter().filter(is_one);
     match (components.next(), components.next()) {
         (Some(layer), None) => Ok(layer),
@@ -127,14 +128,14 @@ fn component(manifest: &Manifest) -> anyhow::Result<&Descriptor> {
 }
 
 /// One repository of a registry, without credentials.
-struct Registry {
+struct OciRepository {
     client: Client,
     base: Url,
     token: Option<String>,
 }
 
-impl Registry {
-    fn of(reference: &Reference) -> anyhow::Result<Self> {
+impl OciRepository {
+    fn from_reference(reference: &OciReference) -> anyhow::Result<Self> {
         let base = reference.base()?;
         Ok(Self {
             client: client(is_here(&base))?,
@@ -143,7 +144,7 @@ impl Registry {
         })
     }
 
-    async fn manifest(&mut self, reference: &Reference) -> anyhow::Result<Vec<u8>> {
+    async fn manifest(&mut self, reference: &OciReference) -> anyhow::Result<Vec<u8>> {
         let url = self.url(reference, "manifests", reference.version())?;
         let mut response = self
             .get(&url)
@@ -161,7 +162,11 @@ impl Registry {
         body(given(response, reference)?, &url, MANIFEST_MAX_BYTES).await
     }
 
-    async fn layer(&self, reference: &Reference, layer: &Descriptor) -> anyhow::Result<Vec<u8>> {
+    async fn layer(
+        &self,
+        reference: &OciReference,
+        layer: &OciDescriptor,
+    ) -> anyhow::Result<Vec<u8>> {
         ensure!(
             reference::is_digest(&layer.digest),
             "{reference}: the digest of its layer is not `sha256:` and 64 of 0-9 and a-f"
@@ -187,7 +192,7 @@ impl Registry {
         Ok(component)
     }
 
-    fn url(&self, reference: &Reference, kind: &str, of: &str) -> anyhow::Result<Url> {
+    fn url(&self, reference: &OciReference, kind: &str, of: &str) -> anyhow::Result<Url> {
         Ok(self
             .base
             .join(&format!("v2/{}/{kind}/{of}", reference.repository))?)
@@ -202,9 +207,9 @@ impl Registry {
     }
 
     /// Returns the token that a public registry gives to anonymous clients.
-    async fn token(&self, reference: &Reference, refusal: &Response) -> anyhow::Result<String> {
+    async fn token(&self, reference: &OciReference, refusal: &Response) -> anyhow::Result<String> {
         #[derive(Deserialize)]
-        struct Token {
+        struct OciToken {
             token: Option<String>,
             access_token: Option<String>,
         }
@@ -250,7 +255,7 @@ impl Registry {
             .await
             .with_context(|| format!("{url} cannot be fetched"))?;
         let text = body(given(response, reference)?, &url, TOKEN_MAX_BYTES).await?;
-        let token: Token =
+        let token: OciToken =
             serde_json::from_slice(&text).with_context(|| format!("{url} answered no token"))?;
         token
             .token
@@ -259,7 +264,7 @@ impl Registry {
     }
 }
 
-fn given(response: Response, reference: &Reference) -> anyhow::Result<Response> {
+fn given(response: Response, reference: &OciReference) -> anyhow::Result<Response> {
     match response.status() {
         status if status.is_success() => Ok(response),
         StatusCode::NOT_FOUND => bail!("{reference} is not there"),
@@ -268,7 +273,7 @@ fn given(response: Response, reference: &Reference) -> anyhow::Result<Response> 
     }
 }
 
-fn login_wanted(reference: &Reference) -> anyhow::Error {
+fn login_wanted(reference: &OciReference) -> anyhow::Error {
     anyhow::anyhow!(
         "{reference} is not given to everybody: fetch it with a client that is logged in (`oras pull`), and install the file"
     )

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use weir_text::shorten;
 
 use super::{
-    Lowered, Remark, references,
+    ClientRemark, LoweredTool, references,
     rules::{
-        DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT, REFERENCE,
-        REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, Takes, UNION,
+        ClientFeatures, DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT,
+        REFERENCE, REQUIRED, SIZE, TOOL_NAME, TOP_LEVEL, UNION,
     },
 };
 use crate::{
@@ -36,8 +36,8 @@ const LEVELS_MAX: usize = 10;
 const PROPERTIES_MAX: usize = 5_000;
 const VALUES_MAX: usize = 1_000;
 
-pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
-    let mut lowering = Lowering {
+pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> LoweredTool {
+    let mut lowering = ToolLowering {
         takes,
         remarks: Vec::new(),
         properties: 0,
@@ -70,23 +70,23 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
         members.entry("type").or_insert_with(|| "object".into());
     }
     lowering.sizes();
-    Lowered {
+    LoweredTool {
         input: whole,
         remarks: lowering.remarks,
     }
 }
 
-struct Lowering<'t> {
-    takes: &'t Takes,
-    remarks: Vec<Remark>,
+struct ToolLowering<'t> {
+    takes: &'t ClientFeatures,
+    remarks: Vec<ClientRemark>,
     properties: usize,
     values: usize,
     levels: usize,
 }
 
-impl Lowering<'_> {
+impl ToolLowering<'_> {
     fn lose(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
-        self.remarks.push(Remark {
+        self.remarks.push(ClientRemark {
             rule,
             at: at.to_owned(),
             message: message.into(),
@@ -95,7 +95,7 @@ impl Lowering<'_> {
     }
 
     fn refuse(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
-        self.remarks.push(Remark {
+        self.remarks.push(ClientRemark {
             rule,
             at: at.to_owned(),
             message: message.into(),

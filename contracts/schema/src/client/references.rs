@@ -6,7 +6,7 @@ use crate::{
     json::push_pointer,
     keyword::{REF, SHARED},
     reference::{pointed, stated_in},
-    walk::{Inside, inside},
+    walk::{SubschemaKind, inside},
 };
 
 /// Schemas that name each other often grow when they are copied: behind this many copied bytes, the rest stays an object of
@@ -17,7 +17,7 @@ const VALUE_BYTES: usize = 16;
 
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
-    let mut walk = Walk {
+    let mut walk = ReferenceExpander {
         root: schema,
         open: Vec::new(),
         copied: 0,
@@ -32,7 +32,7 @@ pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
     (whole, walk.ended)
 }
 
-struct Walk<'s> {
+struct ReferenceExpander<'s> {
     root: &'s Value,
     /// References that are being replaced, outermost first.
     open: Vec<&'s str>,
@@ -41,7 +41,7 @@ struct Walk<'s> {
     ended: Vec<String>,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> ReferenceExpander<'s> {
     fn inline(&mut self, schema: &'s Value, at: &str) -> Value {
         let Value::Object(members) = schema else {
             return self.plain(schema);
@@ -61,19 +61,19 @@ impl<'s> Walk<'s> {
             self.count(key.len() + VALUE_BYTES);
             let at = below(at, key);
             let value = match (inside(key), value) {
-                (Inside::Named, Value::Object(named)) => {
+                (SubschemaKind::Named, Value::Object(named)) => {
                     let each = named.iter().map(|(name, schema)| {
                         self.count(name.len() + VALUE_BYTES);
                         (name.clone(), self.inline(schema, &below(&at, name)))
                     });
                     Value::Object(each.collect())
                 }
-                (Inside::Schemas, Value::Array(all)) => {
+                (SubschemaKind::Schemas, Value::Array(all)) => {
                     let each = all.iter().enumerate();
                     each.map(|(index, schema)| self.inline(schema, &format!("{at}/{index}")))
                         .collect()
                 }
-                (Inside::Schemas, schema) => self.inline(schema, &at),
+                (SubschemaKind::Schemas, schema) => self.inline(schema, &at),
                 _ => self.plain(value),
             };
             (key.clone(), value)

@@ -6,7 +6,7 @@ use crate::keyword::{DEFS, REF};
 use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict, Vscode};
 
 /// A rule of clients for the tools that they take.
-pub struct Rule {
+pub struct ClientRule {
     pub name: &'static str,
     pub clients: &'static [ClientProfile],
     /// The effect on a tool that breaks the rule.
@@ -29,15 +29,15 @@ pub(super) const OPEN_OBJECT: &str = "open-object";
 pub(super) const REQUIRED: &str = "required";
 pub(super) const SIZE: &str = "size";
 
-pub const RULES: [Rule; 14] = [
-    Rule {
+pub const RULES: [ClientRule; 14] = [
+    ClientRule {
         name: TOP_LEVEL,
         clients: &[Anthropic, Openai, OpenaiStrict, Gemini, Cursor, Vscode],
         does: "`anyOf`, `oneOf`, `allOf`, `not`, `if` at the top of a schema are left out; one `allOf` is merged",
         source: "https://github.com/anthropics/claude-code/issues/5973 (Anthropic); microsoft/vscode-copilot-chat \
                  src/extension/tools/common/toolSchemaNormalizer.ts (VS Code: fails for Claude and GPT-4o)",
     },
-    Rule {
+    ClientRule {
         name: REFERENCE,
         clients: &[Anthropic, OpenaiStrict, Gemini],
         does: "`$ref` is replaced by what it names; one within itself ends as an object of anything, and stays for openai-strict",
@@ -45,75 +45,75 @@ pub const RULES: [Rule; 14] = [
                  https://github.com/google-gemini/gemini-cli/pull/9574 (Gemini); openai/openai-agents-python \
                  src/agents/strict_schema.py (OpenAI: a tool of an MCP server with one is not strict there)",
     },
-    Rule {
+    ClientRule {
         name: FIELD_NAME,
         clients: &[Anthropic],
         does: "a property that is not 1 to 64 of A-Z a-z 0-9 _ . - makes the tool refused",
         source: "https://platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes",
     },
-    Rule {
+    ClientRule {
         name: TOOL_NAME,
         clients: &[Cursor],
         does: "a name of 56 characters or more, with `weir:` before it over 60, makes the tool refused",
         source: "https://github.com/ComposioHQ/composio/issues/2788",
     },
-    Rule {
+    ClientRule {
         name: DESCRIPTION,
         clients: &[Vscode],
         does: "a description of an argument is cut after 1024 characters",
         source: "microsoft/vscode-copilot-chat src/extension/tools/common/toolSchemaNormalizer.ts (GPT-4 models)",
     },
-    Rule {
+    ClientRule {
         name: ITEMS,
         clients: &[Openai, OpenaiStrict, Gemini, Cursor, Vscode],
         does: "an array without `items` gets `items: {}`; one of certain places gets what fits all of them",
         source: "https://github.com/microsoft/vscode/issues/246119",
     },
-    Rule {
+    ClientRule {
         name: KEYWORD,
         clients: &[OpenaiStrict, Gemini],
         does: "keywords that the vendor does not list are left out; an exclusive bound of whole numbers becomes an inclusive one",
         source: "https://developers.openai.com/api/docs/guides/structured-outputs (OpenAI); \
                  https://ai.google.dev/api/caching#Schema (Gemini)",
     },
-    Rule {
+    ClientRule {
         name: FORMAT,
         clients: &[OpenaiStrict, Gemini],
         does: "formats that the vendor does not list are left out",
         source: "https://github.com/can1357/oh-my-pi/issues/206 (OpenAI); https://github.com/enechange/collmbo/pull/195 (Gemini)",
     },
-    Rule {
+    ClientRule {
         name: NULL,
         clients: &[Gemini],
         does: "null beside another type is left out",
         source: "https://github.com/anomalyco/opencode/pull/14234",
     },
-    Rule {
+    ClientRule {
         name: ENUM,
         clients: &[Gemini],
         does: "values other than texts, and the empty text, are left out of the schema; `const` becomes `enum`",
         source: "https://github.com/NousResearch/hermes-agent/pull/15082; https://github.com/Bobsilvio/ha-claude/pull/32 (empty)",
     },
-    Rule {
+    ClientRule {
         name: UNION,
         clients: &[OpenaiStrict, Gemini],
         does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema",
         source: "openai/openai-agents-python src/agents/strict_schema.py; https://github.com/ayunis-core/ayunis-core/pull/976",
     },
-    Rule {
+    ClientRule {
         name: OPEN_OBJECT,
         clients: &[OpenaiStrict],
         does: "an object gets `additionalProperties: false`; one of free names, and a value of any type, make the tool refused",
         source: "openai/openai-agents-python src/agents/strict_schema.py",
     },
-    Rule {
+    ClientRule {
         name: REQUIRED,
         clients: &[OpenaiStrict],
         does: "every property is required; one that may be absent may be null instead, and one for which null means something \
                else than its absence is left out",
         source: "https://developers.openai.com/api/docs/guides/structured-outputs",
     },
-    Rule {
+    ClientRule {
         name: SIZE,
         clients: &[OpenaiStrict],
         does: "more than 10 levels, 5000 properties or 1000 values of enums make the tool refused",
@@ -122,7 +122,7 @@ pub const RULES: [Rule; 14] = [
 ];
 
 /// The features of JSON Schema that one client takes.
-pub(super) struct Takes {
+pub(super) struct ClientFeatures {
     pub(super) references: bool,
     /// The keywords that the client accepts. `None` means all.
     pub(super) keywords: Option<&'static [&'static str]>,
@@ -138,7 +138,7 @@ pub(super) struct Takes {
     pub(super) name_max: Option<usize>,
 }
 
-const EVERYTHING: Takes = Takes {
+const EVERYTHING: ClientFeatures = ClientFeatures {
     references: true,
     keywords: None,
     formats: None,
@@ -205,18 +205,18 @@ const GEMINI_KEYWORDS: [&str; 17] = [
     "maxProperties",
 ];
 
-pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
+pub(super) fn takes(profile: ClientProfile) -> &'static ClientFeatures {
     match profile {
-        Anthropic => &Takes {
+        Anthropic => &ClientFeatures {
             references: false,
             any_field_name: false,
             ..EVERYTHING
         },
-        Openai => &Takes {
+        Openai => &ClientFeatures {
             needs_items: true,
             ..EVERYTHING
         },
-        OpenaiStrict => &Takes {
+        OpenaiStrict => &ClientFeatures {
             keywords: Some(&STRICT_KEYWORDS),
             formats: Some(&STRICT_FORMATS),
             only_any_of: true,
@@ -224,7 +224,7 @@ pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
             needs_items: true,
             ..EVERYTHING
         },
-        Gemini => &Takes {
+        Gemini => &ClientFeatures {
             references: false,
             keywords: Some(&GEMINI_KEYWORDS),
             formats: Some(&["date-time"]),
@@ -234,12 +234,12 @@ pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
             needs_items: true,
             ..EVERYTHING
         },
-        Cursor => &Takes {
+        Cursor => &ClientFeatures {
             needs_items: true,
             name_max: Some(55),
             ..EVERYTHING
         },
-        Vscode => &Takes {
+        Vscode => &ClientFeatures {
             needs_items: true,
             argument_chars_max: Some(1024),
             ..EVERYTHING

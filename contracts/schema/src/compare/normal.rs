@@ -65,7 +65,7 @@ pub fn normal(schema: &Value) -> Result<Value, String> {
         Value::Object(map) => map.values().any(has_base),
         _ => false,
     };
-    let mut inliner = Inliner {
+    let mut inliner = SchemaInliner {
         root: schema,
         has_bases,
         open: Vec::new(),
@@ -123,7 +123,7 @@ pub fn has_reference(schema: &Value) -> bool {
     }
 }
 
-struct Inliner<'s> {
+struct SchemaInliner<'s> {
     root: &'s Value,
     /// Whether a second `$id` exists: then a reference may mean something else than it says.
     has_bases: bool,
@@ -131,7 +131,7 @@ struct Inliner<'s> {
     left: usize,
 }
 
-impl<'s> Inliner<'s> {
+impl<'s> SchemaInliner<'s> {
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Value, String> {
         self.left = self
             .left

@@ -9,13 +9,13 @@ const WHOLE_MAX: f64 = 1e30;
 
 /// A bound as a number: whole where it is, else a double.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Exact {
+pub(super) enum ExactNumber {
     Whole(i128),
     Fraction(f64),
 }
 
-impl Exact {
-    pub(super) fn of(value: &Value) -> Option<Self> {
+impl ExactNumber {
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         let Value::Number(number) = value else {
             return None;
         };
@@ -42,20 +42,20 @@ impl Exact {
 
 /// One end of a range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bound {
-    pub at: Exact,
+pub(super) struct RangeBound {
+    pub at: ExactNumber,
     pub exclusive: bool,
 }
 
-impl Bound {
+impl RangeBound {
     /// Returns the bound as the first whole number inside: for integers, an exclusive 0 and a 1 are the same minimum.
     pub(super) fn inside(self, upwards: bool) -> Self {
         let at = match (self.at, self.exclusive) {
-            (Exact::Whole(whole), true) if upwards => Exact::Whole(whole + 1),
-            (Exact::Whole(whole), true) => Exact::Whole(whole - 1),
-            (Exact::Whole(whole), false) => Exact::Whole(whole),
-            (Exact::Fraction(fraction), _) if fraction.abs() < WHOLE_MAX => {
-                Exact::Whole(if upwards {
+            (ExactNumber::Whole(whole), true) if upwards => ExactNumber::Whole(whole + 1),
+            (ExactNumber::Whole(whole), true) => ExactNumber::Whole(whole - 1),
+            (ExactNumber::Whole(whole), false) => ExactNumber::Whole(whole),
+            (ExactNumber::Fraction(fraction), _) if fraction.abs() < WHOLE_MAX => {
+                ExactNumber::Whole(if upwards {
                     fraction.ceil()
                 } else {
                     fraction.floor()
@@ -88,19 +88,19 @@ impl Bound {
 
 /// A positive decimal, as digits and places behind the point.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct DecimalStep {
     digits: i128,
     places: u32,
 }
 
-impl Step {
+impl DecimalStep {
     pub(super) const ONE: Self = Self {
         digits: 1,
         places: 0,
     };
 
     /// Reads a step. Returns `None` if it is no positive number, or has too many digits to count with.
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    pub(super) fn from_value(value: &Value) -> Option<Self> {
         let Value::Number(number) = value else {
             return None;
         };
@@ -147,9 +147,9 @@ impl Step {
 
 /// Reads a count, such as that of `minLength`.
 pub fn count(value: &Value) -> Option<u64> {
-    match Exact::of(value)? {
-        Exact::Whole(count) => u64::try_from(count).ok(),
-        Exact::Fraction(_) => None,
+    match ExactNumber::from_value(value)? {
+        ExactNumber::Whole(count) => u64::try_from(count).ok(),
+        ExactNumber::Fraction(_) => None,
     }
 }
 

@@ -5,21 +5,21 @@ use std::{cmp::Ordering, collections::BTreeSet};
 use serde_json::{Map, Value};
 
 use super::{
-    Comparison, Effect, SchemaRule, Step,
+    ChangeEffect, PathStep, SchemaComparison, SchemaRule,
     normal::{canonical, is_false},
     part,
     value::types,
 };
 use crate::name;
 
-impl<'s> Comparison<'s> {
+impl<'s> SchemaComparison<'s> {
     pub(super) fn objects(&mut self, old: &'s Value, new: &'s Value) {
         self.count(old, new, "minProperties", true);
         self.count(old, new, "maxProperties", false);
         let names = (part(old, "propertyNames"), part(new, "propertyNames"));
-        self.inside((old, new), Step::Name, &["propertyNames"], names);
+        self.inside((old, new), PathStep::Name, &["propertyNames"], names);
         self.patterns(old, new);
-        let sides = Members::of(old).zip(Members::of(new));
+        let sides = ObjectKeywords::from_schema(old).zip(ObjectKeywords::from_schema(new));
         let Some((was, is)) = sides else {
             ["properties", "required", "additionalProperties"]
                 .iter()
@@ -62,21 +62,21 @@ impl<'s> Comparison<'s> {
         for (pattern, schema) in was {
             self.inside(
                 (old, new),
-                Step::Further,
+                PathStep::Further,
                 &[key, pattern],
                 (schema, &is[pattern]),
             );
         }
     }
 
-    fn properties(&mut self, was: &Members<'s>, is: &Members<'s>) {
+    fn properties(&mut self, was: &ObjectKeywords<'s>, is: &ObjectKeywords<'s>) {
         let mut renamed = BTreeSet::new();
         for (name, schema) in was.properties {
             match is.properties.get(name) {
                 Some(now) => {
                     self.inside(
                         (was.schema, is.schema),
-                        Step::Property(name),
+                        PathStep::Property(name),
                         &["properties", name],
                         (schema, now),
                     );
@@ -115,7 +115,7 @@ impl<'s> Comparison<'s> {
             .for_each(|name| self.required(name, was, is));
     }
 
-    fn required(&mut self, name: &str, was: &Members<'s>, is: &Members<'s>) {
+    fn required(&mut self, name: &str, was: &ObjectKeywords<'s>, is: &ObjectKeywords<'s>) {
         let (rule, reason) = match (was.required.contains(name), is.required.contains(name)) {
             (false, true) => (
                 SchemaRule::BecameRequired,
@@ -127,11 +127,17 @@ impl<'s> Comparison<'s> {
             ),
             _ => return,
         };
-        let demanded = |members: &Members<'s>| Value::Bool(members.required.contains(name));
+        let demanded = |members: &ObjectKeywords<'s>| Value::Bool(members.required.contains(name));
         self.member(rule, name, (was, is), (demanded(was), demanded(is)), reason);
     }
 
-    fn renamed(&mut self, name: &'s str, new_name: &'s str, was: &Members<'s>, is: &Members<'s>) {
+    fn renamed(
+        &mut self,
+        name: &'s str,
+        new_name: &'s str,
+        was: &ObjectKeywords<'s>,
+        is: &ObjectKeywords<'s>,
+    ) {
         let reason = format!(
             "{} went, {} looks like its new name",
             name::quoted(name),
@@ -146,9 +152,15 @@ impl<'s> Comparison<'s> {
         );
     }
 
-    fn added(&mut self, name: &'s str, schema: &'s Value, was: &Members<'s>, is: &Members<'s>) {
+    fn added(
+        &mut self,
+        name: &'s str,
+        schema: &'s Value,
+        was: &ObjectKeywords<'s>,
+        is: &ObjectKeywords<'s>,
+    ) {
         let effect = match is_false(was.further) {
-            true => Effect {
+            true => ChangeEffect {
                 narrows: false,
                 widens: true,
             },
@@ -161,7 +173,7 @@ impl<'s> Comparison<'s> {
                 SchemaRule::RequiredAdded,
                 format!("{shown} was not allowed and must be there"),
             ),
-            (true, false, Effect { widens: false, .. }) => (
+            (true, false, ChangeEffect { widens: false, .. }) => (
                 SchemaRule::RequiredAddedOpen,
                 format!("{shown} must be there"),
             ),
@@ -173,7 +185,7 @@ impl<'s> Comparison<'s> {
             (
                 false,
                 false,
-                Effect {
+                ChangeEffect {
                     narrows: false,
                     widens: false,
                 },
@@ -184,7 +196,7 @@ impl<'s> Comparison<'s> {
             (
                 false,
                 false,
-                Effect {
+                ChangeEffect {
                     narrows: true,
                     widens: false,
                 },
@@ -195,7 +207,7 @@ impl<'s> Comparison<'s> {
             (
                 false,
                 false,
-                Effect {
+                ChangeEffect {
                     narrows: false,
                     widens: true,
                 },
@@ -214,7 +226,13 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    fn removed(&mut self, name: &'s str, schema: &'s Value, was: &Members<'s>, is: &Members<'s>) {
+    fn removed(
+        &mut self,
+        name: &'s str,
+        schema: &'s Value,
+        was: &ObjectKeywords<'s>,
+        is: &ObjectKeywords<'s>,
+    ) {
         let shown = name::quoted(name);
         let is_closed = is_false(is.further);
         let narrows = is_closed || self.effect(schema, is.further).narrows;
@@ -250,7 +268,7 @@ impl<'s> Comparison<'s> {
     }
 
     /// Compares the rules for members that are not named.
-    fn further(&mut self, was: &Members<'s>, is: &Members<'s>) {
+    fn further(&mut self, was: &ObjectKeywords<'s>, is: &ObjectKeywords<'s>) {
         let pair = (was.schema, is.schema);
         let key = "additionalProperties";
         match (is_false(was.further), is_false(is.further)) {
@@ -271,7 +289,9 @@ impl<'s> Comparison<'s> {
                     "further members are no longer allowed".to_owned(),
                 );
             }
-            (false, false) => self.inside(pair, Step::Further, &[key], (was.further, is.further)),
+            (false, false) => {
+                self.inside(pair, PathStep::Further, &[key], (was.further, is.further))
+            }
         }
     }
 
@@ -280,7 +300,7 @@ impl<'s> Comparison<'s> {
         &mut self,
         rule: SchemaRule,
         name: &str,
-        (was, is): (&Members<'s>, &Members<'s>),
+        (was, is): (&ObjectKeywords<'s>, &ObjectKeywords<'s>),
         (old, new): (Value, Value),
         reason: String,
     ) {
@@ -321,7 +341,7 @@ impl<'s> Comparison<'s> {
         for (index, pair) in was.iter().zip(is).enumerate() {
             self.inside(
                 (old, new),
-                Step::Item(index),
+                PathStep::Item(index),
                 &["prefixItems", &index.to_string()],
                 pair,
             );
@@ -330,12 +350,12 @@ impl<'s> Comparison<'s> {
         if !items.0.is_object() || !items.1.is_object() {
             return self.undecided("items", old, new);
         }
-        self.inside((old, new), Step::Item(was.len()), &["items"], items);
+        self.inside((old, new), PathStep::Item(was.len()), &["items"], items);
     }
 }
 
 /// The keywords of an object that look at each other.
-struct Members<'s> {
+struct ObjectKeywords<'s> {
     schema: &'s Value,
     properties: &'s Map<String, Value>,
     required: BTreeSet<&'s str>,
@@ -345,8 +365,8 @@ struct Members<'s> {
 
 static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
 
-impl<'s> Members<'s> {
-    fn of(schema: &'s Value) -> Option<Self> {
+impl<'s> ObjectKeywords<'s> {
+    fn from_schema(schema: &'s Value) -> Option<Self> {
         let properties = match schema.get("properties") {
             None => &*NONE,
             Some(properties) => properties.as_object()?,
@@ -373,8 +393,8 @@ impl<'s> Members<'s> {
 fn new_name<'s>(
     name: &str,
     schema: &Value,
-    was: &Members<'s>,
-    is: &Members<'s>,
+    was: &ObjectKeywords<'s>,
+    is: &ObjectKeywords<'s>,
     taken: &BTreeSet<&str>,
 ) -> Option<&'s str> {
     let of_its_type = |now: &Value| {

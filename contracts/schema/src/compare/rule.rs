@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The severity of a change, from harmless to breaking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Class {
+pub enum ChangeSeverity {
     /// The versions are equal, or differ in order and spelling alone.
     Identical,
     /// Texts.
@@ -19,7 +19,7 @@ pub enum Class {
     Breaking,
 }
 
-impl Class {
+impl ChangeSeverity {
     /// Returns the word in reports.
     pub fn word(self) -> &'static str {
         match self {
@@ -41,12 +41,12 @@ impl Class {
 /// The side of a call that a schema describes. An input breaks when it takes less, an output when it gives more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum SchemaSide {
     Input,
     Output,
 }
 
-impl Side {
+impl SchemaSide {
     /// Returns the word with which the ids of rules begin.
     pub fn word(self) -> &'static str {
         match self {
@@ -59,8 +59,8 @@ impl Side {
 /// A rule with its meaning for callers.
 pub struct SchemaRow {
     pub name: &'static str,
-    pub input: Class,
-    pub output: Class,
+    pub input: ChangeSeverity,
+    pub output: ChangeSeverity,
     pub what: &'static str,
 }
 
@@ -127,26 +127,26 @@ impl SchemaRule {
     }
 
     /// Returns the name of the rule on one side, such as `input-tightened`.
-    pub fn id(self, side: Side) -> String {
+    pub fn id(self, side: SchemaSide) -> String {
         format!("{}-{}", side.word(), self.row().name)
     }
 
     /// Returns the severity of the change on one side.
-    pub fn class(self, side: Side) -> Class {
+    pub fn class(self, side: SchemaSide) -> ChangeSeverity {
         match side {
-            Side::Input => self.row().input,
-            Side::Output => self.row().output,
+            SchemaSide::Input => self.row().input,
+            SchemaSide::Output => self.row().output,
         }
     }
 
     /// Returns `true` if values that were valid may no longer be.
     pub fn narrows(self) -> bool {
-        self.class(Side::Input).is_breaking()
+        self.class(SchemaSide::Input).is_breaking()
     }
 
     /// Returns `true` if values may be valid that were not.
     pub fn widens(self) -> bool {
-        self.class(Side::Output).is_breaking()
+        self.class(SchemaSide::Output).is_breaking()
             || matches!(self, Self::PropertyDropped | Self::RequiredDropped)
     }
 }

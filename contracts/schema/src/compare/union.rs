@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Comparison, SchemaRule, Step,
+    PathStep, SchemaComparison, SchemaRule,
     normal::{TEXTS, canonical},
     value::types,
 };
@@ -13,12 +13,12 @@ const ARMS_MAX: usize = 64;
 
 /// An alternative and its place. A schema without a union is its own only alternative.
 #[derive(Clone, Copy)]
-struct Arm<'s> {
+struct UnionArm<'s> {
     schema: &'s Value,
     place: Option<(&'static str, usize)>,
 }
 
-impl<'s> Comparison<'s> {
+impl<'s> SchemaComparison<'s> {
     /// Compares two sides as unions; false where neither side is one, or where one says more beside its union.
     pub(super) fn unions(&mut self, old: &'s Value, new: &'s Value) -> bool {
         let is_union =
@@ -73,7 +73,7 @@ impl<'s> Comparison<'s> {
         false
     }
 
-    fn arms(&mut self, around: (&'s Value, &'s Value), was: &[Arm<'s>], is: &[Arm<'s>]) {
+    fn arms(&mut self, around: (&'s Value, &'s Value), was: &[UnionArm<'s>], is: &[UnionArm<'s>]) {
         let mut partner: Vec<Option<usize>> = vec![None; was.len()];
         let mut taken = vec![false; is.len()];
         // Equal alternatives are paired first, so that an inserted one is paired with none; then the most similar ones
@@ -108,7 +108,7 @@ impl<'s> Comparison<'s> {
                     let keys: Vec<&str> = place.iter().flatten().map(String::as_str).collect();
                     self.inside(
                         (arm.schema, is[other].schema),
-                        Step::Same,
+                        PathStep::Same,
                         &keys,
                         (arm.schema, is[other].schema),
                     );
@@ -153,7 +153,7 @@ impl<'s> Comparison<'s> {
         &mut self,
         rule: SchemaRule,
         pair: (&'s Value, &'s Value),
-        arm: Arm<'s>,
+        arm: UnionArm<'s>,
         old: Value,
         new: Value,
         reason: String,
@@ -183,19 +183,19 @@ fn is_alone(schema: &Value) -> bool {
 }
 
 /// Returns the alternatives of a schema, or `None` if they cannot be distinguished one by one.
-fn arms(schema: &Value) -> Option<Vec<Arm<'_>>> {
+fn arms(schema: &Value) -> Option<Vec<UnionArm<'_>>> {
     for key in ["anyOf", "oneOf"] {
         if let Some(union) = schema.get(key) {
             return arms_of(key, union);
         }
     }
-    Some(vec![Arm {
+    Some(vec![UnionArm {
         schema,
         place: None,
     }])
 }
 
-fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<Arm<'s>>> {
+fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<UnionArm<'s>>> {
     let key = if key == "anyOf" { "anyOf" } else { "oneOf" };
     let schemas = union
         .as_array()
@@ -214,7 +214,7 @@ fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<Arm<'s>>> {
         schemas
             .iter()
             .enumerate()
-            .map(|(index, schema)| Arm {
+            .map(|(index, schema)| UnionArm {
                 schema,
                 place: Some((key, index)),
             })

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 
 use super::{
-    Comparison, SchemaRule, normal,
-    number::{self, Bound, Exact, Step as Multiple},
+    SchemaComparison, SchemaRule, normal,
+    number::{self, DecimalStep as Multiple, ExactNumber, RangeBound},
 };
 use crate::{name, validate};
 
@@ -47,7 +47,7 @@ pub(super) fn types(schema: &Value) -> Option<u8> {
     // Multiples of a whole number are whole.
     if schema
         .get("multipleOf")
-        .and_then(Multiple::of)
+        .and_then(Multiple::from_value)
         .is_some_and(Multiple::is_whole)
     {
         types &= !FRACTION;
@@ -59,7 +59,11 @@ fn type_of(value: &Value) -> u8 {
     match value {
         Value::Null => NULL,
         Value::Bool(_) => BOOLEAN,
-        Value::Number(_) if matches!(Exact::of(value), Some(Exact::Whole(_))) => INTEGER,
+        Value::Number(_)
+            if matches!(ExactNumber::from_value(value), Some(ExactNumber::Whole(_))) =>
+        {
+            INTEGER
+        }
         Value::Number(_) => FRACTION,
         Value::String(_) => STRING,
         Value::Array(_) => ARRAY,
@@ -102,7 +106,7 @@ fn words(types: u8) -> String {
     words.join(" or ")
 }
 
-impl<'s> Comparison<'s> {
+impl<'s> SchemaComparison<'s> {
     /// Compares the types and returns those that both allow; `None` if nothing further is to be compared.
     pub(super) fn types(&mut self, old: &'s Value, new: &'s Value) -> Option<u8> {
         let (Some(was), Some(is)) = (types(old), types(new)) else {
@@ -290,7 +294,7 @@ impl<'s> Comparison<'s> {
                 self.undecided(exclusive, old, new);
                 continue;
             };
-            let inside = |bound: Option<Bound>| {
+            let inside = |bound: Option<RangeBound>| {
                 if whole {
                     bound.map(|bound| bound.inside(upwards))
                 } else {
@@ -309,7 +313,7 @@ impl<'s> Comparison<'s> {
             } else {
                 exclusive
             };
-            let end = |bound: Option<Bound>| {
+            let end = |bound: Option<RangeBound>| {
                 bound.map_or_else(|| "none".to_owned(), |bound| end(bound, upwards))
             };
             self.bound(old, new, key, order, &format!("{} → {}", end(was), end(is)));
@@ -322,7 +326,7 @@ impl<'s> Comparison<'s> {
         let (was, is) = (old.get(key), new.get(key));
         let step = |value: Option<&Value>| match value {
             None => Some(None),
-            Some(value) => Multiple::of(value).map(Some),
+            Some(value) => Multiple::from_value(value).map(Some),
         };
         let (Some(before), Some(after)) = (step(was), step(is)) else {
             if was != is {
@@ -504,14 +508,19 @@ fn listing(values: &[Value]) -> String {
 }
 
 /// Returns the tighter of the two keywords of one end; the error means that one of them is no number.
-fn bound(schema: &Value, key: &str, exclusive: &str, upwards: bool) -> Result<Option<Bound>, ()> {
-    let mut tightest: Option<Bound> = None;
+fn bound(
+    schema: &Value,
+    key: &str,
+    exclusive: &str,
+    upwards: bool,
+) -> Result<Option<RangeBound>, ()> {
+    let mut tightest: Option<RangeBound> = None;
     for (key, exclusive) in [(key, false), (exclusive, true)] {
         let Some(value) = schema.get(key) else {
             continue;
         };
-        let bound = Bound {
-            at: Exact::of(value).ok_or(())?,
+        let bound = RangeBound {
+            at: ExactNumber::from_value(value).ok_or(())?,
             exclusive,
         };
         if tightest.is_none_or(|found| found.compare(bound, upwards) == Ordering::Less) {
@@ -521,10 +530,10 @@ fn bound(schema: &Value, key: &str, exclusive: &str, upwards: bool) -> Result<Op
     Ok(tightest)
 }
 
-fn end(bound: Bound, upwards: bool) -> String {
+fn end(bound: RangeBound, upwards: bool) -> String {
     let at = match bound.at {
-        Exact::Whole(whole) => whole.to_string(),
-        Exact::Fraction(fraction) => fraction.to_string(),
+        ExactNumber::Whole(whole) => whole.to_string(),
+        ExactNumber::Fraction(fraction) => fraction.to_string(),
     };
     match (bound.exclusive, upwards) {
         (false, _) => at,

@@ -7,9 +7,9 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Finding, Frame, Step,
-    number::{Exact, count},
-    rule::{SchemaRule, Side},
+    PathStep, SchemaChange, SchemaFrame,
+    number::{ExactNumber, count},
+    rule::{SchemaRule, SchemaSide},
 };
 use crate::{json::pointer_tokens, validate};
 
@@ -19,15 +19,15 @@ const LENGTH_MAX: u64 = 2_000;
 const TRIES_MAX: usize = 400;
 
 /// Both whole schemas, compiled.
-pub struct Prover {
-    side: Side,
+pub struct WitnessProver {
+    side: SchemaSide,
     source: Validator,
     target: Validator,
 }
 
-impl Prover {
+impl WitnessProver {
     /// Compiles the schemas. Returns `None` if one cannot be compiled: then nothing can be shown.
-    pub fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
+    pub fn new(old: &Value, new: &Value, side: SchemaSide) -> Option<Self> {
         let (source, target) = of_side(side, (old, new));
         Some(Self {
             side,
@@ -37,12 +37,12 @@ impl Prover {
     }
 
     /// Returns whole arguments, or a whole result, that the finding breaks. `None` means that no such value was found.
-    pub fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
+    pub fn prove(&self, finding: &SchemaChange<'_>) -> Option<Value> {
         let (source, target) = of_side(self.side, finding.pair);
         let blame = blame(finding, target);
         let valid = validate::validator(source).ok()?;
         let blamed = validate::validator(blame.as_ref().unwrap_or(target)).ok()?;
-        let around: Vec<(Step<'_>, Value)> = finding
+        let around: Vec<(PathStep<'_>, Value)> = finding
             .frames
             .iter()
             .map(|frame| self.surroundings(frame))
@@ -62,14 +62,14 @@ impl Prover {
     }
 
     /// Makes an example of the value that contains the place.
-    fn surroundings<'s>(&self, frame: &Frame<'s>) -> (Step<'s>, Value) {
+    fn surroundings<'s>(&self, frame: &SchemaFrame<'s>) -> (PathStep<'s>, Value) {
         let (source, _) = of_side(self.side, (frame.old, frame.new));
         let around = match frame.step {
-            Step::Same => Value::Null,
-            Step::Property(_) | Step::Further | Step::Name => example(source)
+            PathStep::Same => Value::Null,
+            PathStep::Property(_) | PathStep::Further | PathStep::Name => example(source)
                 .filter(Value::is_object)
                 .unwrap_or_else(|| json!({})),
-            Step::Item(_) => example(source)
+            PathStep::Item(_) => example(source)
                 .filter(Value::is_array)
                 .unwrap_or_else(|| json!([])),
         };
@@ -78,16 +78,16 @@ impl Prover {
 }
 
 /// Orders the schemas of one side: an input must still accept what it accepted, an output must give no more than it gave.
-fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
+fn of_side<T>(side: SchemaSide, (old, new): (T, T)) -> (T, T) {
     match side {
-        Side::Input => (old, new),
-        Side::Output => (new, old),
+        SchemaSide::Input => (old, new),
+        SchemaSide::Output => (new, old),
     }
 }
 
 /// Returns the part of the schema that must refuse the witness, so that it shows this change and not another one beside
 /// it.
-fn blame(finding: &Finding<'_>, target: &Value) -> Option<Value> {
+fn blame(finding: &SchemaChange<'_>, target: &Value) -> Option<Value> {
     let key = pointer_tokens(&finding.path).pop()?.into_owned();
     Some(match finding.rule {
         SchemaRule::Tightened
@@ -133,22 +133,22 @@ fn example_with(schema: &Value, keywords: &[(&str, Value)]) -> Option<Value> {
     example(&Value::Object(map))
 }
 
-fn put(step: Step<'_>, around: Value, value: Value) -> Option<Value> {
+fn put(step: PathStep<'_>, around: Value, value: Value) -> Option<Value> {
     match (step, around) {
-        (Step::Same, _) => Some(value),
-        (Step::Property(name), Value::Object(mut map)) => {
+        (PathStep::Same, _) => Some(value),
+        (PathStep::Property(name), Value::Object(mut map)) => {
             map.insert(name.to_owned(), value);
             Some(Value::Object(map))
         }
-        (Step::Further, Value::Object(mut map)) => {
+        (PathStep::Further, Value::Object(mut map)) => {
             map.insert(fresh(&map), value);
             Some(Value::Object(map))
         }
-        (Step::Name, Value::Object(mut map)) => {
+        (PathStep::Name, Value::Object(mut map)) => {
             map.insert(value.as_str()?.to_owned(), Value::Null);
             Some(Value::Object(map))
         }
-        (Step::Item(index), Value::Array(mut items)) => {
+        (PathStep::Item(index), Value::Array(mut items)) => {
             match items.get_mut(index) {
                 Some(item) => *item = value,
                 None => items.push(value),
@@ -252,7 +252,7 @@ fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
     for key in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
         for bound in both(key) {
             values.push(bound.clone());
-            if let Some(Exact::Whole(whole)) = Exact::of(bound) {
+            if let Some(ExactNumber::Whole(whole)) = ExactNumber::from_value(bound) {
                 values.extend(
                     [whole - 1, whole + 1]
                         .into_iter()

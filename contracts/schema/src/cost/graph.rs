@@ -9,7 +9,7 @@ use crate::{
     json::push_pointer,
     keyword::{DYNAMIC_REF, RECURSIVE_REF, REF},
     reference::NamedSchemas,
-    walk::{Inside, inside},
+    walk::{SubschemaKind, inside},
 };
 
 /// The number of a schema in its document; the root is 0.
@@ -17,7 +17,7 @@ pub(crate) type NodeId = usize;
 
 /// The way in which a schema applies to the value of another schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum SchemaLink {
     /// The value must meet both.
     Whole,
     /// One of several: it is checked, and its faults are collected if none fits.
@@ -27,13 +27,13 @@ pub(super) enum Link {
 }
 
 #[derive(Default)]
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     reference: Option<NodeId>,
     dynamic_reference: Option<NodeId>,
     /// Steps of the keywords that look at the value alone.
     pub(super) own: u64,
     /// Schemas for the same value.
-    pub(super) same: Vec<(Link, NodeId)>,
+    pub(super) same: Vec<(SchemaLink, NodeId)>,
     /// Alternatives of which a property of the value chooses one.
     pub(super) keyed: Vec<Vec<NodeId>>,
     pub(super) named: Vec<(String, NodeId)>,
@@ -51,18 +51,18 @@ pub(super) struct Node {
     pub(super) marks: bool,
 }
 
-pub(crate) struct Graph<'s> {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct SchemaGraph<'s> {
+    pub(super) nodes: Vec<SchemaNode>,
     /// Nodes after all those that apply to the same value.
     pub(super) order: Vec<NodeId>,
     schemas: Vec<&'s Value>,
     ids: HashMap<*const Value, NodeId>,
 }
 
-impl<'s> Graph<'s> {
+impl<'s> SchemaGraph<'s> {
     /// Reads the document. References that lead back to themselves on the same value are refused, since they never end.
     pub(crate) fn new(root: &'s Value) -> Result<Self, String> {
-        let mut reader = Reader {
+        let mut reader = GraphBuilder {
             names: NamedSchemas::new(root),
             ids: HashMap::new(),
             nodes: Vec::new(),
@@ -114,27 +114,27 @@ impl<'s> Graph<'s> {
     }
 }
 
-impl Node {
+impl SchemaNode {
     pub(super) fn same_value(&self) -> impl Iterator<Item = NodeId> {
         let linked = self.same.iter().map(|(_, node)| *node);
         linked.chain(self.keyed.iter().flatten().copied())
     }
 }
 
-struct Reader<'s> {
+struct GraphBuilder<'s> {
     names: NamedSchemas<'s>,
     ids: HashMap<*const Value, NodeId>,
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     schemas: Vec<&'s Value>,
 }
 
-impl<'s> Reader<'s> {
+impl<'s> GraphBuilder<'s> {
     fn id(&mut self, schema: &'s Value) -> NodeId {
         *self
             .ids
             .entry(std::ptr::from_ref(schema))
             .or_insert_with(|| {
-                self.nodes.push(Node::default());
+                self.nodes.push(SchemaNode::default());
                 self.schemas.push(schema);
                 self.schemas.len() - 1
             })
@@ -147,10 +147,10 @@ impl<'s> Reader<'s> {
         }
     }
 
-    fn read(&mut self, schema: &'s Value) -> Result<Node, String> {
-        let mut node = Node {
+    fn read(&mut self, schema: &'s Value) -> Result<SchemaNode, String> {
+        let mut node = SchemaNode {
             own: 1,
-            ..Node::default()
+            ..SchemaNode::default()
         };
         let Value::Object(members) = schema else {
             return Ok(node);
@@ -161,7 +161,12 @@ impl<'s> Reader<'s> {
         Ok(node)
     }
 
-    fn keyword(&mut self, keyword: &str, value: &'s Value, node: &mut Node) -> Result<(), String> {
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: &'s Value,
+        node: &mut SchemaNode,
+    ) -> Result<(), String> {
         let size = |value: &Value| match value {
             Value::Array(values) => values.len() as u64,
             Value::Object(members) => members.len() as u64,
@@ -171,15 +176,15 @@ impl<'s> Reader<'s> {
             (REF | DYNAMIC_REF | RECURSIVE_REF, Value::String(reference)) => {
                 if let Some(target) = self.names.target(reference)? {
                     let target = self.id(target);
-                    node.same.push((Link::Whole, target));
+                    node.same.push((SchemaLink::Whole, target));
                     match keyword {
                         REF => node.reference = Some(target),
                         _ => node.dynamic_reference = Some(target),
                     }
                 }
             }
-            ("allOf" | "then" | "else", _) => self.same(node, Link::Whole, value),
-            ("not" | "if", _) => self.same(node, Link::Test, value),
+            ("allOf" | "then" | "else", _) => self.same(node, SchemaLink::Whole, value),
+            ("not" | "if", _) => self.same(node, SchemaLink::Test, value),
             ("anyOf" | "oneOf", Value::Array(arms)) => {
                 let are_keyed = keyed::by_property(&mut self.names, arms)?;
                 let arms = self.all(value);
@@ -187,13 +192,13 @@ impl<'s> Reader<'s> {
                     true => node.keyed.push(arms),
                     false => node
                         .same
-                        .extend(arms.into_iter().map(|arm| (Link::Arm, arm))),
+                        .extend(arms.into_iter().map(|arm| (SchemaLink::Arm, arm))),
                 }
             }
             ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
                 for schema in schemas.values().filter(|schema| !schema.is_array()) {
                     let id = self.id(schema);
-                    node.same.push((Link::Whole, id));
+                    node.same.push((SchemaLink::Whole, id));
                 }
                 node.own += size(value);
             }
@@ -230,7 +235,7 @@ impl<'s> Reader<'s> {
                 node.own += 1 + size(value) / 8;
             }
             // Definitions are measured wherever they are used, and once by themselves.
-            _ if inside(keyword) == Inside::Named => {
+            _ if inside(keyword) == SubschemaKind::Named => {
                 if let Value::Object(schemas) = value {
                     schemas.values().for_each(|schema| _ = self.id(schema));
                 }
@@ -240,7 +245,7 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    fn same(&mut self, node: &mut Node, link: Link, value: &'s Value) {
+    fn same(&mut self, node: &mut SchemaNode, link: SchemaLink, value: &'s Value) {
         let schemas = self.all(value);
         node.same
             .extend(schemas.into_iter().map(|schema| (link, schema)));
@@ -248,7 +253,7 @@ impl<'s> Reader<'s> {
 }
 
 /// Returns the nodes in an order in which those that apply to the same value come first; `None` if there is a circle.
-fn ordered(nodes: &[Node]) -> Option<Vec<NodeId>> {
+fn ordered(nodes: &[SchemaNode]) -> Option<Vec<NodeId>> {
     let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); nodes.len()];
     let mut open: Vec<usize> = vec![0; nodes.len()];
     for (id, node) in nodes.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ValueSteps,
-    graph::{Graph, Link, Node, NodeId},
+    graph::{NodeId, SchemaGraph, SchemaLink, SchemaNode},
 };
 
 /// A number of steps at which counting ends.
@@ -14,25 +14,29 @@ const ENTRIES_MAX: usize = 1_000_000;
 
 /// Why a schema is applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Task {
+enum EvaluationMode {
     Check,
     Report,
     /// Finding the evaluated members, in order to find the others.
     Mark,
 }
 
-const TASKS: [Task; 3] = [Task::Check, Task::Report, Task::Mark];
+const TASKS: [EvaluationMode; 3] = [
+    EvaluationMode::Check,
+    EvaluationMode::Report,
+    EvaluationMode::Mark,
+];
 
 /// Steps for the values inside: for members by name, for those with other names, and for items.
 #[derive(Clone, Default)]
-struct Inner<'g> {
+struct InnerSteps<'g> {
     named: BTreeMap<&'g str, u64>,
     others: u64,
     items: u64,
 }
 
-pub(super) struct Levels<'g> {
-    graph: &'g Graph<'g>,
+pub(super) struct CostLevels<'g> {
+    graph: &'g SchemaGraph<'g>,
     /// Steps on one value, without its members.
     flat: Vec<[u64; 3]>,
     /// Steps for the one value that takes most, among those as deep as the rounds so far.
@@ -40,13 +44,13 @@ pub(super) struct Levels<'g> {
     entries: usize,
 }
 
-impl<'g> Levels<'g> {
-    pub(super) fn new(graph: &'g Graph<'g>) -> Self {
+impl<'g> CostLevels<'g> {
+    pub(super) fn new(graph: &'g SchemaGraph<'g>) -> Self {
         let mut flat = vec![[0; 3]; graph.nodes.len()];
         for &id in &graph.order {
             flat[id] = TASKS.map(|task| {
                 let node = &graph.nodes[id];
-                let below = |task: Task, id: NodeId| flat[id][task as usize];
+                let below = |task: EvaluationMode, id: NodeId| flat[id][task as usize];
                 let linked = linked(node, task).map(|(task, id)| below(task, id));
                 let sum = linked.fold(own(node, task), u64::saturating_add);
                 let keyed = node.keyed.iter().map(|arms| {
@@ -73,7 +77,10 @@ impl<'g> Levels<'g> {
 
     /// Returns the schema that takes most, and how many steps.
     pub(super) fn dearest(&self) -> Option<(NodeId, u64)> {
-        let checks = self.deep.iter().map(|steps| steps[Task::Check as usize]);
+        let checks = self
+            .deep
+            .iter()
+            .map(|steps| steps[EvaluationMode::Check as usize]);
         checks.enumerate().max_by_key(|(_, steps)| *steps)
     }
 
@@ -83,7 +90,7 @@ impl<'g> Levels<'g> {
         let marks = graph.nodes.iter().any(|node| node.marks);
         let tasks = if marks { &TASKS[..] } else { &TASKS[..2] };
         let mut next = self.flat.clone();
-        let mut inner: Vec<[Inner<'g>; 3]> = Vec::new();
+        let mut inner: Vec<[InnerSteps<'g>; 3]> = Vec::new();
         inner.resize_with(graph.nodes.len(), Default::default);
         for &id in &graph.order {
             for &task in tasks {
@@ -99,26 +106,31 @@ impl<'g> Levels<'g> {
                 return Err("it is too large and too entangled to be measured".to_owned());
             }
         }
-        let changed = next != self.deep && self.deep[0][Task::Check as usize] < ENDLESS;
+        let changed = next != self.deep && self.deep[0][EvaluationMode::Check as usize] < ENDLESS;
         self.deep = next;
         Ok(changed)
     }
 
-    fn inner(&mut self, node: &'g Node, task: Task, inner: &[[Inner<'g>; 3]]) -> Inner<'g> {
+    fn inner(
+        &mut self,
+        node: &'g SchemaNode,
+        task: EvaluationMode,
+        inner: &[[InnerSteps<'g>; 3]],
+    ) -> InnerSteps<'g> {
         let mut sum = self.own_inner(node, task);
         for (task, id) in linked(node, task) {
             self.entries += sum.add(&inner[id][task as usize]);
         }
         for arms in &node.keyed {
-            let mut chosen = Inner::default();
+            let mut chosen = InnerSteps::default();
             for arm in arms {
-                let mut one = Inner::default();
+                let mut one = InnerSteps::default();
                 for task in keyed(task) {
                     self.entries += one.add(&inner[*arm][task as usize]);
                 }
                 self.entries += match task {
-                    Task::Report | Task::Mark => chosen.add(&one),
-                    Task::Check => chosen.take_larger(&one),
+                    EvaluationMode::Report | EvaluationMode::Mark => chosen.add(&one),
+                    EvaluationMode::Check => chosen.take_larger(&one),
                 };
             }
             self.entries += sum.add(&chosen);
@@ -127,31 +139,32 @@ impl<'g> Levels<'g> {
     }
 
     /// Returns the steps that the schema itself has for the values inside.
-    fn own_inner(&self, node: &'g Node, task: Task) -> Inner<'g> {
-        if task == Task::Mark {
-            return Inner::default();
+    fn own_inner(&self, node: &'g SchemaNode, task: EvaluationMode) -> InnerSteps<'g> {
+        if task == EvaluationMode::Mark {
+            return InnerSteps::default();
         }
-        let total = |ids: &[NodeId], task: Task| {
+        let total = |ids: &[NodeId], task: EvaluationMode| {
             ids.iter()
                 .map(|id| self.deep[*id][task as usize])
                 .fold(0, u64::saturating_add)
         };
-        let every = node.each + total(&node.names, Task::Check) + total(&node.patterned, task);
+        let every =
+            node.each + total(&node.names, EvaluationMode::Check) + total(&node.patterned, task);
         let named = node.named.iter().map(|(name, id)| {
             let steps = self.deep[*id][task as usize].saturating_add(every);
             (name.as_str(), steps)
         });
         let placed = node.prefix.iter().map(|id| self.deep[*id][task as usize]);
         let items = total(&node.items, task).max(placed.max().unwrap_or(0));
-        Inner {
+        InnerSteps {
             named: named.collect(),
             others: total(&node.others, task).saturating_add(every),
-            items: items.saturating_add(node.each + total(&node.contained, Task::Check)),
+            items: items.saturating_add(node.each + total(&node.contained, EvaluationMode::Check)),
         }
     }
 }
 
-impl<'g> Inner<'g> {
+impl<'g> InnerSteps<'g> {
     /// Returns the steps for the member of that name.
     fn steps_of(&self, name: &str) -> u64 {
         self.named.get(name).copied().unwrap_or(self.others)
@@ -183,24 +196,31 @@ impl<'g> Inner<'g> {
     }
 }
 
-fn own(node: &Node, task: Task) -> u64 {
+fn own(node: &SchemaNode, task: EvaluationMode) -> u64 {
     match task {
-        Task::Mark => 1,
-        Task::Check | Task::Report => node.own,
+        EvaluationMode::Mark => 1,
+        EvaluationMode::Check | EvaluationMode::Report => node.own,
     }
 }
 
 /// Returns what a task asks of the schemas for the same value, except for keyed alternatives.
-fn linked(node: &Node, task: Task) -> impl Iterator<Item = (Task, NodeId)> {
-    let marked = node.marks && task != Task::Mark;
+fn linked(
+    node: &SchemaNode,
+    task: EvaluationMode,
+) -> impl Iterator<Item = (EvaluationMode, NodeId)> {
+    let marked = node.marks && task != EvaluationMode::Mark;
     let marking = node.same_value().filter(move |_| marked);
-    let marking = marking.flat_map(|id| [(Task::Check, id), (Task::Mark, id)]);
+    let marking = marking.flat_map(|id| [(EvaluationMode::Check, id), (EvaluationMode::Mark, id)]);
     let linked = node.same.iter().flat_map(move |(link, id)| {
-        let tasks: &[Task] = match (task, link) {
-            (Task::Check, _) | (Task::Report, Link::Test) => &[Task::Check],
-            (Task::Report, Link::Whole) => &[Task::Report],
-            (Task::Report, Link::Arm) => &[Task::Check, Task::Report],
-            (Task::Mark, _) => &[Task::Check, Task::Mark],
+        let tasks: &[EvaluationMode] = match (task, link) {
+            (EvaluationMode::Check, _) | (EvaluationMode::Report, SchemaLink::Test) => {
+                &[EvaluationMode::Check]
+            }
+            (EvaluationMode::Report, SchemaLink::Whole) => &[EvaluationMode::Report],
+            (EvaluationMode::Report, SchemaLink::Arm) => {
+                &[EvaluationMode::Check, EvaluationMode::Report]
+            }
+            (EvaluationMode::Mark, _) => &[EvaluationMode::Check, EvaluationMode::Mark],
         };
         tasks.iter().map(|task| (*task, *id))
     });
@@ -208,19 +228,19 @@ fn linked(node: &Node, task: Task) -> impl Iterator<Item = (Task, NodeId)> {
 }
 
 /// Returns what a task asks of a keyed alternative.
-fn keyed(task: Task) -> impl Iterator<Item = Task> {
-    let tasks: &[Task] = match task {
-        Task::Check => &[Task::Check],
-        Task::Report => &[Task::Check, Task::Report],
-        Task::Mark => &[Task::Check, Task::Mark],
+fn keyed(task: EvaluationMode) -> impl Iterator<Item = EvaluationMode> {
+    let tasks: &[EvaluationMode] = match task {
+        EvaluationMode::Check => &[EvaluationMode::Check],
+        EvaluationMode::Report => &[EvaluationMode::Check, EvaluationMode::Report],
+        EvaluationMode::Mark => &[EvaluationMode::Check, EvaluationMode::Mark],
     };
     tasks.iter().copied()
 }
 
 /// To check it, the value chooses one alternative; the other tasks go through all of them.
-fn one_of(task: Task, arms: impl Iterator<Item = u64>) -> u64 {
+fn one_of(task: EvaluationMode, arms: impl Iterator<Item = u64>) -> u64 {
     match task {
-        Task::Report | Task::Mark => arms.fold(0, u64::saturating_add),
-        Task::Check => arms.max().unwrap_or(0),
+        EvaluationMode::Report | EvaluationMode::Mark => arms.fold(0, u64::saturating_add),
+        EvaluationMode::Check => arms.max().unwrap_or(0),
     }
 }

@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-use super::{Dialect, Resource, Translator, joined};
+use super::{DialectTranslator, SchemaDialect, SchemaResource, joined};
 use crate::{
     keyword::{ANCHOR, DYNAMIC_ANCHOR, ID, REF},
     walk::each_inside_at,
 };
 
-impl Translator<'_> {
+impl DialectTranslator<'_> {
     /// Finds identifiers and anchors.
     pub(super) fn scan(&mut self, schema: &Value, pointer: &str, resource: usize) {
         let Value::Object(members) = schema else {
             return;
         };
         let mut resource = resource;
-        let overridden = self.dialect <= Dialect::Draft7 && members.contains_key(REF);
+        let overridden = self.dialect <= SchemaDialect::Draft7 && members.contains_key(REF);
         let id = members
-            .get(if self.dialect == Dialect::Draft4 {
+            .get(if self.dialect == SchemaDialect::Draft4 {
                 "id"
             } else {
                 ID
@@ -25,7 +25,7 @@ impl Translator<'_> {
             .and_then(Value::as_str);
         if let Some(id) = id.filter(|_| !overridden) {
             match id.strip_prefix('#') {
-                Some(anchor) if self.dialect <= Dialect::Draft7 && !anchor.is_empty() => {
+                Some(anchor) if self.dialect <= SchemaDialect::Draft7 && !anchor.is_empty() => {
                     self.anchors
                         .insert((resource, anchor.to_owned()), pointer.to_owned());
                 }
@@ -34,7 +34,7 @@ impl Translator<'_> {
                     if pointer.is_empty() {
                         self.resources[0].id = id;
                     } else {
-                        self.resources.push(Resource {
+                        self.resources.push(SchemaResource {
                             id,
                             pointer: pointer.to_owned(),
                         });
@@ -50,12 +50,12 @@ impl Translator<'_> {
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
-        if self.dialect >= Dialect::Draft2019
+        if self.dialect >= SchemaDialect::Draft2019
             && let Some(name) = anchor(ANCHOR)
         {
             self.anchors.insert((resource, name), pointer.to_owned());
         }
-        if self.dialect == Dialect::Draft2020
+        if self.dialect == SchemaDialect::Draft2020
             && let Some(name) = anchor(DYNAMIC_ANCHOR)
         {
             self.dynamic

@@ -11,7 +11,8 @@ pub(super) fn has_long_integer(text: &str) -> bool {
             && number.parse::<i64>().is_err()
             && number.parse::<u64>().is_err()
     };
-    Tokens(text).any(|token| matches!(token, Token::Number(number) if is_long(number)))
+    LenientTokenizer(text)
+        .any(|token| matches!(token, LenientToken::Number(number) if is_long(number)))
 }
 
 /// Writes numbers that are not finite as null, and lone surrogates as U+FFFD; `None` if there are none.
@@ -19,14 +20,14 @@ pub(super) fn mended(text: &str) -> Option<String> {
     let is_infinite = |number: &str| number.parse::<f64>().is_ok_and(f64::is_infinite);
     let mut out = String::with_capacity(text.len());
     let mut is_mended = false;
-    for token in Tokens(text) {
+    for token in LenientTokenizer(text) {
         match token {
-            Token::Number(number) if is_infinite(number) => {
+            LenientToken::Number(number) if is_infinite(number) => {
                 out.push_str("null");
                 is_mended = true;
             }
-            Token::String(string) => is_mended |= push_whole(string, &mut out),
-            Token::Number(text) | Token::Other(text) => out.push_str(text),
+            LenientToken::String(string) => is_mended |= push_whole(string, &mut out),
+            LenientToken::Number(text) | LenientToken::Other(text) => out.push_str(text),
         }
     }
     is_mended.then_some(out)
@@ -58,7 +59,7 @@ fn push_whole(string: &str, out: &mut String) -> bool {
     is_mended
 }
 
-enum Token<'t> {
+enum LenientToken<'t> {
     /// With its quotation marks.
     String(&'t str),
     Number(&'t str),
@@ -66,12 +67,12 @@ enum Token<'t> {
 }
 
 /// Cuts a text where its strings and numbers begin and end. It need not be JSON.
-struct Tokens<'t>(&'t str);
+struct LenientTokenizer<'t>(&'t str);
 
-impl<'t> Iterator for Tokens<'t> {
-    type Item = Token<'t>;
+impl<'t> Iterator for LenientTokenizer<'t> {
+    type Item = LenientToken<'t>;
 
-    fn next(&mut self) -> Option<Token<'t>> {
+    fn next(&mut self) -> Option<LenientToken<'t>> {
         let begins_number = |byte: u8| byte == b'-' || byte.is_ascii_digit();
         let bytes = self.0.as_bytes();
         let first = *bytes.first()?;
@@ -81,18 +82,18 @@ impl<'t> Iterator for Tokens<'t> {
                 .position(|byte| ends(*byte))
                 .unwrap_or(bytes.len())
         };
-        let make: fn(&'t str) -> Token<'t>;
+        let make: fn(&'t str) -> LenientToken<'t>;
         let length = match first {
             b'"' => {
-                make = Token::String;
+                make = LenientToken::String;
                 string_length(bytes)
             }
             first if begins_number(first) => {
-                make = Token::Number;
+                make = LenientToken::Number;
                 end(&|byte| !byte.is_ascii_digit() && !b"+-.eE".contains(&byte))
             }
             _ => {
-                make = Token::Other;
+                make = LenientToken::Other;
                 end(&|byte| byte == b'"' || begins_number(byte))
             }
         };

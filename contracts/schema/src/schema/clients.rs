@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{DIALECT, Schema};
+use super::{DIALECT, RawSchema};
 use crate::walk::each_inside_mut;
 
 /// Keywords that may stand beside alternatives without being one of their rules.
@@ -19,7 +19,7 @@ const BESIDE: [&str; 6] = [
 ];
 const UNIONS: [&str; 2] = ["anyOf", "oneOf"];
 
-impl Schema {
+impl RawSchema {
     /// Returns the schema as clients read it. `$schema` is left out where it names the dialect that MCP has without it, since
     /// clients that know other dialects refuse a tool for that word alone. Alternatives within alternatives are written as one
     /// list, since some clients refuse a whole server for them.
@@ -175,7 +175,7 @@ mod tests {
             ),
         ] {
             let root = |inner: &Value| json!({ "type": "object", "properties": { "a": inner } });
-            let published = Schema::from(root(&nested)).for_clients().value();
+            let published = RawSchema::from(root(&nested)).for_clients().value();
             assert_eq!(published.to_string(), root(&flat).to_string());
         }
     }
@@ -186,7 +186,7 @@ mod tests {
             json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "string" }] } } }),
             json!({ "anyOf": [{ "oneOf": [] }, { "$ref": "#/anyOf/0" }] }),
         ] {
-            let schema = Schema::from(plain);
+            let schema = RawSchema::from(plain);
             assert!(matches!(schema.for_clients(), Cow::Borrowed(_)));
         }
     }

@@ -11,9 +11,9 @@ use std::{borrow::Cow, collections::HashMap};
 use jsonschema::{Keyword, ValidationError, Validator, paths::Location};
 use serde_json::{Map, Value, json};
 
-use super::{Judge, budget, looking};
+use super::{ValidationAuthority, budget, looking};
 use crate::{
-    cost::{Graph, NodeId},
+    cost::{NodeId, SchemaGraph},
     json::push_pointer,
     keyword::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
@@ -32,10 +32,10 @@ pub(super) struct BoundedValidator {
     /// as evaluated.
     pub(super) explains: bool,
     /// The place of each definition in the schema.
-    places: Vec<Definition>,
+    places: Vec<BoundedDefinition>,
 }
 
-struct Definition {
+struct BoundedDefinition {
     place: String,
     /// The alternatives that are asked for yes or no, in the order in which they follow the schema.
     unions: Vec<&'static str>,
@@ -43,13 +43,13 @@ struct Definition {
 
 impl BoundedValidator {
     /// Compiles the form; `None` if the schema has none.
-    pub(super) fn new(schema: &Value, judge: Judge) -> Option<Self> {
+    pub(super) fn new(schema: &Value, judge: ValidationAuthority) -> Option<Self> {
         let mut schema = schema.clone();
-        if judge == Judge::Foreign {
+        if judge == ValidationAuthority::Foreign {
             looking::replace(&mut schema);
         }
         let schema = &schema;
-        let graph = Graph::new(schema).ok()?;
+        let graph = SchemaGraph::new(schema).ok()?;
         let explains = !graph.has_unevaluated();
         let mut places = HashMap::new();
         collect_places(schema, &mut String::new(), &mut places);
@@ -61,7 +61,7 @@ impl BoundedValidator {
             let place = places
                 .remove(&std::ptr::from_ref(graph.schema(id)))
                 .unwrap_or_default();
-            known.push(Definition { place, unions });
+            known.push(BoundedDefinition { place, unions });
         }
         let whole = json!({ REF: by_number(0), DEFS: definitions });
         let options = super::options_for(judge).with_keyword(KEYWORD, keyword);
@@ -87,7 +87,7 @@ impl BoundedValidator {
 }
 
 /// Returns the definition for a schema, and its alternatives that are asked for yes or no.
-fn bounded(graph: &Graph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static str>) {
+fn bounded(graph: &SchemaGraph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static str>) {
     let Value::Object(members) = graph.schema(id) else {
         return (graph.schema(id).clone(), Vec::new());
     };
@@ -122,14 +122,14 @@ fn bounded(graph: &Graph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'static 
     (json!({ "allOf": all }), unions)
 }
 
-fn refer_all(graph: &Graph<'_>, value: &Value) -> Value {
+fn refer_all(graph: &SchemaGraph<'_>, value: &Value) -> Value {
     match value {
         Value::Array(schemas) => schemas.iter().map(|schema| refer(graph, schema)).collect(),
         schema => refer(graph, schema),
     }
 }
 
-fn refer(graph: &Graph<'_>, schema: &Value) -> Value {
+fn refer(graph: &SchemaGraph<'_>, schema: &Value) -> Value {
     match graph
         .id(schema)
         .filter(|_| schema.is_object() && !is_pin(schema))

@@ -7,22 +7,22 @@ use std::cell::Cell;
 const LOOKING_STEPS: u64 = 40_000_000;
 
 #[derive(Clone, Copy)]
-struct Left {
+struct RemainingSteps {
     steps: u64,
     looking: u64,
     is_spent: bool,
 }
 
 thread_local! {
-    static LEFT: Cell<Option<Left>> = const { Cell::new(None) };
+    static LEFT: Cell<Option<RemainingSteps>> = const { Cell::new(None) };
 }
 
 /// A budget for all checks of this thread until it is dropped.
-pub(super) struct StepBudget(Option<Left>);
+pub(super) struct StepBudget(Option<RemainingSteps>);
 
 impl StepBudget {
     pub(super) fn start(steps: u64) -> Self {
-        let left = Left {
+        let left = RemainingSteps {
             steps,
             looking: LOOKING_STEPS,
             is_spent: false,

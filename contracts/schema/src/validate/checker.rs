@@ -6,7 +6,7 @@ use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use super::{
-    Judge,
+    ValidationAuthority,
     bounded::BoundedValidator,
     budget::{self, StepBudget},
     fault,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cost::{SchemaCost, ValueSteps},
     json,
-    schema::Schema,
+    schema::RawSchema,
 };
 
 /// Steps that a check may take at most to run as the validator does it, uncounted.
@@ -34,13 +34,13 @@ const HEAVY_CALL_STEPS: u64 = 20_000_000;
 pub struct SchemaChecker {
     plain: Validator,
     cost: SchemaCost,
-    judge: Judge,
-    schema: Schema,
+    judge: ValidationAuthority,
+    schema: RawSchema,
     bounded: OnceLock<Option<Box<BoundedValidator>>>,
 }
 
 /// One failure of the validator.
-pub struct Failure<'e> {
+pub struct KeywordFailure<'e> {
     pub error: &'e ValidationError<'e>,
     /// JSON Pointer to the keyword in the schema.
     pub keyword: Cow<'e, str>,
@@ -57,13 +57,13 @@ struct ValueSize {
 
 impl SchemaChecker {
     /// Compiles a schema. `Err` says why it cannot be used.
-    pub fn new(schema: &Value, judge: Judge) -> Result<Self, String> {
+    pub fn new(schema: &Value, judge: ValidationAuthority) -> Result<Self, String> {
         let (plain, cost) = super::built(schema, judge)?;
         Ok(Self {
             plain,
             cost,
             judge,
-            schema: Schema::from(schema.clone()),
+            schema: RawSchema::from(schema.clone()),
             bounded: OnceLock::new(),
         })
     }
@@ -113,7 +113,7 @@ impl SchemaChecker {
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
-    pub fn failures(&self, value: &Value, visit: &mut dyn FnMut(Failure<'_>) -> bool) {
+    pub fn failures(&self, value: &Value, visit: &mut dyn FnMut(KeywordFailure<'_>) -> bool) {
         if self.collects(value) {
             let size = ValueSize::measure(value);
             let steps = self.cost.at_depth(size.depth).report * size.values;
@@ -123,7 +123,7 @@ impl SchemaChecker {
             _ = self
                 .plain
                 .iter_errors(value)
-                .all(|error| visit(Failure::from(&error)));
+                .all(|error| visit(KeywordFailure::from(&error)));
             return;
         }
         let Some(bounded) = self.bounded().filter(|bounded| bounded.explains) else {
@@ -137,7 +137,7 @@ impl SchemaChecker {
                 error.kind(),
                 jsonschema::error::ValidationErrorKind::Not { .. }
             ) && !keyword.ends_with("/not");
-            visit(Failure {
+            visit(KeywordFailure {
                 error: &error,
                 keyword,
                 is_union,
@@ -152,7 +152,7 @@ impl SchemaChecker {
             return None;
         }
         let mut found = None;
-        let mut note = |failure: Failure<'_>| {
+        let mut note = |failure: KeywordFailure<'_>| {
             found = Some(match failure.is_union {
                 true => (
                     failure.error.instance_path().to_string(),
@@ -167,7 +167,7 @@ impl SchemaChecker {
                 _ = self
                     .plain
                     .validate(value)
-                    .map_err(|error| note(Failure::from(&error)))
+                    .map_err(|error| note(KeywordFailure::from(&error)))
             }
             false => self.failures(value, &mut note),
         }
@@ -185,7 +185,7 @@ impl SchemaChecker {
     }
 }
 
-impl<'e> From<&'e ValidationError<'_>> for Failure<'e> {
+impl<'e> From<&'e ValidationError<'_>> for KeywordFailure<'e> {
     fn from(error: &'e ValidationError<'_>) -> Self {
         Self {
             error,

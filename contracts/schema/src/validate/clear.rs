@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ArgumentError, Violation};
+use super::{ArgumentError, SchemaViolation};
 
 /// Finds the fault in the list of fields to empty. Its example is the same list without the fields that are set.
 pub(super) fn set_and_cleared(
@@ -30,7 +30,7 @@ pub(super) fn set_and_cleared(
     if set.is_empty() {
         return None;
     }
-    let mut violation = Violation::at(format!("/{clear}"), "set_and_cleared");
+    let mut violation = SchemaViolation::at(format!("/{clear}"), "set_and_cleared");
     violation.constraint = Some(json!({ "items": { "not": { "enum": set } } }).into());
     violation.example = Some(json!(others).into());
     Some(violation.into())

@@ -9,7 +9,7 @@ use ahash::AHashMap;
 use parking_lot::Mutex;
 use serde_json::{Map, Number, Value};
 
-use super::{Judge, Stated, budget};
+use super::{RenderedValue, ValidationAuthority, budget};
 use crate::{
     json,
     reference::{parts, resolve},
@@ -24,30 +24,30 @@ const COMPILE_STEPS: u64 = 50;
 /// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
 /// pays for those it is the first to need.
 #[derive(Default)]
-pub(super) struct Examples {
+pub(super) struct SchemaExamples {
     /// The examples, by the address of their part: the schema stays where it is.
-    built: Mutex<AHashMap<usize, Option<Stated>>>,
+    built: Mutex<AHashMap<usize, Option<RenderedValue>>>,
 }
 
 /// A schema whose parts stay where they are, and their examples.
 #[derive(Clone, Copy)]
-pub(super) struct Exemplified<'s> {
+pub(super) struct ExampleSource<'s> {
     pub root: &'s Value,
-    pub examples: &'s Examples,
+    pub examples: &'s SchemaExamples,
 }
 
-impl<'s> Exemplified<'s> {
+impl<'s> ExampleSource<'s> {
     /// Returns an example for a part of the schema; `None` if none can be made.
-    pub(super) fn example(self, part: &'s Value) -> Option<Stated> {
+    pub(super) fn example(self, part: &'s Value) -> Option<RenderedValue> {
         if part.is_boolean() {
-            return build(self.root, part).map(Stated::from); // perhaps a constant of ours, and quickly made
+            return build(self.root, part).map(RenderedValue::from); // perhaps a constant of ours, and quickly made
         }
         let place = std::ptr::from_ref(part).addr();
         let built = || self.examples.built.lock();
         if let Some(known) = built().get(&place) {
             return known.clone();
         }
-        let example = build(self.root, part).map(Stated::from);
+        let example = build(self.root, part).map(RenderedValue::from);
         // A value that was not made for lack of steps may be made in another call.
         if !budget::is_spent() {
             built().insert(place, example.clone());
@@ -58,7 +58,7 @@ impl<'s> Exemplified<'s> {
 
 /// Builds one example; `None` if none can be made.
 pub(super) fn build(root: &Value, schema: &Value) -> Option<Value> {
-    let example = Maker { root }.value(schema, 0, 0)?;
+    let example = ExampleBuilder { root }.value(schema, 0, 0)?;
     satisfies(root, schema, &example).then_some(example)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn satisfies(root: &Value, schema: &Value, value: &Value) -> bool {
         return false;
     }
     // What the schema costs was measured with the whole.
-    match super::options_for(Judge::Own).build(&Value::Object(whole)) {
+    match super::options_for(ValidationAuthority::Own).build(&Value::Object(whole)) {
         Ok(validator) => validator.is_valid(value),
         // The part refers to something outside its definitions: the whole arguments are checked later.
         Err(_) => true,
@@ -94,16 +94,16 @@ fn values_in<'v>(values: impl Iterator<Item = &'v Value>) -> u64 {
     values.map(|value| 1 + within(value)).sum()
 }
 
-struct Maker<'s> {
+struct ExampleBuilder<'s> {
     root: &'s Value,
 }
 
 /// All keywords about one value, taken together.
-struct Merged<'s> {
+struct MergedKeywords<'s> {
     parts: Vec<&'s Map<String, Value>>,
 }
 
-impl<'s> Merged<'s> {
+impl<'s> MergedKeywords<'s> {
     fn get(&self, key: &str) -> Option<&'s Value> {
         self.parts.iter().find_map(|part| part.get(key))
     }
@@ -121,7 +121,7 @@ impl<'s> Merged<'s> {
     }
 }
 
-impl<'s> Maker<'s> {
+impl<'s> ExampleBuilder<'s> {
     /// Makes a value. `nth` asks for different values of the same schema, for lists without repetition.
     fn value(&self, schema: &'s Value, nth: usize, depth: usize) -> Option<Value> {
         if depth > DEPTH_MAX || !budget::take(VALUE_STEPS) {
@@ -132,7 +132,7 @@ impl<'s> Maker<'s> {
             Value::Bool(false) => return None,
             other => other,
         };
-        let merged = Merged {
+        let merged = MergedKeywords {
             parts: parts(self.root, schema),
         };
         if let Some(value) = merged.get("const") {
@@ -208,7 +208,7 @@ impl<'s> Maker<'s> {
         nth: usize,
         depth: usize,
     ) -> Option<Value> {
-        let mut merged = Merged {
+        let mut merged = MergedKeywords {
             parts: parts(self.root, branch),
         };
         merged.parts.extend(parts(self.root, schema));
@@ -221,7 +221,7 @@ impl<'s> Maker<'s> {
         }
     }
 
-    fn type_of(&self, merged: &Merged<'s>) -> &'s str {
+    fn type_of(&self, merged: &MergedKeywords<'s>) -> &'s str {
         let first = |value: &'s Value| match value {
             Value::String(word) => Some(word.as_str()),
             Value::Array(words) => words
@@ -277,7 +277,13 @@ impl<'s> Maker<'s> {
         hinted.map_or("string", |(word, _)| word)
     }
 
-    fn of_type(&self, word: &str, merged: &Merged<'s>, nth: usize, depth: usize) -> Option<Value> {
+    fn of_type(
+        &self,
+        word: &str,
+        merged: &MergedKeywords<'s>,
+        nth: usize,
+        depth: usize,
+    ) -> Option<Value> {
         match word {
             "null" => (nth == 0).then_some(Value::Null),
             "boolean" => [true, false].get(nth).map(|&flag| flag.into()),
@@ -300,7 +306,7 @@ impl<'s> Maker<'s> {
         }
     }
 
-    fn list(&self, merged: &Merged<'s>, nth: usize, depth: usize) -> Option<Value> {
+    fn list(&self, merged: &MergedKeywords<'s>, nth: usize, depth: usize) -> Option<Value> {
         let prefix: Vec<&Value> = merged
             .get("prefixItems")
             .and_then(Value::as_array)
@@ -342,7 +348,7 @@ impl<'s> Maker<'s> {
         Some(Value::Array(items))
     }
 
-    fn object(&self, merged: &Merged<'s>, nth: usize, depth: usize) -> Option<Value> {
+    fn object(&self, merged: &MergedKeywords<'s>, nth: usize, depth: usize) -> Option<Value> {
         let property = |name: &str| {
             merged
                 .all("properties")
@@ -398,7 +404,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
+fn number(merged: &MergedKeywords<'_>, whole: bool, nth: usize) -> Option<Value> {
     let step = merged
         .get("multipleOf")
         .and_then(Value::as_f64)

@@ -6,11 +6,11 @@ use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ArgumentError, Stated, Violation,
-    checker::Failure,
-    example::Exemplified,
+    ArgumentError, RenderedValue, SchemaViolation,
+    checker::KeywordFailure,
+    example::ExampleSource,
     schema, union,
-    violations::{Rank, ViolationCache},
+    violations::{ViolationCache, ViolationRank},
 };
 use crate::{
     json::{self, push_pointer},
@@ -20,8 +20,8 @@ use crate::{
 
 /// The surroundings that one error depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Context<'s> {
-    pub schema: Exemplified<'s>,
+pub(super) struct FailureContext<'s> {
+    pub schema: ExampleSource<'s>,
     pub known: &'s ViolationCache,
 }
 
@@ -46,8 +46,8 @@ const CONSTRAINTS: &[&str] = &[
     "maxProperties",
 ];
 
-impl<'s> Context<'s> {
-    pub(super) fn errors(self, failure: &Failure<'_>, found: &mut Vec<ArgumentError>) {
+impl<'s> FailureContext<'s> {
+    pub(super) fn errors(self, failure: &KeywordFailure<'_>, found: &mut Vec<ArgumentError>) {
         let mut path = failure.error.instance_path().as_str().to_owned();
         match failure.error.kind() {
             _ if failure.is_union => self.union(failure, path, found),
@@ -61,7 +61,7 @@ impl<'s> Context<'s> {
                         .and_then(|all| all.get(name));
                     let property =
                         property.or_else(|| schema::at_instance(self.schema.root, &path));
-                    let mut violation = Violation::at(path, "missing_required");
+                    let mut violation = SchemaViolation::at(path, "missing_required");
                     violation.constraint =
                         property.and_then(|property| self.constraint(property, CONSTRAINTS));
                     violation.example = match property {
@@ -76,13 +76,19 @@ impl<'s> Context<'s> {
                 for name in unexpected.iter().take(super::ERRORS_MAX) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
-                    found.push(self.ranked(Violation::at(path, "unknown_argument")).into());
+                    found.push(
+                        self.ranked(SchemaViolation::at(path, "unknown_argument"))
+                            .into(),
+                    );
                 }
             }
             Kind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default();
                 push_pointer(&mut path, name);
-                found.push(self.ranked(Violation::at(path, "unknown_argument")).into());
+                found.push(
+                    self.ranked(SchemaViolation::at(path, "unknown_argument"))
+                        .into(),
+                );
             }
             Kind::FalseSchema => {
                 let in_object = json::pointer_tokens(&path)
@@ -93,7 +99,7 @@ impl<'s> Context<'s> {
                 } else {
                     "not_allowed"
                 };
-                found.push(self.ranked(Violation::at(path, reason)).into());
+                found.push(self.ranked(SchemaViolation::at(path, reason)).into());
             }
             Kind::MinProperties { limit } => self.too_few(failure, path, *limit, found),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
@@ -103,7 +109,7 @@ impl<'s> Context<'s> {
                 let violation = self.once(failure, path, |path| {
                     let owner = self.owner(failure);
                     let (reason, keys) = simple(kind);
-                    let mut violation = Violation::at(path, reason);
+                    let mut violation = SchemaViolation::at(path, reason);
                     violation.constraint = owner.and_then(|owner| self.constraint(owner, keys));
                     violation.example = self.example_for(&violation.path, owner);
                     violation
@@ -121,10 +127,10 @@ impl<'s> Context<'s> {
     /// place.
     fn once(
         self,
-        failure: &Failure<'_>,
+        failure: &KeywordFailure<'_>,
         path: String,
-        make: impl FnOnce(String) -> Violation,
-    ) -> Arc<Violation> {
+        make: impl FnOnce(String) -> SchemaViolation,
+    ) -> Arc<SchemaViolation> {
         let keyword = &*failure.keyword;
         if let Some(violation) = self.known.get(keyword, &path) {
             return violation;
@@ -137,8 +143,8 @@ impl<'s> Context<'s> {
         violation
     }
 
-    fn ranked(self, violation: Violation) -> Violation {
-        Violation {
+    fn ranked(self, violation: SchemaViolation) -> SchemaViolation {
+        SchemaViolation {
             rank: rank(self.schema.root, &violation.path),
             ..violation
         }
@@ -148,13 +154,13 @@ impl<'s> Context<'s> {
     /// such as the key of the record to change.
     fn too_few(
         self,
-        failure: &Failure<'_>,
+        failure: &KeywordFailure<'_>,
         path: String,
         least: u64,
         found: &mut Vec<ArgumentError>,
     ) {
         let owner = self.owner(failure);
-        let constraint = Some(Stated::from(json!({ "minProperties": least })));
+        let constraint = Some(RenderedValue::from(json!({ "minProperties": least })));
         let present = failure.error.instance().as_object();
         let has = |name: &str| present.is_some_and(|present| present.contains_key(name));
         let properties = owner
@@ -179,7 +185,7 @@ impl<'s> Context<'s> {
             absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
         let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
         if additions.len() < missing {
-            let mut violation = Violation::at(path, "too_few_properties");
+            let mut violation = SchemaViolation::at(path, "too_few_properties");
             violation.constraint = constraint;
             violation.example = self.example_for(&violation.path, owner);
             found.push(self.ranked(violation).into());
@@ -188,7 +194,7 @@ impl<'s> Context<'s> {
         for (name, example) in additions {
             let mut path = path.clone();
             push_pointer(&mut path, name);
-            let mut violation = Violation::at(path, "too_few_properties");
+            let mut violation = SchemaViolation::at(path, "too_few_properties");
             violation.constraint = constraint.clone();
             violation.example = Some(example);
             found.push(self.ranked(violation).into());
@@ -196,14 +202,14 @@ impl<'s> Context<'s> {
     }
 
     /// Returns the schema object whose keyword failed.
-    fn owner(self, failure: &Failure<'_>) -> Option<&'s Value> {
+    fn owner(self, failure: &KeywordFailure<'_>) -> Option<&'s Value> {
         let pointer = &*failure.keyword;
         let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
         self.schema.root.pointer(owner)
     }
 
     /// Returns an example that fits everything known about the place, or at least the part that failed.
-    fn example_for(self, path: &str, owner: Option<&'s Value>) -> Option<Stated> {
+    fn example_for(self, path: &str, owner: Option<&'s Value>) -> Option<RenderedValue> {
         let whole = schema::at_instance(self.schema.root, path);
         whole
             .and_then(|part| self.schema.example(part))
@@ -211,7 +217,7 @@ impl<'s> Context<'s> {
     }
 
     /// Returns the violated rule. A value that may be null has one rule, with `null` among its types and its values.
-    fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
+    fn constraint(self, schema: &Value, keys: &[&str]) -> Option<RenderedValue> {
         let inner = beside_null(schema);
         let mut constraint = Map::new();
         for part in reference::parts(self.schema.root, inner.unwrap_or(schema)) {
@@ -237,7 +243,7 @@ impl<'s> Context<'s> {
     /// Reports a value that fits no alternative by the alternative that it most likely was meant to be.
     fn alternatives(
         self,
-        failure: &Failure<'_>,
+        failure: &KeywordFailure<'_>,
         path: String,
         branches: &[Vec<ValidationError<'static>>],
         found: &mut Vec<ArgumentError>,
@@ -254,7 +260,7 @@ impl<'s> Context<'s> {
         match fitting[..] {
             [] if !branches.is_empty() => {
                 let types = self.types_of(owner, failure);
-                let mut violation = Violation::at(path, "wrong_type");
+                let mut violation = SchemaViolation::at(path, "wrong_type");
                 violation.constraint = match owner.filter(|owner| beside_null(owner).is_some()) {
                     Some(owner) => self.constraint(owner, CONSTRAINTS),
                     None => Some(json!({ "type": types }).into()),
@@ -276,7 +282,7 @@ impl<'s> Context<'s> {
 
     fn all_errors(self, errors: &[ValidationError<'_>], found: &mut Vec<ArgumentError>) {
         for error in errors {
-            self.errors(&Failure::from(error), found);
+            self.errors(&KeywordFailure::from(error), found);
         }
     }
 
@@ -294,8 +300,8 @@ impl<'s> Context<'s> {
             Some(sent) => ("not_in_enum", sent),
             None => ("missing_required", &Value::Null),
         };
-        let mut violation = Violation::at(place, reason);
-        violation.example = key.values.first().cloned().map(Stated::from);
+        let mut violation = SchemaViolation::at(place, reason);
+        violation.example = key.values.first().cloned().map(RenderedValue::from);
         let values = Value::Array(key.values);
         let suggestion = nearest_value(sent, &values);
         violation.constraint = Some(json!({ "enum": values }).into());
@@ -306,10 +312,10 @@ impl<'s> Context<'s> {
     }
 
     /// Reports a value that fits no alternative, with what each of them allows.
-    fn union(self, failure: &Failure<'_>, path: String, found: &mut Vec<ArgumentError>) {
+    fn union(self, failure: &KeywordFailure<'_>, path: String, found: &mut Vec<ArgumentError>) {
         let owner = self.owner(failure);
         let (keyword, schemas) = arms(owner, failure);
-        let mut violation = Violation::at(path, "no_match");
+        let mut violation = SchemaViolation::at(path, "no_match");
         let alternatives: Vec<Value> = schemas
             .iter()
             .map(|schema| {
@@ -323,7 +329,7 @@ impl<'s> Context<'s> {
     }
 
     /// Returns the types that the alternatives name.
-    fn types_of(self, owner: Option<&'s Value>, failure: &Failure<'_>) -> Vec<Value> {
+    fn types_of(self, owner: Option<&'s Value>, failure: &KeywordFailure<'_>) -> Vec<Value> {
         let mut types: Vec<Value> = Vec::new();
         for stated in arms(owner, failure).1 {
             let stated =
@@ -340,7 +346,10 @@ impl<'s> Context<'s> {
 }
 
 /// Returns the keyword of the alternatives, and their schemas.
-fn arms<'s, 'f>(owner: Option<&'s Value>, failure: &'f Failure<'_>) -> (&'f str, &'s [Value]) {
+fn arms<'s, 'f>(
+    owner: Option<&'s Value>,
+    failure: &'f KeywordFailure<'_>,
+) -> (&'f str, &'s [Value]) {
     let keyword = failure.keyword.rsplit('/').next().unwrap_or_default();
     let schemas = owner
         .and_then(|owner| owner.get(keyword))
@@ -349,7 +358,7 @@ fn arms<'s, 'f>(owner: Option<&'s Value>, failure: &'f Failure<'_>) -> (&'f str,
 }
 
 /// Returns the position of a place in the schema.
-fn rank(root: &Value, path: &str) -> Rank {
+fn rank(root: &Value, path: &str) -> ViolationRank {
     let tokens = json::pointer_tokens(path);
     let mut positions = Vec::with_capacity(tokens.len() + 1);
     let mut here = schema::of_container(root, root);
@@ -376,7 +385,7 @@ fn rank(root: &Value, path: &str) -> Rank {
         });
     }
     positions.push(usize::MAX);
-    Rank {
+    ViolationRank {
         is_whole: tokens.is_empty(),
         positions,
     }

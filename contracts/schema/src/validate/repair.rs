@@ -6,7 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    ArgumentError, ERRORS_MAX, SchemaChecker, Violation, budget, failure::Context, schema,
+    ArgumentError, ERRORS_MAX, SchemaChecker, SchemaViolation, budget, failure::FailureContext,
+    schema,
 };
 use crate::{json, json::push_pointer, name, reference};
 
@@ -17,7 +18,7 @@ const ROUNDS_MAX: usize = 4;
 /// Adds to `errors` (what the reader found) everything that the schema finds.
 pub(super) fn complete(
     checker: &SchemaChecker,
-    context: Context<'_>,
+    context: FailureContext<'_>,
     sent: Value,
     errors: &mut Vec<ArgumentError>,
 ) {
@@ -36,8 +37,8 @@ pub(super) fn complete(
         if found.is_empty() {
             return;
         }
-        let renamed: Vec<Renamed> = (0..found.len())
-            .filter_map(|at| Renamed::new(schema.root, &mut tried, &mut found, at))
+        let renamed: Vec<RenamedArgument> = (0..found.len())
+            .filter_map(|at| RenamedArgument::new(schema.root, &mut tried, &mut found, at))
             .collect();
         // An example is about to take the place of some; the others fit if everything does.
         let (hidden, renamed): (Vec<_>, Vec<_>) = renamed
@@ -81,13 +82,13 @@ pub(super) fn complete(
         .filter(|whole| checker.is_valid(whole))
     {
         errors.truncate(ERRORS_MAX - 1);
-        let mut violation = Violation::at(String::new(), "no_match");
+        let mut violation = SchemaViolation::at(String::new(), "no_match");
         violation.example = Some(whole);
         errors.push(violation.into());
     }
 }
 
-/// Repairs the arguments like a client that follows an error to the letter. Unknown arguments are for [`Renamed`].
+/// Repairs the arguments like a client that follows an error to the letter. Unknown arguments are for [`RenamedArgument`].
 pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut tokens = json::pointer_tokens(&error.path);
     let Some(last) = tokens.pop() else {
@@ -139,7 +140,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
 /// arguments it returns the first failure.
 fn failures(
     checker: &SchemaChecker,
-    context: Context<'_>,
+    context: FailureContext<'_>,
     arguments: &Value,
 ) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
@@ -171,7 +172,7 @@ fn failures(
 }
 
 /// An unknown argument under the nearest known name.
-struct Renamed {
+struct RenamedArgument {
     /// Among the errors that were found.
     at: usize,
     parent: String,
@@ -179,7 +180,7 @@ struct Renamed {
     path: String,
 }
 
-impl Renamed {
+impl RenamedArgument {
     /// Takes an unknown argument out, and puts it back under the nearest name that is free.
     fn new(
         root: &Value,

@@ -10,7 +10,7 @@ use std::{borrow::Cow, fmt::Write as _};
 use serde_json::Value;
 use weir_text::shorten;
 
-use super::{ArgumentError, InvalidArguments, Violation};
+use super::{ArgumentError, InvalidArguments, SchemaViolation};
 use crate::{json, name};
 
 /// The bound on the text of one refusal.
@@ -61,7 +61,7 @@ impl ArgumentError {
             Some(near) if self.reason == "unknown_argument" => format!(
                 "{}; did you mean '{}'",
                 self.violation.sentence(),
-                shown(near)
+                render_visible(near)
             )
             .into(),
             _ => self.violation.sentence().into(),
@@ -84,12 +84,12 @@ impl ArgumentError {
     }
 }
 
-impl Violation {
+impl SchemaViolation {
     fn sentence(&self) -> &str {
         self.sentence
             .get_or_init(|| match json::pointer_tokens(&self.path) {
                 tokens if tokens.is_empty() => format!("the arguments {}", self.phrase()),
-                tokens => format!("'{}' {}", shown(&tokens.join(".")), self.phrase()),
+                tokens => format!("'{}' {}", render_visible(&tokens.join(".")), self.phrase()),
             })
     }
 
@@ -114,7 +114,7 @@ impl Violation {
 
     /// Returns the fault, as words that follow the name of the argument.
     fn phrase(&self) -> String {
-        let said = |key: &str| self.said(key);
+        let said = |key: &str| self.render_constraint(key);
         match self.reason {
             "missing_required" => "is required".to_owned(),
             "unknown_argument" => "is not an argument of this tool".to_owned(),
@@ -167,7 +167,7 @@ impl Violation {
                     .constraint
                     .as_ref()
                     .and_then(|constraint| constraint.pointer("/items/not/enum"));
-                let set = set.map(|names| shown(&plain(names))).unwrap_or_default();
+                let set = set.map(|names| render_visible(&plain(names))).unwrap_or_default();
                 format!(
                     "names {set}, which has a value in the same call: give it a value or name it, not both"
                 )
@@ -218,19 +218,24 @@ impl Violation {
         }
         let more = if all.len() > VALUES_MAX { " …" } else { "" };
         all.truncate(VALUES_MAX);
-        Some(format!("{}{more}", shown(&all.join(", "))))
+        Some(format!("{}{more}", render_visible(&all.join(", "))))
     }
 
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
         let said = |key: &str, before: &str, after: &str| {
-            Some(format!("{before}{}{after}", self.said(key)?))
+            Some(format!("{before}{}{after}", self.render_constraint(key)?))
         };
         let number = |key: &str, before: &str, what: &str| {
-            Some(format!("{before} {}", counted(&self.said(key)?, what)))
+            Some(format!(
+                "{before} {}",
+                counted(&self.render_constraint(key)?, what)
+            ))
         };
         let types = self.types().filter(|_| self.reason == "missing_required");
-        let listed = self.said("enum").or_else(|| self.said("const"));
+        let listed = self
+            .render_constraint("enum")
+            .or_else(|| self.render_constraint("const"));
         let rules = [types, listed.map(|values| format!("one of {values}"))]
             .into_iter()
             .chain(self.bounds().into_iter().map(Some));
@@ -242,7 +247,7 @@ impl Violation {
             said("format", "a valid ", ""),
             number("minItems", "at least", "item"),
             number("maxItems", "at most", "item"),
-            self.said("uniqueItems")
+            self.render_constraint("uniqueItems")
                 .filter(|flag| flag == "true")
                 .map(|_| "no item twice".to_owned()),
         ]);
@@ -250,7 +255,7 @@ impl Violation {
     }
 
     fn types(&self) -> Option<String> {
-        Some(self.said("type")?.replace(", ", " or "))
+        Some(self.render_constraint("type")?.replace(", ", " or "))
     }
 
     fn bounds(&self) -> Vec<String> {
@@ -261,13 +266,13 @@ impl Violation {
             ("exclusiveMaximum", "less than"),
         ];
         keys.iter()
-            .filter_map(|(key, words)| Some(format!("{words} {}", self.said(key)?)))
+            .filter_map(|(key, words)| Some(format!("{words} {}", self.render_constraint(key)?)))
             .collect()
     }
 
     /// Returns a part of the constraint as it is shown.
-    fn said(&self, key: &str) -> Option<String> {
-        Some(shown(&plain(self.constraint.as_ref()?.get(key)?)))
+    fn render_constraint(&self, key: &str) -> Option<String> {
+        Some(render_visible(&plain(self.constraint.as_ref()?.get(key)?)))
     }
 }
 
@@ -289,7 +294,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// Returns the text as it is if all of it can be seen, else escaped and cut.
-fn shown(text: &str) -> String {
+fn render_visible(text: &str) -> String {
     if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
     }

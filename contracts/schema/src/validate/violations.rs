@@ -19,17 +19,17 @@ const BYTES_MAX: usize = 256 << 10;
 
 /// A value of the schema and its text, so that to tell it again is to copy it.
 #[derive(Clone, Debug)]
-pub struct Stated(Arc<Inner>);
+pub struct RenderedValue(Arc<RenderedInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct RenderedInner {
     value: Value,
     text: Box<RawValue>,
 }
 
 /// The part of an error that does not depend on the arguments.
 #[derive(Debug, Serialize)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// The top-level argument at fault; empty for the arguments as a whole.
     pub field: String,
     /// JSON Pointer into the arguments.
@@ -38,12 +38,12 @@ pub struct Violation {
     pub reason: &'static str,
     /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Stated>,
+    pub constraint: Option<RenderedValue>,
     /// A valid value for `path`, built from the schema alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub example: Option<Stated>,
+    pub example: Option<RenderedValue>,
     #[serde(skip)]
-    pub(super) rank: Rank,
+    pub(super) rank: ViolationRank,
     /// The sentence; it is made when it is first asked for, as are the line and the JSON.
     #[serde(skip)]
     pub(super) sentence: OnceLock<String>,
@@ -56,7 +56,7 @@ pub struct Violation {
 /// Properties in their order, unknown ones behind. A container comes after its members, and the whole last, since its example
 /// replaces earlier repairs.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct ViolationRank {
     pub is_whole: bool,
     pub positions: Vec<usize>,
 }
@@ -64,24 +64,24 @@ pub(super) struct Rank {
 /// The errors of one schema that are the same for whatever is sent, by the keyword that failed and the place it failed at.
 #[derive(Default)]
 pub(super) struct ViolationCache {
-    known: Mutex<Known>,
+    known: Mutex<KnownViolations>,
 }
 
 #[derive(Default)]
-struct Known {
-    by_keyword: AHashMap<String, AHashMap<String, Arc<Violation>>>,
+struct KnownViolations {
+    by_keyword: AHashMap<String, AHashMap<String, Arc<SchemaViolation>>>,
     bytes: usize,
 }
 
 impl ViolationCache {
     /// Returns the violation, if it is known. `keyword` and `path` are JSON Pointers, into the schema and into the
     /// arguments.
-    pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<Violation>> {
+    pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<SchemaViolation>> {
         let known = self.known.lock();
         known.by_keyword.get(keyword)?.get(path).cloned()
     }
 
-    pub(super) fn keep(&self, keyword: &str, violation: &Arc<Violation>) {
+    pub(super) fn keep(&self, keyword: &str, violation: &Arc<SchemaViolation>) {
         let stated = violation
             .constraint
             .iter()
@@ -100,7 +100,7 @@ impl ViolationCache {
     }
 }
 
-impl Violation {
+impl SchemaViolation {
     pub(super) fn at(path: String, reason: &'static str) -> Self {
         let field = json::pointer_tokens(&path)
             .into_iter()
@@ -113,7 +113,7 @@ impl Violation {
             reason,
             constraint: None,
             example: None,
-            rank: Rank::default(),
+            rank: ViolationRank::default(),
             sentence: OnceLock::new(),
             line: OnceLock::new(),
             json: OnceLock::new(),
@@ -121,20 +121,20 @@ impl Violation {
     }
 }
 
-impl Stated {
+impl RenderedValue {
     pub(super) fn text(&self) -> &str {
         self.0.text.get()
     }
 }
 
-impl From<Violation> for ArgumentError {
-    fn from(violation: Violation) -> Self {
+impl From<SchemaViolation> for ArgumentError {
+    fn from(violation: SchemaViolation) -> Self {
         Arc::new(violation).into()
     }
 }
 
-impl From<Arc<Violation>> for ArgumentError {
-    fn from(violation: Arc<Violation>) -> Self {
+impl From<Arc<SchemaViolation>> for ArgumentError {
+    fn from(violation: Arc<SchemaViolation>) -> Self {
         Self {
             violation,
             suggestion: None,
@@ -143,21 +143,21 @@ impl From<Arc<Violation>> for ArgumentError {
 }
 
 impl Deref for ArgumentError {
-    type Target = Violation;
+    type Target = SchemaViolation;
 
-    fn deref(&self) -> &Violation {
+    fn deref(&self) -> &SchemaViolation {
         &self.violation
     }
 }
 
-impl From<Value> for Stated {
+impl From<Value> for RenderedValue {
     fn from(value: Value) -> Self {
         let text = serde_json::value::to_raw_value(&value).expect("a value is plain data");
-        Self(Arc::new(Inner { value, text }))
+        Self(Arc::new(RenderedInner { value, text }))
     }
 }
 
-impl Deref for Stated {
+impl Deref for RenderedValue {
     type Target = Value;
 
     fn deref(&self) -> &Value {
@@ -165,7 +165,7 @@ impl Deref for Stated {
     }
 }
 
-impl Serialize for Stated {
+impl Serialize for RenderedValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.text.serialize(serializer)
     }

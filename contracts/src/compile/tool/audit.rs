@@ -3,10 +3,10 @@
 use serde_json::Value;
 use weir_schema::walk::each_inside;
 
-use crate::{compile::Problems, form, name, secret};
+use crate::{compile::FileProblems, form, name, secret};
 
 /// Checks that everything the audit keeps in clear is an argument of this tool and no secret.
-pub(super) fn check_audit(form: &form::Tool, problems: &mut Problems) {
+pub(super) fn check_audit(form: &form::FormTool, problems: &mut FileProblems) {
     for (index, wanted) in form.audit_clear.iter().enumerate() {
         let place = format!("{}/audit/clear/{index}", form.place);
         let Some(field) = form.fields.iter().find(|field| field.name == *wanted) else {
@@ -40,7 +40,7 @@ pub(super) fn check_audit(form: &form::Tool, problems: &mut Problems) {
 }
 
 /// Returns the first name of a field, or inside it, that looks like a secret's.
-fn secret_in(field: &form::Field) -> Option<&str> {
+fn secret_in(field: &form::FormField) -> Option<&str> {
     let own = [
         Some(&field.name),
         field.column.as_ref(),
@@ -52,9 +52,9 @@ fn secret_in(field: &form::Field) -> Option<&str> {
         .map(String::as_str)
         .find(|name| secret::is_named_like_one(name));
     own.or_else(|| match &field.kind {
-        form::Kind::Record { fields } => fields.iter().find_map(secret_in),
-        form::Kind::List { of, .. } => secret_in(of),
-        form::Kind::Json { schema } => secret_inside(schema),
+        form::FieldType::Record { fields } => fields.iter().find_map(secret_in),
+        form::FieldType::List { of, .. } => secret_in(of),
+        form::FieldType::Json { schema } => secret_inside(schema),
         _ => None,
     })
 }

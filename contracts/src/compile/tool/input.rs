@@ -6,11 +6,11 @@ use weir_schema::schema::DIALECT;
 use super::{rows_default, rows_max};
 use crate::{
     compile::{
-        Problems,
-        binding::{Bound, Target},
+        FileProblems,
+        binding::{BindingTarget, FieldBinding},
         inline, property, summary,
     },
-    contract::{Destination, Form, Input, SummaryChoices, Verb},
+    contract::{BindingInput, FieldDestination, SummaryChoices, ToolVerb, ValueForm},
     form,
 };
 
@@ -18,11 +18,11 @@ use crate::{
 const CLEAR: &str = "clear";
 
 pub(super) fn input_schema(
-    form: &form::Tool,
-    bound: &[Option<Bound<'_>>],
-    target: Option<&Target<'_>>,
+    form: &form::FormTool,
+    bound: &[Option<FieldBinding<'_>>],
+    target: Option<&BindingTarget<'_>>,
     choices: Option<&SummaryChoices>,
-    problems: &mut Problems,
+    problems: &mut FileProblems,
 ) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn input_schema(
         let slot = bound.as_ref().map(|bound| bound.slot);
         let mut schema = match can_be_cleared(form, field, bound.as_ref()) {
             true => property::schema(
-                &form::Field {
+                &form::FormField {
                     nullable: false,
                     ..field.clone()
                 },
@@ -51,7 +51,7 @@ pub(super) fn input_schema(
         check_clear_is_free(form, problems);
         properties.insert(CLEAR.into(), clear(&clearable));
     }
-    if form.verb == Some(Verb::List) {
+    if form.verb == Some(ToolVerb::List) {
         let rows_max = rows_max(form);
         let limit = json!({
             "type": "integer",
@@ -71,8 +71,8 @@ pub(super) fn input_schema(
         let (limit, rows_max) = (rows_default(form), rows_max(form));
         summary::add_inputs(choices, limit, rows_max, &mut properties);
     }
-    let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
-    let updates = target.filter(|target| target.verb == Verb::Update);
+    let is_key = |bound: &&FieldBinding<'_>| matches!(bound.to, FieldDestination::Condition { .. });
+    let updates = target.filter(|target| target.verb == ToolVerb::Update);
     root(
         properties,
         required,
@@ -83,12 +83,16 @@ pub(super) fn input_schema(
 
 /// Returns `true` for a field of an update whose column may become null. An agent asks for that by naming the field in
 /// [`CLEAR`], because too many clients send null for fields without a value. In a required field null can only be meant.
-fn can_be_cleared(form: &form::Tool, field: &form::Field, bound: Option<&Bound<'_>>) -> bool {
-    let is_written = bound.is_some_and(|bound| matches!(bound.to, Destination::Column(_)));
-    form.verb == Some(Verb::Update) && is_written && field.nullable && !field.required
+fn can_be_cleared(
+    form: &form::FormTool,
+    field: &form::FormField,
+    bound: Option<&FieldBinding<'_>>,
+) -> bool {
+    let is_written = bound.is_some_and(|bound| matches!(bound.to, FieldDestination::Column(_)));
+    form.verb == Some(ToolVerb::Update) && is_written && field.nullable && !field.required
 }
 
-fn clearable<'f>(form: &'f form::Tool, bound: &[Option<Bound<'_>>]) -> Vec<&'f str> {
+fn clearable<'f>(form: &'f form::FormTool, bound: &[Option<FieldBinding<'_>>]) -> Vec<&'f str> {
     let fields = form.fields.iter().zip(bound);
     let fields = fields.filter(|(field, bound)| can_be_cleared(form, field, bound.as_ref()));
     fields.map(|(field, _)| field.name.as_str()).collect()
@@ -103,7 +107,7 @@ fn clear(fields: &[&str]) -> Value {
     })
 }
 
-fn check_clear_is_free(form: &form::Tool, problems: &mut Problems) {
+fn check_clear_is_free(form: &form::FormTool, problems: &mut FileProblems) {
     let fields = form.fields.iter().map(|field| (&field.name, &field.place));
     let bound = form.bound.iter().map(|field| (&field.name, &field.place));
     for (_, place) in fields.chain(bound).filter(|(name, _)| *name == CLEAR) {
@@ -134,17 +138,20 @@ pub(super) fn root(
     Value::Object(schema)
 }
 
-pub(super) fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
-    let clear = (!clearable(form, &bound).is_empty()).then(|| Input {
+pub(super) fn inputs(
+    form: &form::FormTool,
+    bound: Vec<Option<FieldBinding<'_>>>,
+) -> Vec<BindingInput> {
+    let clear = (!clearable(form, &bound).is_empty()).then(|| BindingInput {
         field: CLEAR.to_owned(),
-        to: Destination::Clear,
+        to: FieldDestination::Clear,
         default: None,
-        form: Form::AsSent,
+        form: ValueForm::AsSent,
     });
     let pairs = form.fields.iter().zip(bound);
-    let input = |(field, bound): (&form::Field, Option<Bound<'_>>)| {
+    let input = |(field, bound): (&form::FormField, Option<FieldBinding<'_>>)| {
         let bound = bound?;
-        Some(Input {
+        Some(BindingInput {
             field: field.name.clone(),
             to: bound.to,
             default: field.default.clone(),

@@ -4,17 +4,17 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    contract::{Limits, Tool},
-    diff::{Report, rule::ToolRule},
+    contract::{CallLimits, ContractTool},
+    diff::{DiffReport, rule::ToolRule},
 };
 
-pub(super) fn limits(old: &Tool, new: &Tool, report: &mut Report) {
+pub(super) fn limits(old: &ContractTool, new: &ContractTool, report: &mut DiffReport) {
     let (
-        Limits {
+        CallLimits {
             rate: was,
             timeout_ms: before,
         },
-        Limits {
+        CallLimits {
             rate: is,
             timeout_ms: after,
         },
@@ -62,7 +62,7 @@ pub(super) fn limits(old: &Tool, new: &Tool, report: &mut Report) {
 }
 
 /// Compares what the audit keeps in clear of the arguments.
-pub(super) fn audit(old: &Tool, new: &Tool, report: &mut Report) {
+pub(super) fn audit(old: &ContractTool, new: &ContractTool, report: &mut DiffReport) {
     let without = |fields: &[String], others: &[String]| -> Vec<String> {
         fields
             .iter()
@@ -97,7 +97,7 @@ pub(super) fn audit(old: &Tool, new: &Tool, report: &mut Report) {
 }
 
 /// Compares whether a person approves the calls.
-pub(super) fn approval(old: &Tool, new: &Tool, report: &mut Report) {
+pub(super) fn approval(old: &ContractTool, new: &ContractTool, report: &mut DiffReport) {
     let (rule, reason) = match (old.approval, new.approval) {
         (None, Some(_)) => (
             ToolRule::ApprovalAdded,
@@ -114,9 +114,9 @@ pub(super) fn approval(old: &Tool, new: &Tool, report: &mut Report) {
 }
 
 fn note<T: Serialize>(
-    report: &mut Report,
+    report: &mut DiffReport,
     rule: ToolRule,
-    tool: &Tool,
+    tool: &ContractTool,
     path: &str,
     change: (&T, &T),
     reason: String,

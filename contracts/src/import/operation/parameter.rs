@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use weir_schema::keyword::REF;
 
-use super::{Refusal, Source};
+use super::{OperationSource, Refusal};
 use crate::{
     import::{
         body, pages, schema,
@@ -31,11 +31,11 @@ pub(in crate::import) const QUERY_STYLES: &[&str] =
     &["form", "spaceDelimited", "pipeDelimited", "deepObject"];
 
 /// A value that a call sends.
-pub(in crate::import) struct Parameter {
+pub(in crate::import) struct ImportedParameter {
     pub(in crate::import) field: String,
     /// The name in the document.
     pub(in crate::import) original: String,
-    pub(in crate::import) place: Place,
+    pub(in crate::import) place: ParameterLocation,
     pub(in crate::import) required: bool,
     pub(in crate::import) may_be_null: bool,
     pub(in crate::import) schema: Value,
@@ -46,7 +46,7 @@ pub(in crate::import) struct Parameter {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::import) enum Place {
+pub(in crate::import) enum ParameterLocation {
     Path,
     Query,
     Header,
@@ -54,12 +54,12 @@ pub(in crate::import) enum Place {
     WholeBody,
 }
 
-impl<'d> Source<'d> {
+impl<'d> OperationSource<'d> {
     /// Adds the parts of the body to the parameters. Returns the media type if it is not `application/json`, and whether a
     /// DELETE without any of them has a body all the same.
     pub(super) fn body(
         &self,
-        parameters: &mut Vec<Parameter>,
+        parameters: &mut Vec<ImportedParameter>,
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
     ) -> Result<(Option<&'d str>, bool), Refusal> {
@@ -73,7 +73,7 @@ impl<'d> Source<'d> {
             .map_err(|why| ("reference", place.clone(), why))?;
         let may_be_left_out = matches!(self.method, "get" | "delete")
             && resolved.get("required") != Some(&Value::Bool(true));
-        let body = match body::of(self.document, resolved) {
+        let body = match body::read_body(self.document, resolved) {
             Ok(body) if body.parts.is_empty() => return Ok((None, false)),
             Ok(_) if self.method == "get" => Err("a GET with a body is not sent".to_owned()),
             body => body,
@@ -91,7 +91,10 @@ impl<'d> Source<'d> {
             Err(why) => return Err(("body", place, why)),
         };
         // Other methods always send a body that has members. A whole one is an argument that is required itself.
-        let is_whole = body.parts.iter().any(|part| part.place == Place::WholeBody);
+        let is_whole = body
+            .parts
+            .iter()
+            .any(|part| part.place == ParameterLocation::WholeBody);
         let body_required = body.required && self.method == "delete" && !is_whole;
         noted.extend(
             body.gaps
@@ -113,7 +116,7 @@ impl<'d> Source<'d> {
         &self,
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
-    ) -> Result<Vec<Parameter>, Refusal> {
+    ) -> Result<Vec<ImportedParameter>, Refusal> {
         let mut found: Vec<(String, &Value)> = Vec::new();
         let mut item_place = self.place.to_owned();
         item_place.truncate(item_place.rfind('/').unwrap_or(0));
@@ -152,10 +155,9 @@ impl<'d> Source<'d> {
         let mut rest = self.path;
         while let Some((_, after)) = rest.split_once('{') {
             let (name, after) = after.split_once('}').unwrap_or((after, ""));
-            if !parameters
-                .iter()
-                .any(|parameter| parameter.place == Place::Path && parameter.original == name)
-            {
+            if !parameters.iter().any(|parameter| {
+                parameter.place == ParameterLocation::Path && parameter.original == name
+            }) {
                 let why = format!(
                     "the path has {{{}}}, and no parameter says what it is",
                     sentence(name, 60)
@@ -174,7 +176,7 @@ impl<'d> Source<'d> {
         place: &str,
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
-    ) -> Result<Option<Parameter>, (&'static str, String)> {
+    ) -> Result<Option<ImportedParameter>, (&'static str, String)> {
         let original = given
             .get("name")
             .and_then(Value::as_str)
@@ -186,7 +188,7 @@ impl<'d> Source<'d> {
         if original.is_empty() {
             return Err(("parameter", "it has no name".to_owned()));
         }
-        if position == Place::Query && self.access.sends_query(&original) {
+        if position == ParameterLocation::Query && self.access.sends_query(&original) {
             return Ok(None);
         }
         let content = given
@@ -202,15 +204,16 @@ impl<'d> Source<'d> {
         let mut schema = self.parameter_schema(schema, place, noted)?;
         let is_single = is_single(&schema);
         // A number of a page or a size needs no 64 bits.
-        if position != Place::Query || !pages::is_position(&original) {
+        if position != ParameterLocation::Query || !pages::is_position(&original) {
             validate::with_text_form(&mut schema);
         }
         let field = field_name(&original, taken);
         taken.insert(field.clone());
-        Ok(Some(Parameter {
+        Ok(Some(ImportedParameter {
             field,
             place: position,
-            required: position == Place::Path || given.get("required") == Some(&Value::Bool(true)),
+            required: position == ParameterLocation::Path
+                || given.get("required") == Some(&Value::Bool(true)),
             may_be_null: false,
             description: given
                 .get("description")
@@ -235,11 +238,11 @@ impl<'d> Source<'d> {
         &self,
         given: &Value,
         original: &str,
-    ) -> Result<Option<Place>, (&'static str, String)> {
+    ) -> Result<Option<ParameterLocation>, (&'static str, String)> {
         Ok(Some(match given.get("in").and_then(Value::as_str) {
             Some("path") if !self.path.contains(&format!("{{{original}}}")) => return Ok(None),
-            Some("path") => Place::Path,
-            Some("query") => Place::Query,
+            Some("path") => ParameterLocation::Path,
+            Some("query") => ParameterLocation::Query,
             Some("header") => {
                 let name = original.to_ascii_lowercase();
                 if IGNORED_HEADERS.contains(&name.as_str()) || self.access.sends_header(&name) {
@@ -248,7 +251,7 @@ impl<'d> Source<'d> {
                 if RESERVED_HEADERS.contains(&name.as_str()) {
                     return Err(("parameter", format!("no caller sets the header {name}")));
                 }
-                Place::Header
+                ParameterLocation::Header
             }
             Some("cookie") => {
                 return Err(("parameter", "cookies are the connection's own".to_owned()));
@@ -309,11 +312,11 @@ impl<'d> Source<'d> {
 
     fn part(
         &self,
-        part: &body::Part<'d>,
+        part: &body::BodyPart<'d>,
         place: &str,
         taken: &mut BTreeSet<String>,
         noted: &mut Vec<Refusal>,
-    ) -> Result<Parameter, String> {
+    ) -> Result<ImportedParameter, String> {
         let mut lifted = schema::lift(self.document, part.schema)?;
         let style = part.style.filter(|_| !is_single(&lifted.schema));
         validate::with_text_form(&mut lifted.schema);
@@ -328,7 +331,7 @@ impl<'d> Source<'d> {
             false => field_name(part.name, taken),
         };
         taken.insert(field.clone());
-        Ok(Parameter {
+        Ok(ImportedParameter {
             field,
             original: part.name.to_owned(),
             place: part.place,
@@ -346,17 +349,17 @@ impl<'d> Source<'d> {
 /// Returns the style that the parameter is written in.
 fn read_style(
     given: &Value,
-    position: Place,
+    position: ParameterLocation,
     is_json: bool,
 ) -> Result<&str, (&'static str, String)> {
     let style = given.get("style").and_then(Value::as_str);
-    let default = if position == Place::Query {
+    let default = if position == ParameterLocation::Query {
         "form"
     } else {
         "simple"
     };
     let known: &[&str] = match position {
-        Place::Query => QUERY_STYLES,
+        ParameterLocation::Query => QUERY_STYLES,
         _ => &["simple"],
     };
     let style = style.unwrap_or(default);
@@ -389,18 +392,18 @@ fn is_single(schema: &Value) -> bool {
     )
 }
 
-impl Parameter {
+impl ImportedParameter {
     pub(super) fn settings(&self, kind: &str) -> Value {
         let mut settings = Map::from_iter([("type".to_owned(), Value::from(kind))]);
         if self.required {
             settings.insert("required".to_owned(), true.into());
         }
         let place = match self.place {
-            Place::Path => Some("path"),
-            Place::Query => Some("query"),
-            Place::Header => Some("header"),
-            Place::Body => None,
-            Place::WholeBody => Some("whole-body"),
+            ParameterLocation::Path => Some("path"),
+            ParameterLocation::Query => Some("query"),
+            ParameterLocation::Header => Some("header"),
+            ParameterLocation::Body => None,
+            ParameterLocation::WholeBody => Some("whole-body"),
         };
         settings.extend(place.map(|place| ("in".to_owned(), place.into())));
         if self.original != self.field {

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use weir_statements::{SqlSyntax, SqlToken, TokenKind, tokens};
+use weir_statements::{SqlSyntax, StatementToken, TokenKind, tokens};
 
 use super::{OWN, note};
 use crate::{
-    import::Remark,
+    import::ImportRemark,
     name,
-    shape::{Field, Param, Type},
+    shape::{OperationParam, ShapeField, ValueType},
 };
 
 /// A statement as a contract has it.
-pub(super) struct Translated {
+pub(super) struct TranslatedStatement {
     pub(super) text: String,
     pub(super) writes: bool,
-    pub(super) params: Vec<Param>,
+    pub(super) params: Vec<OperationParam>,
     /// The fields of the form, in flow style.
     pub(super) fields: Vec<Value>,
 }
@@ -28,8 +28,8 @@ pub(super) fn translate(
     syntax: SqlSyntax,
     place: &str,
     tool_name: &str,
-    remarks: &mut Vec<Remark>,
-) -> Result<Translated, Refusal> {
+    remarks: &mut Vec<ImportRemark>,
+) -> Result<TranslatedStatement, Refusal> {
     let text = tool.get("statement").and_then(Value::as_str);
     let text = text.ok_or_else(|| ("statement", "it has no statement".to_owned()))?;
     let given = tool.get("parameters").and_then(Value::as_array);
@@ -37,7 +37,7 @@ pub(super) fn translate(
     let params = given.iter().map(param).collect::<Result<Vec<_>, _>>()?;
     let names = unlike_names(&params);
     let all = tokens(text, syntax).map_err(|unclosed| ("statement", unclosed.to_string()))?;
-    let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+    let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
     let writes = writes(&code)?;
     if syntax == SqlSyntax::Mysql {
         check_mysql(&code)?;
@@ -51,7 +51,7 @@ pub(super) fn translate(
         let message = "it changes one row or none: say how many it may change by `rows_max`";
         remarks.push(note(place, tool_name, "rows", message));
     }
-    let mut translated = Translated {
+    let mut translated = TranslatedStatement {
         text,
         writes,
         params: Vec::new(),
@@ -67,15 +67,16 @@ pub(super) fn translate(
             continue;
         }
         translated.fields.push(field(given, &param, &name, writes));
-        translated.params.push(Param { name, ..param });
+        translated.params.push(OperationParam { name, ..param });
     }
     Ok(translated)
 }
 
 /// Refuses what means something else, or does not run, in a session of a connection to MySQL.
-fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Refusal> {
+fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
     let mut quoted = code.iter().filter(|token| token.kind == TokenKind::Quoted);
-    let differs = |token: &&&SqlToken<'_>| token.text.starts_with('"') || token.text.contains('\\');
+    let differs =
+        |token: &&&StatementToken<'_>| token.text.starts_with('"') || token.text.contains('\\');
     let Some(token) = quoted.find(differs) else {
         return Ok(());
     };
@@ -87,7 +88,7 @@ fn check_mysql(code: &[&SqlToken<'_>]) -> Result<(), Refusal> {
 }
 
 /// Returns `true` for a statement that changes rows. Statements that do neither are refused.
-fn writes(code: &[&SqlToken<'_>]) -> Result<bool, Refusal> {
+fn writes(code: &[&StatementToken<'_>]) -> Result<bool, Refusal> {
     let reads = ["select", "with", "values"];
     let is = |words: &[&str]| {
         code.first()
@@ -105,7 +106,7 @@ fn writes(code: &[&SqlToken<'_>]) -> Result<bool, Refusal> {
     }
 }
 
-fn has_outside(code: &[&SqlToken<'_>], word: &str) -> bool {
+fn has_outside(code: &[&StatementToken<'_>], word: &str) -> bool {
     let mut depth = 0_usize;
     code.iter().any(|token| {
         match token.text {
@@ -119,10 +120,10 @@ fn has_outside(code: &[&SqlToken<'_>], word: &str) -> bool {
 
 /// Puts names in the place of placeholders, and leaves out a semicolon and comments at the ends.
 fn with_names(
-    all: &[SqlToken<'_>],
+    all: &[StatementToken<'_>],
     names: &[String],
 ) -> Result<(String, HashSet<String>), Refusal> {
-    let is_part = |token: &SqlToken<'_>| token.is_code() && !token.is_symbol(";");
+    let is_part = |token: &StatementToken<'_>| token.is_code() && !token.is_symbol(";");
     let first = all.iter().position(is_part).unwrap_or(0);
     let last = all.iter().rposition(is_part).unwrap_or(0);
     let mut text = String::new();
@@ -165,7 +166,7 @@ fn with_names(
 }
 
 /// Reads a parameter; its name is made into one of a statement later.
-fn param(given: &Value) -> Result<Param, Refusal> {
+fn param(given: &Value) -> Result<OperationParam, Refusal> {
     let word = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
     let refused = |why: &str| {
         let message = format!("the parameter {} {why}", name::quoted(word("name")));
@@ -177,38 +178,38 @@ fn param(given: &Value) -> Result<Param, Refusal> {
         ));
     }
     let scalar = |kind: &str| match kind {
-        "string" => Some(Type::String),
-        "integer" => Some(Type::Integer),
-        "float" => Some(Type::Number),
-        "boolean" => Some(Type::Boolean),
+        "string" => Some(ValueType::String),
+        "integer" => Some(ValueType::Integer),
+        "float" => Some(ValueType::Number),
+        "boolean" => Some(ValueType::Boolean),
         _ => None,
     };
     let items = given.get("items").and_then(|items| items.get("type"));
     let items = items.and_then(Value::as_str).and_then(scalar);
     let kind = match word("type") {
-        "array" => Type::List,
+        "array" => ValueType::List,
         other => scalar(other).ok_or_else(|| refused("has a type that cannot be bound"))?,
     };
-    if kind == Type::List && items.is_none() {
+    if kind == ValueType::List && items.is_none() {
         return Err(refused("is an array of values that cannot be bound"));
     }
     let is_optional =
         given.get("required") == Some(&Value::Bool(false)) || given.get("default").is_some();
-    Ok(Param {
+    Ok(OperationParam {
         name: word("name").to_owned(),
         kind,
         required: !is_optional,
         description: None,
         items: items
-            .filter(|_| kind == Type::List)
-            .map(|kind| Box::new(Field::new("", kind))),
+            .filter(|_| kind == ValueType::List)
+            .map(|kind| Box::new(ShapeField::new("", kind))),
     })
 }
 
 /// Returns names that a statement can have, no two alike.
-fn unlike_names(params: &[Param]) -> Vec<String> {
+fn unlike_names(params: &[OperationParam]) -> Vec<String> {
     let mut taken = HashSet::new();
-    let named = |param: &Param| {
+    let named = |param: &OperationParam| {
         let mut stem: String = param
             .name
             .chars()
@@ -234,7 +235,7 @@ fn unlike_names(params: &[Param]) -> Vec<String> {
 }
 
 /// Returns the field for a parameter.
-fn field(given: &Value, param: &Param, name: &str, writes: bool) -> Value {
+fn field(given: &Value, param: &OperationParam, name: &str, writes: bool) -> Value {
     let mut field = Map::new();
     let named = match OWN.contains(&name) && !writes {
         true => format!("{name}_value"),
@@ -263,10 +264,10 @@ fn field(given: &Value, param: &Param, name: &str, writes: bool) -> Value {
     Value::Object(field)
 }
 
-fn type_of(kind: Type) -> &'static str {
+fn type_of(kind: ValueType) -> &'static str {
     match kind {
-        Type::Integer | Type::Number => "number",
-        Type::Boolean => "checkbox",
+        ValueType::Integer | ValueType::Number => "number",
+        ValueType::Boolean => "checkbox",
         _ => "text",
     }
 }

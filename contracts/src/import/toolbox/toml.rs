@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use weir_statements::SqlSyntax;
 
-use super::{Source, ToolboxTool, note, pointer};
-use crate::import::Remark;
+use super::{ToolboxSource, ToolboxTool, note, pointer};
+use crate::import::ImportRemark;
 
 pub(super) fn settings(
-    sources: &[Source<'_>],
+    sources: &[ToolboxSource<'_>],
     tools: &[ToolboxTool],
     toolsets: &[(String, Vec<String>)],
-    remarks: &mut Vec<Remark>,
+    remarks: &mut Vec<ImportRemark>,
 ) -> String {
     let mut text = String::new();
     let mut grants = String::new();
@@ -58,7 +58,12 @@ pub(super) fn settings(
 }
 
 /// Returns the address of a server. Its password is a reference, whatever the configuration has.
-fn url(source: &Source<'_>, scheme: &str, port: u64, remarks: &mut Vec<Remark>) -> String {
+fn url(
+    source: &ToolboxSource<'_>,
+    scheme: &str,
+    port: u64,
+    remarks: &mut Vec<ImportRemark>,
+) -> String {
     let part = |key: &str, default: &str| referred(word(source, key).unwrap_or(default));
     let port = match source.settings.get("port") {
         Some(Value::Number(number)) => number.as_u64().unwrap_or(port).to_string(),
@@ -89,7 +94,7 @@ fn url(source: &Source<'_>, scheme: &str, port: u64, remarks: &mut Vec<Remark>) 
     )
 }
 
-fn word<'s>(source: &Source<'s>, key: &str) -> Option<&'s str> {
+fn word<'s>(source: &ToolboxSource<'s>, key: &str) -> Option<&'s str> {
     source.settings.get(key).and_then(Value::as_str)
 }
 

@@ -9,21 +9,21 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChainName, ChainView, Survey, lock_ended};
+use super::{ChainName, ChainView, FolderSurvey, lock_ended};
 
 /// Repairs that one record states; the rest waits for the next process.
 const REPAIRED_MAX: usize = 256;
 
 /// Bytes after the last complete line were moved to a file beside the segment, ending in `.torn`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Repaired {
+pub(crate) struct TailRepair {
     pub(crate) chain: ChainName,
     pub(crate) segment: u32,
     pub(crate) torn_bytes: u64,
 }
 
 /// Repairs the ended chains. One that cannot be repaired is logged and left: it is no reason not to start.
-pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
+pub(crate) fn repair(survey: &FolderSurvey) -> Vec<TailRepair> {
     let mut repaired = Vec::new();
     let torn =
         |chain: &&ChainView| !chain.live && chain.segments.iter().any(|segment| segment.torn);
@@ -42,7 +42,7 @@ pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
 }
 
 /// Repairs the torn segments of a chain. It may be any of them, since the last one may be empty, made and not begun.
-fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
+fn repair_chain(chain: &ChainView) -> io::Result<Vec<TailRepair>> {
     let Some(_lock) = lock_ended(&chain.path)? else {
         return Ok(Vec::new());
     };
@@ -52,7 +52,7 @@ fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
         // Another process may have been here first.
         if whole < fs::metadata(&segment.path)?.len() {
             let torn_bytes = move_aside(&segment.path, whole)?;
-            repaired.push(Repaired {
+            repaired.push(TailRepair {
                 chain: chain.name.clone(),
                 segment: segment.number,
                 torn_bytes,

@@ -15,8 +15,8 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{ChainName, ChainView, SegmentView, Survey, lock_ended, remove_lock, sync};
-use crate::Hash;
+use super::{ChainName, ChainView, FolderSurvey, SegmentView, lock_ended, remove_lock, sync};
+use crate::RecordHash;
 
 /// Statements that one record holds; at about 200 bytes each they stay below the longest line.
 const STATEMENTS_MAX: usize = 1000;
@@ -25,13 +25,13 @@ const SEGMENTS_MAX: usize = 500;
 
 /// A removal: everything of a chain up to a record is gone, and was meant to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Removed {
+pub(crate) struct RemovalStatement {
     pub(crate) chain: ChainName,
     /// The last segment that went.
     pub(crate) segment: u32,
     /// The last record that went, and its hash: the `prev` of the first that is left.
     pub(crate) seq: u64,
-    pub(crate) hash: Hash,
+    pub(crate) hash: RecordHash,
     /// Whether nothing of the chain is left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) whole: bool,
@@ -39,7 +39,7 @@ pub(crate) struct Removed {
 
 /// The age and size up to which records are kept; `None` is without end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keep {
+pub(crate) struct RetentionLimits {
     pub(crate) age: Option<Duration>,
     pub(crate) bytes: Option<u64>,
 }
@@ -49,37 +49,37 @@ pub(crate) type Copied = Option<BTreeMap<ChainName, u32>>;
 
 /// The segments to be removed. It holds the locks that keep other processes from doing the same.
 #[derive(Default)]
-pub(crate) struct Removal {
+pub(crate) struct SegmentRemoval {
     /// The statements to be written down first. They include those of removed chains that a record still names.
-    pub(crate) statements: Vec<Removed>,
+    pub(crate) statements: Vec<RemovalStatement>,
     /// The chain up to which statements were dropped, now or before. It is to be written down too.
     pub(crate) horizon: Option<ChainName>,
-    victims: Vec<Victim>,
+    victims: Vec<RemovalTarget>,
     _locks: Vec<File>,
 }
 
-struct Victim {
+struct RemovalTarget {
     chain: PathBuf,
     segments: Vec<PathBuf>,
     whole: bool,
 }
 
 /// A segment that may be removed, and the record about that.
-struct Candidate<'a> {
+struct RemovalCandidate<'a> {
     ended: Timestamp,
     chain: &'a ChainView,
     bytes: u64,
-    removed: Removed,
+    removed: RemovalStatement,
 }
 
-impl Removal {
+impl SegmentRemoval {
     /// Plans a removal. It is empty if nothing is due, or if another process is at it. `own` is the chain of this
     /// process.
     pub(crate) fn plan(
         folder: &Path,
-        survey: &Survey,
+        survey: &FolderSurvey,
         own: Option<&ChainName>,
-        keep: Keep,
+        keep: RetentionLimits,
         copied: &Copied,
     ) -> io::Result<Self> {
         let horizon = survey
@@ -106,7 +106,7 @@ impl Removal {
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
         let mut locks = vec![lock];
-        let mut last_of = BTreeMap::<&ChainName, (&ChainView, Removed)>::new();
+        let mut last_of = BTreeMap::<&ChainName, (&ChainView, RemovalStatement)>::new();
         for candidate in due {
             let name = &candidate.chain.name;
             if !last_of.contains_key(name) && Some(name) != own {
@@ -125,7 +125,7 @@ impl Removal {
         let horizon = nothing.horizon.max(dropped);
         let victims = last_of
             .into_values()
-            .map(|(chain, removed)| Victim::new(chain, &removed))
+            .map(|(chain, removed)| RemovalTarget::new(chain, &removed))
             .collect();
         Ok(Self {
             statements,
@@ -156,8 +156,8 @@ impl Removal {
     }
 }
 
-impl Victim {
-    fn new(chain: &ChainView, removed: &Removed) -> Self {
+impl RemovalTarget {
+    fn new(chain: &ChainView, removed: &RemovalStatement) -> Self {
         let gone = chain
             .segments
             .iter()
@@ -189,12 +189,12 @@ impl Victim {
 
 /// Returns the segments that are too old, or the oldest of those that are too many, within a chain in order.
 fn due<'a>(
-    survey: &'a Survey,
+    survey: &'a FolderSurvey,
     own: Option<&ChainName>,
-    keep: Keep,
+    keep: RetentionLimits,
     copied: &Copied,
     now: Timestamp,
-) -> Vec<Candidate<'a>> {
+) -> Vec<RemovalCandidate<'a>> {
     let mut candidates: Vec<_> = survey
         .chains
         .iter()
@@ -235,7 +235,7 @@ fn removable<'a>(
     chain: &'a ChainView,
     own: Option<&ChainName>,
     copied: &Copied,
-) -> Vec<Candidate<'a>> {
+) -> Vec<RemovalCandidate<'a>> {
     let is_own = Some(&chain.name) == own;
     if chain.live && !is_own {
         return Vec::new();
@@ -270,14 +270,14 @@ fn removable<'a>(
             break;
         };
         ended = ended.max(time);
-        let removed = Removed {
+        let removed = RemovalStatement {
             chain: chain.name.clone(),
             segment: segment.number,
             seq,
             hash,
             whole,
         };
-        candidates.push(Candidate {
+        candidates.push(RemovalCandidate {
             ended,
             chain,
             bytes: segment.bytes,
@@ -290,9 +290,9 @@ fn removable<'a>(
 /// Returns the new statements, and those that go with the segments that hold them although a remaining record still
 /// needs them. Beside them it returns the youngest chain whose statement goes for good.
 fn statements(
-    survey: &Survey,
-    last_of: &BTreeMap<&ChainName, (&ChainView, Removed)>,
-) -> (Vec<Removed>, Option<ChainName>) {
+    survey: &FolderSurvey,
+    last_of: &BTreeMap<&ChainName, (&ChainView, RemovalStatement)>,
+) -> (Vec<RemovalStatement>, Option<ChainName>) {
     let goes = |chain: &ChainView, segment: &SegmentView| {
         last_of
             .get(&chain.name)
@@ -300,7 +300,7 @@ fn statements(
     };
     let mut named = BTreeSet::new();
     let mut kept = BTreeMap::<&ChainName, u64>::new();
-    let mut going = BTreeMap::<&ChainName, &Removed>::new();
+    let mut going = BTreeMap::<&ChainName, &RemovalStatement>::new();
     for chain in &survey.chains {
         named.insert(&chain.name);
         for segment in &chain.segments {

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-use super::{Record, RecordPlace};
+use super::{AuditRecord, RecordPlace};
 use crate::ChainName;
 
 /// The kinds of records.
@@ -10,7 +10,7 @@ pub const RECORD_KINDS: [&str; 5] = ["call", "intent", "refused", "admin", "chai
 
 /// A filter. A part that is `None` or empty takes all.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct AuditFilter {
     pub since: Option<Timestamp>,
     pub until: Option<Timestamp>,
     /// Records that stand before that one.
@@ -34,7 +34,7 @@ pub struct Filter {
 /// back.
 const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 
-impl Filter {
+impl AuditFilter {
     /// Returns `true` if nothing that is asked for was written by then.
     pub(super) fn is_before(&self, time: Timestamp) -> bool {
         self.since
@@ -51,7 +51,7 @@ impl Filter {
     }
 
     /// Returns the record of the line, if it is one and matches.
-    pub(super) fn record(&self, chain: &ChainName, line: &[u8]) -> Option<Record> {
+    pub(super) fn record(&self, chain: &ChainName, line: &[u8]) -> Option<AuditRecord> {
         // This is checked before the line is parsed, since most lines do not match.
         let wanted = [&self.text, &self.call_id].into_iter().flatten();
         let mut wanted = wanted.map(|text| text.as_str()).peekable();
@@ -61,10 +61,10 @@ impl Filter {
                 return None;
             }
         }
-        Record::parse(chain, line).filter(|record| self.matches(record))
+        AuditRecord::parse(chain, line).filter(|record| self.matches(record))
     }
 
-    fn matches(&self, record: &Record) -> bool {
+    fn matches(&self, record: &AuditRecord) -> bool {
         let is = |member: &str, wanted: &Option<String>| {
             wanted
                 .as_deref()

@@ -6,27 +6,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Filter, Record, from_offset};
+use super::{AuditFilter, AuditRecord, from_offset};
 use crate::{
     ChainName,
     folder::{begun_segments, chains},
 };
 
 /// Remembers how far each chain was read.
-pub struct Follow {
+pub struct TrailFollower {
     folder: PathBuf,
-    filter: Filter,
-    places: BTreeMap<ChainName, Place>,
+    filter: AuditFilter,
+    places: BTreeMap<ChainName, SegmentOffset>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct SegmentOffset {
     segment: u32,
     offset: u64,
 }
 
-impl Follow {
-    pub(super) fn new(folder: &Path, filter: Filter) -> Self {
+impl TrailFollower {
+    pub(super) fn new(folder: &Path, filter: AuditFilter) -> Self {
         Self {
             folder: folder.to_owned(),
             filter,
@@ -35,11 +35,12 @@ impl Follow {
     }
 
     pub(super) fn begin(&mut self, chain: &ChainName, segment: u32, offset: u64) {
-        self.places.insert(chain.clone(), Place { segment, offset });
+        self.places
+            .insert(chain.clone(), SegmentOffset { segment, offset });
     }
 
     /// Returns the records since the last time, by time; at most about 10,000, and the next call continues from there.
-    pub fn poll(&mut self) -> io::Result<Vec<Record>> {
+    pub fn poll(&mut self) -> io::Result<Vec<AuditRecord>> {
         let mut records = Vec::new();
         let chains = chains(&self.folder)?;
         self.places.retain(|name, _| {
@@ -67,16 +68,16 @@ impl Follow {
 fn read_on(
     chain: &ChainName,
     path: &Path,
-    place: &mut Place,
-    filter: &Filter,
-    into: &mut Vec<Record>,
+    place: &mut SegmentOffset,
+    filter: &AuditFilter,
+    into: &mut Vec<AuditRecord>,
 ) -> io::Result<()> {
     for (number, segment) in begun_segments(path)? {
         if number < place.segment {
             continue;
         }
         if number > place.segment {
-            *place = Place {
+            *place = SegmentOffset {
                 segment: number,
                 offset: 0,
             };

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use crate::{ChainName, Receipt};
+use crate::{AuditReceipt, ChainName};
 
 /// The place of a record: by time, and of one time by chain and number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ impl FromStr for RecordPlace {
 
     fn from_str(text: &str) -> Result<Self, NotAPlace> {
         let (time, receipt) = text.split_once(',').ok_or(NotAPlace)?;
-        let Receipt { chain, seq, .. } = receipt.parse().map_err(|_| NotAPlace)?;
+        let AuditReceipt { chain, seq, .. } = receipt.parse().map_err(|_| NotAPlace)?;
         Ok(Self {
             time: time.parse().map_err(|_| NotAPlace)?,
             chain,

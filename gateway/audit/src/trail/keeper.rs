@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fsync, Shared};
+use super::{FsyncPolicy, TrailState};
 
 /// The time between two looks at the place of the file and the age of the segment.
 const LOOK: Duration = Duration::from_secs(1);
@@ -20,13 +20,13 @@ const ROOM: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Stops its thread when dropped.
-pub(super) struct Keeper {
+pub(super) struct TrailKeeper {
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Keeper {
-    pub(super) fn start(shared: Arc<Shared>) -> io::Result<Self> {
+impl TrailKeeper {
+    pub(super) fn start(shared: Arc<TrailState>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::Builder::new()
@@ -45,7 +45,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for TrailKeeper {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -57,7 +57,7 @@ impl Drop for Keeper {
     }
 }
 
-fn run(shared: &Shared, stop: &AtomicBool) {
+fn run(shared: &TrailState, stop: &AtomicBool) {
     let mut sync_at = None;
     let mut look_at = Instant::now();
     let mut room_at = look_at;
@@ -67,7 +67,7 @@ fn run(shared: &Shared, stop: &AtomicBool) {
     let mut aged_at = Instant::now() + shared.settings.segment_max_age;
     while !stop.load(Ordering::Relaxed) {
         let now = Instant::now();
-        if let Fsync::Interval(interval) = shared.settings.fsync {
+        if let FsyncPolicy::Interval(interval) = shared.settings.fsync {
             if shared.dirty.load(Ordering::Relaxed) {
                 sync_at.get_or_insert(now + interval);
             }
@@ -100,7 +100,7 @@ fn run(shared: &Shared, stop: &AtomicBool) {
 }
 
 /// Syncs. `dirty` is cleared before the records are looked at, so that one appended meanwhile sets it again.
-fn sync(shared: &Shared) {
+fn sync(shared: &TrailState) {
     shared.dirty.store(false, Ordering::SeqCst);
     let (seq, _) = shared.writer().head();
     if shared.sync_up_to(seq).is_err() {

@@ -11,9 +11,9 @@ use std::{
 };
 
 use crate::{
-    Hash,
-    folder::{self, ChainAct, Chained, Opening, Uncertain},
-    line::{self, Clock, Line},
+    RecordHash,
+    folder::{self, ChainAct, ChainEvent, SegmentHeader, UncertainRange},
+    line::{self, ChainLine, RecordClock},
 };
 
 /// Lines that wait for their write are not more in memory, but for the last of them.
@@ -21,29 +21,29 @@ const WAITING_MAX_BYTES: usize = 1 << 20;
 /// The room that is kept; what unusually many or long lines took beyond it is given back.
 const ROOM_BYTES: usize = 32 << 10;
 
-pub(super) struct Writer {
+pub(super) struct ChainWriter {
     chain: PathBuf,
     segment: u32,
     segment_first_seq: u64,
     file: Arc<File>,
     /// Length of the complete lines in the file.
     whole_bytes: u64,
-    place: Place,
+    place: TailState,
     /// The last record in the file.
-    head: (u64, Hash),
+    head: (u64, RecordHash),
     /// The last record that has its place in the chain.
-    tip: (u64, Hash),
+    tip: (u64, RecordHash),
     /// The records between them.
     waiting: Vec<u8>,
-    batch: Arc<Batch>,
+    batch: Arc<WriteBatch>,
     bytes: u64,
-    clock: Clock,
+    clock: RecordClock,
     /// Earlier segments that are not synced.
     earlier: Vec<Arc<File>>,
     append_failing: bool,
     sync_failing: bool,
     /// Records of failed syncs that no record names yet.
-    unstated: Option<Uncertain>,
+    unstated: Option<UncertainRange>,
     /// The number of uncertain records, stated ones included.
     uncertain: u64,
     last_error: Option<String>,
@@ -52,7 +52,7 @@ pub(super) struct Writer {
 
 /// The place where the next line would go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TailState {
     /// The next line goes after the last complete one.
     Good,
     /// The next line would go after bytes of a failed one, which could not be taken back.
@@ -63,15 +63,15 @@ enum Place {
 
 /// Records that one write puts into the file.
 #[derive(Default)]
-pub(super) struct Batch(OnceLock<Written>);
+pub(super) struct WriteBatch(OnceLock<BatchOutcome>);
 
 /// The outcome of a write: the number of the last record in it, and why it went no further.
-struct Written {
+struct BatchOutcome {
     last: u64,
     failed: Option<io::Error>,
 }
 
-impl Batch {
+impl WriteBatch {
     /// Returns whether a record of the batch is in the file; `None` before the write.
     pub(super) fn outcome(&self, seq: u64) -> Option<io::Result<()>> {
         let written = self.0.get()?;
@@ -82,7 +82,7 @@ impl Batch {
     }
 }
 
-impl Writer {
+impl ChainWriter {
     pub(super) fn begin(chain: PathBuf, file: File, opening: &[u8]) -> io::Result<Self> {
         let mut writer = Self {
             chain,
@@ -90,13 +90,13 @@ impl Writer {
             segment_first_seq: 1,
             file: Arc::new(file),
             whole_bytes: 0,
-            place: Place::Good,
-            head: (0, Hash::NONE),
-            tip: (0, Hash::NONE),
+            place: TailState::Good,
+            head: (0, RecordHash::NONE),
+            tip: (0, RecordHash::NONE),
             waiting: Vec::with_capacity(4096),
             batch: Arc::default(),
             bytes: 0,
-            clock: Clock::new(),
+            clock: RecordClock::new(),
             earlier: Vec::new(),
             append_failing: false,
             sync_failing: false,
@@ -110,8 +110,8 @@ impl Writer {
     }
 
     /// Gives a record its place in the chain: its number and hash, and the batch that it is written with.
-    pub(super) fn enter(&mut self, body: &[u8]) -> io::Result<(u64, Hash, Arc<Batch>)> {
-        if self.place != Place::Good
+    pub(super) fn enter(&mut self, body: &[u8]) -> io::Result<(u64, RecordHash, Arc<WriteBatch>)> {
+        if self.place != TailState::Good
             && let Err(error) = self.mend()
         {
             self.append_failed(&error);
@@ -168,7 +168,7 @@ impl Writer {
         self.waiting.clear();
         self.waiting.shrink_to(ROOM_BYTES);
         let failed = written.as_ref().err().map(again);
-        let ended = mem::take(&mut self.batch).0.set(Written {
+        let ended = mem::take(&mut self.batch).0.set(BatchOutcome {
             last: self.head.0,
             failed,
         });
@@ -179,17 +179,17 @@ impl Writer {
     /// Removes what a failed write left, so that the next line does not follow half a one.
     fn take_back(&mut self) {
         self.place = match self.file.set_len(self.whole_bytes) {
-            Ok(()) => Place::Good,
-            Err(_) => Place::Torn,
+            Ok(()) => TailState::Good,
+            Err(_) => TailState::Torn,
         };
     }
 
     /// Finds a place for the next line after a failure that left none: the same file if it can be cut, else a new
     /// segment.
     fn mend(&mut self) -> io::Result<()> {
-        if self.place == Place::Torn {
+        if self.place == TailState::Torn {
             self.take_back();
-            if self.place == Place::Good {
+            if self.place == TailState::Good {
                 return Ok(());
             }
         }
@@ -200,8 +200,8 @@ impl Writer {
             .and_then(|name| name.to_str())
             .unwrap_or_default();
         let chain = name.parse().expect("the folder of a chain has its name");
-        let opening = Opening::new(chain, number);
-        let body = line::body(&Chained {
+        let opening = SegmentHeader::new(chain, number);
+        let body = line::body(&ChainEvent {
             act: ChainAct::Segment,
             process: None,
             opening: Some(&opening),
@@ -255,7 +255,7 @@ impl Writer {
         self.flush();
         let file = mem::replace(&mut self.file, Arc::new(file));
         let (whole_bytes, place) = (self.whole_bytes, self.place);
-        (self.whole_bytes, self.place) = (0, Place::Good);
+        (self.whole_bytes, self.place) = (0, TailState::Good);
         if let Err(error) = self.put(opening) {
             (self.file, self.whole_bytes, self.place) = (file, whole_bytes, place);
             return Err(error);
@@ -281,8 +281,8 @@ impl Writer {
             Ok(false) => io::Error::other("another file is in the place of the segment"),
             Err(error) => error,
         };
-        if self.place != Place::Gone {
-            self.place = Place::Gone;
+        if self.place != TailState::Gone {
+            self.place = TailState::Gone;
             self.append_failed(&problem);
         }
     }
@@ -320,7 +320,7 @@ impl Writer {
         &mut self,
         mut files: Vec<Arc<File>>,
         result: &io::Result<()>,
-        records: Uncertain,
+        records: UncertainRange,
     ) -> bool {
         match result {
             Ok(()) => {
@@ -328,8 +328,8 @@ impl Writer {
                 self.state_uncertain()
             }
             Err(error) => {
-                let before = self.unstated.map_or(0, Uncertain::count);
-                let all = Uncertain {
+                let before = self.unstated.map_or(0, UncertainRange::count);
+                let all = UncertainRange {
                     from: self.unstated.map_or(records.from, |known| known.from),
                     to: records.to,
                 };
@@ -352,14 +352,14 @@ impl Writer {
         let Some(uncertain) = self.unstated.take() else {
             return false;
         };
-        let Uncertain { from, to } = uncertain;
+        let UncertainRange { from, to } = uncertain;
         tracing::error!(
             from,
             to,
             "the audit trail is synced again, but these records may be lost with the machine: a sync of them failed, and the \
              system forgets what it did not write then"
         );
-        let said = Chained {
+        let said = ChainEvent {
             act: ChainAct::Uncertain,
             process: None,
             opening: None,
@@ -380,7 +380,7 @@ impl Writer {
     }
 
     /// Returns the last record in the file.
-    pub(super) fn head(&self) -> (u64, Hash) {
+    pub(super) fn head(&self) -> (u64, RecordHash) {
         self.head
     }
 
@@ -433,8 +433,8 @@ fn write(mut file: &File, bytes: &[u8]) -> (usize, io::Result<()>) {
     (written, Ok(()))
 }
 
-fn last_line(lines: &[u8]) -> Option<Line<'_>> {
-    Line::parse(
+fn last_line(lines: &[u8]) -> Option<ChainLine<'_>> {
+    ChainLine::parse(
         lines
             .strip_suffix(b"\n")?
             .rsplit(|byte| *byte == b'\n')

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ChainName, Hash};
+use crate::{ChainName, RecordHash};
 
 /// The file in a folder of collected chains.
 pub const HEADS_FILE: &str = "heads.json";
@@ -25,7 +25,7 @@ pub struct ChainHead {
     pub segment: u32,
     pub seq: u64,
     #[schema(value_type = String)]
-    pub hash: Hash,
+    pub hash: RecordHash,
 }
 
 /// The heads of all chains that the state of a fleet knows. A folder with this file has the chains of all machines.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{ChainName, Receipt};
+use crate::{AuditReceipt, ChainName};
 
 /// Findings and warnings beyond this many are only counted.
 const LISTED_MAX: usize = 1000;
@@ -14,19 +14,19 @@ const LISTED_MAX: usize = 1000;
 /// Whether the trail is as it was written.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TrailReport)]
-pub struct Report {
+pub struct TrailReport {
     pub chains: u64,
     pub segments: u64,
     pub records: u64,
     pub bytes: u64,
     pub findings_count: u64,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<TrailFinding>,
     pub warnings_count: u64,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<TrailWarning>,
     pub receipts: Vec<ReceiptCheck>,
     /// The last record of each chain: kept elsewhere, they prove a later cut.
     #[schema(value_type = Vec<String>)]
-    pub heads: Vec<Receipt>,
+    pub heads: Vec<AuditReceipt>,
     /// The ends of chains where a cut would not be found.
     pub open_ends: Vec<OpenEnd>,
 }
@@ -45,8 +45,8 @@ pub struct OpenEnd {
 /// Evidence that the trail is not as it was written.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TrailFinding)]
-pub struct Finding {
-    pub what: Problem,
+pub struct TrailFinding {
+    pub what: TrailProblem,
     #[schema(value_type = String)]
     pub chain: ChainName,
     /// File name within the chain's folder.
@@ -62,7 +62,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = TrailProblem)]
-pub enum Problem {
+pub enum TrailProblem {
     /// A line's bytes do not give its hash, or it has not the form of a record.
     Changed,
     /// Records between two others, or before the first, are not there.
@@ -86,7 +86,7 @@ pub enum Problem {
 /// A finding worth a look, which can occur without a change.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = TrailWarning)]
-pub struct Warning {
+pub struct TrailWarning {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub chain: Option<ChainName>,
@@ -99,7 +99,7 @@ pub struct Warning {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptCheck {
     #[schema(value_type = String)]
-    pub receipt: Receipt,
+    pub receipt: AuditReceipt,
     pub status: ReceiptStatus,
     /// The record, where it was looked for and is there: what the receipt proves.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,9 +121,9 @@ pub enum ReceiptStatus {
     Replaced,
 }
 
-impl Report {
-    pub(super) fn new(receipts: &[Receipt]) -> Self {
-        let check = |receipt: &Receipt| ReceiptCheck {
+impl TrailReport {
+    pub(super) fn new(receipts: &[AuditReceipt]) -> Self {
+        let check = |receipt: &AuditReceipt| ReceiptCheck {
             receipt: receipt.clone(),
             status: ReceiptStatus::Missing,
             record: None,
@@ -173,21 +173,21 @@ impl Report {
         )
     }
 
-    pub(super) fn add(&mut self, finding: Finding) {
+    pub(super) fn add(&mut self, finding: TrailFinding) {
         self.findings_count += 1;
         if self.findings.len() < LISTED_MAX {
             self.findings.push(finding);
         }
     }
 
-    pub(super) fn find(&mut self, what: Problem, chain: &ChainName, detail: String) {
-        self.add(Finding::new(what, chain, detail));
+    pub(super) fn find(&mut self, what: TrailProblem, chain: &ChainName, detail: String) {
+        self.add(TrailFinding::new(what, chain, detail));
     }
 
     pub(super) fn warn(&mut self, chain: Option<&ChainName>, file: Option<&str>, detail: String) {
         self.warnings_count += 1;
         if self.warnings.len() < LISTED_MAX {
-            self.warnings.push(Warning {
+            self.warnings.push(TrailWarning {
                 chain: chain.cloned(),
                 file: file.map(str::to_owned),
                 detail,
@@ -196,8 +196,8 @@ impl Report {
     }
 }
 
-impl Finding {
-    pub(super) fn new(what: Problem, chain: &ChainName, detail: String) -> Self {
+impl TrailFinding {
+    pub(super) fn new(what: TrailProblem, chain: &ChainName, detail: String) -> Self {
         Self {
             what,
             chain: chain.clone(),
@@ -216,7 +216,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for TrailReport {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
             writeln!(to, "{finding}")?;
@@ -250,7 +250,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TrailFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}: {}", self.what.text(), self.chain)?;
         if let Some(file) = &self.file {
@@ -263,7 +263,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for TrailWarning {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = match (&self.chain, &self.file) {
             (Some(chain), Some(file)) => format!("{chain}/{file}: "),
@@ -274,7 +274,7 @@ impl fmt::Display for Warning {
     }
 }
 
-impl Problem {
+impl TrailProblem {
     fn text(self) -> &'static str {
         match self {
             Self::Changed => "changed",

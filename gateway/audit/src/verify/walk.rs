@@ -11,57 +11,57 @@ use std::{
 use serde::de::IgnoredAny;
 
 use super::{
-    By, Demand, Expected,
-    report::{Finding, OpenEnd, Problem, ReceiptStatus, Report},
+    ExpectationSource, ExpectedRecord, MissingRecord,
+    report::{OpenEnd, ReceiptStatus, TrailFinding, TrailProblem, TrailReport},
 };
 use crate::{
-    ChainName, Hash, LINE_MAX_BYTES, Receipt,
-    folder::{self, First, Uncertain},
-    line::{Line, Lines, Piece},
+    AuditReceipt, ChainName, LINE_MAX_BYTES, RecordHash,
+    folder::{self, FirstRecord, UncertainRange},
+    line::{ChainLine, LinePiece, LineReader},
 };
 
 /// Gaps that may still be filled by records that stand too late; further ones are taken for deletions at once.
 const GAPS_MAX: usize = 1024;
 
-pub(super) struct Walk<'a> {
+pub(super) struct ChainWalk<'a> {
     chain: &'a ChainName,
     path: &'a Path,
-    report: &'a mut Report,
+    report: &'a mut TrailReport,
     /// The records of this chain that other chains and receipts name, by number.
-    expected: BTreeMap<u64, Vec<&'a Expected>>,
-    demands: Vec<Demand>,
+    expected: BTreeMap<u64, Vec<&'a ExpectedRecord>>,
+    demands: Vec<MissingRecord>,
     /// The sound record with the highest number.
-    last: Option<(u64, Hash)>,
+    last: Option<(u64, RecordHash)>,
     /// Lines since then that are no sound records.
     damaged: u64,
-    gaps: Vec<Gap>,
+    gaps: Vec<SequenceGap>,
     /// The record that others saw as the last one, when its process had ended.
     ended: Option<u64>,
     /// The last record that another chain or a receipt names.
     named: u64,
-    place: Place,
+    place: LinePosition,
 }
 
 /// Numbers that were jumped over.
-struct Gap {
+struct SequenceGap {
     missing: RangeInclusive<u64>,
-    before: Place,
+    before: LinePosition,
 }
 
 #[derive(Clone, Default)]
-struct Place {
+struct LinePosition {
     file: String,
     line: u64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ChainWalk<'a> {
     pub(super) fn new(
         chain: &'a ChainName,
         path: &'a Path,
-        expected: &'a [Expected],
-        report: &'a mut Report,
+        expected: &'a [ExpectedRecord],
+        report: &'a mut TrailReport,
     ) -> Self {
-        let mut by_seq = BTreeMap::<u64, Vec<&Expected>>::new();
+        let mut by_seq = BTreeMap::<u64, Vec<&ExpectedRecord>>::new();
         for expected in expected {
             by_seq.entry(expected.seq).or_default().push(expected);
         }
@@ -76,17 +76,17 @@ impl<'a> Walk<'a> {
             gaps: Vec::new(),
             ended: None,
             named: 0,
-            place: Place::default(),
+            place: LinePosition::default(),
         }
     }
 
-    pub(super) fn run(mut self) -> io::Result<Vec<Demand>> {
+    pub(super) fn run(mut self) -> io::Result<Vec<MissingRecord>> {
         self.warn_of_strangers()?;
         let segments = folder::begun_segments(self.path)?;
         let first = segments.first().map(|(number, _)| *number);
         for (number, path) in &segments {
             self.report.segments += 1;
-            self.place = Place {
+            self.place = LinePosition {
                 file: folder::segment_name(*number),
                 line: 0,
             };
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
                 // The chain's first segments may go while we read; the next one then demands a statement.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && Some(*number) == first => {
                 }
-                Err(error) => self.find(Problem::Unreadable, error.to_string()),
+                Err(error) => self.find(TrailProblem::Unreadable, error.to_string()),
             }
         }
         self.report.chains += 1;
@@ -104,21 +104,21 @@ impl<'a> Walk<'a> {
     }
 
     fn segment(&mut self, number: u32, path: &Path) -> io::Result<()> {
-        let mut lines = Lines::new(File::open(path)?);
+        let mut lines = LineReader::new(File::open(path)?);
         let mut torn = None;
         while let Some(piece) = lines.next()? {
             self.place.line += 1;
             match piece {
-                Piece::Line(line) => {
+                LinePiece::Line(line) => {
                     if self.place.line == 1 && self.is_foreign(number, line) {
                         return Ok(());
                     }
                     self.line(line);
                 }
-                Piece::TooLong => {
+                LinePiece::TooLong => {
                     self.damage(format!("the line is longer than {LINE_MAX_BYTES} bytes"))
                 }
-                Piece::Torn { bytes } => torn = Some(bytes),
+                LinePiece::Torn { bytes } => torn = Some(bytes),
             }
         }
         self.report.bytes += lines.offset;
@@ -139,14 +139,14 @@ impl<'a> Walk<'a> {
     /// Returns `true` for a segment of another chain, or another segment of this one: it tells nothing about the
     /// records that belong here.
     fn is_foreign(&mut self, number: u32, line: &[u8]) -> bool {
-        let Some(first) = First::parse(line) else {
+        let Some(first) = FirstRecord::parse(line) else {
             return false;
         };
         let (chain, segment) = (&first.opening.chain, first.opening.segment);
         let foreign = chain != self.chain || segment != number;
         if foreign {
             self.find(
-                Problem::Foreign,
+                TrailProblem::Foreign,
                 format!("this is segment {segment} of chain {chain}"),
             );
         }
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
     }
 
     fn line(&mut self, bytes: &[u8]) {
-        let Some(line) = Line::parse(bytes) else {
+        let Some(line) = ChainLine::parse(bytes) else {
             return self.damage("the line has not the form of a record".into());
         };
         if !line.is_intact() {
@@ -171,13 +171,13 @@ impl<'a> Walk<'a> {
     }
 
     fn damage(&mut self, detail: String) {
-        self.find(Problem::Changed, detail);
+        self.find(TrailProblem::Changed, detail);
         self.damaged += 1;
     }
 
     /// Warns of records whose sync failed. They are here now; records lost with a machine would be found as missing.
     fn warn_of_uncertain(&mut self, bytes: &[u8]) {
-        let Some(Uncertain { from, to }) = Uncertain::parse(bytes) else {
+        let Some(UncertainRange { from, to }) = UncertainRange::parse(bytes) else {
             return;
         };
         let detail = format!(
@@ -188,7 +188,7 @@ impl<'a> Walk<'a> {
             .warn(Some(self.chain), Some(&self.place.file), detail);
     }
 
-    fn record(&mut self, line: &Line<'_>) {
+    fn record(&mut self, line: &ChainLine<'_>) {
         self.report.records += 1;
         self.meet_expectations(line);
         let (next, prev) = match self.last {
@@ -207,21 +207,21 @@ impl<'a> Walk<'a> {
                 "record {} follows another record than the one before it",
                 line.seq
             );
-            self.find(Problem::Replaced, detail);
+            self.find(TrailProblem::Replaced, detail);
         }
         self.last = Some((line.seq, line.hash));
         self.damaged = 0;
     }
 
     /// Checks the first record: it is number 1, or a record states the removal of those before it.
-    fn first_record(&mut self, line: &Line<'_>) {
+    fn first_record(&mut self, line: &ChainLine<'_>) {
         let before = line.seq.saturating_sub(1);
         let damaged = std::mem::take(&mut self.damaged);
         self.last = Some((line.seq, line.hash));
         if before == 0 {
-            if line.seq == 0 || line.prev != Hash::NONE {
+            if line.seq == 0 || line.prev != RecordHash::NONE {
                 self.find(
-                    Problem::Replaced,
+                    TrailProblem::Replaced,
                     "the first record names one before it".into(),
                 );
             }
@@ -229,9 +229,9 @@ impl<'a> Walk<'a> {
             let detail = format!(
                 "the records up to {before} are missing, and no record states their removal"
             );
-            let finding = self.finding(Problem::Deleted, detail);
+            let finding = self.finding(TrailProblem::Deleted, detail);
             let chain = self.chain.clone();
-            self.demands.push(Demand {
+            self.demands.push(MissingRecord {
                 chain,
                 seq: before,
                 hash: Some(line.prev),
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
     }
 
     fn gap(&mut self, missing: RangeInclusive<u64>) {
-        let gap = Gap {
+        let gap = SequenceGap {
             missing,
             before: self.place.clone(),
         };
@@ -257,7 +257,7 @@ impl<'a> Walk<'a> {
     fn late(&mut self, seq: u64) {
         let Some(at) = self.gaps.iter().position(|gap| gap.missing.contains(&seq)) else {
             return self.find(
-                Problem::Inserted,
+                TrailProblem::Inserted,
                 format!("record {seq} is here although its place is earlier"),
             );
         };
@@ -266,25 +266,25 @@ impl<'a> Walk<'a> {
         let left = [start..=seq - 1, seq + 1..=end]
             .into_iter()
             .filter(|range| !range.is_empty());
-        self.gaps.extend(left.map(|missing| Gap {
+        self.gaps.extend(left.map(|missing| SequenceGap {
             missing,
             before: gap.before.clone(),
         }));
         self.find(
-            Problem::OutOfOrder,
+            TrailProblem::OutOfOrder,
             format!("record {seq} comes after later ones"),
         );
     }
 
-    fn deleted(&mut self, gap: &Gap) {
+    fn deleted(&mut self, gap: &SequenceGap) {
         let (start, end) = (gap.missing.start(), gap.missing.end());
         let detail = format!("{} before this line", missing_records(*start, *end));
-        let finding = Finding::new(Problem::Deleted, self.chain, detail)
+        let finding = TrailFinding::new(TrailProblem::Deleted, self.chain, detail)
             .at(&gap.before.file, gap.before.line);
         self.report.add(finding);
     }
 
-    fn meet_expectations(&mut self, line: &Line<'_>) {
+    fn meet_expectations(&mut self, line: &ChainLine<'_>) {
         // A second record of this number meets nothing any more.
         let Some(expected) = self.expected.remove(&line.seq) else {
             return;
@@ -298,7 +298,7 @@ impl<'a> Walk<'a> {
             if met && expected.ended {
                 self.ended = Some(line.seq);
             }
-            if let By::Receipt(index) = expected.by {
+            if let ExpectationSource::Receipt(index) = expected.by {
                 let status = if met {
                     ReceiptStatus::Present
                 } else {
@@ -311,7 +311,7 @@ impl<'a> Walk<'a> {
                     "record {} is not the one that {} names",
                     line.seq, expected.by
                 );
-                self.find(Problem::Replaced, detail);
+                self.find(TrailProblem::Replaced, detail);
             }
         }
     }
@@ -330,14 +330,14 @@ impl<'a> Walk<'a> {
             });
         }
         match self.last {
-            Some((seq, hash)) => self.report.heads.push(Receipt {
+            Some((seq, hash)) => self.report.heads.push(AuditReceipt {
                 chain: self.chain.clone(),
                 seq,
                 hash,
             }),
             // A chain appears with its first record, even if no other chain names it.
             None => self.demand(
-                Problem::Deleted,
+                TrailProblem::Deleted,
                 1,
                 None,
                 None,
@@ -347,7 +347,7 @@ impl<'a> Walk<'a> {
         if let Some(ended) = self.ended.filter(|ended| *ended < last) {
             let detail =
                 format!("the chain had ended with record {ended}, and goes on to record {last}");
-            self.report.find(Problem::Inserted, self.chain, detail);
+            self.report.find(TrailProblem::Inserted, self.chain, detail);
         }
         let mut told = BTreeSet::new();
         // The furthest record that each knows is reported.
@@ -356,12 +356,12 @@ impl<'a> Walk<'a> {
             let (by, seq) = (&expected.by, expected.seq);
             let (what, detail) = if seq <= last {
                 (
-                    Problem::Deleted,
+                    TrailProblem::Deleted,
                     format!("record {seq} is not there, and {by} names it"),
                 )
             } else if told.insert(by) {
                 (
-                    Problem::Cut,
+                    TrailProblem::Cut,
                     format!(
                         "the chain ends with record {last}, and {by} names record {seq}: {}",
                         missing_records(last + 1, seq)
@@ -377,14 +377,14 @@ impl<'a> Walk<'a> {
     /// Notes a finding unless a record states that this one was removed.
     fn demand(
         &mut self,
-        what: Problem,
+        what: TrailProblem,
         seq: u64,
-        hash: Option<Hash>,
-        by: Option<By>,
+        hash: Option<RecordHash>,
+        by: Option<ExpectationSource>,
         detail: String,
     ) {
-        let finding = Finding::new(what, self.chain, detail);
-        self.demands.push(Demand {
+        let finding = TrailFinding::new(what, self.chain, detail);
+        self.demands.push(MissingRecord {
             chain: self.chain.clone(),
             seq,
             hash,
@@ -393,14 +393,14 @@ impl<'a> Walk<'a> {
         });
     }
 
-    fn find(&mut self, what: Problem, detail: String) {
+    fn find(&mut self, what: TrailProblem, detail: String) {
         let finding = self.finding(what, detail);
         self.report.add(finding);
     }
 
     /// Makes a finding at the line that is read.
-    fn finding(&self, what: Problem, detail: String) -> Finding {
-        let finding = Finding::new(what, self.chain, detail);
+    fn finding(&self, what: TrailProblem, detail: String) -> TrailFinding {
+        let finding = TrailFinding::new(what, self.chain, detail);
         if self.place.line > 0 {
             finding.at(&self.place.file, self.place.line)
         } else {

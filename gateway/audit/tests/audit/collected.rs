@@ -4,8 +4,8 @@ use std::{fs, io, path::Path};
 
 use tempfile::TempDir;
 use weir_audit::{
-    ChainHead, ChainName, CollectedHeads, CollectedTrail, Problem, Receipt, Settings, Trail,
-    list_files, list_heads, read_lines, verify,
+    AuditReceipt, AuditTrail, ChainHead, ChainName, CollectedHeads, CollectedTrail, TrailProblem,
+    TrailSettings, list_files, list_heads, read_lines, verify,
 };
 
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// Opens a trail in a folder of its own, as on another machine, that knows the heads of others.
-fn machine(heads_elsewhere: Vec<Receipt>) -> (TempDir, Trail) {
+fn machine(heads_elsewhere: Vec<AuditReceipt>) -> (TempDir, AuditTrail) {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = TrailSettings {
         heads_elsewhere,
         ..settings()
     };
-    let trail = Trail::open(folder.path(), settings).unwrap();
+    let trail = AuditTrail::open(folder.path(), settings).unwrap();
     (folder, trail)
 }
 
@@ -74,7 +74,10 @@ fn collected_chains_verify_and_a_lost_one_is_named_with_its_records() {
     let text = fs::read_to_string(&file).unwrap();
     let cut: String = text.split_inclusive('\n').take(3).collect();
     fs::write(&file, cut).unwrap();
-    assert_eq!(problems(folder.path(), &[]), [Problem::Cut, Problem::Cut]);
+    assert_eq!(
+        problems(folder.path(), &[]),
+        [TrailProblem::Cut, TrailProblem::Cut]
+    );
     let report = verify(folder.path(), &[]).unwrap();
     assert!(
         report
@@ -84,7 +87,7 @@ fn collected_chains_verify_and_a_lost_one_is_named_with_its_records() {
     );
 
     fs::remove_dir_all(folder.path().join(lost.as_str())).unwrap();
-    assert_eq!(problems(folder.path(), &[]), [Problem::Missing]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Missing]);
     let report = verify(folder.path(), &[]).unwrap();
     let said = report.to_string();
     assert!(
@@ -138,11 +141,11 @@ fn a_chain_that_retention_removed_at_its_machine_is_no_attack() {
     drop(trail);
     let (two, other) = machine(vec![removed.clone()]);
     append(&other, 1);
-    let keeping = Settings {
+    let keeping = TrailSettings {
         keep_bytes: Some(1000),
         ..settings()
     };
-    let busy = Trail::open(one.path(), keeping).unwrap();
+    let busy = AuditTrail::open(one.path(), keeping).unwrap();
     let collect_all = || {
         let folder = tempfile::tempdir().unwrap();
         let collected = CollectedTrail::begin(folder.path()).unwrap();
@@ -188,7 +191,7 @@ fn a_chain_that_retention_removed_at_its_machine_is_no_attack() {
     }
     assert_eq!(
         problems(folder.path(), &[]),
-        [Problem::Missing, Problem::Missing]
+        [TrailProblem::Missing, TrailProblem::Missing]
     );
 }
 
@@ -212,7 +215,7 @@ fn collected_lines_that_differ_are_refused_and_those_of_gaps_are_added() {
 
     put(&collected, chain, 1, &without(3..5)).unwrap();
     assert_eq!(collected.missing_records(chain).unwrap(), [4..=5]);
-    assert_eq!(problems(folder.path(), &[]), [Problem::Deleted]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Deleted]);
     // Where another place lacks other records, both together have all.
     put(&collected, chain, 1, &without(6..8)).unwrap();
     assert!(collected.missing_records(chain).unwrap().is_empty());

@@ -15,19 +15,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_audit::{Problem, Receipt, verify};
+use weir_audit::{AuditReceipt, TrailProblem, verify};
 
 use steps::{append, call, check_whole, open, settings};
 
 /// Returns the problems found, in order.
 #[track_caller]
-fn problems(folder: &Path, receipts: &[Receipt]) -> Vec<Problem> {
+fn problems(folder: &Path, receipts: &[AuditReceipt]) -> Vec<TrailProblem> {
     let report = verify(folder, receipts).unwrap();
     assert_eq!(report.is_ok(), report.findings.is_empty(), "{report}");
     report.findings.iter().map(|finding| finding.what).collect()
 }
 
-fn segment(folder: &Path, receipt: &Receipt, number: u32) -> PathBuf {
+fn segment(folder: &Path, receipt: &AuditReceipt, number: u32) -> PathBuf {
     folder
         .join(receipt.chain.as_str())
         .join(format!("{number:06}.jsonl"))

@@ -5,20 +5,23 @@ use std::{fs, io, path::Path, sync::mpsc, thread};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
-use weir_audit::{About, Call, Event, Filter, Format, Outcome, Trail, command, export, read, tail};
+use weir_audit::{
+    AuditEvent, AuditFilter, AuditOutcome, AuditTrail, AuditedCall, CallDetails, ExportFormat,
+    command, export, read, tail,
+};
 
 use crate::{append, call, open, segment};
 
-fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: Outcome) -> Event<'a> {
-    let about = About {
+fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: AuditOutcome) -> AuditEvent<'a> {
+    let about = CallDetails {
         call_id: id,
         agent,
         tenant: "north",
         tool: Some(tool),
         contract: Some("airports@1.2.0"),
-        ..About::default()
+        ..CallDetails::default()
     };
-    Event::Call(Call {
+    AuditEvent::Call(AuditedCall {
         about,
         outcome,
         code: None,
@@ -28,27 +31,29 @@ fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: Outcome) -> Event
 }
 
 /// Writes two chains in turns.
-fn written(folder: &Path) -> (Trail, Trail) {
+fn written(folder: &Path) -> (AuditTrail, AuditTrail) {
     let (one, two) = (open(folder), open(folder));
-    one.append(&by("c_1", "ada", "find", Outcome::Ok)).unwrap();
-    two.append(&by("c_2", "bob", "find", Outcome::Refused))
+    one.append(&by("c_1", "ada", "find", AuditOutcome::Ok))
+        .unwrap();
+    two.append(&by("c_2", "bob", "find", AuditOutcome::Refused))
         .unwrap();
     one.rotate().unwrap();
-    one.append(&by("c_3", "ada", "list", Outcome::Failed))
+    one.append(&by("c_3", "ada", "list", AuditOutcome::Failed))
         .unwrap();
-    two.append(&by("c_4", "ada", "find", Outcome::Ok)).unwrap();
+    two.append(&by("c_4", "ada", "find", AuditOutcome::Ok))
+        .unwrap();
     (one, two)
 }
 
-fn calls() -> Filter {
-    Filter {
+fn calls() -> AuditFilter {
+    AuditFilter {
         kinds: vec!["call".into()],
-        ..Filter::default()
+        ..AuditFilter::default()
     }
 }
 
 #[track_caller]
-fn check(folder: &Path, filter: Filter, expected: &[&str]) {
+fn check(folder: &Path, filter: AuditFilter, expected: &[&str]) {
     let ids: Vec<String> = read(folder, filter)
         .unwrap()
         .map(|record| record.unwrap().text("call_id").unwrap().to_owned())
@@ -61,7 +66,7 @@ fn chains_are_merged_by_time() {
     let folder = tempfile::tempdir().unwrap();
     let _trails = written(folder.path());
     check(folder.path(), calls(), &["c_1", "c_2", "c_3", "c_4"]);
-    let all = read(folder.path(), Filter::default()).unwrap().count();
+    let all = read(folder.path(), AuditFilter::default()).unwrap().count();
     assert_eq!(
         all,
         4 + 2 + 1,
@@ -76,7 +81,7 @@ fn filters_narrow() {
     let some = |text: &str| Some(text.to_owned());
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             agent: some("ada"),
             ..calls()
         },
@@ -84,7 +89,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             tool: some("find"),
             outcome: some("ok"),
             ..calls()
@@ -93,15 +98,15 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             call_id: some("c_2"),
-            ..Filter::default()
+            ..AuditFilter::default()
         },
         &["c_2"],
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             contract: some("airports"),
             limit: Some(2),
             ..calls()
@@ -110,7 +115,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             contract: some("airports@1.2.0"),
             limit: Some(1),
             ..calls()
@@ -119,7 +124,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             contract: some("airports@1.2"),
             ..calls()
         },
@@ -127,7 +132,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             text: some("\"failed\""),
             ..calls()
         },
@@ -135,7 +140,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             tenant: some("south"),
             ..calls()
         },
@@ -143,7 +148,7 @@ fn filters_narrow() {
     );
     let third = read(
         folder.path(),
-        Filter {
+        AuditFilter {
             call_id: some("c_3"),
             ..calls()
         },
@@ -154,7 +159,7 @@ fn filters_narrow() {
     .unwrap();
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             since: Some(third.time),
             ..calls()
         },
@@ -162,7 +167,7 @@ fn filters_narrow() {
     );
     check(
         folder.path(),
-        Filter {
+        AuditFilter {
             until: Some(third.time),
             ..calls()
         },
@@ -179,7 +184,7 @@ fn filters_narrow() {
     ] {
         let (records, _) = tail(
             folder.path(),
-            Filter {
+            AuditFilter {
                 since,
                 until,
                 ..calls()
@@ -199,7 +204,7 @@ fn filters_narrow() {
 fn the_last_ones_and_what_follows() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = written(folder.path());
-    let ids = |records: Vec<weir_audit::Record>| -> Vec<String> {
+    let ids = |records: Vec<weir_audit::AuditRecord>| -> Vec<String> {
         records
             .iter()
             .map(|record| record.text("call_id").unwrap().to_owned())
@@ -209,13 +214,16 @@ fn the_last_ones_and_what_follows() {
     assert_eq!(ids(last), ["c_2", "c_3", "c_4"]);
     assert_eq!(ids(follow.poll().unwrap()), Vec::<String>::new());
 
-    two.append(&by("c_5", "ada", "find", Outcome::Ok)).unwrap();
-    one.append(&by("c_6", "ada", "find", Outcome::Ok)).unwrap();
+    two.append(&by("c_5", "ada", "find", AuditOutcome::Ok))
+        .unwrap();
+    one.append(&by("c_6", "ada", "find", AuditOutcome::Ok))
+        .unwrap();
     one.rotate().unwrap();
-    one.append(&by("c_7", "ada", "find", Outcome::Ok)).unwrap();
+    one.append(&by("c_7", "ada", "find", AuditOutcome::Ok))
+        .unwrap();
     let three = open(folder.path());
     three
-        .append(&by("c_8", "ada", "find", Outcome::Ok))
+        .append(&by("c_8", "ada", "find", AuditOutcome::Ok))
         .unwrap();
     assert_eq!(ids(follow.poll().unwrap()), ["c_5", "c_6", "c_7", "c_8"]);
 
@@ -223,7 +231,7 @@ fn the_last_ones_and_what_follows() {
     let path = segment(folder.path(), &three.head(), 1);
     let whole = fs::read(&path).unwrap();
     three
-        .append(&by("c_9", "ada", "find", Outcome::Ok))
+        .append(&by("c_9", "ada", "find", AuditOutcome::Ok))
         .unwrap();
     let more = fs::read(&path).unwrap();
     fs::write(&path, &more[..whole.len() + 40]).unwrap();
@@ -272,7 +280,8 @@ fn tail_follows_until_its_reader_has_gone() {
                 .clone()
         };
         assert_eq!((id(), id()), (json!("c_3"), json!("c_4")));
-        one.append(&by("c_5", "ada", "find", Outcome::Ok)).unwrap();
+        one.append(&by("c_5", "ada", "find", AuditOutcome::Ok))
+            .unwrap();
         assert_eq!(id(), "c_5");
         drop(read);
         append(&one, 1);
@@ -288,17 +297,17 @@ fn what_is_shown_is_plain() {
     let clear = json!({"note": "\u{1b}[2J\u{9b}1m\nx", "b\u{202e}": "\u{202e}txt"})
         .as_object()
         .cloned();
-    let about = About {
+    let about = CallDetails {
         call_id: "c_1",
         agent: "a b",
         clear: clear.as_ref(),
         transport: "http",
-        ..About::default()
+        ..CallDetails::default()
     };
     trail
-        .append(&Event::Call(Call {
+        .append(&AuditEvent::Call(AuditedCall {
             about,
-            outcome: Outcome::Ok,
+            outcome: AuditOutcome::Ok,
             code: None,
             reason: None,
             ms: 1.5,
@@ -332,7 +341,7 @@ fn export_is_json_lines_or_a_spreadsheet_without_formulas() {
             "c_1",
             "=cmd|' /C calc'!A0",
             "find, \"quoted\"",
-            Outcome::Ok,
+            AuditOutcome::Ok,
         ))
         .unwrap();
     append(&trail, 2);
@@ -343,9 +352,12 @@ fn export_is_json_lines_or_a_spreadsheet_without_formulas() {
         String::from_utf8(out).unwrap()
     };
     let written = fs::read_to_string(segment(folder.path(), &trail.head(), 1)).unwrap();
-    assert_eq!(run(Format::JsonLines), written.split_once('\n').unwrap().1);
+    assert_eq!(
+        run(ExportFormat::JsonLines),
+        written.split_once('\n').unwrap().1
+    );
 
-    let csv = run(Format::Csv);
+    let csv = run(ExportFormat::Csv);
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
     let columns = rows.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
@@ -378,7 +390,7 @@ fn an_export_ends_with_its_reader() {
     let folder = tempfile::tempdir().unwrap();
     // The export is larger than any buffer on the way.
     append(&open(folder.path()), 100);
-    for format in [Format::JsonLines, Format::Csv] {
+    for format in [ExportFormat::JsonLines, ExportFormat::Csv] {
         command::export(folder.path(), calls(), format, &mut Gone).unwrap();
     }
 }
@@ -393,7 +405,7 @@ fn verify_says_where_a_cut_would_not_be_found() {
         trail.append(&call("c_2")).unwrap();
         receipt
     };
-    let run = |receipts: &[weir_audit::Receipt]| {
+    let run = |receipts: &[weir_audit::AuditReceipt]| {
         let mut out = Vec::new();
         let whole = command::verify(folder.path(), receipts, false, &mut out).unwrap();
         (whole, String::from_utf8(out).unwrap())

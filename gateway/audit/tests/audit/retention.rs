@@ -8,24 +8,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_audit::{Problem, Receipt, ReceiptStatus, Settings, Trail, verify};
+use weir_audit::{AuditReceipt, AuditTrail, ReceiptStatus, TrailProblem, TrailSettings, verify};
 
 use crate::{append, call, check_whole, open, problems, segment, settings};
 
-fn keeping(bytes: u64) -> Settings {
-    Settings {
+fn keeping(bytes: u64) -> TrailSettings {
+    TrailSettings {
         keep_bytes: Some(bytes),
         ..settings()
     }
 }
 
-fn exists(folder: &Path, receipt: &Receipt) -> bool {
+fn exists(folder: &Path, receipt: &AuditReceipt) -> bool {
     folder.join(receipt.chain.as_str()).exists()
 }
 
 /// Checks that every receipt of removed records is known to be removed, by statement.
 #[track_caller]
-fn check_removed(folder: &Path, receipts: &[Receipt]) {
+fn check_removed(folder: &Path, receipts: &[AuditReceipt]) {
     let report = check_whole(folder, receipts);
     assert!(
         report
@@ -39,14 +39,14 @@ fn check_removed(folder: &Path, receipts: &[Receipt]) {
 #[test]
 fn the_oldest_ended_chains_go_first() {
     let folder = tempfile::tempdir().unwrap();
-    let ended: Vec<Vec<Receipt>> = (0..4).map(|_| append(&open(folder.path()), 10)).collect();
+    let ended: Vec<Vec<AuditReceipt>> = (0..4).map(|_| append(&open(folder.path()), 10)).collect();
     let living = open(folder.path());
     let kept = append(&living, 10);
     // Room for two of the ended chains and the two living ones.
     let bytes = fs::metadata(segment(folder.path(), &kept[0], 1))
         .unwrap()
         .len();
-    let trail = Trail::open(folder.path(), keeping(bytes * 3 + bytes / 2)).unwrap();
+    let trail = AuditTrail::open(folder.path(), keeping(bytes * 3 + bytes / 2)).unwrap();
     let there: Vec<bool> = ended
         .iter()
         .map(|receipts| exists(folder.path(), &receipts[0]))
@@ -68,9 +68,9 @@ fn age_removes_ended_chains_and_own_segments() {
     let ended = append(&open(folder.path()), 10);
     let other = open(folder.path());
     let others = append(&other, 10);
-    let trail = Trail::open(
+    let trail = AuditTrail::open(
         folder.path(),
-        Settings {
+        TrailSettings {
             keep_age: Some(Duration::ZERO),
             ..settings()
         },
@@ -93,14 +93,17 @@ fn statements_outlive_the_chain_that_made_them() {
     let first = append(&open(folder.path()), 10);
     let witness = open(folder.path());
     append(&witness, 1);
-    let everything = Settings {
+    let everything = TrailSettings {
         keep_age: Some(Duration::ZERO),
         ..settings()
     };
-    let remover = append(&Trail::open(folder.path(), everything.clone()).unwrap(), 1);
+    let remover = append(
+        &AuditTrail::open(folder.path(), everything.clone()).unwrap(),
+        1,
+    );
     assert!(!exists(folder.path(), &first[0]));
     for _ in 0..3 {
-        drop(Trail::open(folder.path(), everything.clone()).unwrap());
+        drop(AuditTrail::open(folder.path(), everything.clone()).unwrap());
     }
     assert!(!exists(folder.path(), &remover[0]));
     // The witness still names the first chain's head.
@@ -117,7 +120,7 @@ fn only_a_statement_excuses_what_is_missing() {
     append(&trail, 10);
     drop(trail);
     fs::remove_file(segment(folder.path(), &receipts[0], 1)).unwrap();
-    assert_eq!(problems(folder.path(), &[]), [Problem::Deleted]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Deleted]);
     let report = verify(folder.path(), &receipts).unwrap();
     assert!(
         report
@@ -131,9 +134,12 @@ fn only_a_statement_excuses_what_is_missing() {
 #[test]
 fn many_processes_and_small_keeping_stay_whole() {
     let folder = tempfile::tempdir().unwrap();
-    let living = Trail::open(folder.path(), keeping(20_000)).unwrap();
+    let living = AuditTrail::open(folder.path(), keeping(20_000)).unwrap();
     for round in 0..60 {
-        append(&Trail::open(folder.path(), keeping(20_000)).unwrap(), 5);
+        append(
+            &AuditTrail::open(folder.path(), keeping(20_000)).unwrap(),
+            5,
+        );
         append(&living, 5);
         if round % 7 == 0 {
             living.rotate().unwrap();
@@ -148,12 +154,12 @@ fn many_processes_and_small_keeping_stay_whole() {
 #[test]
 fn what_is_not_copied_is_kept_and_a_full_trail_records_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = Settings {
+    let settings = TrailSettings {
         keep_bytes: Some(8_000),
         waits_for_copies: true,
         ..settings()
     };
-    let trail = Trail::open(folder.path(), settings).unwrap();
+    let trail = AuditTrail::open(folder.path(), settings).unwrap();
     let first = append(&trail, 8)[0].clone();
     trail.rotate().unwrap();
     assert!(segment(folder.path(), &first, 1).exists());

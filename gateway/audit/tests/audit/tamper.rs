@@ -3,17 +3,17 @@
 use std::fs;
 
 use proptest::prelude::*;
-use weir_audit::{Problem, Receipt, ReceiptStatus, verify};
+use weir_audit::{AuditReceipt, ReceiptStatus, TrailProblem, verify};
 
 use crate::{append, check_whole, lines, open, problems, segment, write_lines};
 
 /// Writes a closed chain of `count` calls beside its opening and its end, in one segment.
-fn written(folder: &std::path::Path, count: usize) -> Vec<Receipt> {
+fn written(folder: &std::path::Path, count: usize) -> Vec<AuditReceipt> {
     append(&open(folder), count)
 }
 
 /// Alters the lines of a chain of ten calls (twelve records) and tells what is found.
-fn altered(alter: impl FnOnce(&mut Vec<String>)) -> (Vec<Problem>, Vec<Problem>) {
+fn altered(alter: impl FnOnce(&mut Vec<String>)) -> (Vec<TrailProblem>, Vec<TrailProblem>) {
     let folder = tempfile::tempdir().unwrap();
     let receipts = written(folder.path(), 10);
     let path = segment(folder.path(), &receipts[0], 1);
@@ -56,34 +56,37 @@ fn an_untouched_trail_is_whole() {
 #[test]
 fn a_changed_byte() {
     let (found, _) = altered(|lines| lines[4] = lines[4].replace("\"ada\"", "\"eve\""));
-    assert_eq!(found, [Problem::Changed]);
+    assert_eq!(found, [TrailProblem::Changed]);
 }
 
 #[test]
 fn a_changed_line_that_was_sealed_again() {
     let (found, with_receipts) =
         altered(|lines| lines[4] = seal_again(&lines[4].replace("\"ada\"", "\"eve\"")));
-    assert_eq!(found, [Problem::Replaced]);
-    assert_eq!(with_receipts, [Problem::Replaced, Problem::Replaced]);
+    assert_eq!(found, [TrailProblem::Replaced]);
+    assert_eq!(
+        with_receipts,
+        [TrailProblem::Replaced, TrailProblem::Replaced]
+    );
 }
 
 #[test]
 fn a_deleted_line() {
     let (found, _) = altered(|lines| drop(lines.remove(4)));
-    assert_eq!(found, [Problem::Deleted]);
+    assert_eq!(found, [TrailProblem::Deleted]);
     let (found, _) = altered(|lines| drop(lines.drain(2..7)));
-    assert_eq!(found, [Problem::Deleted]);
+    assert_eq!(found, [TrailProblem::Deleted]);
     let (found, _) = altered(|lines| drop(lines.remove(0)));
-    assert_eq!(found, [Problem::Deleted]);
+    assert_eq!(found, [TrailProblem::Deleted]);
 }
 
 #[test]
 fn two_swapped_lines() {
     let (found, _) = altered(|lines| lines.swap(4, 5));
-    assert_eq!(found, [Problem::OutOfOrder]);
+    assert_eq!(found, [TrailProblem::OutOfOrder]);
     let (found, _) = altered(|lines| lines.swap(3, 8));
     assert!(
-        !found.is_empty() && found.iter().all(|what| *what == Problem::OutOfOrder),
+        !found.is_empty() && found.iter().all(|what| *what == TrailProblem::OutOfOrder),
         "{found:?}"
     );
 }
@@ -91,7 +94,7 @@ fn two_swapped_lines() {
 #[test]
 fn a_line_put_in_twice() {
     let (found, _) = altered(|lines| lines.insert(7, lines[4].clone()));
-    assert_eq!(found, [Problem::Inserted]);
+    assert_eq!(found, [TrailProblem::Inserted]);
 }
 
 #[test]
@@ -100,12 +103,12 @@ fn a_line_joined_and_a_line_split() {
         let next = lines.remove(5);
         lines[4].push_str(&next);
     });
-    assert_eq!(found, [Problem::Changed, Problem::Deleted]);
+    assert_eq!(found, [TrailProblem::Changed, TrailProblem::Deleted]);
     let (found, _) = altered(|lines| {
         let rest = lines[4].split_off(40);
         lines.insert(5, rest);
     });
-    assert_eq!(found, [Problem::Changed, Problem::Changed]);
+    assert_eq!(found, [TrailProblem::Changed, TrailProblem::Changed]);
 }
 
 /// Nothing in the chain itself can tell; a receipt does.
@@ -113,7 +116,7 @@ fn a_line_joined_and_a_line_split() {
 fn a_cut_tail_is_found_by_a_receipt() {
     let (found, with_receipts) = altered(|lines| lines.truncate(8));
     assert_eq!(found, []);
-    assert_eq!(with_receipts, [Problem::Cut; 3]);
+    assert_eq!(with_receipts, [TrailProblem::Cut; 3]);
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn a_cut_tail_is_found_by_the_chain_that_names_its_head() {
     let mut all = lines(&path);
     all.truncate(8);
     write_lines(&path, &all);
-    assert_eq!(problems(folder.path(), &[]), [Problem::Cut]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Cut]);
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn a_chain_written_on_after_its_end() {
         last["hash"]
     )));
     write_lines(&path, &all);
-    assert_eq!(problems(folder.path(), &[]), [Problem::Inserted]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Inserted]);
 }
 
 #[test]
@@ -158,15 +161,19 @@ fn a_file_replaced_by_another_chains() {
     // The records that belonged here are gone, which the second chain and the receipts both tell.
     assert_eq!(
         problems(folder.path(), &[]),
-        [Problem::Foreign, Problem::Deleted, Problem::Cut]
+        [
+            TrailProblem::Foreign,
+            TrailProblem::Deleted,
+            TrailProblem::Cut
+        ]
     );
     assert_eq!(
         problems(folder.path(), &first[..1]),
         [
-            Problem::Foreign,
-            Problem::Deleted,
-            Problem::Cut,
-            Problem::Cut
+            TrailProblem::Foreign,
+            TrailProblem::Deleted,
+            TrailProblem::Cut,
+            TrailProblem::Cut
         ]
     );
 }
@@ -191,7 +198,7 @@ fn a_chain_forged_from_a_record_on() {
     assert_eq!(problems(folder.path(), &[]), []);
     assert_eq!(
         problems(folder.path(), &receipts[5..6]),
-        [Problem::Replaced]
+        [TrailProblem::Replaced]
     );
     let report = verify(folder.path(), &receipts[..5]).unwrap();
     let statuses: Vec<_> = report.receipts.iter().map(|check| check.status).collect();
@@ -215,12 +222,12 @@ fn a_removed_chain_and_a_removed_file() {
     let middle = segment(folder.path(), &second[0], 2);
     let kept = fs::read(&middle).unwrap();
     fs::remove_file(&middle).unwrap();
-    assert_eq!(problems(folder.path(), &second), [Problem::Deleted]);
+    assert_eq!(problems(folder.path(), &second), [TrailProblem::Deleted]);
     fs::write(&middle, kept).unwrap();
     check_whole(folder.path(), &second);
 
     fs::remove_dir_all(folder.path().join(first[0].chain.as_str())).unwrap();
-    assert_eq!(problems(folder.path(), &second), [Problem::Missing]);
+    assert_eq!(problems(folder.path(), &second), [TrailProblem::Missing]);
     let report = verify(folder.path(), &first).unwrap();
     assert_eq!(report.findings_count, 1, "however many name it");
     assert!(
@@ -236,7 +243,7 @@ fn an_emptied_chain() {
     let folder = tempfile::tempdir().unwrap();
     let receipts = written(folder.path(), 3);
     fs::write(segment(folder.path(), &receipts[0], 1), "").unwrap();
-    assert_eq!(problems(folder.path(), &[]), [Problem::Deleted]);
+    assert_eq!(problems(folder.path(), &[]), [TrailProblem::Deleted]);
 }
 
 #[test]
@@ -252,7 +259,7 @@ fn a_link_and_a_stray_file_are_not_followed() {
         report
             .findings
             .iter()
-            .any(|finding| finding.what == Problem::Cut),
+            .any(|finding| finding.what == TrailProblem::Cut),
         "{report}"
     );
     assert!(

@@ -4,8 +4,9 @@ use std::{fs, os::unix::fs::PermissionsExt as _, thread, time::Duration};
 
 use serde_json::{Map, Value, json};
 use weir_audit::{
-    About, Admin, AdminAct, ArgumentsKey, Call, Event, Fsync, Intent, Outcome, Receipt, Refused,
-    RefusedWhat, Settings, Trail,
+    AdminAct, ArgumentsKey, AuditEvent, AuditOutcome, AuditReceipt, AuditTrail, AuditedCall,
+    AuditedChange, AuditedIntent, AuditedRefusal, CallDetails, FsyncPolicy, RefusedWhat,
+    TrailSettings,
 };
 
 use crate::{append, call, check_whole, lines, open, segment, settings};
@@ -13,12 +14,12 @@ use crate::{append, call, check_whole, lines, open, segment, settings};
 #[test]
 fn eight_threads_leave_no_gap() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Settings {
+    let small = TrailSettings {
         segment_max_bytes: 64 << 10,
         ..settings()
     };
-    let trail = Trail::open(folder.path(), small).unwrap();
-    let mut receipts: Vec<Receipt> = thread::scope(|scope| {
+    let trail = AuditTrail::open(folder.path(), small).unwrap();
+    let mut receipts: Vec<AuditReceipt> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| scope.spawn(|| append(&trail, 500)))
             .collect();
@@ -77,11 +78,11 @@ fn entries_share_a_write() {
 #[test]
 fn a_full_segment_is_followed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Settings {
+    let small = TrailSettings {
         segment_max_bytes: 10_000,
         ..settings()
     };
-    let trail = Trail::open(folder.path(), small).unwrap();
+    let trail = AuditTrail::open(folder.path(), small).unwrap();
     let mut receipts = Vec::new();
     while trail.health().segment < 3 {
         receipts.extend(append(&trail, 10));
@@ -102,11 +103,11 @@ fn a_full_segment_is_followed_by_the_next() {
 #[test]
 fn an_old_segment_is_followed_when_there_is_something_to_say() {
     let folder = tempfile::tempdir().unwrap();
-    let quick = Settings {
+    let quick = TrailSettings {
         segment_max_age: Duration::from_millis(10),
         ..settings()
     };
-    let trail = Trail::open(folder.path(), quick).unwrap();
+    let trail = AuditTrail::open(folder.path(), quick).unwrap();
     thread::sleep(Duration::from_millis(100));
     assert_eq!(trail.health().segment, 1, "an idle trail does not grow");
     let other = append(&open(folder.path()), 1);
@@ -126,7 +127,7 @@ fn heads_are_named_once() {
     let first = append(&open(folder.path()), 1);
     let second = append(&open(folder.path()), 1);
     let third = append(&open(folder.path()), 1);
-    let heads = |receipt: &Receipt| -> Vec<String> {
+    let heads = |receipt: &AuditReceipt| -> Vec<String> {
         let opening: Value =
             serde_json::from_str(&lines(&segment(folder.path(), receipt, 1))[0]).unwrap();
         let heads = opening["heads"].as_array().cloned().unwrap_or_default();
@@ -146,20 +147,20 @@ fn records_say_what_they_are_told() {
     let trail = open(folder.path());
     let clear = json!({"iata": "ZRH", "note": "x".repeat(5000)});
     let clear = clear.as_object().expect("an object");
-    let about = About {
+    let about = CallDetails {
         call_id: "c_1",
         agent: "ada",
         tenant: "north",
         transport: "stdio",
-        ..About::default()
+        ..CallDetails::default()
     };
-    let intent = Intent {
-        about: About {
+    let intent = AuditedIntent {
+        about: CallDetails {
             clear: Some(clear),
             ..about.clone()
         },
     };
-    let refused = Refused {
+    let refused = AuditedRefusal {
         what: RefusedWhat::Identity,
         place: Some("/mcp"),
         key_id: Some("k_12"),
@@ -168,7 +169,7 @@ fn records_say_what_they_are_told() {
         reason: Some("revoked"),
         count: 3,
     };
-    let admin = Admin {
+    let admin = AuditedChange {
         act: AdminAct::Publish,
         subject: "airports@1.2.0",
         fingerprint: Some("9f3c"),
@@ -176,21 +177,21 @@ fn records_say_what_they_are_told() {
         detail: None,
     };
     let long = "é\u{1b}".repeat(300);
-    let ended = Call {
-        about: About {
+    let ended = AuditedCall {
+        about: CallDetails {
             tool: Some(&long),
             ..about
         },
-        outcome: Outcome::Unknown,
+        outcome: AuditOutcome::Unknown,
         code: Some("timeout"),
         reason: None,
         ms: 0.5,
     };
     for event in [
-        Event::Intent(intent),
-        Event::Refused(refused),
-        Event::Admin(admin),
-        Event::Call(ended),
+        AuditEvent::Intent(intent),
+        AuditEvent::Refused(refused),
+        AuditEvent::Admin(admin),
+        AuditEvent::Call(ended),
     ] {
         trail.append(&event).unwrap();
     }
@@ -255,7 +256,7 @@ fn a_receipt_survives_as_text() {
         &text.to_uppercase(),
         &format!("{text}0"),
     ] {
-        assert!(wrong.parse::<Receipt>().is_err(), "{wrong}");
+        assert!(wrong.parse::<AuditReceipt>().is_err(), "{wrong}");
     }
 }
 
@@ -275,10 +276,10 @@ fn only_the_owner_reads_the_trail() {
 #[test]
 fn each_record_is_synced_when_asked() {
     let folder = tempfile::tempdir().unwrap();
-    let trail = Trail::open(
+    let trail = AuditTrail::open(
         folder.path(),
-        Settings {
-            fsync: Fsync::Each,
+        TrailSettings {
+            fsync: FsyncPolicy::Each,
             ..settings()
         },
     )

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use weir_audit::Receipt;
+use weir_audit::AuditReceipt;
 
 use crate::{append, check_whole, child, open};
 
@@ -21,7 +21,7 @@ fn start(folder: &Path) -> Child {
 }
 
 /// Kills a process after so many answers, and returns what it had answered: its complete lines.
-fn answered(mut child: Child, after: usize) -> Vec<Receipt> {
+fn answered(mut child: Child, after: usize) -> Vec<AuditReceipt> {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut text = Vec::new();
     for _ in 0..after {

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use crate::{Code, Connection, ConnectionError, sql::Statement};
+use crate::{ConnectionError, ConnectionHandle, FailureCode, sql::SqlStatement};
 
 /// Columns of foreign keys in one answer.
 const COLUMNS_MAX: u32 = 20_000;
 
-/// Tables are named as [`Connection::sources`] names them.
+/// Tables are named as [`ConnectionHandle::sources`] names them.
 const SQLITE: &str = "SELECT m.shown AS source, f.id || '' AS id, f.\"table\" AS target, f.\"from\" AS own, f.\"to\" AS other \
      FROM (SELECT name, CASE WHEN instr(name, '.') THEN 'main.' || name ELSE name END AS shown FROM sqlite_schema \
      WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\') AS m JOIN pragma_foreign_key_list(m.name) AS f \
@@ -51,7 +51,7 @@ struct ForeignKeyColumn {
     other: Option<String>,
 }
 
-impl Connection {
+impl ConnectionHandle {
     /// Returns the foreign keys between readable tables, by table. A connection without a database of a known kind has none.
     pub async fn foreign_keys(
         &self,
@@ -66,7 +66,7 @@ impl Connection {
             "mysql" => MYSQL,
             _ => return Ok(Vec::new()),
         };
-        let statement = Statement {
+        let statement = SqlStatement {
             text,
             parameters: "[]",
             limit: COLUMNS_MAX,
@@ -77,7 +77,7 @@ impl Connection {
         let columns: Vec<ForeignKeyColumn> =
             serde_json::from_str(&rows.records).map_err(|error| {
                 let message = "the database lists no foreign keys";
-                ConnectionError::new(Code::UpstreamError, message).details(error)
+                ConnectionError::new(FailureCode::UpstreamError, message).details(error)
             })?;
         Ok(joined(&columns))
     }

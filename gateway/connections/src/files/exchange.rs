@@ -16,10 +16,10 @@ use cap_std::fs::Dir;
 use rustix::fs::{RenameFlags, renameat_with};
 
 use super::{
-    lease::{Lease, LeaseAnswer},
+    lease::{FileLease, LeaseAnswer},
     replace::TEMPORARY,
     root::open_itself,
-    version::Stamp,
+    version::FileStamp,
 };
 
 /// The longest wait for a program that has the file open for writing. Some keep it open as long as they show it.
@@ -30,7 +30,7 @@ const TURNS_MAX: usize = 100;
 
 /// The result of the exchange.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Exchanged {
+pub(super) enum ExchangeOutcome {
     /// It has the name, and the file that was read has gone.
     Done,
     /// Another program has saved; its file has the name.
@@ -38,27 +38,31 @@ pub(super) enum Exchanged {
 }
 
 /// Returns the stamp of the file that has a name; a link has none of its own.
-pub(super) fn stamp(folder: &Dir, name: &Path) -> Option<Stamp> {
+pub(super) fn stamp(folder: &Dir, name: &Path) -> Option<FileStamp> {
     let metadata = folder.symlink_metadata(name).ok()?;
-    Some(Stamp::of(&metadata))
+    Some(FileStamp::from_metadata(&metadata))
 }
 
 /// Gives the temporary file the name of the file with this stamp.
-pub(super) fn exchange(folder: &Dir, name: &Path, expected: Stamp) -> io::Result<Exchanged> {
+pub(super) fn exchange(
+    folder: &Dir,
+    name: &Path,
+    expected: FileStamp,
+) -> io::Result<ExchangeOutcome> {
     let old = match open_itself(folder, name) {
         Ok(old) => old.into_std(),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exchanged::Changed),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExchangeOutcome::Changed),
         Err(error) => return Err(error),
     };
     let lease = wait_for_writers(&old);
     // The last look before: most changes show here, and nothing has to be undone.
     if stamp(folder, name) != Some(expected) {
-        return Ok(Exchanged::Changed);
+        return Ok(ExchangeOutcome::Changed);
     }
     let ours = stamp(folder, Path::new(TEMPORARY));
     match swap(folder, name) {
         Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Exchanged::Changed),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ExchangeOutcome::Changed),
         // File systems that cannot exchange names: a save between the look and the renaming is lost there.
         Err(error)
             if matches!(
@@ -67,21 +71,21 @@ pub(super) fn exchange(folder: &Dir, name: &Path, expected: Stamp) -> io::Result
             ) =>
         {
             folder.rename(TEMPORARY, folder, name)?;
-            return Ok(Exchanged::Done);
+            return Ok(ExchangeOutcome::Done);
         }
         Err(error) => return Err(error),
     }
-    let is_awaited = lease.as_ref().is_some_and(Lease::is_awaited);
+    let is_awaited = lease.as_ref().is_some_and(FileLease::is_awaited);
     let came_out = stamp(folder, Path::new(TEMPORARY));
     if !is_awaited && came_out.is_some_and(|came_out| came_out.is_same_content(&expected)) {
-        return Ok(Exchanged::Done);
+        return Ok(ExchangeOutcome::Done);
     }
     give_back(folder, name, ours)?;
-    Ok(Exchanged::Changed)
+    Ok(ExchangeOutcome::Changed)
 }
 
 /// Exchanges the names until the newest file of another program has the name, and ours is temporary.
-fn give_back(folder: &Dir, name: &Path, ours: Option<Stamp>) -> io::Result<()> {
+fn give_back(folder: &Dir, name: &Path, ours: Option<FileStamp>) -> io::Result<()> {
     // The file that was put there last comes out, unless another program has saved since.
     let mut last_put = ours;
     for _ in 0..TURNS_MAX {
@@ -92,7 +96,7 @@ fn give_back(folder: &Dir, name: &Path, ours: Option<Stamp>) -> io::Result<()> {
             swapped => swapped?,
         }
         let came_out = stamp(folder, Path::new(TEMPORARY));
-        let is_same = |(out, put): (Stamp, Stamp)| out.is_same_file(&put);
+        let is_same = |(out, put): (FileStamp, FileStamp)| out.is_same_file(&put);
         if came_out.zip(last_put).is_none_or(is_same) {
             return Ok(());
         }
@@ -107,10 +111,10 @@ fn swap(folder: &Dir, name: &Path) -> io::Result<()> {
 }
 
 /// Waits while another program has the file open for writing. The lease tells of those that come later.
-fn wait_for_writers(old: &std::fs::File) -> Option<Lease<'_>> {
+fn wait_for_writers(old: &std::fs::File) -> Option<FileLease<'_>> {
     let begin = Instant::now();
     loop {
-        match Lease::take(old) {
+        match FileLease::take(old) {
             LeaseAnswer::Given(lease) => return Some(lease),
             LeaseAnswer::Writers if begin.elapsed() < WRITERS_WAIT_MAX => {
                 thread::sleep(WRITERS_LOOK_EVERY);

@@ -5,20 +5,20 @@
 use std::{fs::File, io, os::fd::AsRawFd};
 
 /// A lease on a file. It ends when this is dropped, and programs that wait for it continue.
-pub(super) struct Lease<'f> {
+pub(super) struct FileLease<'f> {
     file: &'f File,
 }
 
 /// The kernel's answer to a lease.
 pub(super) enum LeaseAnswer<'f> {
-    Given(Lease<'f>),
+    Given(FileLease<'f>),
     /// Another program has the file open for writing.
     Writers,
     /// There are no leases here.
     Unknown,
 }
 
-impl<'f> Lease<'f> {
+impl<'f> FileLease<'f> {
     /// Asks for a lease on a file that is open for reading alone.
     pub(super) fn take(file: &'f File) -> LeaseAnswer<'f> {
         match kernel::take(file.as_raw_fd()) {
@@ -34,7 +34,7 @@ impl<'f> Lease<'f> {
     }
 }
 
-impl Drop for Lease<'_> {
+impl Drop for FileLease<'_> {
     fn drop(&mut self) {
         kernel::release(self.file.as_raw_fd());
     }

@@ -5,22 +5,22 @@ use std::path::Path;
 use cap_std::fs::Dir;
 
 use super::{
-    Listing, failed,
-    path::{Prefix, hidden},
-    root::Root,
+    FileListing, failed,
+    path::{PathPrefix, hidden},
+    root::OpenRoot,
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const PAGE_MAX: usize = 1000;
 const ENTRIES_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 16;
 
 pub(super) fn list(
-    root: &Root,
-    prefix: &Prefix,
+    root: &OpenRoot,
+    prefix: &PathPrefix,
     cursor: Option<&str>,
-) -> Result<Listing, ConnectionError> {
-    let mut walk = Walk {
+) -> Result<FileListing, ConnectionError> {
+    let mut walk = FolderWalk {
         root,
         prefix: &prefix.text,
         paths: Vec::new(),
@@ -39,24 +39,24 @@ pub(super) fn list(
     }
     let next = (paths.len() > PAGE_MAX).then(|| paths[PAGE_MAX - 1].clone());
     paths.truncate(PAGE_MAX);
-    Ok(Listing { paths, next })
+    Ok(FileListing { paths, next })
 }
 
-struct Walk<'a> {
-    root: &'a Root,
+struct FolderWalk<'a> {
+    root: &'a OpenRoot,
     prefix: &'a str,
     paths: Vec<String>,
     entries: usize,
 }
 
-impl Walk<'_> {
+impl FolderWalk<'_> {
     fn folder(&mut self, folder: &Dir, base: &str, depth: usize) -> Result<(), ConnectionError> {
         for entry in folder.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
                 return Err(ConnectionError::new(
-                    Code::TooLarge,
+                    FailureCode::TooLarge,
                     "the folder holds more than 100,000 entries",
                 ));
             }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const LENGTH_MAX_BYTES: usize = 1024;
 
@@ -12,7 +12,7 @@ pub(super) struct RootedPath(String);
 
 /// The beginning of paths: empty, `folder/`, or `folder/begin`.
 #[derive(Clone, Debug)]
-pub(super) struct Prefix {
+pub(super) struct PathPrefix {
     /// The folder to look in, empty for the root itself.
     pub(super) folder: String,
     pub(super) text: String,
@@ -33,7 +33,7 @@ impl RootedPath {
     }
 }
 
-impl Prefix {
+impl PathPrefix {
     pub(super) fn parse(prefix: &str) -> Result<Self, ConnectionError> {
         check(prefix)?;
         let folder = match prefix.rsplit_once('/') {
@@ -90,5 +90,5 @@ fn check_name(name: &str) -> Result<(), ConnectionError> {
 }
 
 fn refused(message: &str) -> ConnectionError {
-    ConnectionError::new(Code::InvalidArguments, message).field("path")
+    ConnectionError::new(FailureCode::InvalidArguments, message).field("path")
 }

@@ -18,13 +18,13 @@ use std::{
 use cap_std::fs::{Dir, OpenOptions};
 
 use super::{
-    exchange::{self, Exchanged},
+    exchange::{self, ExchangeOutcome},
     failed,
     path::RootedPath,
-    root::{Root, open_itself},
-    version::{self, Stamp, Versions},
+    root::{OpenRoot, open_itself},
+    version::{self, FileStamp, VersionCache},
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 pub(super) const TEMPORARY: &str = ".weir-replace.tmp";
 const COPY_BYTES: usize = 256 << 10;
@@ -35,21 +35,22 @@ const QUIET_AFTER: Duration = Duration::from_millis(100);
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 
 pub(super) fn replace(
-    root: &Root,
-    versions: &Versions,
+    root: &OpenRoot,
+    versions: &VersionCache,
     path: &RootedPath,
     if_version: Option<&str>,
-    content: Content<'_>,
+    content: FileContent<'_>,
 ) -> Result<String, ConnectionError> {
     let (folder, name) = root.place(path)?;
     if folder
         .metadata(&name)
         .is_ok_and(|metadata| !metadata.is_file())
     {
-        return Err(
-            ConnectionError::new(Code::InvalidArguments, "the path does not name a file")
-                .field("path"),
-        );
+        return Err(ConnectionError::new(
+            FailureCode::InvalidArguments,
+            "the path does not name a file",
+        )
+        .field("path"));
     }
     if if_version.is_some() {
         wait_until_quiet(&folder, &name);
@@ -61,7 +62,7 @@ pub(super) fn replace(
         expected = exchange::stamp(&folder, &name);
         let current = match versions.info(root, path) {
             Ok(info) => Some(info.version),
-            Err(error) if error.code == Code::NotFound => None,
+            Err(error) if error.code == FailureCode::NotFound => None,
             Err(error) => return Err(error),
         };
         if current.as_deref() != Some(version) {
@@ -75,7 +76,7 @@ pub(super) fn replace(
         written.and_then(|written| put_in_place(&folder, &name, expected).map(|()| written));
     // The old file, if they were exchanged, or the rest of a new one.
     let _ = folder.remove_file(TEMPORARY);
-    let Written {
+    let WrittenFile {
         version,
         file,
         modified,
@@ -94,7 +95,10 @@ pub(super) fn replace(
 }
 
 fn changed() -> ConnectionError {
-    ConnectionError::new(Code::Conflict, "the file has changed since it was read")
+    ConnectionError::new(
+        FailureCode::Conflict,
+        "the file has changed since it was read",
+    )
 }
 
 /// Waits while another program has just changed the file.
@@ -113,18 +117,22 @@ fn wait_until_quiet(folder: &Dir, name: &Path) {
 
 /// Gives the temporary file the name. `expected` is the stamp of the file that the change was made on; without it whatever is
 /// there is replaced.
-fn put_in_place(folder: &Dir, name: &Path, expected: Option<Stamp>) -> Result<(), ConnectionError> {
+fn put_in_place(
+    folder: &Dir,
+    name: &Path,
+    expected: Option<FileStamp>,
+) -> Result<(), ConnectionError> {
     let Some(expected) = expected else {
         return folder.rename(TEMPORARY, folder, name).map_err(failed);
     };
     match exchange::exchange(folder, name, expected).map_err(failed)? {
-        Exchanged::Done => Ok(()),
-        Exchanged::Changed => Err(changed()),
+        ExchangeOutcome::Done => Ok(()),
+        ExchangeOutcome::Changed => Err(changed()),
     }
 }
 
 /// A file that was just written.
-struct Written {
+struct WrittenFile {
     version: String,
     file: std::fs::File,
     /// The time that the file was given; `None` where the system does not let it be set.
@@ -133,7 +141,7 @@ struct Written {
 
 /// The new content of the file.
 #[derive(Clone, Copy)]
-pub(super) enum Content<'c> {
+pub(super) enum FileContent<'c> {
     Whole(&'c [u8]),
     /// The rest of a file that is still to be read.
     Copied(&'c std::fs::File),
@@ -156,7 +164,7 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(ConnectionError::new(
-                    Code::Unavailable,
+                    FailureCode::Unavailable,
                     "other writers keep the file busy",
                 ));
             }
@@ -170,10 +178,10 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
 fn write_beside<'v>(
     folder: &Dir,
     name: &Path,
-    content: Content<'_>,
-    versions: &Versions,
-    known: impl Fn(Stamp) -> Option<&'v str>,
-) -> Result<Written, ConnectionError> {
+    content: FileContent<'_>,
+    versions: &VersionCache,
+    known: impl Fn(FileStamp) -> Option<&'v str>,
+) -> Result<WrittenFile, ConnectionError> {
     match folder.remove_file(TEMPORARY) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -187,16 +195,16 @@ fn write_beside<'v>(
         keep_owner(&old.try_clone().map_err(failed)?.into_std(), &temporary)?;
     }
     let version = match content {
-        Content::Whole(content) => {
+        FileContent::Whole(content) => {
             temporary.write_all(content).map_err(failed)?;
-            version::of(content)
+            version::digest_content(content)
         }
-        Content::Copied(mut content) => {
-            let mut out = version::Digesting::new(&mut temporary);
+        FileContent::Copied(mut content) => {
+            let mut out = version::DigestWriter::new(&mut temporary);
             std::io::copy(&mut content, &mut out).map_err(failed)?;
             out.version(versions)
         }
-        Content::Edited(edits) => {
+        FileContent::Edited(edits) => {
             let old = old.map_err(failed)?;
             match write_appended(&old, edits, &mut temporary, versions, known)? {
                 Some(version) => version,
@@ -207,7 +215,7 @@ fn write_beside<'v>(
     let now = version::own_time(SystemTime::now());
     let modified = temporary.set_modified(now).is_ok().then_some(now);
     temporary.sync_all().map_err(failed)?;
-    Ok(Written {
+    Ok(WrittenFile {
         version,
         file: temporary,
         modified,
@@ -220,11 +228,11 @@ fn write_appended<'v>(
     old: &cap_std::fs::File,
     edits: &[Edit],
     new: &mut std::fs::File,
-    versions: &Versions,
-    known: impl Fn(Stamp) -> Option<&'v str>,
+    versions: &VersionCache,
+    known: impl Fn(FileStamp) -> Option<&'v str>,
 ) -> Result<Option<String>, ConnectionError> {
     let before = old.metadata().map_err(failed)?;
-    let (size, stamp) = (before.len(), Stamp::of(&before));
+    let (size, stamp) = (before.len(), FileStamp::from_metadata(&before));
     // The times of a file tell whether it changes again only if it was not just changed; the digest of a file that was
     // is not known.
     if edits
@@ -243,7 +251,7 @@ fn write_appended<'v>(
     };
     let file = old.try_clone().map_err(failed)?.into_std();
     let copied = std::io::copy(&mut file.take(size), new).map_err(failed)?;
-    if copied != size || Stamp::of(&old.metadata().map_err(failed)?) != stamp {
+    if copied != size || FileStamp::from_metadata(&old.metadata().map_err(failed)?) != stamp {
         return Err(changed());
     }
     more.iter()
@@ -257,16 +265,16 @@ fn write_edited(
     mut old: &std::fs::File,
     edits: &[Edit],
     new: &mut std::fs::File,
-    versions: &Versions,
+    versions: &VersionCache,
 ) -> Result<String, ConnectionError> {
     let size = old.metadata().map_err(failed)?.len();
-    let mut out = version::Digesting::new(new);
+    let mut out = version::DigestWriter::new(new);
     let mut at = 0;
     for (from, length, content) in edits {
         let apart = *from >= at && from.checked_add(*length).is_some_and(|end| end <= size);
         if !apart {
             return Err(ConnectionError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "the edits are not in order, or not within the file",
             ));
         }
@@ -285,7 +293,7 @@ fn write_edited(
 fn copy(
     old: &mut &std::fs::File,
     mut length: u64,
-    out: &mut version::Digesting<'_>,
+    out: &mut version::DigestWriter<'_>,
 ) -> Result<(), ConnectionError> {
     let mut chunk = vec![0; COPY_BYTES.min(length as usize)];
     while length > 0 {

@@ -18,7 +18,7 @@ use cap_std::{
 use parking_lot::Mutex;
 
 use super::{failed, path::RootedPath};
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// The number of times a file is opened again because another one replaces it meanwhile.
 const ATTEMPTS_MAX: usize = 100;
@@ -28,13 +28,13 @@ type Identity = (u64, u64);
 
 /// The folder that no path reaches.
 #[derive(Debug)]
-pub(crate) struct Private {
+pub(crate) struct PrivateFolder {
     path: PathBuf,
     /// The folder as it was seen first, under whatever name now. It is kept open, so that its number is not given to another.
     seen: Mutex<Option<(std::fs::File, Identity)>>,
 }
 
-impl Private {
+impl PrivateFolder {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -86,21 +86,22 @@ pub(crate) fn real(path: &Path) -> PathBuf {
 /// Whether a root holds the folder that no path reaches, known for the folder that the root was when it was last opened.
 pub(super) type Holds = Mutex<Option<(Identity, bool)>>;
 
-pub(super) struct Root {
+pub(super) struct OpenRoot {
     folder: Dir,
     /// The folders that no path reaches.
     private: Vec<Identity>,
 }
 
-impl Root {
+impl OpenRoot {
     /// Opens the root. A root that lies in the folder that no path reaches is not opened.
     pub(super) fn open(
         root: &Path,
-        kept: Option<&Private>,
+        kept: Option<&PrivateFolder>,
         holds: &Holds,
     ) -> Result<Self, ConnectionError> {
         let unavailable = |error: io::Error| {
-            ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error)
+            ConnectionError::new(FailureCode::Unavailable, "the folder cannot be opened")
+                .details(error)
         };
         let folder = Dir::open_ambient_dir(root, ambient_authority()).map_err(unavailable)?;
         let Some(kept) = kept else {
@@ -147,7 +148,7 @@ impl Root {
     pub(super) fn file(&self, path: &RootedPath) -> Result<File, ConnectionError> {
         if !self.metadata(path)?.is_file() {
             return Err(ConnectionError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "the path does not name a file",
             )
             .field("path"));
@@ -167,8 +168,11 @@ impl Root {
             Err(error) => return Err(failed(error)),
         };
         let name = PathBuf::from(real.file_name().ok_or_else(|| {
-            ConnectionError::new(Code::InvalidArguments, "the path does not name a file")
-                .field("path")
+            ConnectionError::new(
+                FailureCode::InvalidArguments,
+                "the path does not name a file",
+            )
+            .field("path")
         })?);
         let folder = self.folder(real.parent().unwrap_or(Path::new("")))?;
         Ok((folder, name))
@@ -216,7 +220,7 @@ impl Root {
 
 fn private() -> ConnectionError {
     ConnectionError::new(
-        Code::Forbidden,
+        FailureCode::Forbidden,
         "the file may not be reached: Weir's own state is there",
     )
 }

@@ -16,7 +16,7 @@ use cap_std::fs::{Metadata, MetadataExt};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::{Info, failed, path::RootedPath, root::Root};
+use super::{FileStat, failed, path::RootedPath, root::OpenRoot};
 use crate::ConnectionError;
 
 const REMEMBERED_MAX: usize = 4096;
@@ -27,8 +27,8 @@ const SETTLED_AFTER: Duration = Duration::from_millis(50);
 const SETTLED_AFTER_COARSE: Duration = Duration::from_millis(2_100);
 
 #[derive(Default)]
-pub(super) struct Versions {
-    by_path: Mutex<HashMap<PathBuf, (Stamp, String)>>,
+pub(super) struct VersionCache {
+    by_path: Mutex<HashMap<PathBuf, (FileStamp, String)>>,
     /// The state of the digest at the end of a content, by version: appended bytes are digested from there. The newest
     /// is last.
     ends: Mutex<Vec<(String, Sha256)>>,
@@ -39,7 +39,7 @@ pub(super) struct Versions {
 const OWN_TIME: u32 = 619;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -47,11 +47,15 @@ pub(super) struct Stamp {
     changed_ns: i128,
 }
 
-impl Versions {
-    pub(super) fn info(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
-        let stamp = Stamp::of(&root.metadata(path)?);
+impl VersionCache {
+    pub(super) fn info(
+        &self,
+        root: &OpenRoot,
+        path: &RootedPath,
+    ) -> Result<FileStat, ConnectionError> {
+        let stamp = FileStamp::from_metadata(&root.metadata(path)?);
         if let Some(version) = self.remembered(path, stamp) {
-            return Ok(Info {
+            return Ok(FileStat {
                 version,
                 size: stamp.size,
             });
@@ -59,7 +63,7 @@ impl Versions {
         self.hash(root, path)
     }
 
-    pub(super) fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
+    pub(super) fn remembered(&self, path: &RootedPath, stamp: FileStamp) -> Option<String> {
         let by_path = self.by_path.lock();
         by_path
             .get(path.as_path())
@@ -67,9 +71,9 @@ impl Versions {
             .map(|(_, version)| version.clone())
     }
 
-    fn hash(&self, root: &Root, path: &RootedPath) -> Result<Info, ConnectionError> {
+    fn hash(&self, root: &OpenRoot, path: &RootedPath) -> Result<FileStat, ConnectionError> {
         let mut file = root.file(path)?;
-        let before = Stamp::of(&file.metadata().map_err(failed)?);
+        let before = FileStamp::from_metadata(&file.metadata().map_err(failed)?);
         let mut hasher = Sha256::new();
         let mut size = 0;
         let mut chunk = vec![0; 64 * 1024];
@@ -82,11 +86,11 @@ impl Versions {
             size += count as u64;
         }
         let version = self.keep_end(hasher, size);
-        let after = Stamp::of(&file.metadata().map_err(failed)?);
+        let after = FileStamp::from_metadata(&file.metadata().map_err(failed)?);
         if before == after && after.settled() {
             self.remember(path, after, &version);
         }
-        Ok(Info { version, size })
+        Ok(FileStat { version, size })
     }
 
     /// Returns the version of a content, whose digest can be continued from here on.
@@ -122,7 +126,7 @@ impl Versions {
         let Ok(metadata) = cap_std::fs::File::from_std(file).metadata() else {
             return;
         };
-        let stamp = Stamp::of(&metadata);
+        let stamp = FileStamp::from_metadata(&metadata);
         let given = modified
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
@@ -133,7 +137,7 @@ impl Versions {
         }
     }
 
-    fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
+    fn remember(&self, path: &RootedPath, stamp: FileStamp, version: &str) {
         let mut by_path = self.by_path.lock();
         if by_path.len() >= REMEMBERED_MAX {
             by_path.clear();
@@ -143,13 +147,13 @@ impl Versions {
 }
 
 /// Passes bytes on to a file and digests them on the way.
-pub(super) struct Digesting<'f> {
+pub(super) struct DigestWriter<'f> {
     file: &'f mut std::fs::File,
     hasher: Sha256,
     size: u64,
 }
 
-impl<'f> Digesting<'f> {
+impl<'f> DigestWriter<'f> {
     pub(super) fn new(file: &'f mut std::fs::File) -> Self {
         Self {
             file,
@@ -159,12 +163,12 @@ impl<'f> Digesting<'f> {
     }
 
     /// Returns the version of a file after a write.
-    pub(super) fn version(self, versions: &Versions) -> String {
+    pub(super) fn version(self, versions: &VersionCache) -> String {
         versions.keep_end(self.hasher, self.size)
     }
 }
 
-impl io::Write for Digesting<'_> {
+impl io::Write for DigestWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.file.write(bytes)?;
         self.hasher.update(&bytes[..count]);
@@ -188,7 +192,7 @@ pub(super) fn own_time(now: SystemTime) -> SystemTime {
 }
 
 /// Returns the version of a file with this content.
-pub(super) fn of(content: &[u8]) -> String {
+pub(super) fn digest_content(content: &[u8]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(content);
     text(hasher, content.len() as u64)
@@ -204,8 +208,8 @@ fn text(hasher: Sha256, size: u64) -> String {
     text
 }
 
-impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+impl FileStamp {
+    pub(super) fn from_metadata(metadata: &Metadata) -> Self {
         let nanoseconds =
             |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {

@@ -3,7 +3,7 @@
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, IF_MATCH};
 
 use super::TraceContext;
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const COUNT_MAX: usize = 50;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -65,15 +65,16 @@ pub(super) fn of_request(
     own: &HeaderMap,
 ) -> Result<HeaderMap, ConnectionError> {
     if headers.len() > COUNT_MAX {
-        return Err(
-            ConnectionError::new(Code::InvalidArguments, "there are more than 50 headers")
-                .field("headers"),
-        );
+        return Err(ConnectionError::new(
+            FailureCode::InvalidArguments,
+            "there are more than 50 headers",
+        )
+        .field("headers"));
     }
     let mut map = own.clone();
     for (name, value) in headers {
         let refused =
-            |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
+            |why: &str| ConnectionError::new(FailureCode::InvalidArguments, why).field("headers");
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| refused("a header's name is not allowed"))?;
         // An adapter sends the entity tag that it read, even if the connection sets the header.
@@ -87,7 +88,7 @@ pub(super) fn of_request(
             || own.contains_key(&name);
         if reserved {
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 format!("the header {name} is the connection's own"),
             )
             .field("headers"));

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const PATH_MAX_BYTES: usize = 4096;
 const QUERY_MAX_PAIRS: usize = 200;
@@ -34,7 +34,7 @@ pub(super) fn url(
     check(path)?;
     if query.len() > QUERY_MAX_PAIRS {
         return Err(ConnectionError::new(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "there are more than 200 query parameters",
         )
         .field("query"));
@@ -61,7 +61,7 @@ pub(super) fn append_query(url: &mut Url, encoded: &str) -> Result<(), Connectio
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&()*+,;=:@/?%".contains(&byte);
     if !encoded.bytes().all(allowed) || !decode(encoded.as_bytes()).1 {
         return Err(ConnectionError::new(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "the query holds a character that must be percent-encoded",
         )
         .field("query"));
@@ -159,7 +159,7 @@ fn decode(text: &[u8]) -> (Vec<u8>, bool) {
 }
 
 fn refused(message: &str) -> ConnectionError {
-    ConnectionError::new(Code::InvalidArguments, message).field("path")
+    ConnectionError::new(FailureCode::InvalidArguments, message).field("path")
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
                     .map(String::from)
                     .expect_err(path)
                     .code,
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "{path}"
             );
         }
@@ -242,7 +242,7 @@ mod tests {
                 .map(String::from)
                 .expect_err("empty segment")
                 .code,
-            Code::InvalidArguments
+            FailureCode::InvalidArguments
         );
     }
 

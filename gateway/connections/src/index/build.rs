@@ -15,8 +15,8 @@ use std::{
 
 use rusqlite::{Connection, params};
 
-use super::{Entry, store};
-use crate::{Code, ConnectionError};
+use super::{IndexEntry, store};
+use crate::{ConnectionError, FailureCode};
 
 /// The time after which an unfinished index is dropped.
 const ABANDONED_AFTER: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ const SORT_KB: i64 = 8 << 10;
 /// The room that an entry takes on disk beside its key, about.
 const ENTRY_BYTES: u64 = 16;
 
-pub(super) struct Build {
+pub(super) struct IndexBuild {
     connection: Connection,
     part: PathBuf,
     /// The greatest entry so far while all came in their order: its key and place.
@@ -41,7 +41,7 @@ pub(super) struct Build {
     pub(super) touched: Instant,
 }
 
-impl Build {
+impl IndexBuild {
     pub(super) fn begin(
         path: &Path,
         bytes_max: u64,
@@ -80,7 +80,11 @@ impl Build {
         self.touched.elapsed() > ABANDONED_AFTER
     }
 
-    pub(super) fn add(&mut self, entries: &[Entry], covers: u64) -> Result<(), ConnectionError> {
+    pub(super) fn add(
+        &mut self,
+        entries: &[IndexEntry],
+        covers: u64,
+    ) -> Result<(), ConnectionError> {
         let bytes = entries
             .iter()
             .map(|entry| entry.key.len() as u64 + ENTRY_BYTES)
@@ -90,7 +94,7 @@ impl Build {
         // The sorted index is beside it for a while.
         if all.saturating_mul(2) > self.bytes_max {
             return Err(ConnectionError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 "the indexes being built take more than the plugin may have",
             ));
         }
@@ -100,7 +104,7 @@ impl Build {
         Ok(())
     }
 
-    fn insert(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+    fn insert(&mut self, entries: &[IndexEntry]) -> rusqlite::Result<()> {
         self.is_sorted = self.is_sorted && self.goes_on(entries);
         let table = if self.is_sorted {
             "sorted.entries"
@@ -120,8 +124,8 @@ impl Build {
     }
 
     /// Returns `true` if these entries are in their order, and behind all others.
-    fn goes_on(&self, entries: &[Entry]) -> bool {
-        fn place(entry: &Entry) -> (&[u8], u64) {
+    fn goes_on(&self, entries: &[IndexEntry]) -> bool {
+        fn place(entry: &IndexEntry) -> (&[u8], u64) {
             (&entry.key, entry.at)
         }
         let last = self.last.as_ref().map(|(key, at)| (key.as_slice(), *at));
@@ -151,7 +155,7 @@ impl Build {
     }
 }
 
-impl Drop for Build {
+impl Drop for IndexBuild {
     fn drop(&mut self) {
         self.bytes_of_all.fetch_sub(self.bytes, Ordering::Relaxed);
         let _ = fs::remove_file(&self.part);

@@ -10,13 +10,13 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::Name;
+use super::IndexName;
 
 /// The ending of an unfinished file's name, and that of a finished one's.
 pub(super) const PART: &str = "part";
 const DONE: &str = "index";
 
-pub(super) fn path(folder: &Path, name: Name<'_>) -> PathBuf {
+pub(super) fn path(folder: &Path, name: IndexName<'_>) -> PathBuf {
     folder.join(digest(name.plugin)).join(format!(
         "{}{}.{DONE}",
         of_version(name),
@@ -25,7 +25,7 @@ pub(super) fn path(folder: &Path, name: Name<'_>) -> PathBuf {
 }
 
 /// Returns the beginning of the names of all indexes of one version of a source.
-fn of_version(name: Name<'_>) -> String {
+fn of_version(name: IndexName<'_>) -> String {
     format!("{}-{}-", digest(name.source), digest(name.version))
 }
 
@@ -43,7 +43,11 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Gives all indexes of one version to another one: the paths they had and have.
-pub(super) fn rename(folder: &Path, old: Name<'_>, new: Name<'_>) -> io::Result<Vec<PathBuf>> {
+pub(super) fn rename(
+    folder: &Path,
+    old: IndexName<'_>,
+    new: IndexName<'_>,
+) -> io::Result<Vec<PathBuf>> {
     let mut renamed = Vec::new();
     let begins = of_version(old);
     for (path, name) in files(&folder.join(digest(old.plugin)))? {
@@ -64,7 +68,7 @@ pub(super) fn rename(folder: &Path, old: Name<'_>, new: Name<'_>) -> io::Result<
 }
 
 /// Removes the indexes of other versions of the same source and column.
-pub(super) fn drop_others(folder: &Path, name: Name<'_>) {
+pub(super) fn drop_others(folder: &Path, name: IndexName<'_>) {
     let own = path(folder, name);
     let (begins, ends) = (
         format!("{}-", digest(name.source)),

@@ -7,7 +7,7 @@ use std::{borrow::Cow, cmp::Ordering};
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (plain(left), plain(right));
     let (left, right) = (&*left, &*right);
-    match (Decimal::read(left), Decimal::read(right)) {
+    match (DecimalText::read(left), DecimalText::read(right)) {
         (Some(left), Some(right)) => left.cmp(&right),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
@@ -45,7 +45,7 @@ fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-struct Decimal<'a> {
+struct DecimalText<'a> {
     negative: bool,
     /// The whole part without leading zeros.
     whole: &'a str,
@@ -53,7 +53,7 @@ struct Decimal<'a> {
     fraction: &'a str,
 }
 
-impl<'a> Decimal<'a> {
+impl<'a> DecimalText<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),

@@ -26,11 +26,11 @@ use std::{
 use tokio::time::{sleep_until, timeout_at};
 
 use super::{
-    Access, Outcome, Prepared, ReadTime, Rows, refused,
-    rows::Header,
+    PreparedStatement, ReadTime, SqlRows, StatementAccess, StatementOutcome, refused,
+    rows::RowHeader,
     session_pool::{HeldSession, SessionPool},
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 use address::read_address;
 use error::SessionFailure;
 use session::MysqlSession;
@@ -43,11 +43,11 @@ const CLEANUP_MAX: Duration = Duration::from_secs(2);
 /// The bytes of an answer beyond its limit that are read over to keep the session; if there are more, it is ended.
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
-pub(super) struct Mysql {
+pub(super) struct MysqlDatabase {
     pool: Arc<SessionPool<MysqlSession>>,
 }
 
-impl Mysql {
+impl MysqlDatabase {
     pub(super) fn new(url: &str, pool_max: Option<u32>) -> Result<Self, String> {
         let address = read_address(url)?;
         let size = pool_max.unwrap_or(SESSIONS_MAX);
@@ -61,16 +61,16 @@ impl Mysql {
 
     pub(super) async fn run(
         &self,
-        prepared: Prepared,
-        access: Access,
-    ) -> Result<Outcome, ConnectionError> {
+        prepared: PreparedStatement,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let access = match prepared.options.describes_write() {
-            true => Access::Write,
+            true => StatementAccess::Write,
             false => access,
         };
         words::check(&prepared.text, access).map_err(ConnectionError::nothing_changed)?;
         if let Some(returning) = &prepared.options.returning {
-            words::check(&returning.text, Access::Read)
+            words::check(&returning.text, StatementAccess::Read)
                 .map_err(ConnectionError::nothing_changed)?;
         }
         let turn = self.pool.turn(prepared.deadline).await;
@@ -83,9 +83,9 @@ impl Mysql {
         };
         match access {
             // If this is dropped half-way, `held` cleans up after itself.
-            Access::Read => call.run(held).await,
+            StatementAccess::Read => call.run(held).await,
             // A task of its own: a write outlives its caller.
-            Access::Write => tokio::spawn(call.run(held))
+            StatementAccess::Write => tokio::spawn(call.run(held))
                 .await
                 .unwrap_or_else(|lost| Err(refused::statement().details(lost))),
         }
@@ -94,22 +94,25 @@ impl Mysql {
 
 struct MysqlCall {
     pool: Arc<SessionPool<MysqlSession>>,
-    prepared: Prepared,
-    access: Access,
+    prepared: PreparedStatement,
+    access: StatementAccess,
     /// COMMIT may have reached the server.
     is_committing: AtomicBool,
 }
 
 impl MysqlCall {
-    async fn run(self, mut held: HeldSession<MysqlSession>) -> Result<Outcome, ConnectionError> {
+    async fn run(
+        self,
+        mut held: HeldSession<MysqlSession>,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let mut is_retried = false;
         loop {
             self.begin(&mut held)
                 .await
                 .map_err(ConnectionError::nothing_changed)?;
             let result = match self.access {
-                Access::Read => self.read_in_time(&mut held).await,
-                Access::Write => Box::pin(self.write_in_time(&mut held)).await,
+                StatementAccess::Read => self.read_in_time(&mut held).await,
+                StatementAccess::Write => Box::pin(self.write_in_time(&mut held)).await,
             };
             let failure = match result {
                 Ok(outcome) => return Ok(outcome),
@@ -172,15 +175,18 @@ impl MysqlCall {
     async fn read_in_time(
         &self,
         held: &mut HeldSession<MysqlSession>,
-    ) -> Result<Outcome, SessionFailure> {
+    ) -> Result<StatementOutcome, SessionFailure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held))
             .await
             .unwrap_or_else(|_| Err(SessionFailure::cut(refused::timed_out())))
     }
 
-    async fn read(&self, held: &mut HeldSession<MysqlSession>) -> Result<Outcome, SessionFailure> {
-        let Prepared { text, options, .. } = &self.prepared;
+    async fn read(
+        &self,
+        held: &mut HeldSession<MysqlSession>,
+    ) -> Result<StatementOutcome, SessionFailure> {
+        let PreparedStatement { text, options, .. } = &self.prepared;
         let session = held.session();
         let outcome = if options.describe {
             session.describe(text).await?
@@ -204,7 +210,7 @@ impl MysqlCall {
     async fn write_in_time(
         &self,
         held: &mut HeldSession<MysqlSession>,
-    ) -> Result<Outcome, SessionFailure> {
+    ) -> Result<StatementOutcome, SessionFailure> {
         let late = self.prepared.deadline + GRACE;
         let work = self.write(held);
         tokio::pin!(work);
@@ -221,8 +227,11 @@ impl MysqlCall {
         }
     }
 
-    async fn write(&self, held: &mut HeldSession<MysqlSession>) -> Result<Outcome, SessionFailure> {
-        let Prepared {
+    async fn write(
+        &self,
+        held: &mut HeldSession<MysqlSession>,
+    ) -> Result<StatementOutcome, SessionFailure> {
+        let PreparedStatement {
             text,
             parameters,
             limit,
@@ -251,7 +260,7 @@ impl MysqlCall {
             let read = whole(read.await?)?;
             if read.rows.records == "[]" {
                 return Err(ConnectionError::new(
-                    Code::UpstreamError,
+                    FailureCode::UpstreamError,
                     "the database does not show the record that was written, so nothing was changed",
                 )
                 .into());
@@ -270,18 +279,18 @@ impl MysqlCall {
 }
 
 /// The rows of a write have to be whole, since only then has the statement ended.
-fn whole(answer: session::SessionAnswer) -> Result<Outcome, ConnectionError> {
+fn whole(answer: session::SessionAnswer) -> Result<StatementOutcome, ConnectionError> {
     match answer.is_whole {
         true => Ok(answer.outcome),
         false => Err(ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             "the statement answers more rows than were asked for",
         )),
     }
 }
 
-fn no_rows() -> Rows {
-    Rows {
+fn no_rows() -> SqlRows {
+    SqlRows {
         records: "[]".to_owned(),
         truncated: false,
     }

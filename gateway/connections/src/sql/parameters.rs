@@ -2,12 +2,12 @@
 
 use serde_json::value::RawValue;
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const COUNT_MAX: usize = 2000;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Parameter {
+pub(super) enum StatementParameter {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -17,10 +17,10 @@ pub(super) enum Parameter {
     Text(String),
 }
 
-pub(super) fn read(json: &str) -> Result<Vec<Parameter>, ConnectionError> {
+pub(super) fn read(json: &str) -> Result<Vec<StatementParameter>, ConnectionError> {
     let wrong = |error: serde_json::Error| {
         ConnectionError::new(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "the statement's parameters are not a JSON array",
         )
         .details(error)
@@ -28,7 +28,7 @@ pub(super) fn read(json: &str) -> Result<Vec<Parameter>, ConnectionError> {
     let raw: Vec<&RawValue> = serde_json::from_str(json).map_err(wrong)?;
     if raw.len() > COUNT_MAX {
         return Err(ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             "a statement takes at most 2,000 parameters",
         ));
     }
@@ -37,16 +37,16 @@ pub(super) fn read(json: &str) -> Result<Vec<Parameter>, ConnectionError> {
         .collect()
 }
 
-fn parameter(text: &str) -> Result<Parameter, serde_json::Error> {
+fn parameter(text: &str) -> Result<StatementParameter, serde_json::Error> {
     Ok(match text.as_bytes().first() {
-        Some(b'n') => Parameter::Null,
-        Some(b't') => Parameter::Boolean(true),
-        Some(b'f') => Parameter::Boolean(false),
-        Some(b'"') => Parameter::Text(serde_json::from_str(text)?),
-        Some(b'[' | b'{') => Parameter::Text(text.to_owned()),
+        Some(b'n') => StatementParameter::Null,
+        Some(b't') => StatementParameter::Boolean(true),
+        Some(b'f') => StatementParameter::Boolean(false),
+        Some(b'"') => StatementParameter::Text(serde_json::from_str(text)?),
+        Some(b'[' | b'{') => StatementParameter::Text(text.to_owned()),
         _ => match text.parse() {
-            Ok(integer) => Parameter::Integer(integer),
-            Err(_) => Parameter::Real(serde_json::from_str(text)?, text.to_owned()),
+            Ok(integer) => StatementParameter::Integer(integer),
+            Err(_) => StatementParameter::Real(serde_json::from_str(text)?, text.to_owned()),
         },
     })
 }

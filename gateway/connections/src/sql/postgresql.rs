@@ -28,14 +28,14 @@ use std::{
 use tokio::time::{sleep_until, timeout, timeout_at};
 
 use super::{
-    Access, Outcome, Prepared, Rows, refused,
-    rows::{Cell, Header, RowsWriter},
+    PreparedStatement, SqlRows, StatementAccess, StatementOutcome, refused,
+    rows::{RowHeader, RowsWriter, SqlCell},
     session_pool::{HeldSession, SessionPool},
 };
 use crate::ConnectionError;
-use address::Address;
-use error::{Failure, Next};
-use session::{Description, Reply, Session};
+use address::PostgresqlAddress;
+use error::{PostgresqlFailure, RecoveryStep};
+use session::{PostgresqlReply, PostgresqlSession, RowDescription};
 
 const CONNECTIONS_MAX: u32 = 10;
 /// The time that we wait beyond the deadline for the server's own timeout, before we cancel.
@@ -46,13 +46,13 @@ const CLEANUP_MAX: Duration = Duration::from_secs(2);
 /// cancelled.
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
-pub(super) struct Postgresql {
-    pool: Arc<SessionPool<Session>>,
+pub(super) struct PostgresqlDatabase {
+    pool: Arc<SessionPool<PostgresqlSession>>,
 }
 
-impl Postgresql {
+impl PostgresqlDatabase {
     pub(super) fn new(url: &str, pool_max: Option<u32>) -> Result<Self, String> {
-        let address = Address::parse(url)?;
+        let address = PostgresqlAddress::parse(url)?;
         let size = pool_max.unwrap_or(CONNECTIONS_MAX);
         if !(1..=100).contains(&size) {
             return Err("`pool_max` must be between 1 and 100".to_owned());
@@ -64,17 +64,17 @@ impl Postgresql {
 
     pub(super) async fn run(
         &self,
-        prepared: Prepared,
-        access: Access,
-    ) -> Result<Outcome, ConnectionError> {
+        prepared: PreparedStatement,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let meant = match prepared.options.describes_write() {
-            true => Access::Write,
+            true => StatementAccess::Write,
             false => access,
         };
         check_verb(&prepared.text, meant)?;
         let turn = self.pool.turn(prepared.deadline).await;
         let held = turn.map_err(ConnectionError::nothing_changed)?;
-        let call = Call {
+        let call = PostgresqlCall {
             pool: self.pool.clone(),
             prepared,
             access,
@@ -82,9 +82,9 @@ impl Postgresql {
         };
         match access {
             // If this is dropped half-way, `held` cleans up after itself.
-            Access::Read => call.run(held).await,
+            StatementAccess::Read => call.run(held).await,
             // A task of its own: a write outlives its caller.
-            Access::Write => tokio::spawn(call.run(held))
+            StatementAccess::Write => tokio::spawn(call.run(held))
                 .await
                 .unwrap_or_else(|lost| Err(refused::statement().details(lost))),
         }
@@ -99,15 +99,15 @@ fn announced(incoming: &[u8]) -> Option<usize> {
 
 /// Allows statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns
 /// the session, which calls share. The transaction's mode is what protects the data; this protects the session.
-fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
+fn check_verb(text: &str, access: StatementAccess) -> Result<(), ConnectionError> {
     let word: String = text
         .trim_start()
         .chars()
         .take_while(char::is_ascii_alphabetic)
         .collect();
     let allowed: &[&str] = match access {
-        Access::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
-        Access::Write => &["INSERT", "UPDATE", "DELETE", "MERGE", "WITH"],
+        StatementAccess::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
+        StatementAccess::Write => &["INSERT", "UPDATE", "DELETE", "MERGE", "WITH"],
     };
     if allowed
         .iter()
@@ -119,59 +119,62 @@ fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
     }
 }
 
-struct Call {
-    pool: Arc<SessionPool<Session>>,
-    prepared: Prepared,
-    access: Access,
+struct PostgresqlCall {
+    pool: Arc<SessionPool<PostgresqlSession>>,
+    prepared: PreparedStatement,
+    access: StatementAccess,
     /// COMMIT may have reached the server.
     committing: AtomicBool,
 }
 
-impl Call {
-    async fn run(self, mut held: HeldSession<Session>) -> Result<Outcome, ConnectionError> {
+impl PostgresqlCall {
+    async fn run(
+        self,
+        mut held: HeldSession<PostgresqlSession>,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let (mut is_retried, mut is_typed) = (false, false);
         loop {
             let left = self.left().map_err(ConnectionError::nothing_changed)?;
             let connected = held.connect(left).await;
             connected.map_err(ConnectionError::nothing_changed)?;
             let result = match self.access {
-                Access::Read => self.read_in_time(&mut held).await,
-                Access::Write => Box::pin(self.write_in_time(&mut held)).await,
+                StatementAccess::Read => self.read_in_time(&mut held).await,
+                StatementAccess::Write => Box::pin(self.write_in_time(&mut held)).await,
             };
             let mut failure = match result {
                 Ok(outcome) => return Ok(outcome),
                 Err(failure) => failure,
             };
             // Whatever is not committed is taken back.
-            failure.said.nothing_changed |= failure.next != Next::Unknown;
+            failure.said.nothing_changed |= failure.next != RecoveryStep::Unknown;
             match failure.next {
                 // The server has gone since: with it, most likely, every connection that waits.
-                Next::Elsewhere if held.is_reused() => {
+                RecoveryStep::Elsewhere if held.is_reused() => {
                     self.pool.clear();
                     held.let_go();
                 }
                 // Nothing was changed, and another try may well succeed.
-                ref next @ (Next::Again | Next::Typed(_))
-                    if !(if *next == Next::Again {
+                ref next @ (RecoveryStep::Again | RecoveryStep::Typed(_))
+                    if !(if *next == RecoveryStep::Again {
                         is_retried
                     } else {
                         is_typed
                     }) =>
                 {
                     match next {
-                        Next::Again => is_retried = true,
+                        RecoveryStep::Again => is_retried = true,
                         _ => is_typed = true,
                     }
                     if !held.settle().await {
                         return Err(failure.said);
                     }
-                    if let Next::Typed(oids) = failure.next {
+                    if let RecoveryStep::Typed(oids) = failure.next {
                         let timeout = self.timeout();
                         let timeout = timeout.map_err(ConnectionError::nothing_changed)?;
                         let found = held.session().find_enumerations(oids, timeout);
-                        Box::pin(found)
-                            .await
-                            .map_err(|error| Failure::from(error).said.nothing_changed())?;
+                        Box::pin(found).await.map_err(|error| {
+                            PostgresqlFailure::from(error).said.nothing_changed()
+                        })?;
                     }
                 }
                 _ => return Err(failure.said),
@@ -201,7 +204,10 @@ impl Call {
 
     /// Runs a read. After the time of the server's own timeout the caller gets an answer, and `held` has the statement
     /// cancelled.
-    async fn read_in_time(&self, held: &mut HeldSession<Session>) -> Result<Outcome, Failure> {
+    async fn read_in_time(
+        &self,
+        held: &mut HeldSession<PostgresqlSession>,
+    ) -> Result<StatementOutcome, PostgresqlFailure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held.session()))
             .await
@@ -209,7 +215,10 @@ impl Call {
     }
 
     /// Runs a write. A late one is cancelled, and then its outcome is asked for.
-    async fn write_in_time(&self, held: &mut HeldSession<Session>) -> Result<Outcome, Failure> {
+    async fn write_in_time(
+        &self,
+        held: &mut HeldSession<PostgresqlSession>,
+    ) -> Result<StatementOutcome, PostgresqlFailure> {
         let key = held.session().key;
         let result = {
             let work = self.write(held.session());
@@ -225,7 +234,7 @@ impl Call {
             // The write ended just in time after all, so this is the true outcome.
             Ok(Ok(outcome)) => Ok(outcome),
             // The write was cancelled when its COMMIT was already on its way, and that has to be said as well.
-            Ok(Err(failure)) if failure.next == Next::Unknown => Err(failure),
+            Ok(Err(failure)) if failure.next == RecoveryStep::Unknown => Err(failure),
             Ok(Err(_)) => Err(refused::timed_out().into()),
             // `held` brings the session to its end.
             Err(late) => match self.committing.load(Relaxed) {
@@ -235,22 +244,25 @@ impl Call {
         }
     }
 
-    async fn read(&self, session: &mut Session) -> Result<Outcome, Failure> {
+    async fn read(
+        &self,
+        session: &mut PostgresqlSession,
+    ) -> Result<StatementOutcome, PostgresqlFailure> {
         if self.prepared.options.describe {
             return Box::pin(self.described(session)).await;
         }
-        session.begin(Access::Read, self.timeout()?)?;
+        session.begin(StatementAccess::Read, self.timeout()?)?;
         session.execute(&self.prepared.text, &self.prepared.parameters)?;
         session.end_of_read()?;
         session.send().await?;
         session.began().await?;
         let description = session.description().await?;
-        let mut rows = Answer::default();
-        while let Reply::Row(row) = session.reply().await? {
+        let mut rows = PostgresqlRows::default();
+        while let PostgresqlReply::Row(row) = session.reply().await? {
             rows.take(&row, &description, self.prepared.limit)?;
             if rows.surplus_bytes > SURPLUS_MAX_BYTES {
                 // The rest is left to `held`.
-                return Ok(Outcome {
+                return Ok(StatementOutcome {
                     rows: rows.finish(),
                     changed: 0,
                 });
@@ -258,17 +270,20 @@ impl Call {
         }
         // The rows are whole; if this fails, `held` cleans up.
         let _ = session.ended().await;
-        Ok(Outcome {
+        Ok(StatementOutcome {
             rows: rows.finish(),
             changed: 0,
         })
     }
 
-    async fn write(&self, session: &mut Session) -> Result<Outcome, Failure> {
+    async fn write(
+        &self,
+        session: &mut PostgresqlSession,
+    ) -> Result<StatementOutcome, PostgresqlFailure> {
         if self.prepared.options.describe {
             return Box::pin(self.described(session)).await;
         }
-        session.begin(Access::Write, self.timeout()?)?;
+        session.begin(StatementAccess::Write, self.timeout()?)?;
         session.sync();
         session.send().await?;
         session.began().await?;
@@ -280,25 +295,28 @@ impl Call {
         self.committing.store(true, Relaxed);
         session.send().await.map_err(error::while_committing)?;
         match session.reply().await.map_err(error::while_committing)? {
-            Reply::Done(done) if done.tag() == "COMMIT" => {}
+            PostgresqlReply::Done(done) if done.tag() == "COMMIT" => {}
             _ => return Err(refused::statement().details("COMMIT was not made").into()),
         }
         // The write is done; if this fails, `held` cleans up.
         let _ = session.ended().await;
-        Ok(Outcome { rows, changed })
+        Ok(StatementOutcome { rows, changed })
     }
 
-    async fn change(&self, session: &mut Session) -> Result<(Rows, u64), session::Error> {
+    async fn change(
+        &self,
+        session: &mut PostgresqlSession,
+    ) -> Result<(SqlRows, u64), session::PostgresqlError> {
         session.execute(&self.prepared.text, &self.prepared.parameters)?;
         session.sync();
         session.send().await?;
         let description = session.description().await?;
-        let mut rows = Answer::default();
+        let mut rows = PostgresqlRows::default();
         let changed = loop {
             match session.reply().await? {
                 // Rows have to be read to the end, since only then has the statement ended.
-                Reply::Row(row) => rows.take(&row, &description, self.prepared.limit)?,
-                Reply::Done(done) => break done.rows(),
+                PostgresqlReply::Row(row) => rows.take(&row, &description, self.prepared.limit)?,
+                PostgresqlReply::Done(done) => break done.rows(),
             }
         };
         session.ready().await?;
@@ -307,7 +325,10 @@ impl Call {
 
     /// Returns one row for each column, without running the statement. The server cannot tell whether an expression may
     /// be null.
-    async fn described(&self, session: &mut Session) -> Result<Outcome, Failure> {
+    async fn described(
+        &self,
+        session: &mut PostgresqlSession,
+    ) -> Result<StatementOutcome, PostgresqlFailure> {
         let columns = session
             .describe(&self.prepared.text, self.timeout()?)
             .await?;
@@ -318,18 +339,18 @@ impl Call {
             )
             .await?;
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), columns.len() as u32);
+        let mut writer = RowsWriter::new(Arc::new(RowHeader::new(names)?), columns.len() as u32);
         for column in &columns {
             let name = types
                 .get(&column.type_oid)
                 .map_or("?", |found| found.name.as_str());
             writer.begin_row();
-            writer.cell(0, Cell::Text(&column.name))?;
-            writer.cell(1, Cell::Text(name))?;
-            writer.cell(2, Cell::Boolean(true))?;
+            writer.cell(0, SqlCell::Text(&column.name))?;
+            writer.cell(1, SqlCell::Text(name))?;
+            writer.cell(2, SqlCell::Boolean(true))?;
             writer.end_row()?;
         }
-        Ok(Outcome {
+        Ok(StatementOutcome {
             rows: writer.finish(),
             changed: 0,
         })
@@ -338,17 +359,17 @@ impl Call {
 
 /// Rows as they come, up to the limits.
 #[derive(Default)]
-struct Answer {
+struct PostgresqlRows {
     writer: Option<RowsWriter>,
     /// The bytes that came beyond the limit.
     surplus_bytes: usize,
 }
 
-impl Answer {
+impl PostgresqlRows {
     fn take(
         &mut self,
         row: &session::Row,
-        description: &Description,
+        description: &RowDescription,
         limit: u32,
     ) -> Result<(), ConnectionError> {
         let writer = match &mut self.writer {
@@ -364,10 +385,10 @@ impl Answer {
         values::write(row, &description.columns, writer)
     }
 
-    fn finish(self) -> Rows {
+    fn finish(self) -> SqlRows {
         match self.writer {
             Some(writer) => writer.finish(),
-            None => Rows {
+            None => SqlRows {
                 records: "[]".to_owned(),
                 truncated: false,
             },

@@ -1,35 +1,44 @@
 //! Says what a database refuses, in the same words for every kind of database.
 
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 pub(super) fn taken() -> ConnectionError {
-    ConnectionError::new(Code::Conflict, "a record with this value is there already")
+    ConnectionError::new(
+        FailureCode::Conflict,
+        "a record with this value is there already",
+    )
 }
 
 pub(super) fn missing() -> ConnectionError {
-    ConnectionError::new(Code::InvalidArguments, "a value is required")
+    ConnectionError::new(FailureCode::InvalidArguments, "a value is required")
 }
 
 pub(super) fn unfit() -> ConnectionError {
-    ConnectionError::new(Code::InvalidArguments, "a value does not fit its column")
+    ConnectionError::new(
+        FailureCode::InvalidArguments,
+        "a value does not fit its column",
+    )
 }
 
 pub(super) fn referred() -> ConnectionError {
     ConnectionError::new(
-        Code::InvalidArguments,
+        FailureCode::InvalidArguments,
         "a record that this one refers to is missing, or others refer to this one",
     )
 }
 
 pub(super) fn rule() -> ConnectionError {
     ConnectionError::new(
-        Code::InvalidArguments,
+        FailureCode::InvalidArguments,
         "a rule of the table refuses the record",
     )
 }
 
 pub(super) fn changed() -> ConnectionError {
-    ConnectionError::new(Code::SourceChanged, "the table is no longer what it was")
+    ConnectionError::new(
+        FailureCode::SourceChanged,
+        "the table is no longer what it was",
+    )
 }
 
 /// Returns the error for a missing column, with its name if the database's message has it.
@@ -37,7 +46,7 @@ pub(super) fn gone(column: Option<&str>) -> ConnectionError {
     match column {
         None => changed(),
         Some(column) => ConnectionError::new(
-            Code::SourceChanged,
+            FailureCode::SourceChanged,
             format!("the table no longer has the column `{column}`"),
         )
         .field(column),
@@ -56,25 +65,28 @@ pub(super) fn column_name(text: &str) -> Option<&str> {
 
 pub(super) fn denied() -> ConnectionError {
     ConnectionError::new(
-        Code::Forbidden,
+        FailureCode::Forbidden,
         "the statement asks for more than this connection allows",
     )
 }
 
 pub(super) fn statement() -> ConnectionError {
-    ConnectionError::new(Code::UpstreamError, "the database refused the statement")
+    ConnectionError::new(
+        FailureCode::UpstreamError,
+        "the database refused the statement",
+    )
 }
 
 pub(super) fn unavailable() -> ConnectionError {
-    ConnectionError::new(Code::Unavailable, "the database cannot be reached")
+    ConnectionError::new(FailureCode::Unavailable, "the database cannot be reached")
 }
 
 pub(super) fn timed_out() -> ConnectionError {
-    ConnectionError::new(Code::Timeout, "the database did not answer in time")
+    ConnectionError::new(FailureCode::Timeout, "the database did not answer in time")
 }
 
 pub(super) fn cancelled() -> ConnectionError {
-    ConnectionError::new(Code::Cancelled, "the statement was interrupted")
+    ConnectionError::new(FailureCode::Cancelled, "the statement was interrupted")
 }
 
 #[cfg(test)]
@@ -100,7 +112,7 @@ mod tests {
         let error = gone(Some("born"));
         assert_eq!(
             (error.code, error.field.as_deref()),
-            (Code::SourceChanged, Some("born"))
+            (FailureCode::SourceChanged, Some("born"))
         );
         assert!(error.message.contains("`born`"));
         assert_eq!(gone(None), changed());

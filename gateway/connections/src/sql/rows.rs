@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{RECORDS_MAX_BYTES, Rows};
-use crate::{Code, ConnectionError};
+use super::{RECORDS_MAX_BYTES, SqlRows};
+use crate::{ConnectionError, FailureCode};
 
 /// Room for a usual record.
 const TEXT_FIRST_BYTES: usize = 1024;
 
 /// The columns of a statement's rows.
-pub(super) struct Header {
+pub(super) struct RowHeader {
     names: Vec<String>,
     /// `"name":` of each.
     keys: Vec<Vec<u8>>,
 }
 
 pub(super) struct RowsWriter {
-    header: Arc<Header>,
+    header: Arc<RowHeader>,
     text: Vec<u8>,
     count: u32,
     limit: u32,
@@ -24,7 +24,7 @@ pub(super) struct RowsWriter {
 }
 
 /// A value of a row.
-pub(super) enum Cell<'a> {
+pub(super) enum SqlCell<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -38,13 +38,13 @@ pub(super) enum Cell<'a> {
     Bytes(&'a [u8]),
 }
 
-impl Header {
+impl RowHeader {
     pub(super) fn new(names: Vec<String>) -> Result<Self, ConnectionError> {
         let mut sorted: Vec<_> = names.iter().collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(ConnectionError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "two columns of the result have the same name",
             )
             .field(twice[0]));
@@ -65,7 +65,7 @@ impl Header {
 }
 
 impl RowsWriter {
-    pub(super) fn new(header: Arc<Header>, limit: u32) -> Self {
+    pub(super) fn new(header: Arc<RowHeader>, limit: u32) -> Self {
         let mut text = Vec::with_capacity(TEXT_FIRST_BYTES);
         text.push(b'[');
         Self {
@@ -89,21 +89,21 @@ impl RowsWriter {
         true
     }
 
-    pub(super) fn cell(&mut self, column: usize, cell: Cell<'_>) -> Result<(), ConnectionError> {
+    pub(super) fn cell(&mut self, column: usize, cell: SqlCell<'_>) -> Result<(), ConnectionError> {
         if column > 0 {
             self.text.push(b',');
         }
         self.text.extend_from_slice(&self.header.keys[column]);
         let to = &mut self.text;
         match cell {
-            Cell::Null => to.extend_from_slice(b"null"),
-            Cell::Boolean(value) => to.extend_from_slice(if value { b"true" } else { b"false" }),
-            Cell::Integer(value) => number(to, value),
-            Cell::Real(value) => number(to, value),
-            Cell::Single(value) => number(to, value),
-            Cell::Text(value) => string(to, value),
-            Cell::Json(value) => to.extend_from_slice(value.as_bytes()),
-            Cell::Bytes(value) => {
+            SqlCell::Null => to.extend_from_slice(b"null"),
+            SqlCell::Boolean(value) => to.extend_from_slice(if value { b"true" } else { b"false" }),
+            SqlCell::Integer(value) => number(to, value),
+            SqlCell::Real(value) => number(to, value),
+            SqlCell::Single(value) => number(to, value),
+            SqlCell::Text(value) => string(to, value),
+            SqlCell::Json(value) => to.extend_from_slice(value.as_bytes()),
+            SqlCell::Bytes(value) => {
                 use base64::Engine;
                 to.push(b'"');
                 to.extend_from_slice(
@@ -126,16 +126,16 @@ impl RowsWriter {
         match self.text.len() <= RECORDS_MAX_BYTES {
             true => Ok(()),
             false => Err(ConnectionError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 "the records are larger than 8 MiB; ask for fewer",
             )),
         }
     }
 
-    pub(super) fn finish(mut self) -> Rows {
+    pub(super) fn finish(mut self) -> SqlRows {
         self.text.push(b']');
         let records = String::from_utf8(self.text).expect("only text was written");
-        Rows {
+        SqlRows {
             records,
             truncated: self.truncated,
         }

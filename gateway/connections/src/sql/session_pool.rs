@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::refused;
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(2);
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -94,7 +94,7 @@ impl<S: PooledSession> SessionPool<S> {
             Ok(Ok(turn)) => Ok(held(turn)),
             _ if until == deadline => Err(refused::timed_out()),
             _ => Err(ConnectionError::new(
-                Code::Unavailable,
+                FailureCode::Unavailable,
                 "all connections to the database are busy",
             )),
         }

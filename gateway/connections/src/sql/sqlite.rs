@@ -25,43 +25,43 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    Access, Outcome, Prepared, Rows,
-    parameters::Parameter,
+    PreparedStatement, SqlRows, StatementAccess, StatementOutcome,
+    parameters::StatementParameter,
     refused,
-    rows::{Cell, Header, RowsWriter},
+    rows::{RowHeader, RowsWriter, SqlCell},
 };
-use crate::{Code, ConnectionError};
-use guard::Guard;
+use crate::{ConnectionError, FailureCode};
+use guard::SqliteGuard;
 
 const CONNECTIONS_MAX: usize = 8;
 const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
 
-pub(super) struct Sqlite {
-    inner: Arc<Inner>,
+pub(super) struct SqliteDatabase {
+    inner: Arc<SqliteInner>,
     turns: Arc<Semaphore>,
 }
 
-struct Inner {
+struct SqliteInner {
     path: PathBuf,
     writable: bool,
-    idle: Mutex<Vec<Opened>>,
+    idle: Mutex<Vec<SqliteSession>>,
 }
 
 /// An open database, and which file it was: another one put in its place is noticed.
-struct Opened {
+struct SqliteSession {
     connection: rusqlite::Connection,
-    guard: Arc<Guard>,
+    guard: Arc<SqliteGuard>,
     file: FileId,
     /// The header of the last statement with rows: a tool asks for the same one again and again.
-    header: RefCell<Option<Arc<Header>>>,
+    header: RefCell<Option<Arc<RowHeader>>>,
 }
 
 /// Device and inode.
 type FileId = (u64, u64);
 
-impl Sqlite {
+impl SqliteDatabase {
     pub(super) fn new(path: PathBuf, writable: bool) -> Self {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(SqliteInner {
             path,
             writable,
             idle: Mutex::default(),
@@ -74,19 +74,19 @@ impl Sqlite {
 
     pub(super) async fn run(
         &self,
-        prepared: Prepared,
-        access: Access,
-    ) -> Result<Outcome, ConnectionError> {
+        prepared: PreparedStatement,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let turn = self.turn(prepared.deadline).await;
         let turn = turn.map_err(ConnectionError::nothing_changed)?;
-        if access == Access::Read
+        if access == StatementAccess::Read
             && let Some(outcome) = self.inner.run_at_once(&prepared)
         {
             return Ok(outcome);
         }
         let gone = Arc::new(AtomicBool::new(false));
         // A read without a waiting caller is interrupted; a write continues to its end.
-        let _interrupt = (access == Access::Read).then(|| SetOnDrop(gone.clone()));
+        let _interrupt = (access == StatementAccess::Read).then(|| SetOnDrop(gone.clone()));
         let inner = self.inner.clone();
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
@@ -95,7 +95,7 @@ impl Sqlite {
         match work.await {
             Ok(result) => result,
             Err(error) => Err(ConnectionError::new(
-                Code::UpstreamError,
+                FailureCode::UpstreamError,
                 "the database access failed",
             )
             .details(error)),
@@ -113,13 +113,13 @@ impl Sqlite {
     }
 }
 
-impl Inner {
+impl SqliteInner {
     fn run(
         &self,
-        prepared: &Prepared,
-        access: Access,
+        prepared: &PreparedStatement,
+        access: StatementAccess,
         gone: Arc<AtomicBool>,
-    ) -> Result<Outcome, ConnectionError> {
+    ) -> Result<StatementOutcome, ConnectionError> {
         let left = prepared.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(refused::timed_out().nothing_changed());
@@ -138,7 +138,7 @@ impl Inner {
     /// Runs a read of few steps on the caller's own thread, since handing it to another costs several times the read.
     /// `None` means that it is longer, has to wait for a lock, or fails, and is to run again where it may take its
     /// time.
-    fn run_at_once(&self, prepared: &Prepared) -> Option<Outcome> {
+    fn run_at_once(&self, prepared: &PreparedStatement) -> Option<StatementOutcome> {
         if prepared.deadline <= Instant::now() {
             return None;
         }
@@ -148,14 +148,15 @@ impl Inner {
             .connection
             .busy_timeout(Duration::ZERO)
             .ok()
-            .and_then(|()| opened.run(prepared, Access::Read).ok());
+            .and_then(|()| opened.run(prepared, StatementAccess::Read).ok());
         self.put_back(opened);
         outcome
     }
 
-    fn take(&self) -> Result<Opened, ConnectionError> {
+    fn take(&self) -> Result<SqliteSession, ConnectionError> {
         let unavailable = |error: &dyn std::fmt::Display| {
-            ConnectionError::new(Code::Unavailable, "the database cannot be opened").details(error)
+            ConnectionError::new(FailureCode::Unavailable, "the database cannot be opened")
+                .details(error)
         };
         let file = self.file().map_err(|error| unavailable(&error))?;
         if let Some(opened) = self.idle(file) {
@@ -163,7 +164,7 @@ impl Inner {
         }
         let (connection, guard) =
             guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
-        Ok(Opened {
+        Ok(SqliteSession {
             connection,
             guard,
             file,
@@ -171,13 +172,13 @@ impl Inner {
         })
     }
 
-    fn idle(&self, file: FileId) -> Option<Opened> {
+    fn idle(&self, file: FileId) -> Option<SqliteSession> {
         let mut idle = self.idle.lock();
         idle.retain(|opened| opened.file == file);
         idle.pop()
     }
 
-    fn put_back(&self, opened: Opened) {
+    fn put_back(&self, opened: SqliteSession) {
         opened.guard.rest();
         if opened.connection.is_autocommit() {
             self.idle.lock().push(opened);
@@ -190,23 +191,29 @@ impl Inner {
     }
 }
 
-impl Opened {
-    fn run(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+impl SqliteSession {
+    fn run(
+        &self,
+        prepared: &PreparedStatement,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
         match access {
-            Access::Read => {
+            StatementAccess::Read => {
                 let allowed = match prepared.options.describes_write() {
-                    true => guard::Allowed::Writing,
-                    false => guard::Allowed::Reading,
+                    true => guard::SqliteAccess::Writing,
+                    false => guard::SqliteAccess::Reading,
                 };
                 self.guard
                     .allow(allowed, || self.statement(prepared, access))
             }
-            Access::Write => {
+            StatementAccess::Write => {
                 let begun = self.control("BEGIN IMMEDIATE");
                 begun.map_err(ConnectionError::nothing_changed)?;
                 let result = self
                     .guard
-                    .allow(guard::Allowed::Writing, || self.statement(prepared, access))
+                    .allow(guard::SqliteAccess::Writing, || {
+                        self.statement(prepared, access)
+                    })
                     .and_then(|outcome| prepared.options.check(outcome.changed).map(|()| outcome))
                     .and_then(|outcome| self.control("COMMIT").map(|()| outcome));
                 if result.is_err() && !self.connection.is_autocommit() {
@@ -221,36 +228,40 @@ impl Opened {
 
     fn control(&self, text: &'static str) -> Result<(), ConnectionError> {
         self.guard
-            .allow(guard::Allowed::Everything, || {
+            .allow(guard::SqliteAccess::Everything, || {
                 self.connection.prepare_cached(text)?.execute([])
             })
             .map(|_| ())
             .map_err(|error| error::from(error, &self.guard))
     }
 
-    fn statement(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+    fn statement(
+        &self,
+        prepared: &PreparedStatement,
+        access: StatementAccess,
+    ) -> Result<StatementOutcome, ConnectionError> {
         let failed = |error| error::from(error, &self.guard);
         let mut statement = self
             .connection
             .prepare_cached(&prepared.text)
             .map_err(failed)?;
-        let is_read = access == Access::Read && !prepared.options.describes_write();
+        let is_read = access == StatementAccess::Read && !prepared.options.describes_write();
         if is_read && !statement.readonly() {
             statement.discard();
             return Err(ConnectionError::new(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "the statement would write, and this is a read",
             ));
         }
         if prepared.options.describe {
-            return Ok(Outcome {
+            return Ok(StatementOutcome {
                 rows: described(&statement)?,
                 changed: 0,
             });
         }
         if statement.parameter_count() != prepared.parameters.len() {
             return Err(ConnectionError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "the statement takes another number of parameters",
             ));
         }
@@ -270,13 +281,13 @@ impl Opened {
             }
             for column in 0..columns {
                 match row.get_ref(column).map_err(failed)? {
-                    ValueRef::Null => writer.cell(column, Cell::Null)?,
-                    ValueRef::Integer(value) => writer.cell(column, Cell::Integer(value))?,
-                    ValueRef::Real(value) => writer.cell(column, Cell::Real(value))?,
-                    ValueRef::Blob(value) => writer.cell(column, Cell::Bytes(value))?,
+                    ValueRef::Null => writer.cell(column, SqlCell::Null)?,
+                    ValueRef::Integer(value) => writer.cell(column, SqlCell::Integer(value))?,
+                    ValueRef::Real(value) => writer.cell(column, SqlCell::Real(value))?,
+                    ValueRef::Blob(value) => writer.cell(column, SqlCell::Bytes(value))?,
                     // A text that is not UTF-8 costs its bad bytes, not the answer.
                     ValueRef::Text(value) => {
-                        writer.cell(column, Cell::Text(&String::from_utf8_lossy(value)))?
+                        writer.cell(column, SqlCell::Text(&String::from_utf8_lossy(value)))?
                     }
                 }
             }
@@ -284,15 +295,18 @@ impl Opened {
         }
         drop(rows);
         let changed = if writes { self.connection.changes() } else { 0 };
-        Ok(Outcome {
+        Ok(StatementOutcome {
             rows: writer.finish(),
             changed,
         })
     }
 }
 
-impl Opened {
-    fn header(&self, statement: &rusqlite::Statement<'_>) -> Result<Arc<Header>, ConnectionError> {
+impl SqliteSession {
+    fn header(
+        &self,
+        statement: &rusqlite::Statement<'_>,
+    ) -> Result<Arc<RowHeader>, ConnectionError> {
         let names = statement.column_names();
         let mut last = self.header.borrow_mut();
         if let Some(header) = &*last
@@ -300,7 +314,9 @@ impl Opened {
         {
             return Ok(Arc::clone(header));
         }
-        let header = Arc::new(Header::new(names.into_iter().map(str::to_owned).collect())?);
+        let header = Arc::new(RowHeader::new(
+            names.into_iter().map(str::to_owned).collect(),
+        )?);
         *last = Some(Arc::clone(&header));
         Ok(header)
     }
@@ -308,21 +324,21 @@ impl Opened {
 
 /// Returns one row for each column, without running the statement. SQLite cannot tell whether an expression may be
 /// null.
-fn described(statement: &rusqlite::Statement<'_>) -> Result<Rows, ConnectionError> {
+fn described(statement: &rusqlite::Statement<'_>) -> Result<SqlRows, ConnectionError> {
     let columns = statement.columns();
     let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-    let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), columns.len() as u32);
+    let mut writer = RowsWriter::new(Arc::new(RowHeader::new(names)?), columns.len() as u32);
     for column in &columns {
         writer.begin_row();
-        writer.cell(0, Cell::Text(column.name()))?;
-        writer.cell(1, column.decl_type().map_or(Cell::Null, Cell::Text))?;
-        writer.cell(2, Cell::Boolean(true))?;
+        writer.cell(0, SqlCell::Text(column.name()))?;
+        writer.cell(1, column.decl_type().map_or(SqlCell::Null, SqlCell::Text))?;
+        writer.cell(2, SqlCell::Boolean(true))?;
         writer.end_row()?;
     }
     Ok(writer.finish())
 }
 
-impl rusqlite::ToSql for Parameter {
+impl rusqlite::ToSql for StatementParameter {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,

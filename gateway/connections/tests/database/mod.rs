@@ -8,12 +8,12 @@ use std::{
 };
 
 use weir_connections::{
-    Connection, ConnectionConfig, ConnectionError, Connections,
-    sql::{Rows, SqlConnection, Statement},
+    ConnectionConfig, ConnectionError, ConnectionHandle, ConnectionRegistry,
+    sql::{SqlConnection, SqlRows, SqlStatement},
 };
 
-pub(crate) fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement {
+pub(crate) fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> SqlStatement<'a> {
+    SqlStatement {
         text,
         parameters,
         limit,
@@ -27,7 +27,7 @@ pub(crate) async fn query(
     text: &str,
     parameters: &str,
     limit: u32,
-) -> Result<Rows, ConnectionError> {
+) -> Result<SqlRows, ConnectionError> {
     sql.query(statement(text, parameters, limit)).await
 }
 
@@ -53,11 +53,11 @@ pub(crate) fn open(path: &Path, write: bool) -> Arc<SqlConnection> {
             write,
         },
     )]);
-    match Connections::new(&configs, Path::new("/"))
+    match ConnectionRegistry::new(&configs, Path::new("/"))
         .expect("a database")
         .get("db")
     {
-        Some(Connection::Sql(sql)) => sql.clone(),
+        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }
 }

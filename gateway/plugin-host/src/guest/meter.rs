@@ -16,43 +16,43 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::guest::Profile;
+use crate::guest::GuestProfile;
 
 /// The time a call may run before it is busy.
 const BUSY_AFTER: Duration = Duration::from_millis(2);
 /// The length of a turn: shorter ones would move from thread to thread more often than they run.
 const TURN: Duration = Duration::from_millis(20);
 
-pub(crate) struct Meter {
-    state: Mutex<State>,
+pub(crate) struct GuestMeter {
+    state: Mutex<MeterState>,
     busy: AtomicBool,
     plugin_turn: Arc<Semaphore>,
     host_turn: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct State {
+struct MeterState {
     used: Duration,
-    since: Option<Since>,
-    turn: Option<Turn>,
+    since: Option<MeterStart>,
+    turn: Option<ProcessorTurn>,
 }
 
-struct Turn {
+struct ProcessorTurn {
     /// The end of the turn, in time used.
     ends: Duration,
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 /// The time when the guest went on, by the quickest clock that is exact.
-enum Since {
+enum MeterStart {
     /// A short call is hardly ever interrupted.
     Began(Instant),
     /// A thread in the background is interrupted by others: its own processor time counts.
     Thread(Duration),
 }
 
-impl Meter {
-    pub(crate) fn new(profile: &Profile) -> Self {
+impl GuestMeter {
+    pub(crate) fn new(profile: &GuestProfile) -> Self {
         Self {
             state: Mutex::default(),
             busy: AtomicBool::new(false),
@@ -63,9 +63,9 @@ impl Meter {
 
     pub(crate) fn resume(&self) {
         let since = if self.is_busy() {
-            Since::Thread(thread_time())
+            MeterStart::Thread(thread_time())
         } else {
-            Since::Began(Instant::now())
+            MeterStart::Began(Instant::now())
         };
         self.state.lock().since = Some(since);
     }
@@ -102,7 +102,7 @@ impl Meter {
         if busy && !self.has_turn(used) {
             let plugin = Arc::clone(&self.plugin_turn).acquire_owned().await;
             let host = Arc::clone(&self.host_turn).acquire_owned().await;
-            self.state.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn {
+            self.state.lock().turn = plugin.ok().zip(host.ok()).map(|permits| ProcessorTurn {
                 ends: used + TURN,
                 _permits: permits,
             });
@@ -118,7 +118,7 @@ impl Meter {
     }
 }
 
-impl State {
+impl MeterState {
     fn stop(&mut self) {
         if let Some(since) = self.since.take() {
             self.used += since.elapsed();
@@ -126,7 +126,7 @@ impl State {
     }
 }
 
-impl Since {
+impl MeterStart {
     fn elapsed(&self) -> Duration {
         match self {
             Self::Began(began) => began.elapsed(),

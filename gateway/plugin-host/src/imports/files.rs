@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use weir_connections::{Connection, files::FileRoot};
+use weir_connections::{ConnectionHandle, files::FileRoot};
 
-use super::{Access, denied, may_have_changed, too_large, wrong_kind};
+use super::{ImportAccess, denied, may_have_changed, too_large, wrong_kind};
 use crate::{
     bindings::v0_1::weir::plugin::files::{Error, Host, Info, Listing},
-    guest::Guest,
+    guest::GuestState,
 };
 
 const READ_MAX_BYTES: u32 = 1 << 20;
 const PATH_MAX_BYTES: usize = 4_096;
 
-impl Host for Guest {
+impl Host for GuestState {
     async fn stat(&mut self, root: String, path: String) -> wasmtime::Result<Result<Info, Error>> {
         self.count_source_calls(1)?;
-        let root = match self.root(&root, &path, Access::Read) {
+        let root = match self.root(&root, &path, ImportAccess::Read) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
@@ -37,7 +37,7 @@ impl Host for Guest {
         length: u32,
     ) -> wasmtime::Result<Result<Vec<u8>, Error>> {
         self.count_source_calls(1)?;
-        let root = match self.root(&root, &path, Access::Read) {
+        let root = match self.root(&root, &path, ImportAccess::Read) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
@@ -73,7 +73,7 @@ impl Host for Guest {
         cursor: Option<String>,
     ) -> wasmtime::Result<Result<Listing, Error>> {
         self.count_source_calls(1)?;
-        let root = match self.root(&root, &prefix, Access::Read) {
+        let root = match self.root(&root, &prefix, ImportAccess::Read) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
@@ -87,24 +87,24 @@ impl Host for Guest {
     }
 }
 
-impl Guest {
+impl GuestState {
     pub(super) fn root(
         &self,
         name: &str,
         path: &str,
-        access: Access,
+        access: ImportAccess,
     ) -> Result<Arc<FileRoot>, Error> {
         if path.len() > PATH_MAX_BYTES {
             return Err(too_large("A path takes at most 4096 bytes."));
         }
         match self.connection(name, access)? {
-            Connection::Files(root) => Ok(Arc::clone(root)),
+            ConnectionHandle::Files(root) => Ok(Arc::clone(root)),
             _ => Err(wrong_kind("not a file root", name)),
         }
     }
 
     pub(super) fn writable_root(&self, name: &str, path: &str) -> Result<Arc<FileRoot>, Error> {
-        let root = self.root(name, path, Access::Write)?;
+        let root = self.root(name, path, ImportAccess::Write)?;
         if root.writable() {
             Ok(root)
         } else {

@@ -3,18 +3,18 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde::Deserialize;
-use weir_connections::{Code, Connection, http::HttpConnection, mask::mask};
+use weir_connections::{ConnectionHandle, FailureCode, http::HttpConnection, mask::mask};
 
 use super::{
-    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large,
+    ARGUMENT_MAX_BYTES, BATCH_MAX, ImportAccess, Running, error, refused, side_by_side, too_large,
     wrong_kind,
 };
 use crate::{
     bindings::v0_1::weir::plugin::http::{Error, Host, Pair, Request, Response},
-    guest::Guest,
+    guest::GuestState,
 };
 
-impl Host for Guest {
+impl Host for GuestState {
     async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Error>> {
         self.count_source_calls(1)?;
         let running = match self.begin_send(request) {
@@ -50,18 +50,22 @@ impl Host for Guest {
     }
 }
 
-impl Guest {
+impl GuestState {
     fn begin_send(
         &self,
         request: Request,
-    ) -> Result<Running<weir_connections::http::Response>, Error> {
+    ) -> Result<Running<weir_connections::http::HttpResponse>, Error> {
         check_size(&request)?;
         let deadline = self.call.deadline;
         let reads = request.method.eq_ignore_ascii_case("GET")
             || request.method.eq_ignore_ascii_case("HEAD");
-        let access = if reads { Access::Read } else { Access::Write };
+        let access = if reads {
+            ImportAccess::Read
+        } else {
+            ImportAccess::Write
+        };
         let service = self.service(&request.connection, access)?;
-        let request = weir_connections::http::Request {
+        let request = weir_connections::http::HttpRequest {
             method: request.method,
             path: request.path,
             query: pairs(request.query),
@@ -82,9 +86,13 @@ impl Guest {
         })))
     }
 
-    fn service(&self, connection: &str, access: Access) -> Result<Arc<HttpConnection>, Error> {
+    fn service(
+        &self,
+        connection: &str,
+        access: ImportAccess,
+    ) -> Result<Arc<HttpConnection>, Error> {
         match self.connection(connection, access)? {
-            Connection::Http(service) => Ok(Arc::clone(service)),
+            ConnectionHandle::Http(service) => Ok(Arc::clone(service)),
             _ => Err(wrong_kind("not a web service", connection)),
         }
     }
@@ -93,17 +101,17 @@ impl Guest {
 /// Returns the part of the query that the guest has encoded itself.
 fn encoded_query(options: Option<&str>) -> Result<Option<String>, Error> {
     #[derive(Default, Deserialize)]
-    struct Options {
+    struct HttpOptions {
         query: Option<String>,
     }
-    let options: Options = match options {
+    let options: HttpOptions = match options {
         Some(options) => serde_json::from_str(options).map_err(|_| {
             error(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "The options of a request are a JSON object.",
             )
         })?,
-        None => Options::default(),
+        None => HttpOptions::default(),
     };
     Ok(options.query)
 }
@@ -131,7 +139,7 @@ fn pairs(pairs: Vec<Pair>) -> Vec<(String, String)> {
 
 /// Hands an answer to the guest. Of an error it may pass on a part, which could cut a secret in two, so that one is masked
 /// before. Another answer is masked when the guest passes it on: it may be sent back to the service, as it was.
-fn response(answer: weir_connections::http::Response) -> Response {
+fn response(answer: weir_connections::http::HttpResponse) -> Response {
     let headers = answer
         .headers
         .into_iter()

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use weir_connections::{
-    Code, ConnectionError,
-    index::{self, Indexes},
+    ConnectionError, FailureCode,
+    index::{self, IndexStore},
 };
 
 use super::{error, too_large};
 use crate::{
     bindings::v0_1::weir::plugin::index::{Entry, Error, Host, Name, Range},
-    guest::{Guest, Purpose},
+    guest::{CallPurpose, GuestState},
 };
 
 /// The bound on entries that are read on the thread of the call: handing so few to another thread would cost more.
@@ -19,7 +19,7 @@ const READ_HERE_MAX: u32 = 128;
 const ADD_MAX: usize = 100_000;
 const NAME_MAX_BYTES: usize = 8_192;
 
-impl Host for Guest {
+impl Host for GuestState {
     async fn find(&mut self, name: Name) -> wasmtime::Result<Option<u64>> {
         self.count_other_call()?;
         let found = self
@@ -39,7 +39,7 @@ impl Host for Guest {
             Ok(indexes) => indexes,
             Err(error) => return Ok(Err(error)),
         };
-        let range = index::Range {
+        let range = index::IndexRange {
             from: range.from,
             to: range.to,
             descending: range.descending,
@@ -54,7 +54,7 @@ impl Host for Guest {
             })
             .await
         };
-        let entry = |entry: index::Entry| Entry {
+        let entry = |entry: index::IndexEntry| Entry {
             key: entry.key,
             at: entry.at,
             length: entry.length,
@@ -103,12 +103,12 @@ impl Host for Guest {
             Ok(indexes) => indexes,
             Err(error) => return Ok(Err(error)),
         };
-        let entry = |entry: Entry| index::Entry {
+        let entry = |entry: Entry| index::IndexEntry {
             key: entry.key,
             at: entry.at,
             length: entry.length,
         };
-        let entries: Vec<index::Entry> = entries.into_iter().map(entry).collect();
+        let entries: Vec<index::IndexEntry> = entries.into_iter().map(entry).collect();
         let added = self
             .elsewhere(indexes, name, move |indexes, name, _| {
                 indexes.add(name, &entries, from, to)
@@ -144,16 +144,16 @@ impl Host for Guest {
             column: String::new(),
         };
         let indexes = match self.indexes(&name) {
-            Ok(indexes) if self.call.purpose == Purpose::Write => indexes,
+            Ok(indexes) if self.call.purpose == CallPurpose::Write => indexes,
             Ok(_) => {
                 return Ok(Err(error(
-                    Code::Forbidden,
+                    FailureCode::Forbidden,
                     "Only a write changes a source.",
                 )));
             }
             Err(error) => return Ok(Err(error)),
         };
-        let extend = move |indexes: &Indexes, name: index::Name<'_>, _| {
+        let extend = move |indexes: &IndexStore, name: index::IndexName<'_>, _| {
             indexes.extend(name.plugin, name.source, name.version, &new)
         };
         let extended = self.elsewhere(indexes, name, extend).await;
@@ -161,23 +161,25 @@ impl Host for Guest {
     }
 }
 
-impl Guest {
-    fn indexes(&self, name: &Name) -> Result<Arc<Indexes>, Error> {
+impl GuestState {
+    fn indexes(&self, name: &Name) -> Result<Arc<IndexStore>, Error> {
         if name.source.len() + name.version.len() + name.column.len() > NAME_MAX_BYTES {
             return Err(too_large("The name of an index takes at most 8192 bytes."));
         }
-        self.profile
-            .indexes
-            .clone()
-            .ok_or_else(|| error(Code::Forbidden, "The plugin has no room for indexes."))
+        self.profile.indexes.clone().ok_or_else(|| {
+            error(
+                FailureCode::Forbidden,
+                "The plugin has no room for indexes.",
+            )
+        })
     }
 
     /// Returns the indexes for building, which takes longer than callers wait and so is part of later work alone.
-    fn may_build(&self, name: &Name) -> Result<Arc<Indexes>, Error> {
+    fn may_build(&self, name: &Name) -> Result<Arc<IndexStore>, Error> {
         match self.call.purpose {
-            Purpose::Later => self.indexes(name),
+            CallPurpose::Later => self.indexes(name),
             _ => Err(error(
-                Code::Forbidden,
+                FailureCode::Forbidden,
                 "Indexes are built in work that was asked for with `later`.",
             )),
         }
@@ -185,13 +187,13 @@ impl Guest {
 
     /// Returns the full name of an index. It has the plugin's name in it, so that no plugin meets the indexes of
     /// another one.
-    fn named<'n>(&'n self, name: &'n Name) -> index::Name<'n> {
+    fn named<'n>(&'n self, name: &'n Name) -> index::IndexName<'n> {
         let Name {
             source,
             version,
             column,
         } = name;
-        index::Name {
+        index::IndexName {
             plugin: &self.profile.name,
             source,
             version,
@@ -202,13 +204,15 @@ impl Guest {
     /// Runs work on a thread that may wait for the disk. No lock of the guest is taken meanwhile.
     fn elsewhere<T, F>(
         &self,
-        indexes: Arc<Indexes>,
+        indexes: Arc<IndexStore>,
         name: Name,
         work: F,
     ) -> impl Future<Output = Result<T, ConnectionError>> + Send + use<T, F>
     where
         T: Send + 'static,
-        F: FnOnce(&Indexes, index::Name<'_>, u64) -> Result<T, ConnectionError> + Send + 'static,
+        F: FnOnce(&IndexStore, index::IndexName<'_>, u64) -> Result<T, ConnectionError>
+            + Send
+            + 'static,
     {
         let (plugin, bytes_max) = (
             Arc::clone(&self.profile.name),
@@ -222,7 +226,7 @@ impl Guest {
             } = &name;
             work(
                 &indexes,
-                index::Name {
+                index::IndexName {
                     plugin: &plugin,
                     source,
                     version,
@@ -236,7 +240,7 @@ impl Guest {
             match waited.await {
                 Ok(answer) => answer,
                 Err(error) => Err(ConnectionError::new(
-                    Code::UpstreamError,
+                    FailureCode::UpstreamError,
                     "the index access failed",
                 )
                 .details(error)),

@@ -11,8 +11,8 @@ use weir_text::shorten;
 
 use crate::{
     bindings::v0_1::weir::plugin::{clock, events, log, progress, random},
-    guest::{Guest, LINE_BYTES, Report, Stop},
-    tools::Changed,
+    guest::{GuestProgress, GuestState, GuestStop, LINE_BYTES},
+    tools::PluginChange,
 };
 
 /// The bound on the log of one call. The rest of it is dropped, and one line says so.
@@ -29,7 +29,7 @@ const LOG_MESSAGE_MAX_CHARS: usize = 4096;
 const LOG_ONLY: &str = "weir.log_only";
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
-impl log::Host for Guest {
+impl log::Host for GuestState {
     async fn write(
         &mut self,
         level: String,
@@ -89,7 +89,7 @@ fn logged(message: String, fields: Option<&str>) -> Option<Value> {
     }
 }
 
-impl progress::Host for Guest {
+impl progress::Host for GuestState {
     /// Passes progress on only if it moves forward, as the protocol demands, and not too often.
     async fn report(
         &mut self,
@@ -112,7 +112,7 @@ impl progress::Host for Guest {
         let now = Instant::now();
         let last = self.call.progress_last;
         if last.is_some_and(|(_, at)| now.duration_since(at) < PROGRESS_INTERVAL) {
-            self.call.progress_held = Some(Report {
+            self.call.progress_held = Some(GuestProgress {
                 done,
                 total,
                 message,
@@ -135,14 +135,14 @@ impl progress::Host for Guest {
     }
 }
 
-impl events::Host for Guest {
+impl events::Host for GuestState {
     async fn changed(&mut self, what: String, uri: Option<String>) -> wasmtime::Result<()> {
         self.count_other_call()?;
         let changed = match (what.as_str(), uri) {
-            ("tools", _) => Changed::Tools,
-            ("prompts", _) => Changed::Prompts,
-            ("resources", _) => Changed::Resources,
-            ("resource", Some(uri)) if uri.len() <= URI_MAX_BYTES => Changed::Resource(uri),
+            ("tools", _) => PluginChange::Tools,
+            ("prompts", _) => PluginChange::Prompts,
+            ("resources", _) => PluginChange::Resources,
+            ("resource", Some(uri)) if uri.len() <= URI_MAX_BYTES => PluginChange::Resource(uri),
             _ => return Ok(()),
         };
         if let Some(gate) = &*self.profile.gate.load() {
@@ -152,7 +152,7 @@ impl events::Host for Guest {
     }
 }
 
-impl clock::Host for Guest {
+impl clock::Host for GuestState {
     async fn now_ms(&mut self) -> wasmtime::Result<u64> {
         self.count_other_call()?;
         let since = SystemTime::now()
@@ -168,11 +168,11 @@ impl clock::Host for Guest {
     }
 }
 
-impl random::Host for Guest {
+impl random::Host for GuestState {
     async fn bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
         self.count_other_call()?;
         if length > RANDOM_MAX_BYTES {
-            return Err(wasmtime::Error::new(Stop::Random(length)));
+            return Err(wasmtime::Error::new(GuestStop::Random(length)));
         }
         let mut bytes = vec![0; length as usize];
         getrandom::fill(&mut bytes).map_err(|error| wasmtime::Error::msg(error.to_string()))?;

@@ -1,16 +1,16 @@
 //! `weir:plugin/parts`: parts of one file.
 
-use super::{Access, may_have_changed, too_large};
+use super::{ImportAccess, may_have_changed, too_large};
 use crate::{
     bindings::v0_1::weir::plugin::parts::{Edit, Error, Host, Part},
-    guest::Guest,
+    guest::GuestState,
 };
 
 /// The bounds on the bytes of one read, and on the parts or edits that one call may name.
 const READ_MAX_BYTES: u64 = 4 << 20;
 const PARTS_MAX: usize = 10_000;
 
-impl Host for Guest {
+impl Host for GuestState {
     async fn read(
         &mut self,
         root: String,
@@ -24,7 +24,7 @@ impl Host for Guest {
                 "At most 10,000 parts of 4 MiB together can be read at once.",
             )));
         }
-        let root = match self.root(&root, &path, Access::Read) {
+        let root = match self.root(&root, &path, ImportAccess::Read) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use weir_connections::{Code, Connection, ConnectionError, sql::SqlConnection};
+use weir_connections::{ConnectionError, ConnectionHandle, FailureCode, sql::SqlConnection};
 
 use super::{
-    ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, side_by_side, too_large, wrong_kind,
+    ARGUMENT_MAX_BYTES, BATCH_MAX, ImportAccess, Running, error, side_by_side, too_large,
+    wrong_kind,
 };
 use crate::{
     bindings::v0_1::weir::plugin::sql::{Error, Host, Rows, Statement},
-    guest::Guest,
+    guest::GuestState,
 };
 
-impl Host for Guest {
+impl Host for GuestState {
     async fn dialect(&mut self, connection: String) -> wasmtime::Result<Result<String, Error>> {
         self.count_source_calls(1)?;
         Ok(self
-            .database(&connection, Access::Read)
+            .database(&connection, ImportAccess::Read)
             .map(|database| database.dialect().to_owned()))
     }
 
@@ -49,7 +50,7 @@ impl Host for Guest {
         let answers = self
             .wait(side_by_side(begun, |rows| rows.records.len(), most))
             .await;
-        let rows = |rows: weir_connections::sql::Rows| Rows {
+        let rows = |rows: weir_connections::sql::SqlRows| Rows {
             records: rows.records,
             truncated: rows.truncated,
         };
@@ -66,10 +67,14 @@ impl Host for Guest {
     }
 }
 
-impl Guest {
-    fn database(&self, connection: &str, access: Access) -> Result<Arc<SqlConnection>, Error> {
+impl GuestState {
+    fn database(
+        &self,
+        connection: &str,
+        access: ImportAccess,
+    ) -> Result<Arc<SqlConnection>, Error> {
         match self.connection(connection, access)? {
-            Connection::Sql(database) => Ok(Arc::clone(database)),
+            ConnectionHandle::Sql(database) => Ok(Arc::clone(database)),
             _ => Err(wrong_kind("not a database", connection)),
         }
     }
@@ -77,7 +82,7 @@ impl Guest {
     fn begin_query(
         &self,
         statement: Statement,
-    ) -> Result<Running<weir_connections::sql::Rows>, Error> {
+    ) -> Result<Running<weir_connections::sql::SqlRows>, Error> {
         check_size(&statement)?;
         let deadline = self.call.deadline;
         let purpose = StatementPurpose::read(&statement)?;
@@ -85,12 +90,12 @@ impl Guest {
             self.check_statements_granted(&statement.connection)?;
         }
         if !purpose.write {
-            let database = self.database(&statement.connection, Access::Read)?;
+            let database = self.database(&statement.connection, ImportAccess::Read)?;
             return Ok(Box::pin(async move {
                 database.query(borrow(&statement, deadline)).await
             }));
         }
-        let database = self.database(&statement.connection, Access::Write)?;
+        let database = self.database(&statement.connection, ImportAccess::Write)?;
         let write = async move { database.query_write(borrow(&statement, deadline)).await };
         // A write that answers rows answers one for each row it touched: none, and nothing was changed.
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
@@ -105,7 +110,7 @@ impl Guest {
             self.check_statements_granted(&statement.connection)?;
         }
         let deadline = self.call.deadline;
-        let database = self.database(&statement.connection, Access::Write)?;
+        let database = self.database(&statement.connection, ImportAccess::Write)?;
         let write = async move { database.execute(borrow(&statement, deadline)).await };
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(changed) => *changed > 0,
@@ -115,7 +120,7 @@ impl Guest {
 
     fn rows(
         &self,
-        answer: Result<weir_connections::sql::Rows, ConnectionError>,
+        answer: Result<weir_connections::sql::SqlRows, ConnectionError>,
     ) -> Result<Rows, Error> {
         let rows = answer?;
         if rows.records.len() > self.profile.limits.result_max_bytes {
@@ -145,7 +150,7 @@ impl StatementPurpose {
         };
         serde_json::from_str(options).map_err(|_| {
             error(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "The options of a statement are a JSON object.",
             )
         })
@@ -169,8 +174,8 @@ fn check_size(statement: &Statement) -> Result<(), Error> {
 fn borrow(
     statement: &Statement,
     deadline: std::time::Instant,
-) -> weir_connections::sql::Statement<'_> {
-    weir_connections::sql::Statement {
+) -> weir_connections::sql::SqlStatement<'_> {
+    weir_connections::sql::SqlStatement {
         text: &statement.text,
         parameters: &statement.parameters,
         limit: statement.limit,

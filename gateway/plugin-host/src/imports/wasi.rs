@@ -12,9 +12,9 @@ use wasmtime_wasi::{
     random::WasiRandom,
 };
 
-use crate::guest::Guest;
+use crate::guest::GuestState;
 
-pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     // This links io, clocks, random and the standard streams.
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
     // These link the rest of the command world except for sockets.
@@ -22,20 +22,20 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |guest| {
         guest.ctx().ctx.random()
     })?;
-    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
-    filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
-    cli::exit::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::environment::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, Guest::cli)?;
-    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, Guest::cli)
+    filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, GuestState::filesystem)?;
+    filesystem::types::add_to_linker::<_, WasiFilesystem>(linker, GuestState::filesystem)?;
+    cli::exit::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::environment::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, GuestState::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, GuestState::cli)
 }
 
 /// Links what `interfaces` (of `wasi:sockets` and `wasi:http`) hold to functions that trap when called.
 pub(crate) fn stub_network(
-    linker: &mut Linker<Guest>,
+    linker: &mut Linker<GuestState>,
     component: &Component,
     interfaces: &[String],
 ) -> wasmtime::Result<()> {

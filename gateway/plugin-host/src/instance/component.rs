@@ -6,19 +6,19 @@ use wasmtime::Store;
 
 use super::Answer;
 use crate::{
-    Change, CollectionRef, Condition, GuestError, Invocation, Page, Query, SummaryPage,
-    SummaryQuery, ToolRef,
+    AdapterChange, AdapterCondition, AdapterPage, AdapterQuery, AdapterSummaryPage,
+    AdapterSummaryQuery, CollectionRef, GuestError, ToolInvocation, ToolRef,
     bindings::v0_1::{
         exports::weir::plugin::{about, collections, items, summaries, tools},
         weir::plugin::{answers, types},
     },
-    engine::Size,
-    guest::{Call, Guest, Profile},
+    engine::EngineSize,
+    guest::{GuestCall, GuestProfile, GuestState},
     plugin::ComponentCode,
 };
 
 pub(crate) struct ComponentInstance {
-    store: Store<Guest>,
+    store: Store<GuestState>,
     about: about::Guest,
     collections: Option<collections::Guest>,
     summaries: Option<summaries::Guest>,
@@ -29,20 +29,20 @@ pub(crate) struct ComponentInstance {
     /// Whether the plugin's tools have got the operator's settings.
     set_up: bool,
     calls: u32,
-    size: Size,
+    size: EngineSize,
 }
 
 impl ComponentInstance {
     /// Runs the guest's start code.
     pub(crate) async fn new(
         code: &ComponentCode,
-        size: Size,
-        profile: &Arc<Profile>,
-        call: Call,
+        size: EngineSize,
+        profile: &Arc<GuestProfile>,
+        call: GuestCall,
     ) -> wasmtime::Result<Self> {
         let engine = code.component.engine();
         call.meter.resume();
-        let mut store = Store::new(engine, Guest::new(Arc::clone(profile), call));
+        let mut store = Store::new(engine, GuestState::new(Arc::clone(profile), call));
         store.limiter(|guest| &mut guest.memory);
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(|mut context| context.data_mut().tick());
@@ -85,7 +85,7 @@ impl ComponentInstance {
     }
 
     /// Takes up another call. Its bounds are counted from nothing.
-    pub(crate) fn begin(&mut self, call: Call) {
+    pub(crate) fn begin(&mut self, call: GuestCall) {
         call.meter.resume();
         self.store.data_mut().call = call;
         self.store.set_epoch_deadline(1);
@@ -103,7 +103,11 @@ impl ComponentInstance {
             .await
     }
 
-    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+    pub(crate) async fn read(
+        &mut self,
+        collection: &CollectionRef,
+        query: &AdapterQuery,
+    ) -> Answer<AdapterPage> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
         }
@@ -127,7 +131,7 @@ impl ComponentInstance {
         let page = collections
             .call_read(&mut self.store, &collection.key, query)
             .await?;
-        Ok(page.map(|page| Page {
+        Ok(page.map(|page| AdapterPage {
             records: page.records,
             next: page.next,
         }))
@@ -136,8 +140,8 @@ impl ComponentInstance {
     pub(crate) async fn summarize(
         &mut self,
         collection: &CollectionRef,
-        query: &SummaryQuery,
-    ) -> Answer<SummaryPage> {
+        query: &AdapterSummaryQuery,
+    ) -> Answer<AdapterSummaryPage> {
         if self.summaries.is_none() {
             return Ok(Err(error_record(GuestError::no_summaries())));
         }
@@ -168,7 +172,7 @@ impl ComponentInstance {
         let told = summaries
             .call_summarize(&mut self.store, &collection.key, query)
             .await?;
-        Ok(told.map(|summary| SummaryPage {
+        Ok(told.map(|summary| AdapterSummaryPage {
             records: summary.records,
             more: summary.more,
         }))
@@ -177,7 +181,7 @@ impl ComponentInstance {
     pub(crate) async fn write(
         &mut self,
         collection: &CollectionRef,
-        change: &Change,
+        change: &AdapterChange,
     ) -> Answer<String> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
@@ -216,7 +220,7 @@ impl ComponentInstance {
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
-        invocation: &Invocation,
+        invocation: &ToolInvocation,
         context: &str,
     ) -> Answer<answers::Answer> {
         if let Err(error) = self.set_up().await? {
@@ -273,7 +277,7 @@ impl ComponentInstance {
         self.store.data().memory.used()
     }
 
-    pub(crate) fn size(&self) -> Size {
+    pub(crate) fn size(&self) -> EngineSize {
         self.size
     }
 
@@ -309,7 +313,7 @@ impl ComponentInstance {
     }
 }
 
-fn conditions(conditions: &[Condition]) -> Vec<summaries::Condition<'_>> {
+fn conditions(conditions: &[AdapterCondition]) -> Vec<summaries::Condition<'_>> {
     conditions
         .iter()
         .map(|condition| summaries::Condition {

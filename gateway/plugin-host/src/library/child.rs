@@ -21,10 +21,10 @@ use tokio::{
 
 use super::{
     abi::{Answer, DONE},
-    message::Message,
+    message::PipeMessage,
     processor_max, wire,
 };
-use crate::guest::{Profile, Stop};
+use crate::guest::{GuestProfile, GuestStop};
 
 /// The variables that a child gets of our environment, which holds secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
@@ -34,7 +34,7 @@ const LINE_MAX_BYTES: u64 = 1 << 10;
 /// The memory added to that of the library, for a head and the lengths.
 const HEAD_MAX_BYTES: usize = 1 << 20;
 
-pub(super) struct Child {
+pub(super) struct LibraryProcess {
     process: tokio::process::Child,
     group: Option<Pid>,
     input: ChildStdin,
@@ -47,12 +47,12 @@ pub(super) struct Child {
     message_max: usize,
 }
 
-impl Child {
+impl LibraryProcess {
     pub(super) async fn start(
         runner: &[OsString],
         path: &Path,
         digest: &str,
-        profile: &Arc<Profile>,
+        profile: &Arc<GuestProfile>,
     ) -> wasmtime::Result<Self> {
         let Some((program, words)) = runner.split_first() else {
             return Err(wasmtime::Error::msg(
@@ -112,8 +112,8 @@ impl Child {
             message_max: limits.memory_max.saturating_add(HEAD_MAX_BYTES),
         };
         match child.receive().await? {
-            Message::Answer(Answer { status: DONE, .. }) => Ok(child),
-            Message::Answer(Answer { head, .. }) => {
+            PipeMessage::Answer(Answer { status: DONE, .. }) => Ok(child),
+            PipeMessage::Answer(Answer { head, .. }) => {
                 let refused = serde_json::from_slice::<wire::Panic<'_>>(&head);
                 let why = refused.map_or_else(
                     |_| "it was not loaded".to_owned(),
@@ -121,12 +121,12 @@ impl Child {
                 );
                 Err(wasmtime::Error::msg(why))
             }
-            Message::Call { .. } => Err(wasmtime::Error::msg("it asked before it was called")),
+            PipeMessage::Call { .. } => Err(wasmtime::Error::msg("it asked before it was called")),
         }
     }
 
-    pub(super) async fn send(&mut self, message: &Message) -> wasmtime::Result<()> {
-        if let Message::Call { function, .. } = message {
+    pub(super) async fn send(&mut self, message: &PipeMessage) -> wasmtime::Result<()> {
+        if let PipeMessage::Call { function, .. } = message {
             self.processor_max = processor_max(function, self.cpu_max);
         }
         match message.send(&mut self.input).await {
@@ -135,8 +135,8 @@ impl Child {
         }
     }
 
-    pub(super) async fn receive(&mut self) -> wasmtime::Result<Message> {
-        match Message::receive(&mut self.output, self.message_max).await {
+    pub(super) async fn receive(&mut self) -> wasmtime::Result<PipeMessage> {
+        match PipeMessage::receive(&mut self.output, self.message_max).await {
             Ok(message) => Ok(message),
             Err(error) if error.kind() == ErrorKind::InvalidData => Err(wasmtime::Error::msg(
                 format!("it sent what cannot be read: {error}"),
@@ -169,7 +169,7 @@ impl Child {
 
     /// Returns `true` if the child said what the Rust runtime says before it ends a process that gets no memory.
     pub(super) fn memory_refused(&self) -> bool {
-        self.said().contains("memory allocation of")
+        self.stderr_text().contains("memory allocation of")
     }
 
     /// Returns why the child no longer answers.
@@ -188,7 +188,7 @@ impl Child {
         use std::os::unix::process::ExitStatusExt as _;
         let how = match (status.code(), status.signal()) {
             (_, Some(signal)) if signal == Signal::PROF.as_raw() => {
-                return wasmtime::Error::new(Stop::Processor(self.processor_max.as_millis()));
+                return wasmtime::Error::new(GuestStop::Processor(self.processor_max.as_millis()));
             }
             (_, Some(signal)) => format!(
                 "its process was ended by signal {signal}{}",
@@ -199,7 +199,7 @@ impl Child {
                 code.unwrap_or_default()
             ),
         };
-        let said = self.said();
+        let said = self.stderr_text();
         wasmtime::Error::msg(if said.is_empty() {
             how
         } else {
@@ -207,7 +207,7 @@ impl Child {
         })
     }
 
-    fn said(&self) -> String {
+    fn stderr_text(&self) -> String {
         self.said.lock().clone()
     }
 
@@ -219,7 +219,7 @@ impl Child {
 }
 
 /// The runtime waits for the child, which is dropped after this.
-impl Drop for Child {
+impl Drop for LibraryProcess {
     fn drop(&mut self) {
         self.kill();
     }
@@ -242,7 +242,7 @@ fn name_of(signal: i32) -> &'static str {
 }
 
 /// Logs what a library writes to its stderr or stdout, within the plugin's own bound, and keeps the last line.
-async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Profile>) {
+async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<GuestProfile>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {

@@ -12,7 +12,7 @@ use crate::{
     bindings::v0_1::weir::plugin::{
         events, files, http, index, log, parts, progress, random, sql, types,
     },
-    guest::Guest,
+    guest::GuestState,
 };
 
 /// Returns the error for a message that is not part of the interface. The library is at fault, and ends.
@@ -22,12 +22,12 @@ fn unreadable(function: &str) -> wasmtime::Error {
 
 /// Answers one call. An error ends the library, as it does a component.
 pub(super) async fn answer(
-    guest: &mut Guest,
+    guest: &mut GuestState,
     function: &str,
     head: &[u8],
     body: &[u8],
 ) -> wasmtime::Result<Answer> {
-    let call = Asked {
+    let call = LibraryRequest {
         function,
         head,
         body,
@@ -85,13 +85,13 @@ pub(super) async fn answer(
     }
 }
 
-struct Asked<'a> {
+struct LibraryRequest<'a> {
     function: &'a str,
     head: &'a [u8],
     body: &'a [u8],
 }
 
-impl<'a> Asked<'a> {
+impl<'a> LibraryRequest<'a> {
     fn head<T: Deserialize<'a>>(&self) -> wasmtime::Result<T> {
         serde_json::from_slice(self.head).map_err(|_| unreadable(self.function))
     }
@@ -106,7 +106,7 @@ impl<'a> Asked<'a> {
             .ok_or_else(|| unreadable(self.function))
     }
 
-    async fn log(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn log(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Log { level, fields } = self.head()?;
         log::Host::write(
             guest,
@@ -118,7 +118,7 @@ impl<'a> Asked<'a> {
         Ok(done(&(), Vec::new()))
     }
 
-    async fn report(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn report(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Report {
             done: so_far,
             total,
@@ -128,7 +128,7 @@ impl<'a> Asked<'a> {
         Ok(done(&(), Vec::new()))
     }
 
-    async fn dialect(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn dialect(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Connection { connection } = self.head()?;
         let dialect = sql::Host::dialect(guest, connection.into()).await?;
         Ok(answered(dialect, |dialect| {
@@ -141,12 +141,12 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn query(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn query(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let rows = sql::Host::query(guest, self.head::<wire::Statement<'_>>()?.into()).await?;
         Ok(answered(rows, rows_out))
     }
 
-    async fn query_many(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn query_many(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Statements { statements } = self.head()?;
         let statements = statements.into_iter().map(Into::into).collect();
         Ok(all(
@@ -155,14 +155,14 @@ impl<'a> Asked<'a> {
         ))
     }
 
-    async fn execute(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn execute(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let changed = sql::Host::execute(guest, self.head::<wire::Statement<'_>>()?.into()).await?;
         Ok(answered(changed, |changed| {
             (wire::Changed { changed }, Vec::new())
         }))
     }
 
-    async fn send(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn send(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let request = self.request(self.head()?, &mut { self.body })?;
         Ok(answered(
             http::Host::send(guest, request).await?,
@@ -170,7 +170,7 @@ impl<'a> Asked<'a> {
         ))
     }
 
-    async fn send_many(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn send_many(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Requests { requests } = self.head()?;
         let mut body = self.body;
         let requests = requests
@@ -217,7 +217,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    async fn stat(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn stat(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::File { root, path } = self.head()?;
         let info = files::Host::stat(guest, root.into(), path.into()).await?;
         Ok(answered(info, |info| {
@@ -231,7 +231,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn read(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn read(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::FileRead {
             root,
             path,
@@ -242,7 +242,7 @@ impl<'a> Asked<'a> {
         Ok(answered(content, |content| ((), content)))
     }
 
-    async fn replace(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn replace(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::FileReplace {
             root,
             path,
@@ -267,7 +267,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn list(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn list(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::FileList {
             root,
             prefix,
@@ -280,7 +280,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn read_parts(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn read_parts(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::PartsRead { root, path, parts } = self.head()?;
         let parts = parts
             .into_iter()
@@ -297,7 +297,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn replace_parts(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn replace_parts(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::PartsReplace {
             root,
             path,
@@ -325,12 +325,12 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn find(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn find(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let covers = index::Host::find(guest, self.head::<wire::Name<'_>>()?.into()).await?;
         Ok(done(&wire::Covers { covers }, Vec::new()))
     }
 
-    async fn entries(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn entries(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Range {
             name,
             from,
@@ -365,7 +365,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn begin(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn begin(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let covers = index::Host::begin(guest, self.head::<wire::Name<'_>>()?.into()).await?;
         Ok(answered(covers, |covers| {
             (
@@ -377,7 +377,7 @@ impl<'a> Asked<'a> {
         }))
     }
 
-    async fn add(&self, guest: &mut Guest) -> wasmtime::Result<Answer> {
+    async fn add(&self, guest: &mut GuestState) -> wasmtime::Result<Answer> {
         let wire::Add {
             name,
             entries,

@@ -5,17 +5,18 @@ use std::{cell::Cell, collections::HashSet, sync::Arc};
 use serde::Serialize;
 
 use super::{
-    DESCRIBE, Interfaces, LibraryCode,
+    DESCRIBE, LibraryCode, LibraryInterfaces,
     abi::{Answer as Told, DONE, FAILED, PANICKED, UNKNOWN},
-    child::Child,
+    child::LibraryProcess,
     imports,
-    message::Message,
+    message::PipeMessage,
     wire,
 };
 use crate::{
-    Change, CollectionRef, GuestError, Invocation, Page, Query, SummaryPage, SummaryQuery, ToolRef,
+    AdapterChange, AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery,
+    CollectionRef, GuestError, ToolInvocation, ToolRef,
     bindings::v0_1::weir::plugin::{answers, types},
-    guest::{Call, Guest, Profile},
+    guest::{GuestCall, GuestProfile, GuestState},
     instance::Answer,
 };
 
@@ -24,8 +25,8 @@ const LOOKS_EVERY: u32 = 32;
 
 pub(crate) struct LibraryInstance {
     code: Arc<LibraryCode>,
-    guest: Guest,
-    child: Child,
+    guest: GuestState,
+    child: LibraryProcess,
     /// The keys of the collections that it was configured with.
     configured: HashSet<Arc<str>>,
     set_up: bool,
@@ -36,11 +37,11 @@ pub(crate) struct LibraryInstance {
 impl LibraryInstance {
     pub(crate) async fn new(
         code: &Arc<LibraryCode>,
-        profile: &Arc<Profile>,
-        call: Call,
+        profile: &Arc<GuestProfile>,
+        call: GuestCall,
     ) -> wasmtime::Result<Self> {
-        let child = Child::start(&code.runner, &code.path, &code.digest, profile).await?;
-        let guest = Guest::new(Arc::clone(profile), call);
+        let child = LibraryProcess::start(&code.runner, &code.path, &code.digest, profile).await?;
+        let guest = GuestState::new(Arc::clone(profile), call);
         let code = Arc::clone(code);
         Ok(Self {
             code,
@@ -58,7 +59,7 @@ impl LibraryInstance {
         self.child.is_alive()
     }
 
-    pub(crate) fn begin(&mut self, call: Call) {
+    pub(crate) fn begin(&mut self, call: GuestCall) {
         self.guest.call = call;
         self.calls += 1;
     }
@@ -70,7 +71,7 @@ impl LibraryInstance {
             .map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
         let wire::Interfaces { interfaces } = head("about.about", &told.head)?;
         let has = |name: &str| interfaces.iter().any(|interface| interface == name);
-        let interfaces = Interfaces {
+        let interfaces = LibraryInterfaces {
             collections: has("collections"),
             summaries: has("summaries"),
             tools: has("tools"),
@@ -93,7 +94,11 @@ impl LibraryInstance {
             .await
     }
 
-    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+    pub(crate) async fn read(
+        &mut self,
+        collection: &CollectionRef,
+        query: &AdapterQuery,
+    ) -> Answer<AdapterPage> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
         }
@@ -113,7 +118,7 @@ impl LibraryInstance {
         };
         let wire::Next { next } = head("collections.read", &told.head)?;
         let next = next.map(Into::into);
-        Ok(Ok(Page {
+        Ok(Ok(AdapterPage {
             records: text("collections.read", told.body)?,
             next,
         }))
@@ -122,8 +127,8 @@ impl LibraryInstance {
     pub(crate) async fn summarize(
         &mut self,
         collection: &CollectionRef,
-        query: &SummaryQuery,
-    ) -> Answer<SummaryPage> {
+        query: &AdapterSummaryQuery,
+    ) -> Answer<AdapterSummaryPage> {
         let interfaces = self.code.interfaces.get();
         if !interfaces.is_some_and(|interfaces| interfaces.summaries) {
             let error = GuestError::no_summaries();
@@ -171,7 +176,7 @@ impl LibraryInstance {
             Err(error) => return Ok(Err(error)),
         };
         let wire::Summarized { more } = head("summaries.summarize", &told.head)?;
-        Ok(Ok(SummaryPage {
+        Ok(Ok(AdapterSummaryPage {
             records: text("summaries.summarize", told.body)?,
             more,
         }))
@@ -180,7 +185,7 @@ impl LibraryInstance {
     pub(crate) async fn write(
         &mut self,
         collection: &CollectionRef,
-        change: &Change,
+        change: &AdapterChange,
     ) -> Answer<String> {
         if let Err(error) = self.configure(collection).await? {
             return Ok(Err(error));
@@ -212,7 +217,7 @@ impl LibraryInstance {
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
-        invocation: &Invocation,
+        invocation: &ToolInvocation,
         context: &str,
     ) -> Answer<answers::Answer> {
         if let Err(error) = self.set_up().await? {
@@ -331,7 +336,7 @@ impl LibraryInstance {
     async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
         let head = serde_json::to_vec(head).expect("plain data");
         self.child
-            .send(&Message::Call {
+            .send(&PipeMessage::Call {
                 function: function.to_owned(),
                 head,
                 body,
@@ -339,21 +344,21 @@ impl LibraryInstance {
             .await?;
         loop {
             match self.child.receive().await? {
-                Message::Answer(told) => return judged(function, told),
-                Message::Call {
+                PipeMessage::Answer(told) => return judged(function, told),
+                PipeMessage::Call {
                     function,
                     head,
                     body,
                 } => {
                     let answer = imports::answer(&mut self.guest, &function, &head, &body).await?;
-                    self.child.send(&Message::Answer(answer)).await?;
+                    self.child.send(&PipeMessage::Answer(answer)).await?;
                 }
             }
         }
     }
 }
 
-fn conditions(conditions: &[crate::Condition]) -> Vec<wire::Condition<'_>> {
+fn conditions(conditions: &[crate::AdapterCondition]) -> Vec<wire::Condition<'_>> {
     conditions
         .iter()
         .map(|condition| wire::Condition {

@@ -16,7 +16,7 @@ use super::{
 
 /// A loaded library. It is never unloaded, since its threads may hold anything.
 #[derive(Clone, Copy)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedLibrary {
     table: &'static Table,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn answer_with(host: impl FnMut(&str, &[u8], &[u8]) -> Answer + 'stat
     HOST.set(Some(Box::new(host)));
 }
 
-impl Loaded {
+impl LoadedLibrary {
     /// Runs the library's own start code. The reason is a sentence for the operator.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         // SAFETY: the operator has named this file and its digest, and is responsible for its code.

@@ -14,7 +14,7 @@ const CALL: u8 = 1;
 const ANSWER: u8 = 2;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Message {
+pub(super) enum PipeMessage {
     Call {
         function: String,
         head: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) enum Message {
     Answer(Answer),
 }
 
-struct Header {
+struct PipeHeader {
     kind: u8,
     status: i32,
     function: usize,
@@ -31,7 +31,7 @@ struct Header {
     body: usize,
 }
 
-impl Message {
+impl PipeMessage {
     /// Reads a message; `None` at the end of the input.
     pub(super) fn read(input: &mut impl Read, max: usize) -> io::Result<Option<Self>> {
         let mut header = [0; HEADER_BYTES];
@@ -39,7 +39,7 @@ impl Message {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             read => read?,
         }
-        let header = Header::parse(header, max)?;
+        let header = PipeHeader::parse(header, max)?;
         let mut rest = vec![0; header.rest()];
         input.read_exact(&mut rest)?;
         header.message(rest).map(Some)
@@ -56,7 +56,7 @@ impl Message {
     ) -> io::Result<Self> {
         let mut header = [0; HEADER_BYTES];
         input.read_exact(&mut header).await?;
-        let header = Header::parse(header, max)?;
+        let header = PipeHeader::parse(header, max)?;
         let mut rest = vec![0; header.rest()];
         input.read_exact(&mut rest).await?;
         header.message(rest)
@@ -93,7 +93,7 @@ impl Message {
     }
 }
 
-impl Header {
+impl PipeHeader {
     /// Parses a header, before any memory is allocated for the announced lengths.
     fn parse(header: [u8; HEADER_BYTES], max: usize) -> io::Result<Self> {
         let number = |at: usize| {
@@ -120,11 +120,11 @@ impl Header {
         self.function + self.head + self.body
     }
 
-    fn message(self, mut bytes: Vec<u8>) -> io::Result<Message> {
+    fn message(self, mut bytes: Vec<u8>) -> io::Result<PipeMessage> {
         let body = bytes.split_off(self.function + self.head);
         let head = bytes.split_off(self.function);
         if self.kind == ANSWER {
-            return Ok(Message::Answer(Answer {
+            return Ok(PipeMessage::Answer(Answer {
                 status: self.status,
                 head,
                 body,
@@ -132,7 +132,7 @@ impl Header {
         }
         let function =
             String::from_utf8(bytes).map_err(|_| nonsense("a function's name is no text"))?;
-        Ok(Message::Call {
+        Ok(PipeMessage::Call {
             function,
             head,
             body,
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_nothing_too_large_is() {
-        let call = Message::Call {
+        let call = PipeMessage::Call {
             function: "sql.query".into(),
             head: b"{}".to_vec(),
             body: b"\0\xff".to_vec(),
         };
-        let answer = Message::Answer(Answer {
+        let answer = PipeMessage::Answer(Answer {
             status: -2,
             head: Vec::new(),
             body: vec![7; 100],
@@ -165,20 +165,20 @@ mod tests {
         answer.write(&mut bytes).expect("written");
         let mut input = &*bytes;
         assert_eq!(
-            Message::read(&mut input, 100).expect("a message"),
+            PipeMessage::read(&mut input, 100).expect("a message"),
             Some(call)
         );
         assert_eq!(
-            Message::read(&mut input, 100).expect("a message"),
+            PipeMessage::read(&mut input, 100).expect("a message"),
             Some(answer)
         );
-        assert_eq!(Message::read(&mut input, 100).expect("the end"), None);
+        assert_eq!(PipeMessage::read(&mut input, 100).expect("the end"), None);
         for (wrong, why) in [
             (&bytes[..], "at most 3 bytes"),
             (&[9; 40], "no message"),
             (&bytes[..20], "fill"),
         ] {
-            let error = Message::read(&mut &*wrong, 3 + 97 * usize::from(wrong.len() == 20))
+            let error = PipeMessage::read(&mut &*wrong, 3 + 97 * usize::from(wrong.len() == 20))
                 .expect_err(why);
             assert!(error.to_string().contains(why), "{error}");
         }

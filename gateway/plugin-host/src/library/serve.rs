@@ -18,14 +18,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::{
     abi::{Answer, DONE, FAILED},
-    loaded::{self, Loaded},
-    message::Message,
+    loaded::{self, LoadedLibrary},
+    message::PipeMessage,
     processor_max, wire,
 };
 
 /// The bounds of one call of the library.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct LibraryBounds {
     /// Processor time, of all its threads together: the process ends where it is more. A description has five times as
     /// much.
     pub processor: Duration,
@@ -41,7 +41,7 @@ const MESSAGE_MAX_BYTES: usize = u32::MAX as usize;
 pub fn serve(
     path: &Path,
     digest: &str,
-    bounds: Bounds,
+    bounds: LibraryBounds,
     input: impl Read + 'static,
     mut output: impl Write + 'static,
 ) -> io::Result<()> {
@@ -52,7 +52,7 @@ pub fn serve(
                 message: why.into(),
             })
             .expect("plain data");
-            return Message::Answer(Answer {
+            return PipeMessage::Answer(Answer {
                 status: FAILED,
                 head,
                 body: Vec::new(),
@@ -60,7 +60,7 @@ pub fn serve(
             .write(&mut output);
         }
     };
-    Message::Answer(Answer {
+    PipeMessage::Answer(Answer {
         status: DONE,
         ..Answer::default()
     })
@@ -69,23 +69,23 @@ pub fn serve(
     let asking = Rc::clone(&pipes);
     loaded::answer_with(move |function, head, body| {
         let (input, output) = &mut *asking.borrow_mut();
-        let asked = Message::Call {
+        let asked = PipeMessage::Call {
             function: function.to_owned(),
             head: head.to_vec(),
             body: body.to_vec(),
         };
         match asked
             .write(output)
-            .and_then(|()| Message::read(input, MESSAGE_MAX_BYTES))
+            .and_then(|()| PipeMessage::read(input, MESSAGE_MAX_BYTES))
         {
-            Ok(Some(Message::Answer(answer))) => answer,
+            Ok(Some(PipeMessage::Answer(answer))) => answer,
             // The gateway has gone, and this process serves no other.
             _ => std::process::exit(0),
         }
     });
     loop {
-        let message = Message::read(&mut pipes.borrow_mut().0, MESSAGE_MAX_BYTES)?;
-        let Some(Message::Call {
+        let message = PipeMessage::read(&mut pipes.borrow_mut().0, MESSAGE_MAX_BYTES)?;
+        let Some(PipeMessage::Call {
             function,
             head,
             body,
@@ -96,7 +96,7 @@ pub fn serve(
         timer::start(processor_max(&function, bounds.processor));
         let answer = loaded.call(&function, &head, &body);
         timer::start(Duration::ZERO);
-        Message::Answer(answer).write(&mut pipes.borrow_mut().1)?;
+        PipeMessage::Answer(answer).write(&mut pipes.borrow_mut().1)?;
     }
 }
 
@@ -121,7 +121,7 @@ pub fn take_pipes() -> io::Result<(File, File)> {
     Ok((input, output))
 }
 
-fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
+fn load(path: &Path, digest: &str, memory: usize) -> Result<LoadedLibrary, String> {
     let bytes = fs::read(path)
         .map_err(|error| format!("its copy {} cannot be read: {error}", path.display()))?;
     if hex::encode(Sha256::digest(&bytes)) != digest {
@@ -131,7 +131,7 @@ fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
         ));
     }
     drop(bytes);
-    let loaded = Loaded::load(path)?;
+    let loaded = LoadedLibrary::load(path)?;
     bound_memory(memory).map_err(|error| format!("its memory cannot be bounded: {error}"))?;
     Ok(loaded)
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use weir_state::{BuildKind, KeptBuildRow, NewBuild, State, StateError};
+use weir_state::{BuildKind, GatewayState, KeptBuildRow, NewBuild, StateError};
 
 use super::{component, verdict::AcceptanceRecord};
 use crate::config::HeldBuilds;
@@ -20,12 +20,12 @@ use crate::config::HeldBuilds;
 #[derive(Clone)]
 pub(super) struct BuildStore {
     /// `None` means that nothing is recorded.
-    state: Option<Arc<State>>,
+    state: Option<Arc<GatewayState>>,
     holds_builds: HeldBuilds,
 }
 
 impl BuildStore {
-    pub(super) fn new(state: Option<Arc<State>>, holds_builds: HeldBuilds) -> Self {
+    pub(super) fn new(state: Option<Arc<GatewayState>>, holds_builds: HeldBuilds) -> Self {
         Self {
             state,
             holds_builds,
@@ -37,7 +37,7 @@ impl BuildStore {
         self.state.as_ref().map(|state| state.changes())
     }
 
-    fn acceptances(&self) -> Option<&State> {
+    fn acceptances(&self) -> Option<&GatewayState> {
         let state = self.state.as_deref();
         state.filter(|_| self.holds_builds != HeldBuilds::None)
     }
@@ -245,7 +245,7 @@ mod tests {
     async fn another_build_waits_until_it_is_accepted() {
         use AcceptanceRecord::{Accepted, First, Other};
         let folder = tempfile::tempdir().expect("a folder");
-        let state = State::open(folder.path()).await.expect("a state");
+        let state = GatewayState::open(folder.path()).await.expect("a state");
         let state = Arc::new(state);
         let with = |held| BuildAcceptance::new(BuildStore::new(Some(state.clone()), held));
         let open = || with(HeldBuilds::WhileServing);

@@ -7,17 +7,17 @@ use std::{
 };
 
 use super::{
-    Loader, Prepared, Refused, TRIAL_MAX, component,
-    verdict::{BuildCheck, BuildFacts, BuildSource, BuildVerdict, ToolAdmission, verdict},
+    BuildRefusal, PluginLoader, PreparedComponent, TRIAL_MAX, component,
+    verdict::{BuildCheck, BuildFacts, BuildSource, LoadVerdict, ToolAdmission, verdict},
 };
 use crate::{
     PluginConfig,
-    guest::{Call, Purpose},
-    instance::Instance,
+    guest::{CallPurpose, GuestCall},
+    instance::PluginInstance,
     library::LibraryCode,
-    plugin::{About, Generation, Plugin},
+    plugin::{LoadedPlugin, PluginDescription, PluginGeneration},
     signature,
-    tools::{Admitted, Definitions},
+    tools::{BuildAdmission, ToolDefinitions},
 };
 
 /// The bound on definitions: more than four hundred tools of the usual size.
@@ -28,9 +28,9 @@ pub(super) struct BuildCandidate {
     source: BuildSource,
     place: BuildPlace,
     /// The plugin that it would be the next build of.
-    pub(super) current: Option<Arc<Plugin>>,
+    pub(super) current: Option<Arc<LoadedPlugin>>,
     pub(super) config: PluginConfig,
-    pub(super) generation: Generation,
+    pub(super) generation: PluginGeneration,
     pub(super) facts: BuildFacts,
     /// Notes for the operator.
     pub(super) notes: Vec<String>,
@@ -54,14 +54,14 @@ pub(super) enum BuildPlace {
     Serving,
 }
 
-impl Loader {
+impl PluginLoader {
     pub(super) fn candidate(
         &self,
         source: BuildSource,
         place: BuildPlace,
-        current: Option<Arc<Plugin>>,
-        about: About,
-        prepared: Prepared,
+        current: Option<Arc<LoadedPlugin>>,
+        about: PluginDescription,
+        prepared: PreparedComponent,
     ) -> BuildCandidate {
         let config = self.plugin_config(&about.name);
         let notes = prepared.notes.clone();
@@ -81,27 +81,27 @@ impl Loader {
     pub(super) async fn judge(
         &mut self,
         mut build: BuildCandidate,
-    ) -> Result<BuildCandidate, Refused> {
+    ) -> Result<BuildCandidate, BuildRefusal> {
         let mut why = String::new();
         loop {
             let (check, is_held) = match verdict(&build.facts, build.source) {
-                BuildVerdict::Serve => return Ok(build),
-                BuildVerdict::Find(check) => {
+                LoadVerdict::Serve => return Ok(build),
+                LoadVerdict::Find(check) => {
                     why = self.make_check(check, &mut build).await;
                     continue;
                 }
-                BuildVerdict::Hold(check) => (check, true),
-                BuildVerdict::Refuse(check) => (check, false),
+                LoadVerdict::Hold(check) => (check, true),
+                LoadVerdict::Refuse(check) => (check, false),
             };
             // The check that decides is the one that was made last.
-            let Generation {
+            let PluginGeneration {
                 about,
                 digest,
                 definitions,
                 ..
             } = build.generation;
             let definitions = definitions.filter(|_| check == BuildCheck::Gate);
-            return Err(Refused {
+            return Err(BuildRefusal {
                 reason: why,
                 held: is_held.then(|| digest.to_string()),
                 defines: definitions
@@ -117,7 +117,7 @@ impl Loader {
             BuildCheck::Gate => return self.ask_gate(build).await,
             BuildCheck::Identity => build.check_identity(),
             BuildCheck::Pin => {
-                let Generation { about, digest, .. } = &build.generation;
+                let PluginGeneration { about, digest, .. } = &build.generation;
                 check_pin(&about.name, &build.config, digest)
             }
             BuildCheck::Signature => self.check_signature_of(build).await,
@@ -130,7 +130,7 @@ impl Loader {
     }
 
     async fn look_up_acceptance(&self, build: &mut BuildCandidate) -> String {
-        let Generation { about, digest, .. } = &build.generation;
+        let PluginGeneration { about, digest, .. } = &build.generation;
         let serves = build
             .current
             .as_ref()
@@ -156,7 +156,7 @@ impl Loader {
 
     /// Asks whether the build's tools are published. No one is asked where no contract comes from code.
     async fn ask_gate(&self, build: &mut BuildCandidate) -> String {
-        let Generation {
+        let PluginGeneration {
             about,
             digest,
             definitions,
@@ -173,9 +173,9 @@ impl Loader {
             },
             (Some(gate), Some(definitions)) => {
                 match gate.admit(&about.name, digest, definitions).await {
-                    Admitted::Yes => (ToolAdmission::Published, String::new()),
-                    Admitted::Held(reason) => (ToolAdmission::Waiting, reason),
-                    Admitted::Refused(reason) => (ToolAdmission::Refused, reason),
+                    BuildAdmission::Yes => (ToolAdmission::Published, String::new()),
+                    BuildAdmission::Held(reason) => (ToolAdmission::Waiting, reason),
+                    BuildAdmission::Refused(reason) => (ToolAdmission::Refused, reason),
                 }
             }
         };
@@ -200,7 +200,7 @@ impl Loader {
     }
 
     async fn check_signature_of(&mut self, build: &BuildCandidate) -> Result<(), String> {
-        let Generation { about, digest, .. } = &build.generation;
+        let PluginGeneration { about, digest, .. } = &build.generation;
         let path = match &build.place {
             BuildPlace::File(file) => self.config.plugins.join(file),
             BuildPlace::Kept { path, .. } => path.clone(),
@@ -215,7 +215,7 @@ impl Loader {
 
     /// Checks the plugin's names. The first file with a name keeps it: a later one cannot take over its grants or its
     /// adapters.
-    fn check_names(&self, place: &BuildPlace, about: &About) -> Result<(), String> {
+    fn check_names(&self, place: &BuildPlace, about: &PluginDescription) -> Result<(), String> {
         let own = match place {
             BuildPlace::File(file) => Some(file),
             BuildPlace::Library { file, .. } => file.as_ref(),
@@ -257,18 +257,22 @@ impl Loader {
         Ok(())
     }
 
-    pub(super) async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
+    pub(super) async fn ask_about(
+        &self,
+        prepared: &PreparedComponent,
+    ) -> Result<PluginDescription, String> {
         let about = self.about_text(prepared).await?;
-        About::parse(&about, prepared.code.has_collections())
+        PluginDescription::parse(&about, prepared.code.has_collections())
     }
 
     /// Returns what the plugin says about itself, asked on an instance that has no grants.
-    pub(super) async fn about_text(&self, prepared: &Prepared) -> Result<String, String> {
+    pub(super) async fn about_text(&self, prepared: &PreparedComponent) -> Result<String, String> {
         let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
         let _running = self.engines.running();
         let trial = async {
-            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
-            let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
+            let call = GuestCall::own(&profile, CallPurpose::Trial, Instant::now() + TRIAL_MAX);
+            let mut instance =
+                PluginInstance::new(&prepared.code, prepared.size, &profile, call).await?;
             let about = instance.about().await;
             let memory_refused = instance.memory_refused();
             about.map_err(|error| {
@@ -290,8 +294,8 @@ impl Loader {
     async fn ask_definitions(
         &self,
         config: &PluginConfig,
-        build: &Generation,
-    ) -> Result<Option<Arc<Definitions>>, String> {
+        build: &PluginGeneration,
+    ) -> Result<Option<Arc<ToolDefinitions>>, String> {
         if !build.code.has_tools() {
             return Ok(None);
         }
@@ -299,10 +303,14 @@ impl Loader {
         if self.defined(config, build).await? != text {
             return Err("its `definitions` differ from one instance to the next: they must always be the same".into());
         }
-        Ok(Some(Arc::new(Definitions::new(&text))))
+        Ok(Some(Arc::new(ToolDefinitions::new(&text))))
     }
 
-    async fn defined(&self, config: &PluginConfig, build: &Generation) -> Result<String, String> {
+    async fn defined(
+        &self,
+        config: &PluginConfig,
+        build: &PluginGeneration,
+    ) -> Result<String, String> {
         let nothing_granted = PluginConfig {
             grants: Default::default(),
             ..config.clone()
@@ -310,14 +318,15 @@ impl Loader {
         let profile = self.profile("trial", &nothing_granted, build.size);
         let _running = self.engines.running();
         let trial = async {
-            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
-            let mut instance = Instance::new(&build.code, build.size, &profile, call).await?;
+            let call = GuestCall::own(&profile, CallPurpose::Trial, Instant::now() + TRIAL_MAX);
+            let mut instance = PluginInstance::new(&build.code, build.size, &profile, call).await?;
             let defined = match instance.definitions().await {
                 Ok(Ok(tools)) if build.code.has_items() => {
                     let items = instance.item_definitions().await;
-                    items.map(|items| items.map(|items| Definitions::text(&tools, Some(&items))))
+                    items
+                        .map(|items| items.map(|items| ToolDefinitions::text(&tools, Some(&items))))
                 }
-                Ok(Ok(tools)) => Ok(Ok(Definitions::text(&tools, None))),
+                Ok(Ok(tools)) => Ok(Ok(ToolDefinitions::text(&tools, None))),
                 refused => refused,
             };
             let memory_refused = instance.memory_refused();

@@ -7,16 +7,16 @@ use wasmtime::component::{Component, Linker};
 
 use crate::{
     bindings::v0_1::exports::weir::plugin::{about, collections, items, summaries, tools},
-    engine::{Engines, Size},
-    guest::Guest,
+    engine::{EnginePair, EngineSize},
+    guest::GuestState,
     imports,
-    plugin::{Code, ComponentCode},
+    plugin::{ComponentCode, PluginCode},
 };
 
 mod cache;
 mod notice;
 
-pub(super) use cache::Cache;
+pub(super) use cache::ComponentCache;
 
 const ABOUT: &str = "weir:plugin/about@0.1.0";
 const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
@@ -37,33 +37,33 @@ const WASI_PACKAGES: [&str; 5] = [
 const SMALL_MAX_BYTES: usize = 2 << 20;
 
 /// A component that can be tried.
-pub(super) struct Prepared {
+pub(super) struct PreparedComponent {
     pub(super) digest: String,
-    pub(super) size: Size,
-    pub(super) code: Arc<Code>,
+    pub(super) size: EngineSize,
+    pub(super) code: Arc<PluginCode>,
     pub(super) notes: Vec<String>,
 }
 
 /// The settings for compiling and linking a component.
-pub(super) struct Preparation {
-    pub(super) engines: &'static Engines,
+pub(super) struct CompileContext {
+    pub(super) engines: &'static EnginePair,
     pub(super) is_serving: bool,
-    pub(super) cache: Arc<Cache>,
-    pub(super) linkers: Arc<Linkers>,
+    pub(super) cache: Arc<ComponentCache>,
+    pub(super) linkers: Arc<EngineLinkers>,
 }
 
 /// The imports of plugins, for each engine. They are made when a component needs them.
 #[derive(Default)]
-pub(super) struct Linkers {
-    small: OnceLock<Result<Linker<Guest>, String>>,
-    large: OnceLock<Result<Linker<Guest>, String>>,
+pub(super) struct EngineLinkers {
+    small: OnceLock<Result<Linker<GuestState>, String>>,
+    large: OnceLock<Result<Linker<GuestState>, String>>,
 }
 
-impl Linkers {
-    fn get(&self, engines: &Engines, size: Size) -> Result<Linker<Guest>, String> {
+impl EngineLinkers {
+    fn get(&self, engines: &EnginePair, size: EngineSize) -> Result<Linker<GuestState>, String> {
         let made = match size {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
+            EngineSize::Small => &self.small,
+            EngineSize::Large => &self.large,
         };
         let make = || {
             imports::linker(engines, size)
@@ -73,14 +73,19 @@ impl Linkers {
     }
 }
 
-impl Preparation {
+impl CompileContext {
     /// Compiles and links. `name` is what the log calls the plugin while it is compiled.
-    pub(super) fn run(&self, name: &str, bytes: &[u8], digest: String) -> Result<Prepared, String> {
+    pub(super) fn run(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        digest: String,
+    ) -> Result<PreparedComponent, String> {
         check_header(bytes)?;
-        let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES {
-            &[Size::Large]
+        let sizes: &[EngineSize] = if bytes.len() > SMALL_MAX_BYTES {
+            &[EngineSize::Large]
         } else {
-            &[Size::Small, Size::Large]
+            &[EngineSize::Small, EngineSize::Large]
         };
         let (component, size) = match self.cache.get(&digest, sizes, self.engines) {
             Some(found) => found,
@@ -104,10 +109,10 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 
 fn link(
     component: Component,
-    size: Size,
+    size: EngineSize,
     digest: String,
-    linker: impl Fn(Size) -> Result<Linker<Guest>, String>,
-) -> Result<Prepared, String> {
+    linker: impl Fn(EngineSize) -> Result<Linker<GuestState>, String>,
+) -> Result<PreparedComponent, String> {
     let network = check_imports(&component)?;
     let mut linker = linker(size)?;
     imports::stub_network(&mut linker, &component, &network)
@@ -141,10 +146,10 @@ fn link(
         tools: tools.transpose().map_err(mismatch)?,
         items: items.transpose().map_err(mismatch)?,
     };
-    Ok(Prepared {
+    Ok(PreparedComponent {
         digest,
         size,
-        code: Arc::new(Code::Component(code)),
+        code: Arc::new(PluginCode::Component(code)),
         notes,
     })
 }

@@ -18,20 +18,20 @@ const FILES_MAX: usize = 1_000;
 /// The endings of libraries on the several systems.
 const NATIVE: [&str; 3] = [".so", ".dylib", ".dll"];
 
-pub(super) enum Seen {
-    File(Stamp),
-    Refused(Stamp, String),
+pub(super) enum FolderEntry {
+    File(PluginStamp),
+    Refused(PluginStamp, String),
 }
 
 /// Tells one state of a file from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct PluginStamp {
     size: u64,
     modified: Option<SystemTime>,
     inode: u64,
 }
 
-impl Stamp {
+impl PluginStamp {
     fn new(metadata: &Metadata) -> Self {
         #[cfg(unix)]
         let inode = std::os::unix::fs::MetadataExt::ino(metadata);
@@ -52,7 +52,7 @@ impl Stamp {
 }
 
 /// Returns the files that could be plugins. A folder that does not exist holds none.
-pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
+pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, FolderEntry>, String> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -76,7 +76,7 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
-        let stamp = Stamp::new(&metadata);
+        let stamp = PluginStamp::new(&metadata);
         let refusal = if compiled {
             Some(
                 "compiled code from elsewhere is never loaded; put the `.wasm` component here"
@@ -102,18 +102,20 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         };
         seen.insert(
             name,
-            refusal.map_or(Seen::File(stamp), |reason| Seen::Refused(stamp, reason)),
+            refusal.map_or(FolderEntry::File(stamp), |reason| {
+                FolderEntry::Refused(stamp, reason)
+            }),
         );
     }
     Ok(seen)
 }
 
 /// Reads the whole file, if it is still the same one.
-pub(super) fn read(path: &Path, stamp: Stamp) -> Result<Vec<u8>, String> {
+pub(super) fn read(path: &Path, stamp: PluginStamp) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let mut file = fs::File::open(path).map_err(unreadable)?;
     // This is the file that was opened, whatever the name leads to by now: through a link it would be another inode.
-    if Stamp::new(&file.metadata().map_err(unreadable)?) != stamp {
+    if PluginStamp::new(&file.metadata().map_err(unreadable)?) != stamp {
         return Err("it changed while it was being loaded".into());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0));
@@ -122,7 +124,7 @@ pub(super) fn read(path: &Path, stamp: Stamp) -> Result<Vec<u8>, String> {
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() as u64 != stamp.size
-        || Stamp::new(&file.metadata().map_err(unreadable)?) != stamp
+        || PluginStamp::new(&file.metadata().map_err(unreadable)?) != stamp
     {
         return Err("it changed while it was being loaded".into());
     }

@@ -10,14 +10,14 @@ use std::{
 };
 
 use super::{
-    BuildPlace, BuildSource, LoadReport, Loader, Occasion, Prepared, Refused, Slot, builds,
-    check_pin, component, report,
+    BuildPlace, BuildRefusal, BuildSource, LoadPhase, LoadReport, PluginLoader, PluginSlot,
+    PreparedComponent, builds, check_pin, component, report,
 };
 use crate::{
-    Libraries, PluginConfig,
-    engine::Size,
+    LibraryConfig, PluginConfig,
+    engine::EngineSize,
     library::LibraryCode,
-    plugin::{About, Code, Plugin},
+    plugin::{LoadedPlugin, PluginCode, PluginDescription},
     signature,
 };
 
@@ -31,23 +31,23 @@ const COPY: &str = "so";
 
 /// The loader's knowledge about one library of the configuration, by the plugin's name.
 #[derive(Default)]
-pub(super) struct Library {
+pub(super) struct TrackedLibrary {
     /// The library that was last loaded or refused; `None` if it is still to be tried.
-    pub(super) settled: Option<Named>,
-    pub(super) slot: Slot,
+    pub(super) settled: Option<ConfiguredLibrary>,
+    pub(super) slot: PluginSlot,
 }
 
 /// A library as `[plugins.NAME]` names it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ConfiguredLibrary {
     pub(super) path: PathBuf,
     sha256: Vec<String>,
     signed_by: Vec<String>,
     trusted: BTreeMap<String, String>,
 }
 
-impl Named {
-    fn of(config: &PluginConfig) -> Option<Self> {
+impl ConfiguredLibrary {
+    fn from_config(config: &PluginConfig) -> Option<Self> {
         Some(Self::at(config.native.clone()?, config))
     }
 
@@ -68,14 +68,12 @@ impl Named {
     }
 }
 
-impl Loader {
+impl PluginLoader {
     /// Loads those that the configuration has begun to name, or names otherwise.
-    pub(super) async fn load_libraries(&mut self, occasion: Occasion) -> Vec<LoadReport> {
-        let named = self
-            .config
-            .plugin
-            .iter()
-            .filter_map(|(name, config)| Some((name.clone(), Named::of(config)?)));
+    pub(super) async fn load_libraries(&mut self, occasion: LoadPhase) -> Vec<LoadReport> {
+        let named = self.config.plugin.iter().filter_map(|(name, config)| {
+            Some((name.clone(), ConfiguredLibrary::from_config(config)?))
+        });
         let mut reports = Vec::new();
         for (name, named) in named.collect::<Vec<_>>() {
             if self
@@ -95,7 +93,7 @@ impl Loader {
             library.slot.settle(loaded.as_ref().err());
             reports.push(match loaded {
                 Ok(plugin) => report(place, Ok(plugin.status(&self.pool))),
-                Err(Refused { reason, held, .. }) => LoadReport {
+                Err(BuildRefusal { reason, held, .. }) => LoadReport {
                     held,
                     ..report(place, Err(reason))
                 },
@@ -105,7 +103,7 @@ impl Loader {
     }
 
     /// Takes out the libraries that the configuration no longer names. They serve until their replacement does.
-    pub(super) fn leave_libraries(&mut self) -> (Vec<LoadReport>, Vec<Arc<Plugin>>) {
+    pub(super) fn leave_libraries(&mut self) -> (Vec<LoadReport>, Vec<Arc<LoadedPlugin>>) {
         let is_named = |name: &String| {
             self.config
                 .plugin
@@ -146,13 +144,13 @@ impl Loader {
     }
 
     pub(crate) async fn library_name(&self, config: &PluginConfig) -> Result<String, String> {
-        let named = Named::of(config).ok_or("no library is named")?;
+        let named = ConfiguredLibrary::from_config(config).ok_or("no library is named")?;
         let prepared = self.prepare_library("NAME", config, &named).await?;
         Ok(self.ask_about(&prepared).await?.name)
     }
 
     /// Returns the library that a plugin serves from.
-    pub(super) fn library_of(&self, plugin: &Arc<Plugin>) -> Option<&Library> {
+    pub(super) fn library_of(&self, plugin: &Arc<LoadedPlugin>) -> Option<&TrackedLibrary> {
         self.libraries
             .values()
             .find(|library| library.slot.serves(plugin))
@@ -161,9 +159,9 @@ impl Loader {
     async fn load_library(
         &mut self,
         name: &str,
-        named: &Named,
-        occasion: Occasion,
-    ) -> Result<Arc<Plugin>, Refused> {
+        named: &ConfiguredLibrary,
+        occasion: LoadPhase,
+    ) -> Result<Arc<LoadedPlugin>, BuildRefusal> {
         let config = self.plugin_config(name);
         let prepared = self.prepare_library(name, &config, named).await?;
         let about = self.ask_about(&prepared).await?;
@@ -178,8 +176,8 @@ impl Loader {
             .and_then(|library| library.slot.plugin.clone());
         let current = own.or(of_file).or_else(|| self.built_in_named(name));
         let source = match occasion {
-            Occasion::Start => BuildSource::LibraryAtStart,
-            Occasion::Running => BuildSource::Library,
+            LoadPhase::Start => BuildSource::LibraryAtStart,
+            LoadPhase::Running => BuildSource::Library,
         };
         let place = BuildPlace::Library {
             name: name.to_owned(),
@@ -199,7 +197,7 @@ impl Loader {
             .slot
             .plugin = Some(Arc::clone(&plugin));
         self.publish();
-        if occasion == Occasion::Running {
+        if occasion == LoadPhase::Running {
             self.say_loaded();
         }
         Ok(plugin)
@@ -210,8 +208,8 @@ impl Loader {
         &self,
         name: &str,
         config: &PluginConfig,
-        named: &Named,
-    ) -> Result<Prepared, String> {
+        named: &ConfiguredLibrary,
+    ) -> Result<PreparedComponent, String> {
         let libraries = self
             .config
             .libraries
@@ -220,7 +218,7 @@ impl Loader {
         let (name, config, named) = (name.to_owned(), config.clone(), named.clone());
         let running = self.running_copies();
         let copied = move || {
-            let Copied {
+            let CopiedLibrary {
                 digest,
                 path,
                 signature,
@@ -232,10 +230,10 @@ impl Loader {
                 runner: libraries.runner,
                 interfaces: OnceLock::new(),
             };
-            let code = Arc::new(Code::Library(Arc::new(code)));
-            Ok(Prepared {
+            let code = Arc::new(PluginCode::Library(Arc::new(code)));
+            Ok(PreparedComponent {
                 digest,
-                size: Size::Small,
+                size: EngineSize::Small,
                 code,
                 notes: Vec::new(),
             })
@@ -247,7 +245,7 @@ impl Loader {
 
     /// Returns the digests of the libraries that plugins run: their children start from these copies.
     fn running_copies(&self) -> HashSet<String> {
-        let builds = |plugin: &Arc<Plugin>| {
+        let builds = |plugin: &Arc<LoadedPlugin>| {
             [
                 Some(plugin.generation.load_full()),
                 plugin.other.load_full(),
@@ -255,14 +253,14 @@ impl Loader {
         };
         let builds = self.plugins().flat_map(builds).flatten();
         builds
-            .filter(|build| matches!(&*build.code, Code::Library(_)))
+            .filter(|build| matches!(&*build.code, PluginCode::Library(_)))
             .map(|build| build.digest.to_string())
             .collect()
     }
 
     /// Returns the file of the folder that serves a plugin of this name.
     fn file_named(&self, name: &str) -> Option<String> {
-        let serves = |plugin: &Arc<Plugin>| plugin.generation.load().about.name == name;
+        let serves = |plugin: &Arc<LoadedPlugin>| plugin.generation.load().about.name == name;
         let found = self
             .files
             .iter()
@@ -271,7 +269,7 @@ impl Loader {
     }
 
     /// Checks that no library has the name of another plugin.
-    pub(super) fn check_libraries(&self, about: &About) -> Result<(), String> {
+    pub(super) fn check_libraries(&self, about: &PluginDescription) -> Result<(), String> {
         for (name, library) in self
             .libraries
             .iter()
@@ -297,7 +295,7 @@ impl Loader {
 }
 
 /// A library that was checked and copied.
-struct Copied {
+struct CopiedLibrary {
     digest: String,
     /// The path of the copy.
     path: PathBuf,
@@ -309,9 +307,9 @@ fn copy(
     name: &str,
     config: &PluginConfig,
     path: &Path,
-    to: &Libraries,
+    to: &LibraryConfig,
     running: &HashSet<String>,
-) -> Result<Copied, String> {
+) -> Result<CopiedLibrary, String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > FILE_MAX_BYTES {
@@ -332,7 +330,7 @@ fn copy(
         weir_files::create_folder(&to.folder, 0o700)?;
         // A folder that was there before us may be open to others.
         fs::set_permissions(&to.folder, fs::Permissions::from_mode(0o700))?;
-        weir_files::replace(&copy, &bytes, weir_files::Readers::Owner)?;
+        weir_files::replace(&copy, &bytes, weir_files::FilePermission::Owner)?;
         prune(&to.folder, |kept| kept == digest || running.contains(kept))?;
         fs::read(&copy)
     };
@@ -346,7 +344,7 @@ fn copy(
     }
     // Children look for the copy from another folder.
     let path = fs::canonicalize(&copy).map_err(unreadable)?;
-    Ok(Copied {
+    Ok(CopiedLibrary {
         digest,
         path,
         signature,

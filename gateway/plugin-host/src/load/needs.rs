@@ -6,21 +6,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_connections::Code;
-use weir_contracts::Shape;
+use weir_connections::FailureCode;
+use weir_contracts::CollectionShape;
 
-use super::{Loader, checks::BuildCandidate};
+use super::{PluginLoader, checks::BuildCandidate};
 use crate::{
     AdapterFailure, CollectionRef, NeededCollection,
-    call::{self, Ask, GuestReply},
-    guest::{Call, Purpose},
-    plugin::Generation,
+    call::{self, GuestReply, GuestRequest},
+    guest::{CallPurpose, GuestCall},
+    plugin::PluginGeneration,
 };
 
 /// The time one describe may take; a slower source is treated as down.
 const DESCRIBE_MAX: Duration = Duration::from_secs(5);
 
-impl Loader {
+impl PluginLoader {
     /// Checks the collections in use. All problems come at once, each with its contract, collection and field.
     pub(super) async fn check_needs(&self, build: &BuildCandidate) -> Result<(), String> {
         let Some(in_use) = self.served.in_use.load_full() else {
@@ -73,16 +73,16 @@ impl Loader {
 
     async fn describe(
         &self,
-        generation: &Generation,
+        generation: &PluginGeneration,
         collection: &CollectionRef,
     ) -> Result<String, AdapterFailure> {
         let _running = self.engines.running();
-        let call = Call::own(
+        let call = GuestCall::own(
             &generation.profile,
-            Purpose::Read,
+            CallPurpose::Read,
             Instant::now() + DESCRIBE_MAX,
         );
-        let ask = Ask::Describe {
+        let ask = GuestRequest::Describe {
             adapter: Arc::clone(&collection.adapter),
             settings: Arc::clone(&collection.settings),
         };
@@ -100,13 +100,15 @@ fn compare(needed: &NeededCollection, live: &Result<String, AdapterFailure>) -> 
     let live = match live {
         Ok(live) => live,
         // Such an answer says nothing about the new build.
-        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => {
+        Err(AdapterFailure::Guest(error))
+            if FailureCode::of_word(&error.code).is_outside_plugin() =>
+        {
             return Vec::new();
         }
         Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
         Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
     };
-    let live: Shape = match serde_json::from_str(live) {
+    let live: CollectionShape = match serde_json::from_str(live) {
         Ok(live) => live,
         Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
     };

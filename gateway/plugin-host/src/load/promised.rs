@@ -7,30 +7,31 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use weir_connections::Connections;
+use weir_connections::ConnectionRegistry;
 use weir_state::{BuildKind, NewBuild};
 
 use super::{
-    BuildPlace, BuildSource, Loader, Prepared, Refused, Slot, Stamp,
+    BuildPlace, BuildRefusal, BuildSource, PluginLoader, PluginSlot, PluginStamp,
+    PreparedComponent,
     builds::{self, now_ms},
     check_pin, component, folder,
-    libraries::{Library, Named},
+    libraries::{ConfiguredLibrary, TrackedLibrary},
     report,
 };
 use crate::{
     LoadReport, PluginConfig,
-    plugin::{Code, Generation, Plugin},
+    plugin::{LoadedPlugin, PluginCode, PluginGeneration},
     signature,
 };
 
-impl Loader {
+impl PluginLoader {
     /// Keeps an accepted build, so that it can run again later. The file is read once more, and kept only if it is the loaded
     /// one.
     pub(super) async fn keep_build(
         &self,
-        new: &Generation,
+        new: &PluginGeneration,
         path: &Path,
-        stamp: Stamp,
+        stamp: PluginStamp,
     ) -> Result<(), String> {
         let path = path.to_owned();
         self.keep(new, move || {
@@ -43,8 +44,8 @@ impl Loader {
     }
 
     /// Keeps a library in the same way: the copy that is run, with the signature that it was checked with.
-    pub(super) async fn keep_library(&self, new: &Generation) -> Result<(), String> {
-        let Code::Library(code) = &*new.code else {
+    pub(super) async fn keep_library(&self, new: &PluginGeneration) -> Result<(), String> {
+        let PluginCode::Library(code) = &*new.code else {
             return Ok(());
         };
         let code = Arc::clone(code);
@@ -55,15 +56,15 @@ impl Loader {
     /// `read` returns the build's bytes and its signature.
     async fn keep(
         &self,
-        new: &Generation,
+        new: &PluginGeneration,
         read: impl FnOnce() -> Result<(Vec<u8>, Option<String>), String> + Send + 'static,
     ) -> Result<(), String> {
         let Some(definitions) = new.definitions.clone() else {
             return Ok(());
         };
         let kind = match &*new.code {
-            Code::Library(_) => BuildKind::Library,
-            Code::Component(_) | Code::Deferred(_) => BuildKind::Component,
+            PluginCode::Library(_) => BuildKind::Library,
+            PluginCode::Component(_) | PluginCode::Deferred(_) => BuildKind::Component,
         };
         let digest = Arc::clone(&new.digest);
         let checked = move || {
@@ -89,7 +90,7 @@ impl Loader {
     }
 
     /// Returns `true` if the file's build serves already, under the present settings.
-    pub(super) fn is_current(&self, plugin: &Plugin, digest: &str) -> bool {
+    pub(super) fn is_current(&self, plugin: &LoadedPlugin, digest: &str) -> bool {
         let now = plugin.generation.load();
         let config = self.config.plugin.get(&now.about.name);
         *now.digest == *digest
@@ -105,7 +106,7 @@ impl Loader {
             return;
         }
         let promised = gate.promised();
-        let is_published = |slot: &Slot| {
+        let is_published = |slot: &PluginSlot| {
             slot.defines
                 .as_ref()
                 .is_some_and(|defines| promised.contains(defines))
@@ -170,9 +171,10 @@ impl Loader {
     }
 
     /// Returns the library or the file of the plugin, whether it serves or is held.
-    fn holder_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
-        let holds =
-            |library: &&Library| library.slot.plugin.is_some() || library.slot.defines.is_some();
+    fn holder_of(&self, plugin: &str) -> Option<(String, Option<Arc<LoadedPlugin>>)> {
+        let holds = |library: &&TrackedLibrary| {
+            library.slot.plugin.is_some() || library.slot.defines.is_some()
+        };
         if let Some(library) = self.libraries.get(plugin).filter(holds) {
             let named = library
                 .settled
@@ -181,7 +183,7 @@ impl Loader {
             return Some((named, library.slot.plugin.clone()));
         }
         self.files.iter().find_map(|(file, known)| {
-            let Slot {
+            let PluginSlot {
                 plugin: served,
                 defines,
                 ..
@@ -197,9 +199,9 @@ impl Loader {
     fn serve_kept(
         &mut self,
         file: &str,
-        plugin: Option<Arc<Plugin>>,
-        build: Generation,
-    ) -> Arc<Plugin> {
+        plugin: Option<Arc<LoadedPlugin>>,
+        build: PluginGeneration,
+    ) -> Arc<LoadedPlugin> {
         let plugin = match plugin {
             Some(plugin) => {
                 let leaving = plugin.other.swap(Some(Arc::new(build)));
@@ -207,7 +209,7 @@ impl Loader {
                 plugin
             }
             None => {
-                let plugin = Arc::new(Plugin::new(build));
+                let plugin = Arc::new(LoadedPlugin::new(build));
                 let name = plugin.generation.load().about.name.clone();
                 let slot = match self.files.get_mut(file) {
                     Some(file) => &mut file.slot,
@@ -230,7 +232,11 @@ impl Loader {
         }
     }
 
-    async fn load_kept(&mut self, name: &str, definitions: &str) -> Result<Generation, String> {
+    async fn load_kept(
+        &mut self,
+        name: &str,
+        definitions: &str,
+    ) -> Result<PluginGeneration, String> {
         let mut why = format!(
             "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
              publish what the folder's defines"
@@ -252,7 +258,7 @@ impl Loader {
         name: &str,
         definitions: &str,
         path: PathBuf,
-    ) -> Result<Generation, String> {
+    ) -> Result<PluginGeneration, String> {
         let config = self.plugin_config(name);
         let prepared = self.prepare_kept(name, &config, path.clone()).await?;
         let about = self.ask_about(&prepared).await?;
@@ -275,7 +281,7 @@ impl Loader {
         name: &str,
         config: &PluginConfig,
         path: PathBuf,
-    ) -> Result<Prepared, String> {
+    ) -> Result<PreparedComponent, String> {
         let digest = builds::kept_digest(&path).unwrap_or_default();
         if !config.allows(digest) {
             let allowed = config
@@ -305,7 +311,7 @@ impl Loader {
         }
         let checked = tokio::task::spawn_blocking(move || read().map(drop)).await;
         checked.map_err(|error| format!("reading the kept build failed: {error}"))??;
-        self.prepare_library(name, config, &Named::at(path, config))
+        self.prepare_library(name, config, &ConfiguredLibrary::at(path, config))
             .await
     }
 
@@ -314,7 +320,7 @@ impl Loader {
     pub(crate) async fn reconfigure(
         &mut self,
         plugin: BTreeMap<String, PluginConfig>,
-        connections: Arc<Connections>,
+        connections: Arc<ConnectionRegistry>,
     ) -> Vec<LoadReport> {
         self.config.plugin = plugin;
         self.connections = connections;
@@ -351,8 +357,8 @@ impl Loader {
     /// Checks a build that serves against its pin and its signers, which may be others by now.
     async fn may_serve_on(
         &mut self,
-        plugin: &Arc<Plugin>,
-        now: &Generation,
+        plugin: &Arc<LoadedPlugin>,
+        now: &PluginGeneration,
         config: &PluginConfig,
     ) -> Result<(), String> {
         let name = &now.about.name;
@@ -366,8 +372,8 @@ impl Loader {
             _ if plugin.built_in.load(Ordering::Relaxed) => Ok(()),
             // Its signature is as good as before. A kept component may run where a library is named.
             _ if of_library && self.is_signed(config, &now.digest) => Ok(()),
-            Code::Library(code) => self.check_library_signature(name, config, code).await,
-            Code::Component(_) | Code::Deferred(_) => {
+            PluginCode::Library(code) => self.check_library_signature(name, config, code).await,
+            PluginCode::Component(_) | PluginCode::Deferred(_) => {
                 let path = self.config.plugins.join(self.place_of(plugin));
                 self.check_signature(name, config, path, &now.digest).await
             }
@@ -378,8 +384,8 @@ impl Loader {
     /// it keeps the settings it had.
     pub(super) async fn renew(
         &mut self,
-        plugin: &Arc<Plugin>,
-        now: &Arc<Generation>,
+        plugin: &Arc<LoadedPlugin>,
+        now: &Arc<PluginGeneration>,
         config: &PluginConfig,
     ) -> Option<LoadReport> {
         let place = self.place_of(plugin);
@@ -392,7 +398,7 @@ impl Loader {
         if let Some(slot) = self.slots_mut().find(|slot| slot.serves(plugin)) {
             slot.settle(Some(&refused));
         }
-        let Refused { reason, held, .. } = refused;
+        let BuildRefusal { reason, held, .. } = refused;
         Some(LoadReport {
             held,
             ..report(place, Err(reason))
@@ -400,7 +406,7 @@ impl Loader {
     }
 
     /// Does the same for the build beside the current one, which goes if its pin or its signers no longer allow it.
-    pub(super) fn renew_other(&self, plugin: &Plugin, config: &PluginConfig) {
+    pub(super) fn renew_other(&self, plugin: &LoadedPlugin, config: &PluginConfig) {
         let Some(other) = plugin.other.load_full() else {
             return;
         };
@@ -416,10 +422,10 @@ impl Loader {
 
     async fn under(
         &mut self,
-        plugin: &Arc<Plugin>,
-        now: &Generation,
+        plugin: &Arc<LoadedPlugin>,
+        now: &PluginGeneration,
         config: &PluginConfig,
-    ) -> Result<Generation, Refused> {
+    ) -> Result<PluginGeneration, BuildRefusal> {
         let mut build = self.candidate(
             BuildSource::Reconfigured,
             BuildPlace::Serving,
@@ -436,10 +442,10 @@ impl Loader {
 
     fn with_settings_of(
         &self,
-        plugin: &Plugin,
-        now: &Generation,
+        plugin: &LoadedPlugin,
+        now: &PluginGeneration,
         config: &PluginConfig,
-    ) -> Generation {
+    ) -> PluginGeneration {
         let settings = serde_json::from_str(&now.profile.settings).expect("written here");
         let config = PluginConfig {
             settings,
@@ -455,8 +461,8 @@ impl Loader {
     }
 }
 
-fn prepared_again(now: &Generation) -> Prepared {
-    Prepared {
+fn prepared_again(now: &PluginGeneration) -> PreparedComponent {
+    PreparedComponent {
         digest: now.digest.to_string(),
         size: now.size,
         code: Arc::clone(&now.code),

@@ -9,23 +9,27 @@ use std::{
 };
 
 use tokio::sync::Semaphore;
-use weir_admission::{Backoff, Turns};
+use weir_admission::{ConcurrencyLimiter, FailureBackoff};
 
-use super::{Loader, Prepared, checks::BuildPlace, cores, report, verdict::BuildSource};
+use super::{
+    PluginLoader, PreparedComponent, checks::BuildPlace, cores, report, verdict::BuildSource,
+};
 use crate::{
     LoadReport, PluginConfig,
-    config::Limits,
-    engine::Size,
-    guest::{LogBudget, Profile},
-    plugin::{About, Code, DeferredCode, Generation, Latest, Plugin},
-    tools::Definitions,
+    config::PluginLimits,
+    engine::EngineSize,
+    guest::{GuestProfile, LogBudget},
+    plugin::{
+        DeferredCode, LoadedPlugin, OutcomeWindow, PluginCode, PluginDescription, PluginGeneration,
+    },
+    tools::ToolDefinitions,
 };
 
 /// The plugin that serves from a file or a library, and the outcome of its newest build.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct PluginSlot {
     /// The plugin that serves. Its build is an earlier one if the newest was refused or is held.
-    pub(super) plugin: Option<Arc<Plugin>>,
+    pub(super) plugin: Option<Arc<LoadedPlugin>>,
     /// Whether another try with the same build may succeed once something else has changed.
     pub(super) try_again: bool,
     /// The digest, if the newest build waits to be accepted.
@@ -34,15 +38,15 @@ pub(super) struct Slot {
     pub(super) defines: Option<Defines>,
 }
 
-impl Slot {
+impl PluginSlot {
     /// Notes the end of a try: `why` the build does not serve, if it does not.
-    pub(super) fn settle(&mut self, why: Option<&Refused>) {
+    pub(super) fn settle(&mut self, why: Option<&BuildRefusal>) {
         self.try_again = why.is_some();
         self.held = why.and_then(|why| why.held.clone());
         self.defines = why.and_then(|why| why.defines.clone());
     }
 
-    pub(super) fn serves(&self, plugin: &Arc<Plugin>) -> bool {
+    pub(super) fn serves(&self, plugin: &Arc<LoadedPlugin>) -> bool {
         self.plugin
             .as_ref()
             .is_some_and(|served| Arc::ptr_eq(served, plugin))
@@ -53,7 +57,7 @@ impl Slot {
 type Defines = (String, Arc<str>);
 
 /// Why a build does not serve.
-pub(super) struct Refused {
+pub(super) struct BuildRefusal {
     pub(super) reason: String,
     /// The digest, if the build has no fault but is not accepted yet.
     pub(super) held: Option<String>,
@@ -61,7 +65,7 @@ pub(super) struct Refused {
     pub(super) defines: Option<Defines>,
 }
 
-impl From<String> for Refused {
+impl From<String> for BuildRefusal {
     fn from(reason: String) -> Self {
         Self {
             reason,
@@ -72,17 +76,17 @@ impl From<String> for Refused {
 }
 
 /// A built-in plugin, whether it serves or a file or library does in its place.
-pub(super) struct Inside {
+pub(super) struct BuiltinPlugin {
     name: &'static str,
     digest: &'static str,
     component: &'static [u8],
     /// The plugin; `None` if it was refused, or if a file or library has its name or its adapter.
-    pub(super) plugin: Option<Arc<Plugin>>,
+    pub(super) plugin: Option<Arc<LoadedPlugin>>,
     /// Whether it was refused: then it is not tried again until refusals are forgotten.
     pub(super) refused: bool,
 }
 
-impl Inside {
+impl BuiltinPlugin {
     pub(super) fn new(
         &(name, digest, component): &(&'static str, &'static str, &'static [u8]),
     ) -> Self {
@@ -96,7 +100,7 @@ impl Inside {
     }
 
     /// Returns `true` if a file or library with this plugin replaces the built-in one.
-    fn is_claimed_by(&self, about: &About) -> bool {
+    fn is_claimed_by(&self, about: &PluginDescription) -> bool {
         about.name == self.name
             || about
                 .adapters
@@ -105,20 +109,20 @@ impl Inside {
     }
 }
 
-impl Loader {
+impl PluginLoader {
     /// Returns the slots of the files and the libraries. Built-in plugins have none: their builds are never replaced.
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = &PluginSlot> {
         let files = self.files.values().map(|file| &file.slot);
         files.chain(self.libraries.values().map(|library| &library.slot))
     }
 
-    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut PluginSlot> {
         let files = self.files.values_mut().map(|file| &mut file.slot);
         files.chain(self.libraries.values_mut().map(|library| &mut library.slot))
     }
 
     /// Returns the plugins that serve, built-in ones too.
-    pub(super) fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+    pub(super) fn plugins(&self) -> impl Iterator<Item = &Arc<LoadedPlugin>> {
         let built_in = self
             .built_in
             .iter()
@@ -128,14 +132,14 @@ impl Loader {
             .chain(built_in)
     }
 
-    pub(super) fn is_served(&self, plugin: &Arc<Plugin>) -> bool {
+    pub(super) fn is_served(&self, plugin: &Arc<LoadedPlugin>) -> bool {
         self.plugins().any(|served| Arc::ptr_eq(served, plugin))
     }
 
     /// Loads the built-in plugins that no file or library replaces. Each takes over from the plugin of its name among
     /// `leaving`, whose file or library is gone. Contracts are not asked what they need: `unavailable` would be no better for
     /// them.
-    pub(super) async fn fall_back(&mut self, leaving: &[Arc<Plugin>]) -> Vec<LoadReport> {
+    pub(super) async fn fall_back(&mut self, leaving: &[Arc<LoadedPlugin>]) -> Vec<LoadReport> {
         let mut reports = Vec::new();
         for at in 0..self.built_in.len() {
             let inside = &self.built_in[at];
@@ -171,8 +175,8 @@ impl Loader {
         &mut self,
         name: &'static str,
         file: (String, &'static [u8]),
-        current: Option<Arc<Plugin>>,
-    ) -> Result<(Arc<Plugin>, Vec<String>), String> {
+        current: Option<Arc<LoadedPlugin>>,
+    ) -> Result<(Arc<LoadedPlugin>, Vec<String>), String> {
         let (prepared, about) = self.prepare_built_in(name, file).await?;
         let place = BuildPlace::BuiltIn(name);
         let mut build = self.candidate(
@@ -183,7 +187,7 @@ impl Loader {
             prepared,
         );
         let same =
-            |plugin: &Arc<Plugin>| plugin.generation.load().digest == build.generation.digest;
+            |plugin: &Arc<LoadedPlugin>| plugin.generation.load().digest == build.generation.digest;
         let plugin = match current.filter(same) {
             // The file that is gone had the same bytes.
             Some(same) => {
@@ -206,22 +210,22 @@ impl Loader {
         &self,
         name: &str,
         file: (String, &'static [u8]),
-    ) -> Result<(Prepared, About), String> {
+    ) -> Result<(PreparedComponent, PluginDescription), String> {
         let digest = file.0.clone();
         if let Some((about, size)) = self.cache.kept_about(&digest)
-            && let Ok(about) = About::parse(&about, true)
+            && let Ok(about) = PluginDescription::parse(&about, true)
         {
-            let prepared = Prepared {
+            let prepared = PreparedComponent {
                 digest,
                 size,
-                code: Arc::new(Code::Deferred(self.deferred(name, file, size))),
+                code: Arc::new(PluginCode::Deferred(self.deferred(name, file, size))),
                 notes: Vec::new(),
             };
             return Ok((prepared, about));
         }
         let prepared = self.prepare(name.to_owned(), move || Ok(file)).await?;
         let text = self.about_text(&prepared).await?;
-        let about = About::parse(&text, prepared.code.has_collections())?;
+        let about = PluginDescription::parse(&text, prepared.code.has_collections())?;
         let is_adapter = prepared.code.has_collections() && !prepared.code.has_tools();
         if is_adapter && prepared.notes.is_empty() {
             self.cache
@@ -234,20 +238,20 @@ impl Loader {
         &self,
         name: &str,
         (digest, bytes): (String, &'static [u8]),
-        size: Size,
+        size: EngineSize,
     ) -> DeferredCode {
         let (preparation, name) = (self.preparation(), name.to_owned());
         DeferredCode::new(move || {
             let prepared = preparation.run(&name, bytes, digest.clone())?;
             match Arc::into_inner(prepared.code) {
-                Some(Code::Component(code)) if prepared.size == size => Ok(code),
+                Some(PluginCode::Component(code)) if prepared.size == size => Ok(code),
                 _ => Err("the compiled code in the cache is of another kind".to_owned()),
             }
         })
     }
 
     /// Returns the built-in plugin that serves under this name.
-    pub(super) fn built_in_named(&self, name: &str) -> Option<Arc<Plugin>> {
+    pub(super) fn built_in_named(&self, name: &str) -> Option<Arc<LoadedPlugin>> {
         self.built_in
             .iter()
             .find(|inside| inside.name == name)?
@@ -256,8 +260,8 @@ impl Loader {
     }
 
     /// Hands over the built-in plugin that serves from these very bytes: now it belongs to a file.
-    pub(super) fn take_built_in(&mut self, digest: &str) -> Option<Arc<Plugin>> {
-        let serves = |plugin: &Arc<Plugin>| plugin.generation.load().digest[..] == *digest;
+    pub(super) fn take_built_in(&mut self, digest: &str) -> Option<Arc<LoadedPlugin>> {
+        let serves = |plugin: &Arc<LoadedPlugin>| plugin.generation.load().digest[..] == *digest;
         let inside = self
             .built_in
             .iter_mut()
@@ -269,7 +273,7 @@ impl Loader {
 
     /// Takes out the built-in plugins that the plugin of a file or library replaces. One that it took over from serves on
     /// as that plugin.
-    pub(super) fn displace(&mut self, by: &Arc<Plugin>) {
+    pub(super) fn displace(&mut self, by: &Arc<LoadedPlugin>) {
         let about = by.generation.load();
         let mut displaced = Vec::new();
         for inside in self
@@ -285,29 +289,29 @@ impl Loader {
         }
     }
 
-    fn is_claimed(&self, inside: &Inside) -> bool {
+    fn is_claimed(&self, inside: &BuiltinPlugin) -> bool {
         let mut plugins = self.slots().filter_map(|slot| slot.plugin.as_ref());
         plugins.any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
     }
 
     pub(super) fn generation(
         &self,
-        current: Option<&Plugin>,
-        about: About,
-        definitions: Option<Arc<Definitions>>,
+        current: Option<&LoadedPlugin>,
+        about: PluginDescription,
+        definitions: Option<Arc<ToolDefinitions>>,
         config: &PluginConfig,
-        prepared: Prepared,
-    ) -> Generation {
+        prepared: PreparedComponent,
+    ) -> PluginGeneration {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let Prepared {
+        let PreparedComponent {
             digest, size, code, ..
         } = prepared;
         let profile = self.profile(&about.name, config, size);
-        let turns = Turns::new(
+        let turns = ConcurrencyLimiter::new(
             profile.limits.in_flight_max,
             profile.limits.tenant_in_flight_max,
         );
-        Generation {
+        PluginGeneration {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
             digest: digest.into(),
@@ -316,18 +320,23 @@ impl Loader {
             size,
             profile,
             turns: Arc::new(turns),
-            backoff: Backoff::default(),
+            backoff: FailureBackoff::default(),
             code,
-            latest: Latest::default(),
+            latest: OutcomeWindow::default(),
             retired: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn profile(&self, name: &str, config: &PluginConfig, size: Size) -> Arc<Profile> {
-        Arc::new(Profile {
+    pub(super) fn profile(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        size: EngineSize,
+    ) -> Arc<GuestProfile> {
+        Arc::new(GuestProfile {
             name: Arc::from(name),
             grants: config.grants.clone(),
-            limits: Limits::new(config, size),
+            limits: PluginLimits::new(config, size),
             settings: serde_json::to_string(&config.settings)
                 .expect("plain data")
                 .into(),
@@ -346,9 +355,9 @@ impl Loader {
     /// Puts in a build of a file or a library that was checked. Built-in plugins that it replaces go.
     pub(super) fn take_over(
         &mut self,
-        current: Option<Arc<Plugin>>,
-        generation: Generation,
-    ) -> Arc<Plugin> {
+        current: Option<Arc<LoadedPlugin>>,
+        generation: PluginGeneration,
+    ) -> Arc<LoadedPlugin> {
         let plugin = self.swap(current, generation);
         plugin.built_in.store(false, Ordering::Relaxed);
         self.displace(&plugin);
@@ -356,13 +365,17 @@ impl Loader {
     }
 
     /// Swaps the generation. Calls in flight finish on the one they began with.
-    pub(super) fn swap(&self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
+    pub(super) fn swap(
+        &self,
+        current: Option<Arc<LoadedPlugin>>,
+        generation: PluginGeneration,
+    ) -> Arc<LoadedPlugin> {
         let Some(plugin) = current else {
-            return Arc::new(Plugin::new(generation));
+            return Arc::new(LoadedPlugin::new(generation));
         };
         let old = plugin.generation.swap(Arc::new(generation));
         plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
-        let definitions = |of: &Generation| {
+        let definitions = |of: &PluginGeneration| {
             of.definitions
                 .as_ref()
                 .map(|definitions| Arc::clone(&definitions.digest))
@@ -379,12 +392,12 @@ impl Loader {
         plugin
     }
 
-    pub(super) fn retire(&self, generation: &Generation) {
+    pub(super) fn retire(&self, generation: &PluginGeneration) {
         generation.retired.store(true, Ordering::Release);
         self.pool.drop_generation(generation.id);
     }
 
-    pub(super) fn retire_all(&self, plugin: &Plugin) {
+    pub(super) fn retire_all(&self, plugin: &LoadedPlugin) {
         self.retire(&plugin.generation.load());
         plugin
             .other
@@ -408,11 +421,11 @@ impl Loader {
     }
 
     /// Stops a plugin. Its adapters answer `unavailable` until something else provides them.
-    pub(super) fn stop(&mut self, plugin: &Arc<Plugin>) {
+    pub(super) fn stop(&mut self, plugin: &Arc<LoadedPlugin>) {
         for slot in self.slots_mut().filter(|slot| slot.serves(plugin)) {
             (slot.plugin, slot.try_again) = (None, true);
         }
-        let is_it = |inside: &&mut Inside| {
+        let is_it = |inside: &&mut BuiltinPlugin| {
             inside
                 .plugin
                 .as_ref()

@@ -110,7 +110,7 @@ pub(super) enum ToolAdmission {
 
 /// The verdict on a build. A build that does not serve changes nothing: what served before serves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BuildVerdict {
+pub(super) enum LoadVerdict {
     /// The answer depends on this check, which was not made yet.
     Find(BuildCheck),
     Serve,
@@ -139,33 +139,33 @@ impl BuildFacts {
     }
 
     /// Returns the verdict if this check alone were to decide; `None` if it is still to be made.
-    fn after(&self, check: BuildCheck) -> Option<BuildVerdict> {
+    fn after(&self, check: BuildCheck) -> Option<LoadVerdict> {
         let verdict = match check {
-            BuildCheck::Acceptance if !self.needs_acceptance() => BuildVerdict::Serve,
+            BuildCheck::Acceptance if !self.needs_acceptance() => LoadVerdict::Serve,
             BuildCheck::Acceptance => match self.record? {
-                AcceptanceRecord::Accepted | AcceptanceRecord::First => BuildVerdict::Serve,
-                AcceptanceRecord::Other | AcceptanceRecord::Unreadable => BuildVerdict::Hold(check),
+                AcceptanceRecord::Accepted | AcceptanceRecord::First => LoadVerdict::Serve,
+                AcceptanceRecord::Other | AcceptanceRecord::Unreadable => LoadVerdict::Hold(check),
             },
             BuildCheck::Gate => match self.admission? {
-                ToolAdmission::NoTools | ToolAdmission::Published => BuildVerdict::Serve,
-                ToolAdmission::Waiting => BuildVerdict::Hold(check),
-                ToolAdmission::ToolsMissing | ToolAdmission::Refused => BuildVerdict::Refuse(check),
+                ToolAdmission::NoTools | ToolAdmission::Published => LoadVerdict::Serve,
+                ToolAdmission::Waiting => LoadVerdict::Hold(check),
+                ToolAdmission::ToolsMissing | ToolAdmission::Refused => LoadVerdict::Refuse(check),
             },
-            _ if self.passed[check as usize]? => BuildVerdict::Serve,
-            _ => BuildVerdict::Refuse(check),
+            _ if self.passed[check as usize]? => LoadVerdict::Serve,
+            _ => LoadVerdict::Refuse(check),
         };
         Some(verdict)
     }
 }
 
 /// Decides by the known facts of a build.
-pub(super) fn verdict(build: &BuildFacts, source: BuildSource) -> BuildVerdict {
+pub(super) fn verdict(build: &BuildFacts, source: BuildSource) -> LoadVerdict {
     source
         .checks()
         .iter()
-        .map(|&check| build.after(check).unwrap_or(BuildVerdict::Find(check)))
-        .find(|verdict| *verdict != BuildVerdict::Serve)
-        .unwrap_or(BuildVerdict::Serve)
+        .map(|&check| build.after(check).unwrap_or(LoadVerdict::Find(check)))
+        .find(|verdict| *verdict != LoadVerdict::Serve)
+        .unwrap_or(LoadVerdict::Serve)
 }
 
 #[cfg(test)]
@@ -296,10 +296,10 @@ mod tests {
             decided[row] += 1;
             builds += 1;
             let verdict = match verdict(build, source) {
-                BuildVerdict::Serve => "serve",
-                BuildVerdict::Hold(_) => "hold",
-                BuildVerdict::Refuse(_) => "refuse",
-                BuildVerdict::Find(check) => panic!("{check:?} is known: {words:?}"),
+                LoadVerdict::Serve => "serve",
+                LoadVerdict::Hold(_) => "hold",
+                LoadVerdict::Refuse(_) => "refuse",
+                LoadVerdict::Find(check) => panic!("{check:?} is known: {words:?}"),
             };
             assert_eq!(verdict, rows[row][10], "{words:?} by {:?}", rows[row]);
         });
@@ -323,7 +323,7 @@ mod tests {
             let mut made = Vec::new();
             let last = loop {
                 match verdict(&build, source) {
-                    BuildVerdict::Find(check) => {
+                    LoadVerdict::Find(check) => {
                         assert!(!made.contains(&check), "{check:?} is made again: {words:?}");
                         made.push(check);
                         match check {
@@ -336,7 +336,7 @@ mod tests {
                 }
             };
             assert_eq!(last, verdict(whole, source), "{words:?}");
-            if let BuildVerdict::Hold(check) | BuildVerdict::Refuse(check) = last {
+            if let LoadVerdict::Hold(check) | LoadVerdict::Refuse(check) = last {
                 assert_eq!(made.last(), Some(&check), "{words:?}");
             }
         });

@@ -9,7 +9,7 @@ const TEXT_MAX_BYTES: usize = 256 << 10;
 const ADAPTERS_MAX: usize = 32;
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct About {
+pub(crate) struct PluginDescription {
     pub(crate) name: String,
     pub(crate) version: String,
     #[serde(default)]
@@ -47,7 +47,7 @@ impl From<AdapterText> for AboutAdapter {
     }
 }
 
-impl About {
+impl PluginDescription {
     /// Parses the text. Unknown members are left alone, since they are how this text grows. `collections` says that the
     /// component exports them, and so must name its adapters.
     pub(crate) fn parse(text: &str, collections: bool) -> Result<Self, String> {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn names_alone_and_with_settings_are_read() {
         let text = r#"{"name": "a", "version": "1", "adapters": ["x", {"name": "y", "settings": {}}], "later": 1}"#;
-        let about = About::parse(text, true).expect("a good text");
+        let about = PluginDescription::parse(text, true).expect("a good text");
         assert_eq!(
             about
                 .adapters
@@ -134,12 +134,13 @@ mod tests {
                 .collect::<Vec<_>>(),
             ["x", "y"]
         );
-        let refusal = About::parse(text, false).expect_err("nothing behind the adapters");
+        let refusal =
+            PluginDescription::parse(text, false).expect_err("nothing behind the adapters");
         assert!(
             refusal.contains("does not export `collections`"),
             "{refusal}"
         );
-        About::parse(r#"{"name": "a", "version": "1"}"#, false)
+        PluginDescription::parse(r#"{"name": "a", "version": "1"}"#, false)
             .expect("tools alone need no adapter");
     }
 
@@ -169,7 +170,7 @@ mod tests {
                 "JSON Schema",
             ),
         ] {
-            let refusal = About::parse(text, true).expect_err(text);
+            let refusal = PluginDescription::parse(text, true).expect_err(text);
             assert!(refusal.contains(reason), "{text}: {refusal}");
         }
     }

@@ -2,21 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{AdapterFailure, Recent};
+use crate::{AdapterFailure, RecentCalls};
 
 /// One bit for each call, the latest lowest, set if it failed; a further bit above them says where they begin.
 #[derive(Debug)]
-pub(crate) struct Latest(AtomicU64);
+pub(crate) struct OutcomeWindow(AtomicU64);
 
 const FULL: u64 = 1 << 63;
 
-impl Default for Latest {
+impl Default for OutcomeWindow {
     fn default() -> Self {
         Self(AtomicU64::new(1))
     }
 }
 
-impl Latest {
+impl OutcomeWindow {
     /// Counts a call that has come back. Calls in which the plugin had no part do not count.
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>) {
         let failed = match told {
@@ -32,9 +32,9 @@ impl Latest {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
-    pub(crate) fn counted(&self) -> Recent {
+    pub(crate) fn counted(&self) -> RecentCalls {
         let bits = self.0.load(Ordering::Relaxed);
-        Recent {
+        RecentCalls {
             calls: bits.ilog2(),
             failed: bits.count_ones() - 1,
         }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_last_sixty_three_are_counted() {
-        let latest = Latest::default();
+        let latest = OutcomeWindow::default();
         let counted = || (latest.counted().calls, latest.counted().failed);
         assert_eq!(counted(), (0, 0));
         for _ in 0..40 {

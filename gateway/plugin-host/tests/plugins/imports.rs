@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use weir_connections::ConnectionConfig;
-use weir_plugin_host::{AdapterFailure, Grant};
+use weir_plugin_host::{AdapterFailure, ConnectionGrant};
 
 use crate::workbench::{Workbench, collection, config, context, query, sqlite};
 
 /// Makes a database with a table of one row, and a folder with one file.
-async fn bench(grants: &[(&str, Grant)], write: bool) -> Workbench {
+async fn bench(grants: &[(&str, ConnectionGrant)], write: bool) -> Workbench {
     let sources = tempfile::TempDir::new().expect("a folder").keep();
     let database = sources.join("data.sqlite");
     let tables = rusqlite::Connection::open(&database).expect("a database");
@@ -51,7 +51,14 @@ async fn without_a_grant_everything_is_denied() {
 
 #[tokio::test]
 async fn a_read_grant_reads_and_does_not_write() {
-    let bench = bench(&[("db", Grant::Read), ("root", Grant::Read)], true).await;
+    let bench = bench(
+        &[
+            ("db", ConnectionGrant::Read),
+            ("root", ConnectionGrant::Read),
+        ],
+        true,
+    )
+    .await;
     let rows = bench
         .read(r#"{"do": "query"}"#)
         .await
@@ -107,7 +114,14 @@ async fn a_read_grant_reads_and_does_not_write() {
 
 #[tokio::test]
 async fn only_a_write_writes_and_its_outcome_is_known() {
-    let bench = bench(&[("db", Grant::Write), ("root", Grant::Write)], true).await;
+    let bench = bench(
+        &[
+            ("db", ConnectionGrant::Write),
+            ("root", ConnectionGrant::Write),
+        ],
+        true,
+    )
+    .await;
     let insert = r#"{"do": "execute", "text": "INSERT INTO t VALUES (1)"}"#;
     assert_eq!(
         bench.code(insert).await,
@@ -146,7 +160,14 @@ async fn only_a_write_writes_and_its_outcome_is_known() {
 
 #[tokio::test]
 async fn a_read_only_connection_stays_so_whatever_is_granted() {
-    let bench = bench(&[("db", Grant::Write), ("root", Grant::Write)], false).await;
+    let bench = bench(
+        &[
+            ("db", ConnectionGrant::Write),
+            ("root", ConnectionGrant::Write),
+        ],
+        false,
+    )
+    .await;
     for options in [
         r#"{"do": "execute", "text": "INSERT INTO t VALUES (9)"}"#,
         r#"{"do": "replace", "connection": "root"}"#,
@@ -161,7 +182,7 @@ async fn a_read_only_connection_stays_so_whatever_is_granted() {
 
 #[tokio::test]
 async fn a_slow_source_ends_with_the_callers_deadline() {
-    let bench = bench(&[("db", Grant::Read)], false).await;
+    let bench = bench(&[("db", ConnectionGrant::Read)], false).await;
     let mut context = context("tenant");
     context.deadline = std::time::Instant::now() + Duration::from_millis(150);
     let slow = r#"{"do": "query", "text": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT sum(x) FROM c"}"#;

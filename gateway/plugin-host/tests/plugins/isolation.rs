@@ -1,6 +1,6 @@
 //! Checks that nothing one tenant leaves in a guest reaches another.
 
-use weir_plugin_host::{Isolation, PluginConfig};
+use weir_plugin_host::{PluginConfig, PluginIsolation};
 
 use crate::workbench::Workbench;
 
@@ -25,7 +25,7 @@ async fn an_instance_is_reused_by_its_own_tenant_only() {
 #[tokio::test]
 async fn isolation_per_call_keeps_nothing_at_all() {
     let config = PluginConfig {
-        isolation: Some(Isolation::Call),
+        isolation: Some(PluginIsolation::Call),
         ..PluginConfig::default()
     };
     let bench = Workbench::with(config, Default::default()).await;
@@ -40,7 +40,7 @@ async fn isolation_per_call_keeps_nothing_at_all() {
 #[tokio::test]
 async fn a_shared_plugin_is_reused_by_everybody() {
     let config = PluginConfig {
-        isolation: Some(Isolation::Shared),
+        isolation: Some(PluginIsolation::Shared),
         ..PluginConfig::default()
     };
     let bench = Workbench::with(config, Default::default()).await;

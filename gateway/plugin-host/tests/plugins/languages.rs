@@ -7,10 +7,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use weir_connections::Connections;
+use weir_connections::ConnectionRegistry;
 use weir_plugin_host::{
-    AdapterFailure, CallEvents, CollectionRef, Condition, Grant, PluginConfig, Query,
-    SummaryMeasure, SummaryQuery,
+    AdapterCondition, AdapterFailure, AdapterQuery, AdapterSummaryMeasure, AdapterSummaryQuery,
+    CallEvents, CollectionRef, ConnectionGrant, PluginConfig,
 };
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
@@ -30,25 +30,25 @@ async fn c() {
 async fn c_counts() {
     let guest = Guest::load("tiny-c").await;
     let (host, collection) = (&guest.bench.host, &guest.collection);
-    let count = |column: &str, function: &'static str| SummaryQuery {
-        conditions: vec![Condition {
+    let count = |column: &str, function: &'static str| AdapterSummaryQuery {
+        conditions: vec![AdapterCondition {
             column: column.to_owned(),
             comparison: "equals".to_owned(),
             value: "2".to_owned(),
         }],
-        measures: vec![SummaryMeasure {
+        measures: vec![AdapterSummaryMeasure {
             name: "how many".to_owned(),
             function,
             column: None,
         }],
         limit: 1,
-        ..SummaryQuery::default()
+        ..AdapterSummaryQuery::default()
     };
-    let ask = async |query: SummaryQuery| {
+    let ask = async |query: AdapterSummaryQuery| {
         host.summarize(&context("tenant"), collection, &Arc::new(query))
             .await
     };
-    let all = SummaryQuery {
+    let all = AdapterSummaryQuery {
         conditions: Vec::new(),
         ..count("id", "count")
     };
@@ -161,7 +161,7 @@ impl Guest {
     }
 
     async fn load_from(name: &str, guest_file: &[u8]) -> Self {
-        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
+        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", ConnectionGrant::Read)]))]);
         let bench = Workbench::empty(granted, BTreeMap::new());
         let database = bench.folder.path().join("data.sqlite");
         let made = rusqlite::Connection::open(&database)
@@ -179,7 +179,7 @@ impl Guest {
             bench,
             collection: collection(String::new()),
         };
-        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
+        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", ConnectionGrant::Read)]))]);
         guest
             .bench
             .host
@@ -201,11 +201,11 @@ impl Guest {
         guest
     }
 
-    fn connections(&self) -> Arc<Connections> {
+    fn connections(&self) -> Arc<ConnectionRegistry> {
         let folder = self.bench.folder.path();
         let database =
             BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), false))]);
-        Arc::new(Connections::new(&database, folder).expect("a good connection"))
+        Arc::new(ConnectionRegistry::new(&database, folder).expect("a good connection"))
     }
 
     async fn act(&self, word: &str) -> Result<String, AdapterFailure> {
@@ -241,9 +241,9 @@ impl Guest {
         let seen = Arc::new(Seen::default());
         let mut context = context("tenant");
         context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
-        let one = Arc::new(Query {
+        let one = Arc::new(AdapterQuery {
             limit: 1,
-            ..Query::default()
+            ..AdapterQuery::default()
         });
         let page = self
             .bench
@@ -327,11 +327,11 @@ impl Guest {
     }
 }
 
-fn asked(word: &str) -> Arc<Query> {
-    Arc::new(Query {
+fn asked(word: &str) -> Arc<AdapterQuery> {
+    Arc::new(AdapterQuery {
         options: Some(format!(r#"{{"do":"{word}"}}"#)),
         limit: 10,
-        ..Query::default()
+        ..AdapterQuery::default()
     })
 }
 

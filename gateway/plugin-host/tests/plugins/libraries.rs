@@ -21,10 +21,10 @@ use tokio::{
     sync::Barrier,
 };
 use tracing::{Event, Metadata, Subscriber, field, span};
-use weir_connections::{ConnectionConfig, Connections};
+use weir_connections::{ConnectionConfig, ConnectionRegistry};
 use weir_plugin_host::{
-    AdapterFailure, Condition, Grant, Isolation, LoadReport, PluginConfig, SummaryGroup,
-    SummaryMeasure, SummaryQuery, WriteFailure,
+    AdapterCondition, AdapterFailure, AdapterSummaryGroup, AdapterSummaryMeasure,
+    AdapterSummaryQuery, ConnectionGrant, LoadReport, PluginConfig, PluginIsolation, WriteFailure,
 };
 
 use crate::workbench::{Workbench, collection_of, config, context, query};
@@ -101,7 +101,7 @@ async fn reconfigure(bench: &Workbench, plugins: &[(&str, &PluginConfig)]) -> Ve
         .map(|(name, config)| ((*name).to_owned(), (*config).clone()))
         .collect();
     let connections =
-        Connections::new(&BTreeMap::new(), bench.folder.path()).expect("no connections");
+        ConnectionRegistry::new(&BTreeMap::new(), bench.folder.path()).expect("no connections");
     bench.host.reconfigure(plugins, Arc::new(connections)).await
 }
 
@@ -118,7 +118,7 @@ async fn read(bench: &Workbench, adapter: &str, options: &str) -> Result<String,
 }
 
 async fn write(bench: &Workbench, adapter: &str, options: &str) -> Result<String, WriteFailure> {
-    let change = weir_plugin_host::Change {
+    let change = weir_plugin_host::AdapterChange {
         options: Some(options.to_owned()),
         ..Default::default()
     };
@@ -146,7 +146,7 @@ async fn a_copy_that_serves_stays_however_often_another_library_is_replaced() {
     // Each of its calls starts a child.
     let stays = named(&library(folder.path(), "stays", "1", &[]));
     let stays = PluginConfig {
-        isolation: Some(Isolation::Call),
+        isolation: Some(PluginIsolation::Call),
         ..stays
     };
     let first = library(folder.path(), "moves", "0", &[]);
@@ -219,25 +219,25 @@ async fn a_library_in_c_is_asked_for_summaries() {
     let folder = tempfile::tempdir().expect("a folder");
     let sums = named(&library(folder.path(), "sums", "1", &[]));
     let bench = bench(&[("sums", sums)], BTreeMap::new()).await;
-    let condition = |column: &str, value: &str| Condition {
+    let condition = |column: &str, value: &str| AdapterCondition {
         column: column.to_owned(),
         comparison: "at-least".to_owned(),
         value: value.to_owned(),
     };
-    let query = |limit| SummaryQuery {
+    let query = |limit| AdapterSummaryQuery {
         conditions: vec![condition("id", "7")],
-        groups: vec![SummaryGroup {
+        groups: vec![AdapterSummaryGroup {
             name: "month".to_owned(),
             column: "day".to_owned(),
             step: Some("month"),
         }],
         measures: vec![
-            SummaryMeasure {
+            AdapterSummaryMeasure {
                 name: "count".to_owned(),
                 function: "count",
                 column: None,
             },
-            SummaryMeasure {
+            AdapterSummaryMeasure {
                 name: "sum(id)".to_owned(),
                 function: "sum",
                 column: Some("id".to_owned()),
@@ -389,7 +389,7 @@ async fn of_sixty_four_writes_eight_are_under_way_at_once() {
     };
     let posts = named(&library(folder.path(), "posts", "1", &[]));
     let posts = PluginConfig {
-        grants: config(&[("service", Grant::Write)]).grants,
+        grants: config(&[("service", ConnectionGrant::Write)]).grants,
         ..posts
     };
     let bench = bench(
@@ -418,7 +418,7 @@ async fn a_refused_replace_has_changed_nothing_and_one_before_it_has() {
     };
     let replaces = named(&library(folder.path(), "replaces", "1", &[]));
     let replaces = PluginConfig {
-        grants: config(&[("root", Grant::Write)]).grants,
+        grants: config(&[("root", ConnectionGrant::Write)]).grants,
         ..replaces
     };
     let bench = bench(

@@ -7,7 +7,8 @@ use std::{
 };
 
 use weir_plugin_host::{
-    AdapterFailure, CallContext, Change, CollectionRef, GuestError, Page, PluginConfig, Query,
+    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, CallContext, CollectionRef,
+    GuestError, PluginConfig,
     native::{self, Answered, NativeAdapter},
 };
 
@@ -29,10 +30,10 @@ impl NativeAdapter for Builtin {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        query: &'a Query,
-    ) -> Answered<'a, Page> {
+        query: &'a AdapterQuery,
+    ) -> Answered<'a, AdapterPage> {
         match query.options.as_deref().map(str::parse) {
-            Some(Ok(bytes)) => Box::pin(ready(Ok(Page {
+            Some(Ok(bytes)) => Box::pin(ready(Ok(AdapterPage {
                 records: "x".repeat(bytes),
                 next: None,
             }))),
@@ -44,7 +45,7 @@ impl NativeAdapter for Builtin {
         &'a self,
         _: &'a CallContext,
         _: &'a CollectionRef,
-        _: &'a Change,
+        _: &'a AdapterChange,
     ) -> Answered<'a, String> {
         let (code, message) = ("denied".to_owned(), "Not here.".to_owned());
         Box::pin(ready(Err(GuestError {

@@ -8,10 +8,10 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use weir_connections::Connections;
+use weir_connections::ConnectionRegistry;
 use weir_plugin_host::{
-    AdapterFailure, Admitted, Admitting, CallContext, CallEvents, Definitions, Grant, GuestError,
-    Invocation, ToolAnswer, ToolGate, ToolRef, WriteFailure,
+    AdapterFailure, Admitting, BuildAdmission, CallContext, CallEvents, ConnectionGrant,
+    GuestError, ToolAnswer, ToolDefinitions, ToolGate, ToolInvocation, ToolRef, WriteFailure,
 };
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
@@ -264,7 +264,7 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
     let mut bench = Tools::load().await;
     let old = bench.tool("deploy");
     bench.gate.promise(&old.definitions);
-    bench.gate.say(Admitted::Held(
+    bench.gate.say(BuildAdmission::Held(
         "held: `deploy` loses a parameter".to_owned(),
     ));
     bench.bench.watch();
@@ -289,7 +289,7 @@ async fn a_held_build_waits_while_the_old_one_answers_and_no_call_meets_the_othe
         "{failure:?}"
     );
     // The change is published: the build that waits is asked about again.
-    bench.gate.say(Admitted::Yes);
+    bench.gate.say(BuildAdmission::Yes);
     bench.gate.promise(&new.definitions);
     bench
         .bench
@@ -331,7 +331,7 @@ async fn a_kept_build_runs_where_the_file_is_held_or_was_published_and_taken_bac
     bench2.gate.promise(&old.definitions);
     bench2
         .gate
-        .say(Admitted::Held("held: another parameter".to_owned()));
+        .say(BuildAdmission::Held("held: another parameter".to_owned()));
     let reports = bench2.bench.host.load_all().await;
     assert!(
         reports.iter().any(|report| report.held.is_some()),
@@ -428,7 +428,7 @@ impl Tools {
     }
 
     fn granted(&self) -> weir_plugin_host::PluginConfig {
-        let mut granted = config(&[("db", Grant::Write)]);
+        let mut granted = config(&[("db", ConnectionGrant::Write)]);
         granted
             .settings
             .insert("greeting".to_owned(), json!("hello"));
@@ -443,7 +443,8 @@ impl Tools {
         let folder = self.bench.folder.path();
         let database =
             BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), true))]);
-        let connections = Arc::new(Connections::new(&database, folder).expect("a good connection"));
+        let connections =
+            Arc::new(ConnectionRegistry::new(&database, folder).expect("a good connection"));
         self.bench
             .host
             .reconfigure(
@@ -470,7 +471,7 @@ impl Tools {
         &self,
         tool: &str,
         context: &CallContext,
-        invocation: Arc<Invocation>,
+        invocation: Arc<ToolInvocation>,
     ) -> Result<ToolAnswer, WriteFailure> {
         self.bench
             .host
@@ -514,9 +515,9 @@ impl Tools {
     }
 }
 
-fn invocation(arguments: Value, resumed: Option<Value>) -> Arc<Invocation> {
+fn invocation(arguments: Value, resumed: Option<Value>) -> Arc<ToolInvocation> {
     let resumed = resumed.map(|resumed| resumed.to_string());
-    Arc::new(Invocation {
+    Arc::new(ToolInvocation {
         agent: "robot".into(),
         arguments: arguments.to_string(),
         is_item: false,
@@ -527,7 +528,7 @@ fn invocation(arguments: Value, resumed: Option<Value>) -> Arc<Invocation> {
 
 /// A gateway for tests: its verdict on the next build, and what its contracts need.
 struct Gate {
-    says: Mutex<Admitted>,
+    says: Mutex<BuildAdmission>,
     promised: Mutex<Vec<(String, Arc<str>)>>,
     asked: Mutex<String>,
 }
@@ -535,7 +536,7 @@ struct Gate {
 impl Default for Gate {
     fn default() -> Self {
         Self {
-            says: Mutex::new(Admitted::Yes),
+            says: Mutex::new(BuildAdmission::Yes),
             promised: Mutex::default(),
             asked: Mutex::default(),
         }
@@ -543,7 +544,7 @@ impl Default for Gate {
 }
 
 impl Gate {
-    fn say(&self, word: Admitted) {
+    fn say(&self, word: BuildAdmission) {
         *self.says.lock() = word;
     }
 
@@ -562,7 +563,7 @@ impl ToolGate for Gate {
         &'a self,
         plugin: &'a str,
         _build: &'a str,
-        definitions: &'a Definitions,
+        definitions: &'a ToolDefinitions,
     ) -> Admitting<'a> {
         assert_eq!(plugin, "tools-js");
         assert!(definitions.text.contains("Deploy a service"));

@@ -12,19 +12,20 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-use weir_connections::{ConnectionConfig, Connections};
+use weir_connections::{ConnectionConfig, ConnectionRegistry};
 use weir_plugin_host::{
-    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, HeldBuilds, Host,
-    HostConfig, Libraries, LoadReport, Page, PluginConfig, Query, WriteFailure,
+    AdapterChange, AdapterFailure, AdapterPage, AdapterQuery, BuiltIn, CallContext, CollectionRef,
+    ConnectionGrant, HeldBuilds, HostConfig, LibraryConfig, LoadReport, PluginConfig, PluginHost,
+    WriteFailure,
 };
-use weir_state::State;
-use weir_watch::Watcher;
+use weir_state::GatewayState;
+use weir_watch::FileWatcher;
 
 use crate::libraries;
 
 pub(crate) struct Workbench {
     pub(crate) folder: TempDir,
-    pub(crate) host: Arc<Host>,
+    pub(crate) host: Arc<PluginHost>,
     pub(crate) reports: Arc<Mutex<Vec<LoadReport>>>,
     built_in: BuiltIn,
     watch: Option<tokio::task::JoinHandle<()>>,
@@ -39,14 +40,16 @@ impl Drop for Workbench {
 }
 
 /// Opens a state on a thread of its own, since a workbench is made in a function that does not wait.
-fn open_state(folder: &Path) -> Arc<State> {
+fn open_state(folder: &Path) -> Arc<GatewayState> {
     let folder = folder.to_owned();
     let open = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .expect("a runtime");
-        runtime.block_on(State::open(&folder)).expect("a state")
+        runtime
+            .block_on(GatewayState::open(&folder))
+            .expect("a state")
     };
     Arc::new(std::thread::spawn(open).join().expect("a state"))
 }
@@ -94,7 +97,7 @@ pub(crate) fn tuned(name: &str, adapter: &str, version: &str, lose: &str) -> Vec
     bytes
 }
 
-pub(crate) fn config(grants: &[(&str, Grant)]) -> PluginConfig {
+pub(crate) fn config(grants: &[(&str, ConnectionGrant)]) -> PluginConfig {
     let grants = grants
         .iter()
         .map(|(name, grant)| ((*name).to_owned(), *grant))
@@ -183,15 +186,16 @@ impl Workbench {
             state: Some(open_state(&folder.path().join("state"))),
             holds_builds: HeldBuilds::None,
             indexes: Some(folder.path().join("indexes")),
-            libraries: Some(Libraries {
+            libraries: Some(LibraryConfig {
                 folder: folder.path().join("native"),
                 runner: libraries::runner(),
             }),
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };
-        let connections = Connections::new(&connections, folder.path()).expect("good connections");
-        let host = Arc::new(Host::new(config, Arc::new(connections)).expect("a host"));
+        let connections =
+            ConnectionRegistry::new(&connections, folder.path()).expect("good connections");
+        let host = Arc::new(PluginHost::new(config, Arc::new(connections)).expect("a host"));
         Self {
             folder,
             host,
@@ -217,7 +221,7 @@ impl Workbench {
         let host = Arc::clone(&self.host);
         let folder = self.folder.path().to_owned();
         self.watch = Some(tokio::spawn(async move {
-            let watcher = Watcher::start(&folder).await;
+            let watcher = FileWatcher::start(&folder).await;
             let report = move |report| reports.lock().push(report);
             host.watch(watcher, report).await;
         }));
@@ -243,7 +247,7 @@ impl Workbench {
         }
     }
 
-    pub(crate) async fn read(&self, options: &str) -> Result<Page, AdapterFailure> {
+    pub(crate) async fn read(&self, options: &str) -> Result<AdapterPage, AdapterFailure> {
         self.host
             .read(&context("tenant"), &collection(), &query(options))
             .await
@@ -258,10 +262,10 @@ impl Workbench {
     }
 
     pub(crate) async fn write(&self, options: &str) -> Result<String, WriteFailure> {
-        let change = Arc::new(Change {
+        let change = Arc::new(AdapterChange {
             verb: "call".into(),
             options: Some(options.into()),
-            ..Change::default()
+            ..AdapterChange::default()
         });
         self.host
             .write(&context("tenant"), &collection(), &change)
@@ -313,11 +317,11 @@ pub(crate) fn collection_of(adapter: &str, settings: &str) -> CollectionRef {
     }
 }
 
-pub(crate) fn query(options: &str) -> Arc<Query> {
-    Arc::new(Query {
+pub(crate) fn query(options: &str) -> Arc<AdapterQuery> {
+    Arc::new(AdapterQuery {
         options: Some(options.to_owned()),
         limit: 10,
-        ..Query::default()
+        ..AdapterQuery::default()
     })
 }
 

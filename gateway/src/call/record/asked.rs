@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The thing that the caller may ask for, and asked for.
-pub(super) enum Asked {
+pub(super) enum RequestedTarget {
     Tool(Arc<CatalogueTool>),
     /// An item, by the name that it is recorded under.
     Item(Arc<ItemSource>, ItemKind, Box<str>),
@@ -16,7 +16,7 @@ pub(super) enum Asked {
     Search(&'static str),
 }
 
-impl Asked {
+impl RequestedTarget {
     pub(super) fn meter(&self) -> Option<&ToolMeter> {
         match self {
             Self::Tool(tool) => Some(&tool.meter),

@@ -9,7 +9,9 @@ mod summary;
 
 use std::sync::Arc;
 
-use weir_plugin_host::{Change, Page, Query, SummaryPage, SummaryQuery};
+use weir_plugin_host::{
+    AdapterChange, AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery,
+};
 
 pub(super) use self::{
     bind::bind,
@@ -17,22 +19,22 @@ pub(super) use self::{
     shape::{explain, shape},
 };
 use self::{listing::ListTotal, related::RelatedPage};
-use crate::cursor::Bound;
+use crate::cursor::CursorScope;
 
 /// The request to an adapter.
 pub(in crate::call) enum CollectionRequest {
     Read(ReadRequest),
-    Summarize(Arc<SummaryQuery>),
-    Write(Arc<Change>),
+    Summarize(Arc<AdapterSummaryQuery>),
+    Write(Arc<AdapterChange>),
 }
 
 /// Records that an adapter is asked for.
 pub(in crate::call) struct ReadRequest {
-    query: Arc<Query>,
+    query: Arc<AdapterQuery>,
     /// The list that the next page's cursor will be bound to.
-    bound: Option<Bound>,
+    bound: Option<CursorScope>,
     /// The count of all records of the list, if the question asks for it.
-    count: Option<Arc<SummaryQuery>>,
+    count: Option<Arc<AdapterSummaryQuery>>,
     /// The related records that the question asks for, by their place among those of the tool.
     include: Vec<usize>,
 }
@@ -41,13 +43,13 @@ pub(in crate::call) struct ReadRequest {
 pub(in crate::call) enum CollectionAnswer<'r> {
     Page {
         request: &'r ReadRequest,
-        page: Page,
+        page: AdapterPage,
         /// The total of all pages, if the question asks for it.
         total: Option<ListTotal>,
         /// Of a lookup, if the question asks for them.
         related: Vec<RelatedPage>,
     },
-    Summary(&'r SummaryQuery, SummaryPage),
+    Summary(&'r AdapterSummaryQuery, AdapterSummaryPage),
     /// JSON.
     Record(String),
 }

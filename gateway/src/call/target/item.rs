@@ -7,12 +7,12 @@ use std::{
 
 use weir_connections::http::TraceContext;
 
-use crate::{call::CallRequest, identity::Caller, serving::Serving};
+use crate::{call::CallRequest, identity::CallerIdentity, serving::ServingGateway};
 
 /// A request for an item that its caller may see.
 pub(in crate::call) struct ItemCall<'a> {
-    pub gateway: &'a Serving,
-    pub caller: &'a Caller,
+    pub gateway: &'a ServingGateway,
+    pub caller: &'a CallerIdentity,
     pub request: &'a CallRequest<'a>,
     pub call_id: Arc<str>,
     pub asked_at: Instant,

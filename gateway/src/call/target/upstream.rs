@@ -25,15 +25,15 @@ pub(in crate::call) use self::{
     parked::{give_up, is_kept, wait_for_end},
     shape::members,
 };
-use crate::{call::asking::AllowedQuestions, identity::Caller};
+use crate::{call::asking::AllowedQuestions, identity::CallerIdentity};
 use serde_json::value::RawValue;
-use weir_upstream::{Asked, CallOwner};
+use weir_upstream::{CallOwner, UpstreamOperation};
 
 /// The request to the server.
 pub(in crate::call) struct UpstreamRequest {
     /// The name of the server in the configuration.
     server: Arc<str>,
-    asked: Asked,
+    asked: UpstreamOperation,
     resumed: Option<ResumedCall>,
     /// Arguments that a header repeats.
     headers: Vec<(String, String)>,
@@ -45,7 +45,7 @@ pub(in crate::call) struct UpstreamRequest {
 /// The caller's answers to an earlier question.
 enum ResumedCall {
     /// The request is made again with them.
-    Again(weir_upstream::Resumed),
+    Again(weir_upstream::CallResumption),
     /// A call is kept open for the answer, so nothing is sent but that.
     Parked {
         handle: String,
@@ -60,7 +60,7 @@ pub(in crate::call) struct UpstreamAnswer {
 }
 
 /// Returns the owner of the server's session.
-pub(crate) fn call_owner(caller: &Caller, session: Option<u128>) -> CallOwner {
+pub(crate) fn call_owner(caller: &CallerIdentity, session: Option<u128>) -> CallOwner {
     let grant = caller.grant.as_ref();
     CallOwner {
         tenant: caller.tenant.clone(),

@@ -4,11 +4,11 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Shape, Verb,
+    CollectionShape, CompiledContract, ToolVerb,
     compile::count_field,
-    contract::{Binding, CollectionTarget, Inclusion},
+    contract::{CollectionTarget, RecordInclusion, ToolBinding},
     output::RecordChecker,
-    shape::{Field, Misfits},
+    shape::{MisfitPolicy, ShapeField},
 };
 use weir_plugin_host::CollectionRef;
 
@@ -25,7 +25,7 @@ pub struct CollectionTool {
     /// Whether the adapter may say how many records a condition could not judge.
     pub counts_skipped: bool,
     /// The fields that a summary may answer.
-    pub summary: Option<Box<[Field]>>,
+    pub summary: Option<Box<[ShapeField]>>,
     /// The columns among which a question chooses, if it can.
     pub choices: Option<ColumnChoices>,
     /// The related records that a question can ask for.
@@ -49,7 +49,11 @@ pub struct RelatedCollection {
 }
 
 impl RelatedCollection {
-    fn prepare(contract: &Contract, inclusion: &Inclusion, sources: &Sources) -> Option<Self> {
+    fn prepare(
+        contract: &CompiledContract,
+        inclusion: &RecordInclusion,
+        sources: &HostCollections,
+    ) -> Option<Self> {
         let other = contract.collection(&inclusion.collection)?;
         let columns = &other.published;
         Some(Self {
@@ -59,7 +63,7 @@ impl RelatedCollection {
             key: other.shape.key.as_slice().into(),
             columns: columns.as_slice().into(),
             records: RecordChecker::for_fields(&other.shape.fields, columns).into(),
-            counts_skipped: other.shape.misfits == Misfits::Empty,
+            counts_skipped: other.shape.misfits == MisfitPolicy::Empty,
         })
     }
 }
@@ -67,12 +71,12 @@ impl RelatedCollection {
 /// The columns of a list among which a question chooses.
 pub struct ColumnChoices {
     /// In the order in which a record has them.
-    pub fields: Box<[Field]>,
+    pub fields: Box<[ShapeField]>,
     key: Box<[String]>,
 }
 
 impl ColumnChoices {
-    fn prepare(shape: &Shape, binding: &Binding) -> Option<Self> {
+    fn prepare(shape: &CollectionShape, binding: &ToolBinding) -> Option<Self> {
         let columns = &binding.list.as_ref()?.columns;
         let fields = columns.iter().filter_map(|column| shape.field(column));
         (!columns.is_empty()).then(|| Self {
@@ -93,13 +97,13 @@ impl ColumnChoices {
 
 impl CollectionTool {
     pub(super) fn prepare(
-        contract: &Contract,
+        contract: &CompiledContract,
         published: &Arc<CollectionTarget>,
-        sources: &Sources,
+        sources: &HostCollections,
     ) -> Option<Self> {
         let binding = &published.binding;
         let (columns, records) = match published.verb {
-            Verb::Count | Verb::Summarize => sources.counted(contract, binding)?,
+            ToolVerb::Count | ToolVerb::Summarize => sources.counted(contract, binding)?,
             _ => sources.projection(contract, binding)?,
         };
         let shape = &contract.collection(&binding.collection)?.shape;
@@ -109,7 +113,7 @@ impl CollectionTool {
             order: binding.order.as_slice().into(),
             columns,
             records,
-            counts_skipped: shape.misfits == Misfits::Empty,
+            counts_skipped: shape.misfits == MisfitPolicy::Empty,
             summary: binding
                 .summary
                 .as_ref()
@@ -125,7 +129,7 @@ impl CollectionTool {
 }
 
 /// The collections of one contract as the host takes them: written down once, not once per tool.
-pub(in crate::catalogue) struct Sources {
+pub(in crate::catalogue) struct HostCollections {
     collections: HashMap<String, CollectionRef>,
     /// The columns that tools answer. Many tools have the same.
     projections: RefCell<HashMap<Projected, Projection>>,
@@ -137,8 +141,8 @@ type Projected = (String, Option<String>, Vec<String>);
 /// The columns that a tool answers, and the check of its records.
 type Projection = (Arc<[String]>, Arc<RecordChecker>);
 
-impl Sources {
-    pub(in crate::catalogue) fn new(contract: &Contract) -> Self {
+impl HostCollections {
+    pub(in crate::catalogue) fn new(contract: &CompiledContract) -> Self {
         let prepared = contract.collections.iter().map(|collection| {
             let settings = collection.settings.to_string();
             let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
@@ -173,13 +177,13 @@ impl Sources {
     }
 
     /// Returns the check of a count. The columns are those that may be named to its caller.
-    fn counted(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
+    fn counted(&self, contract: &CompiledContract, binding: &ToolBinding) -> Option<Projection> {
         let collection = contract.collection(&binding.collection)?;
         let records = RecordChecker::for_fields(&[count_field()], &binding.columns);
         Some((collection.published.as_slice().into(), Arc::new(records)))
     }
 
-    fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
+    fn projection(&self, contract: &CompiledContract, binding: &ToolBinding) -> Option<Projection> {
         let shape = &contract.collection(&binding.collection)?.shape;
         let prepare = || {
             let operation = |name: &String| {

@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 use weir_contracts::{
-    Contract, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker,
+    CompiledContract, ContractTool, compile::result_arm, contract::OfferTarget,
+    output::ResultChecker,
 };
 use weir_plugin_host::ToolRef;
-use weir_schema::Schema;
+use weir_schema::RawSchema;
 
 /// The function of a plugin that a published tool calls.
 pub struct PluginTool {
@@ -16,14 +17,14 @@ pub struct PluginTool {
     pub source: ToolRef,
     /// The values that are put in for absent arguments.
     pub defaults: Map<String, Value>,
-    output_schema: Option<Schema>,
+    output_schema: Option<RawSchema>,
     output: OnceLock<Option<ResultChecker>>,
 }
 
 impl PluginTool {
     pub(super) fn prepare(
-        contract: &Contract,
-        tool: &Tool,
+        contract: &CompiledContract,
+        tool: &ContractTool,
         published: &Arc<OfferTarget>,
         plugin: &str,
     ) -> Option<Self> {

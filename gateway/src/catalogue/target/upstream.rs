@@ -3,8 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use weir_contracts::{Contract, Tool, contract::OfferTarget, output::ResultChecker};
-use weir_schema::Schema;
+use weir_contracts::{
+    CompiledContract, ContractTool, contract::OfferTarget, output::ResultChecker,
+};
+use weir_schema::RawSchema;
 
 /// The tool of another server that a published tool calls.
 pub struct UpstreamTool {
@@ -20,16 +22,16 @@ pub struct UpstreamTool {
     pub publishes_uris: bool,
     /// Whether its output schema is published, so that clients check answers against it.
     pub publishes_output: bool,
-    input_schema: Schema,
+    input_schema: RawSchema,
     input: OnceLock<Value>,
-    output_schema: Option<Schema>,
+    output_schema: Option<RawSchema>,
     output: OnceLock<Option<ResultChecker>>,
 }
 
 impl UpstreamTool {
     pub(super) fn prepare(
-        contract: &Contract,
-        tool: &Tool,
+        contract: &CompiledContract,
+        tool: &ContractTool,
         published: &Arc<OfferTarget>,
         upstream: &str,
     ) -> Self {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde_json::Value;
 use weir_audit::AdminAct;
-use weir_contracts::{Contract, Version, diff::Diff};
-use weir_state::{DraftHead, NewDraft, Source, StateError, VersionRow};
+use weir_contracts::{CompiledContract, ContractVersion, diff::ContractDiff};
+use weir_state::{DraftHead, NewDraft, StateError, VersionRow, VersionSource};
 
 use super::{
     ChangeClass, DraftStatus, Gate, GateError, KeepVersion, Role, Submission, artifact,
@@ -18,7 +18,7 @@ const RETIRE: &str = "contract-removed";
 
 /// A submission that waits as a draft.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldDraft {
     pub draft: String,
     pub contract: String,
     /// The live version; `None` when nothing of the contract is served.
@@ -26,11 +26,11 @@ pub struct Held {
     pub class: ChangeClass,
     pub fingerprint: String,
     pub needs: Role,
-    pub diff: Option<Diff>,
+    pub diff: Option<ContractDiff>,
 }
 
 /// A decision about a draft: its author, and the difference that they reviewed.
-pub struct Approval<'a> {
+pub struct DraftApproval<'a> {
     pub by: &'a str,
     pub role: Role,
     pub fingerprint: &'a str,
@@ -40,16 +40,16 @@ impl Gate {
     pub(super) async fn hold(
         &self,
         submission: &Submission<'_>,
-        contract: &Contract,
+        contract: &CompiledContract,
         base: Option<&str>,
-        change: Diff,
-    ) -> Result<Held, GateError> {
+        change: ContractDiff,
+    ) -> Result<HeldDraft, GateError> {
         let report = serde_json::to_string(&change).expect("a diff is plain data");
         let (class, fingerprint) = (change_class(change.class), change.fingerprint.clone());
         let held = self
             .store_held(submission, contract, base, class, &fingerprint, &report)
             .await?;
-        Ok(Held {
+        Ok(HeldDraft {
             diff: Some(change),
             ..held
         })
@@ -58,12 +58,12 @@ impl Gate {
     pub(super) async fn store_held(
         &self,
         submission: &Submission<'_>,
-        contract: &Contract,
+        contract: &CompiledContract,
         base: Option<&str>,
         class: ChangeClass,
         fingerprint: &str,
         report: &str,
-    ) -> Result<Held, GateError> {
+    ) -> Result<HeldDraft, GateError> {
         let id = draft_id();
         let version = contract.version.to_string();
         let artifact = contract.to_artifact().to_string();
@@ -83,7 +83,7 @@ impl Gate {
             by: submission.by,
         };
         let draft = self.state.hold(&draft).await?;
-        Ok(Held {
+        Ok(HeldDraft {
             draft,
             contract: contract.name.clone(),
             base: base.map(str::to_owned),
@@ -101,7 +101,7 @@ impl Gate {
         name: &str,
         by: &str,
         on: Option<i64>,
-    ) -> Result<Held, GateError> {
+    ) -> Result<HeldDraft, GateError> {
         let live = self.live();
         still_on(on, name, live.get(name))?;
         let current = live.get(name).ok_or(StateError::Unknown("live contract"))?;
@@ -142,7 +142,7 @@ impl Gate {
             by,
         };
         let draft = self.state.hold(&draft).await?;
-        Ok(Held {
+        Ok(HeldDraft {
             draft,
             contract: name.to_owned(),
             base: Some(base),
@@ -158,9 +158,9 @@ impl Gate {
     pub async fn approve(
         &self,
         id: &str,
-        approval: &Approval<'_>,
+        approval: &DraftApproval<'_>,
         keep: Option<&KeepVersion>,
-    ) -> Result<(DraftHead, Option<Version>), GateError> {
+    ) -> Result<(DraftHead, Option<ContractVersion>), GateError> {
         self.refresh().await?;
         let draft = self
             .state
@@ -183,7 +183,7 @@ impl Gate {
                     published_ms: now_ms(),
                     published_by: approval.by.to_owned(),
                 };
-                let source = Source {
+                let source = VersionSource {
                     origin: head.origin,
                     owner: head.owner.as_deref(),
                 };
@@ -215,7 +215,11 @@ impl Gate {
         }
     }
 
-    fn may_approve(&self, draft: &DraftHead, approval: &Approval<'_>) -> Result<(), GateError> {
+    fn may_approve(
+        &self,
+        draft: &DraftHead,
+        approval: &DraftApproval<'_>,
+    ) -> Result<(), GateError> {
         if draft.status != DraftStatus::Pending {
             return Err(GateError::Decided(draft.status));
         }
@@ -256,7 +260,7 @@ impl Gate {
     }
 }
 
-impl Held {
+impl HeldDraft {
     /// Returns a line for the log: the change, its reason and the next step.
     pub fn line(&self) -> String {
         // The worst item comes first.

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use weir_audit::AdminAct;
 use weir_contracts::{
-    Contract,
+    CompiledContract,
     shim::{VersionShim, derive},
 };
 use weir_state::{AgentPin, KeptRow, LiveChange, StateError};
@@ -48,7 +48,7 @@ impl Gate {
         &self,
         id: &str,
         base: Option<&str>,
-        new: &Contract,
+        new: &CompiledContract,
     ) -> Option<Arc<KeepPreview>> {
         let live = self.live().get(&new.name)?.contract.clone();
         let version = live.version.to_string();
@@ -80,7 +80,7 @@ impl Gate {
         &self,
         keep: &KeepVersion,
         base: Option<&str>,
-        new: &Contract,
+        new: &CompiledContract,
         by: &str,
     ) -> Result<KeptRow, GateError> {
         let live = self.live();
@@ -258,7 +258,10 @@ fn check_sunset(sunset_ms: Option<i64>, now_ms: i64) -> Result<(), GateError> {
 
 /// Returns the shim that the difference suggests, if it converts every call. Without one, a version keeps its own binding,
 /// which a version of a plugin does not have: one build of a plugin answers.
-fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>, GateError> {
+fn suggested_shim(
+    old: &CompiledContract,
+    new: &CompiledContract,
+) -> Result<Option<VersionShim>, GateError> {
     match derived_shim(old, new) {
         Ok(shim) => Ok(Some(shim)),
         Err(why) if old.plugin().is_some() => Err(GateError::NotKept(format!(
@@ -270,7 +273,7 @@ fn suggested_shim(old: &Contract, new: &Contract) -> Result<Option<VersionShim>,
 }
 
 /// Returns the shim that the difference suggests, or the calls that it does not convert.
-fn derived_shim(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
+fn derived_shim(old: &CompiledContract, new: &CompiledContract) -> Result<VersionShim, String> {
     let shim = derive(old, new)?;
     shim.fits(old, new)?;
     Ok(shim)
@@ -278,7 +281,11 @@ fn derived_shim(old: &Contract, new: &Contract) -> Result<VersionShim, String> {
 
 /// Returns the shim that converts calls of a kept version to those of the live one: the operator's as long as it fits, and
 /// the suggested one afterwards.
-fn fitting_shim(row: &KeptRow, old: &Contract, live: &Contract) -> Option<VersionShim> {
+fn fitting_shim(
+    row: &KeptRow,
+    old: &CompiledContract,
+    live: &CompiledContract,
+) -> Option<VersionShim> {
     let shim = serde_json::from_str(row.shim.as_deref()?).ok();
     let shim = shim.filter(|shim: &VersionShim| shim.fits(old, live).is_ok());
     let shim = shim.or_else(|| suggested_shim(old, live).ok().flatten());

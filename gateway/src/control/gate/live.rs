@@ -5,17 +5,17 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use weir_contracts::Contract;
-use weir_state::{FeedPart, Live};
+use weir_contracts::CompiledContract;
+use weir_state::{FeedPart, LiveRow};
 
-use super::{Gate, GateError, Origin, artifact};
+use super::{ContractOrigin, Gate, GateError, artifact};
 use crate::{catalogue::KeptContract, identity::now_ms};
 
 /// A published version that is served.
 #[derive(Clone, Debug)]
 pub struct LiveContract {
-    pub contract: Arc<Contract>,
-    pub origin: Origin,
+    pub contract: Arc<CompiledContract>,
+    pub origin: ContractOrigin,
     /// The contracts folder that owns it; `None` where it comes from no file, or none has claimed it yet.
     pub owner: Option<String>,
     /// The text of its form.
@@ -28,7 +28,7 @@ pub struct LiveContract {
 
 impl LiveContract {
     /// Returns the live version and those beside it that have not ended.
-    pub(super) fn every_version(&self) -> impl Iterator<Item = &Arc<Contract>> {
+    pub(super) fn every_version(&self) -> impl Iterator<Item = &Arc<CompiledContract>> {
         let now = now_ms();
         let going_on = self.kept.iter().filter(move |kept| !kept.has_ended(now));
         std::iter::once(&self.contract).chain(going_on.map(|kept| &kept.contract))
@@ -37,7 +37,7 @@ impl LiveContract {
 
 /// A live version that is skipped: a later version of Weir published it.
 #[derive(Clone, Debug)]
-pub struct Unreadable {
+pub struct UnreadableVersion {
     pub version: String,
     pub why: String,
     revision: i64,
@@ -134,7 +134,7 @@ impl Gate {
     }
 
     /// Logs the versions that are skipped from now on.
-    fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
+    fn set_unreadable(&self, now: BTreeMap<String, UnreadableVersion>) {
         let mut before = self.unreadable.lock();
         for (contract, skipped) in &now {
             if before
@@ -153,7 +153,7 @@ impl Gate {
     }
 
     /// Returns the live versions that this program cannot read, by contract. The others are served.
-    pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
+    pub fn unreadable(&self) -> BTreeMap<String, UnreadableVersion> {
         self.unreadable.lock().clone()
     }
 
@@ -188,13 +188,13 @@ impl Gate {
 #[derive(Default)]
 struct LiveVersions {
     live: BTreeMap<String, Arc<LiveContract>>,
-    unreadable: BTreeMap<String, Unreadable>,
+    unreadable: BTreeMap<String, UnreadableVersion>,
 }
 
 impl LiveVersions {
     /// Takes a version that is new to this process, or its later text. If it cannot be read, the contract's version before is
     /// still served.
-    fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
+    fn take(&mut self, row: LiveRow, known: Option<&Arc<LiveContract>>) {
         // A version is published once: the same number is the same contract.
         let same = known
             .map(|known| &known.contract)
@@ -204,7 +204,7 @@ impl LiveVersions {
             |same| Ok(same.clone()),
         ) {
             Ok(contract) => {
-                let Live {
+                let LiveRow {
                     origin,
                     owner,
                     source,
@@ -225,7 +225,7 @@ impl LiveVersions {
                 if let Some(known) = known {
                     self.live.insert(row.name.clone(), known.clone());
                 }
-                let skipped = Unreadable {
+                let skipped = UnreadableVersion {
                     version: row.version,
                     why: error.to_string(),
                     revision: row.revision,

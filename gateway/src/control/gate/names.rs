@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_contracts::{Contract, Problem};
+use weir_contracts::{CompiledContract, FileProblem};
 
 /// Returns a problem for each name of the contract that another one defines already.
 pub(super) fn taken_names<'a>(
-    contract: &'a Contract,
-    others: impl Iterator<Item = &'a Contract>,
-) -> Vec<Problem> {
+    contract: &'a CompiledContract,
+    others: impl Iterator<Item = &'a CompiledContract>,
+) -> Vec<FileProblem> {
     let own: BTreeSet<(&str, &str)> = names(contract).collect();
     let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     for other in others.filter(|other| other.name != contract.name) {
@@ -24,13 +24,13 @@ pub(super) fn taken_names<'a>(
             "resource" => "give the resource of one plugin another URI",
             _ => "give one of the contracts a `prefix:`",
         };
-        Problem::new("", format!("/{kind}s"), message).hint(hint)
+        FileProblem::new("", format!("/{kind}s"), message).hint(hint)
     };
     taken.into_iter().map(problem).collect()
 }
 
 /// Returns the names that only one contract may define: the kind, and the name or URI that clients know.
-fn names(contract: &Contract) -> impl Iterator<Item = (&str, &str)> {
+fn names(contract: &CompiledContract) -> impl Iterator<Item = (&str, &str)> {
     let uris = contract.uri_scope().is_none().then_some(contract);
     let resources = uris
         .into_iter()

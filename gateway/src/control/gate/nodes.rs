@@ -1,12 +1,15 @@
 //! Nodes of an earlier version beside this one: a version that they cannot read does not become live.
 
-use weir_contracts::Contract;
+use weir_contracts::CompiledContract;
 use weir_state::NodeRow;
 
 use super::GateError;
 
 /// Checks that every node that runs can read a contract that is to become live.
-pub(super) fn check_format(nodes: &[NodeRow], contract: &Contract) -> Result<(), GateError> {
+pub(super) fn check_format(
+    nodes: &[NodeRow],
+    contract: &CompiledContract,
+) -> Result<(), GateError> {
     let format = contract.format.number();
     let mut live = nodes.iter().filter(|node| node.is_live());
     let Some(older) = live.find(|node| !node.reads(format)) else {

@@ -3,17 +3,19 @@
 
 use std::path::Path;
 
-use super::{Gate, GateError, Origin};
+use super::{ContractOrigin, Gate, GateError};
 
 impl Gate {
     /// Claims a live contract for `folder`, if it has no owner or its owner's folder is gone. Returns the reason if another
     /// folder owns it.
     pub async fn own(&self, contract: &str, folder: &str) -> Result<Option<GateError>, GateError> {
         let live = self.live();
-        let Some(current) = live
-            .get(contract)
-            .filter(|current| matches!(current.origin, Origin::File | Origin::Upstream))
-        else {
+        let Some(current) = live.get(contract).filter(|current| {
+            matches!(
+                current.origin,
+                ContractOrigin::File | ContractOrigin::Upstream
+            )
+        }) else {
             return Ok(None);
         };
         let owner = current.owner.as_deref();

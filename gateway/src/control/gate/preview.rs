@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use weir_contracts::{
-    Contract, Problem, Version,
-    diff::{Class, diff},
+    CompiledContract, ContractVersion, FileProblem,
+    diff::{ChangeSeverity, diff},
 };
 
 use super::{
@@ -14,9 +14,9 @@ use super::{
 /// The verdict that the gate would give on a submission.
 pub struct ForeseenVerdict {
     /// Why it would be refused, whatever the change.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// The version that it would become; for a contract that changes nothing, its present version.
-    pub version: Version,
+    pub version: ContractVersion,
     pub class: ChangeClass,
     /// The role that would have to publish it. `None`: it would be live at once.
     pub needs: Option<Role>,
@@ -36,7 +36,7 @@ impl Gate {
             Ok(()) => Vec::new(),
             Err(GateError::Refused(problems)) => problems,
             Err(owned @ GateError::Owned { .. }) => {
-                vec![Problem::new("", "/contract", owned.to_string())]
+                vec![FileProblem::new("", "/contract", owned.to_string())]
             }
             Err(other) => return Err(other),
         };
@@ -48,7 +48,7 @@ impl Gate {
         };
         let change = diff(&before, contract);
         let version = match change.class {
-            Class::Identical => before.version,
+            ChangeSeverity::Identical => before.version,
             _ => self.next_version(&contract.name, &before, &change).await?,
         };
         let class = change_class(change.class);
@@ -63,7 +63,7 @@ impl Gate {
 }
 
 /// Foresees the first version of a contract.
-fn foresee_first(contract: &Contract, problems: Vec<Problem>) -> ForeseenVerdict {
+fn foresee_first(contract: &CompiledContract, problems: Vec<FileProblem>) -> ForeseenVerdict {
     ForeseenVerdict {
         problems,
         version: contract.version,

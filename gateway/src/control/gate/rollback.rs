@@ -2,19 +2,19 @@
 
 use weir_audit::AdminAct;
 use weir_contracts::{
-    Contract,
-    diff::{Diff, diff},
+    CompiledContract,
+    diff::{ContractDiff, diff},
 };
 use weir_state::StateError;
 
-use super::{Approval, Gate, GateError, Role, artifact, change_class, still_on};
+use super::{DraftApproval, Gate, GateError, Role, artifact, change_class, still_on};
 use crate::identity::now_ms;
 
 /// An earlier version, and the version that it would replace.
 pub(super) struct WayBack {
-    target: Contract,
+    target: CompiledContract,
     /// The difference from the live version, or from the last one if the contract was retired.
-    pub(super) change: Diff,
+    pub(super) change: ContractDiff,
     /// The version that is live; `None` if the contract is retired.
     base: Option<String>,
 }
@@ -26,9 +26,9 @@ impl Gate {
         &self,
         name: &str,
         to: &str,
-        approval: &Approval<'_>,
+        approval: &DraftApproval<'_>,
         on: Option<i64>,
-    ) -> Result<Diff, GateError> {
+    ) -> Result<ContractDiff, GateError> {
         let back = self.way_back(name, to, on).await?;
         self.go_back(name, back, approval).await
     }
@@ -94,8 +94,8 @@ impl Gate {
         &self,
         name: &str,
         back: WayBack,
-        approval: &Approval<'_>,
-    ) -> Result<Diff, GateError> {
+        approval: &DraftApproval<'_>,
+    ) -> Result<ContractDiff, GateError> {
         let WayBack {
             target,
             change,

@@ -9,13 +9,13 @@ use std::{
 use super::*;
 use crate::testing;
 
-const API: Source<'_> = Source {
-    origin: Origin::Api,
+const API: VersionSource<'_> = VersionSource {
+    origin: ContractOrigin::Api,
     owner: None,
 };
 
 /// Returns contracts that each have one tool, which has the same name in all of them.
-async fn contracts(names: &[&str]) -> Vec<Arc<Contract>> {
+async fn contracts(names: &[&str]) -> Vec<Arc<CompiledContract>> {
     let gateway = testing::gateway(|_| {}).await;
     let of: Vec<(&str, &[&str])> = names
         .iter()
@@ -25,12 +25,12 @@ async fn contracts(names: &[&str]) -> Vec<Arc<Contract>> {
     gateway.snapshot().contracts.clone()
 }
 
-fn submission(contract: &Contract) -> Submission<'_> {
+fn submission(contract: &CompiledContract) -> Submission<'_> {
     let contract = contract.clone();
     Submission {
         contract,
         source: "",
-        origin: Origin::Api,
+        origin: ContractOrigin::Api,
         owner: None,
         by: "ann",
         hold: false,
@@ -40,10 +40,14 @@ fn submission(contract: &Contract) -> Submission<'_> {
 
 /// Opens the state once more, as another process does.
 async fn gate(folder: &tempfile::TempDir) -> Gate {
-    let state = State::open(&folder.path().join("state"))
+    let state = GatewayState::open(&folder.path().join("state"))
         .await
         .expect("opened");
-    Gate::new(Arc::new(state), Arc::new(Audit::none()), Arc::default())
+    Gate::new(
+        Arc::new(state),
+        Arc::new(AuditRecorder::none()),
+        Arc::default(),
+    )
 }
 
 /// Two processes look at the same moment, and both find the name free.
@@ -56,8 +60,8 @@ async fn of_two_processes_one_gets_the_name_of_a_tool() {
     two.refresh().await.expect("read");
     one.submit(submission(depot)).await.expect("published");
     assert!(two.live().is_empty(), "it has not looked again");
-    let lock = Lock {
-        contract: Contract::clone(desk),
+    let lock = ContractLock {
+        contract: CompiledContract::clone(desk),
         approvals: Vec::new(),
     };
     match two.restore(&lock, "desk", API).await {
@@ -92,7 +96,7 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
         let polls = stops + 1;
         let gate = Gate::new(
             first.state().clone(),
-            Arc::new(Audit::none()),
+            Arc::new(AuditRecorder::none()),
             Arc::default(),
         );
         let mut older = pin!(gate.refresh());
@@ -123,7 +127,7 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
 }
 
 /// Returns a contract with these tools.
-async fn desk(tools: &[&str]) -> Arc<Contract> {
+async fn desk(tools: &[&str]) -> Arc<CompiledContract> {
     let gateway = testing::gateway(|_| {}).await;
     testing::publish(&gateway, &[("desk", tools)]);
     gateway.snapshot().contracts[0].clone()
@@ -155,7 +159,7 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
     gate.submit(submission(&versions[2]))
         .await
         .expect("published");
-    let approval = Approval {
+    let approval = DraftApproval {
         by: "ann",
         role: Role::Operator,
         fingerprint: &fingerprint,
@@ -173,7 +177,7 @@ async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
 
     let on = Some(revision(gate.live().get("desk")));
     let back = gate.way_back("desk", "1.0.0", on).await.expect("there");
-    let approval = Approval {
+    let approval = DraftApproval {
         fingerprint: &back.change.fingerprint.clone(),
         ..approval
     };

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::{OperationError, OperationResult};
 use crate::{
-    accounts::{Accounts, ConnectFault},
-    control::Control,
+    accounts::{AccountRegistry, ConnectFault},
+    control::ControlPlane,
 };
 
 /// An account of a caller at another server.
@@ -26,7 +26,7 @@ pub struct AccountView {
 }
 
 /// Returns the accounts at one server, which need not be in the configuration any more.
-pub async fn list(control: &Control, upstream: &str) -> OperationResult<Vec<AccountView>> {
+pub async fn list(control: &ControlPlane, upstream: &str) -> OperationResult<Vec<AccountView>> {
     let rows = accounts(control)?.list(Some(upstream)).await?;
     let view = |row: weir_state::AccountRow| AccountView {
         number: row.number,
@@ -41,7 +41,7 @@ pub async fn list(control: &Control, upstream: &str) -> OperationResult<Vec<Acco
 
 /// Removes an account, and has its issuer end it where that is possible: the next call of its owner asks again.
 pub async fn disconnect(
-    control: &Control,
+    control: &ControlPlane,
     upstream: &str,
     number: i64,
     by: &str,
@@ -56,7 +56,7 @@ pub async fn disconnect(
     }
 }
 
-fn accounts(control: &Control) -> OperationResult<&Accounts> {
+fn accounts(control: &ControlPlane) -> OperationResult<&AccountRegistry> {
     let accounts = control.gateway().accounts().map(|accounts| &**accounts);
     accounts.ok_or_else(|| OperationError::unavailable("this process keeps no accounts"))
 }

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_contracts::contract::Format;
+use weir_contracts::contract::ArtifactFormat;
 use weir_state::{AdminRow, JoinedRoles};
 
 use super::{FailureKind, OperationError, OperationResult, keys::check_name};
 use crate::{
-    control::{Control, gate::Role},
-    identity::{Kind, Minted, now_ms},
+    control::{ControlPlane, gate::Role},
+    identity::{MintedSecret, SecretKind, now_ms},
 };
 
 /// An admin key, without its secret.
@@ -60,17 +60,17 @@ impl From<AdminRow> for AdminView {
 }
 
 /// Returns all admin keys that ever were.
-pub async fn list(control: &Control) -> OperationResult<Vec<AdminView>> {
+pub async fn list(control: &ControlPlane) -> OperationResult<Vec<AdminView>> {
     let admins = control.state().admins().await?;
     Ok(admins.into_iter().map(AdminView::from).collect())
 }
 
 /// Checks that every node that runs can read a role: one of an earlier version reads no admin at all beside an approver.
-pub async fn check_role(control: &Control, role: Role) -> OperationResult<()> {
+pub async fn check_role(control: &ControlPlane, role: Role) -> OperationResult<()> {
     if role != Role::Approver {
         return Ok(());
     }
-    let format = Format::APPROVALS.number();
+    let format = ArtifactFormat::APPROVALS.number();
     let nodes = control.state().nodes().await?;
     let older = nodes
         .iter()
@@ -86,14 +86,14 @@ pub async fn check_role(control: &Control, role: Role) -> OperationResult<()> {
 
 /// Makes an admin key.
 pub async fn create(
-    control: &Control,
+    control: &ControlPlane,
     name: String,
     roles: JoinedRoles,
     by: &str,
 ) -> OperationResult<MadeAdmin> {
     check_name("name", &name)?;
     check_role(control, roles.role).await?;
-    let minted = Minted::new(Kind::Admin)
+    let minted = MintedSecret::new(SecretKind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {
         id: minted.id,
@@ -118,7 +118,7 @@ pub async fn create(
 }
 
 /// Revokes an admin key: the next request with it is refused.
-pub async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
     let admins = control.state().admins().await?;
     let key = admins.iter().find(|key| key.id == id).ok_or_else(|| {
         OperationError::not_found("admin key", id)

@@ -9,7 +9,7 @@ use weir_text::shorten;
 
 use super::{ActingAdmin, FailureKind, OperationError, OperationResult};
 use crate::{
-    control::Control,
+    control::ControlPlane,
     identity::now_ms,
     plans::{self, PlannedWrite},
 };
@@ -70,13 +70,13 @@ impl From<PlanRow> for PlanView {
 }
 
 /// Returns the plans: those that wait, then the newest of the last day.
-pub async fn list(control: &Control) -> OperationResult<Vec<PlanView>> {
+pub async fn list(control: &ControlPlane) -> OperationResult<Vec<PlanView>> {
     let plans = control.state().plans(now_ms()).await?;
     Ok(plans.into_iter().map(PlanView::from).collect())
 }
 
 /// Returns one plan, with the change that it would make while it has not ended.
-pub async fn show(control: &Control, id: &str) -> OperationResult<PlanView> {
+pub async fn show(control: &ControlPlane, id: &str) -> OperationResult<PlanView> {
     let row = find(control, id).await?;
     let is_over = row.expires_ms <= now_ms();
     let write = plans::open_write(control.gateway().cursors(), &row).filter(|_| !is_over);
@@ -89,7 +89,7 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<PlanView> {
 /// Approves a plan, so that its caller can make the write once, until the plan expires. Callers cannot approve their own
 /// writes.
 pub async fn approve(
-    control: &Control,
+    control: &ControlPlane,
     id: &str,
     fingerprint: &str,
     admin: ActingAdmin<'_>,
@@ -124,7 +124,7 @@ pub async fn approve(
 
 /// Rejects a plan. The agent reads the reason.
 pub async fn reject(
-    control: &Control,
+    control: &ControlPlane,
     id: &str,
     reason: Option<&str>,
     by: &str,
@@ -137,7 +137,7 @@ pub async fn reject(
     decide(control, row, PlanStatus::Rejected, reason.as_deref(), by).await
 }
 
-async fn find(control: &Control, id: &str) -> OperationResult<PlanRow> {
+async fn find(control: &ControlPlane, id: &str) -> OperationResult<PlanRow> {
     let plan = control.state().plan(id, now_ms()).await?;
     plan.ok_or_else(|| OperationError::not_found("plan", id).see(PLANS))
 }
@@ -150,7 +150,7 @@ fn is_own(plan: &PlanRow, by: &str) -> bool {
 }
 
 async fn decide(
-    control: &Control,
+    control: &ControlPlane,
     row: PlanRow,
     status: PlanStatus,
     reason: Option<&str>,

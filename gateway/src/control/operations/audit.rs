@@ -11,10 +11,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 use utoipa::ToSchema;
-use weir_audit::{Filter, ProofSubject, Receipt, Record, RecordProof, Report, command};
+use weir_audit::{
+    AuditFilter, AuditReceipt, AuditRecord, ProofSubject, RecordProof, TrailReport, command,
+};
 
 use super::{OperationError, OperationResult};
-use crate::control::Control;
+use crate::control::ControlPlane;
 
 /// Records in one answer; older ones are asked for with `before`.
 const RECORDS_MAX: usize = 1000;
@@ -41,7 +43,7 @@ const CROWDED: &str = "the whole trail is being read for others: try again";
 pub struct ReceiptedRecord {
     /// Proof of the record: `chain:seq:hash`.
     #[schema(value_type = String)]
-    pub receipt: Receipt,
+    pub receipt: AuditReceipt,
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub members: Map<String, Value>,
@@ -66,8 +68,8 @@ pub enum RecordOrder {
     Desc,
 }
 
-impl From<Record> for ReceiptedRecord {
-    fn from(record: Record) -> Self {
+impl From<AuditRecord> for ReceiptedRecord {
+    fn from(record: AuditRecord) -> Self {
         Self {
             receipt: record.receipt(),
             members: record.members,
@@ -82,8 +84,8 @@ async fn search_turn() -> SemaphorePermit<'static> {
 
 /// Returns the newest records that match.
 pub async fn query(
-    control: &Control,
-    filter: Filter,
+    control: &ControlPlane,
+    filter: AuditFilter,
     limit: Option<usize>,
     order: RecordOrder,
 ) -> OperationResult<Vec<ReceiptedRecord>> {
@@ -108,10 +110,10 @@ pub async fn query(
 }
 
 /// Returns all records of one call.
-pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<CallTrail> {
-    let filter = Filter {
+pub async fn show_call(control: &ControlPlane, call_id: &str) -> OperationResult<CallTrail> {
+    let filter = AuditFilter {
         call_id: Some(call_id.to_owned()),
-        ..Filter::default()
+        ..AuditFilter::default()
     };
     check(&filter)?;
     let folder = trail_folder(control);
@@ -132,16 +134,16 @@ pub async fn show_call(control: &Control, call_id: &str) -> OperationResult<Call
 }
 
 /// Returns whether any record was changed, deleted, moved or cut, and of each receipt whether its record is there.
-pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<Report> {
+pub async fn verify(control: &ControlPlane, receipts: &[String]) -> OperationResult<TrailReport> {
     if receipts.len() > RECEIPTS_MAX {
         let detail = format!("`receipts`: at most {RECEIPTS_MAX} are checked at once");
         return Err(OperationError::invalid(detail));
     }
     let receipts = receipts.iter().enumerate().map(|(at, text)| {
-        let receipt: Result<Receipt, _> = text.parse();
+        let receipt: Result<AuditReceipt, _> = text.parse();
         receipt.map_err(|error| OperationError::invalid(format!("`receipts[{at}]`: {error}")))
     });
-    let receipts: Vec<Receipt> = receipts.collect::<OperationResult<_>>()?;
+    let receipts: Vec<AuditReceipt> = receipts.collect::<OperationResult<_>>()?;
     let turn = WHOLE_READS
         .try_acquire()
         .map_err(|_| OperationError::unavailable(CROWDED))?;
@@ -157,7 +159,7 @@ pub async fn verify(control: &Control, receipts: &[String]) -> OperationResult<R
 
 /// Returns the proof of one record, to the record of the receipt `to` where one is given.
 pub async fn prove(
-    control: &Control,
+    control: &ControlPlane,
     subject: &str,
     to: Option<&str>,
 ) -> OperationResult<RecordProof> {
@@ -165,7 +167,7 @@ pub async fn prove(
         let detail = format!("a record is named by at most {TEXT_MAX_CHARS} characters");
         return Err(OperationError::invalid(detail));
     }
-    let to: Option<Receipt> = to
+    let to: Option<AuditReceipt> = to
         .map(str::parse)
         .transpose()
         .map_err(|error| OperationError::invalid(format!("`to`: {error}")))?;
@@ -185,8 +187,8 @@ pub async fn prove(
 /// Returns all records that match as JSON lines, as they were written, the oldest first. A reader that is slow holds the
 /// reading up; one that goes ends it. An error ends the parts before they are whole.
 pub fn export(
-    control: &Control,
-    filter: Filter,
+    control: &ControlPlane,
+    filter: AuditFilter,
 ) -> OperationResult<mpsc::Receiver<io::Result<Bytes>>> {
     check(&filter)?;
     let turn = WHOLE_READS
@@ -209,7 +211,7 @@ pub fn export(
 
 /// Sends records in parts, until there are no more or no one takes them.
 fn write_parts(
-    records: impl Iterator<Item = io::Result<Record>>,
+    records: impl Iterator<Item = io::Result<AuditRecord>>,
     mut send: impl FnMut(Bytes) -> bool,
 ) -> io::Result<()> {
     let mut part = Vec::with_capacity(PART_BYTES);
@@ -224,7 +226,7 @@ fn write_parts(
 }
 
 /// Bounds the search.
-fn check(filter: &Filter) -> OperationResult<()> {
+fn check(filter: &AuditFilter) -> OperationResult<()> {
     let texts = [
         ("text", &filter.text),
         ("call_id", &filter.call_id),
@@ -245,7 +247,7 @@ fn check(filter: &Filter) -> OperationResult<()> {
 }
 
 /// Returns the folder of the trail of this machine.
-pub(super) fn trail_folder(control: &Control) -> PathBuf {
+pub(super) fn trail_folder(control: &ControlPlane) -> PathBuf {
     control.gateway().config().folders.state.join("audit")
 }
 

@@ -10,11 +10,11 @@ use weir_audit::AdminAct;
 
 use super::{ActingAdmin, FailureKind, OperationError, OperationResult};
 use crate::{
-    call::{self, CallRequest, Endpoint, PolicyDecision, TRIAL, Unasked},
+    call::{self, CallRequest, CatalogueEndpoint, IncompleteCall, PolicyDecision, TRIAL},
     catalogue::CatalogueViewer,
-    control::{Control, gate::Role},
-    identity::Caller,
-    snapshot::Snapshot,
+    control::{ControlPlane, gate::Role},
+    identity::CallerIdentity,
+    snapshot::CatalogueSnapshot,
     telemetry::metrics::STAGES,
 };
 
@@ -62,7 +62,7 @@ const ASKS: &str = "the tool asks its caller before it goes on, and a trial cann
 /// Runs one call, or checks it, as an agent would make it. It is recorded like any other. What may change something needs
 /// the role operator.
 pub async fn try_call(
-    control: &Control,
+    control: &ControlPlane,
     mut trial: TrialCall,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<Tried> {
@@ -75,7 +75,7 @@ pub async fn try_call(
     let tool = snapshot
         .catalogue
         .tool(
-            &Endpoint::All,
+            &CatalogueEndpoint::All,
             &trial.tool,
             CatalogueViewer::Caller(&caller),
         )
@@ -103,15 +103,21 @@ pub async fn try_call(
         let cancel = CancellationToken::new();
         let request = CallRequest {
             arguments: Some(&arguments),
-            ..CallRequest::new(&snapshot, &Endpoint::All, &trial.tool, TRIAL, &cancel)
+            ..CallRequest::new(
+                &snapshot,
+                &CatalogueEndpoint::All,
+                &trial.tool,
+                TRIAL,
+                &cancel,
+            )
         };
         match call::call_tool(control.gateway(), &caller, &request)
             .await
             .unasked()
         {
             Ok(result) => result,
-            Err(Unasked::Asks) => return Err(OperationError::invalid(ASKS)),
-            Err(Unasked::NotThere) => return Err(absent_tool(&snapshot, &trial, &caller)),
+            Err(IncompleteCall::Asks) => return Err(OperationError::invalid(ASKS)),
+            Err(IncompleteCall::NotThere) => return Err(absent_tool(&snapshot, &trial, &caller)),
         }
     };
     Ok(Tried {
@@ -140,11 +146,15 @@ pub async fn try_call(
 }
 
 /// Returns why the agent has no such tool. Admins see everything that is served, so a hidden tool is named as such.
-fn absent_tool(snapshot: &Snapshot, trial: &TrialCall, caller: &Caller) -> OperationError {
+fn absent_tool(
+    snapshot: &CatalogueSnapshot,
+    trial: &TrialCall,
+    caller: &CallerIdentity,
+) -> OperationError {
     let everything = CatalogueViewer::EVERYTHING;
     let served = snapshot
         .catalogue
-        .tool(&Endpoint::All, &trial.tool, everything);
+        .tool(&CatalogueEndpoint::All, &trial.tool, everything);
     let Some(tool) = served else {
         return OperationError::not_found("tool", &trial.tool);
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{OperationError, OperationResult};
-use crate::control::{Control, Describe, Drift};
+use crate::control::{ContractDrift, ControlPlane, ShapeFailure};
 
 /// A collection of a live contract, and how its source had changed at the last look.
 #[derive(Serialize, ToSchema)]
@@ -47,8 +47,8 @@ pub struct Described {
     pub drift: DriftView,
 }
 
-impl From<Option<Arc<Drift>>> for DriftView {
-    fn from(drift: Option<Arc<Drift>>) -> Self {
+impl From<Option<Arc<ContractDrift>>> for DriftView {
+    fn from(drift: Option<Arc<ContractDrift>>) -> Self {
         let drift = drift.as_ref();
         Self {
             drift: drift.map_or_else(Vec::new, |drift| drift.reasons.clone()),
@@ -61,7 +61,7 @@ impl From<Option<Arc<Drift>>> for DriftView {
 }
 
 /// Returns the collections of all live contracts.
-pub async fn list(control: &Control) -> OperationResult<Vec<CollectionView>> {
+pub async fn list(control: &ControlPlane) -> OperationResult<Vec<CollectionView>> {
     control.gate().refresh().await?;
     let mut views = Vec::new();
     for (name, live) in control.gate().live() {
@@ -81,7 +81,7 @@ pub async fn list(control: &Control) -> OperationResult<Vec<CollectionView>> {
 
 /// Asks the source now.
 pub async fn describe(
-    control: &Control,
+    control: &ControlPlane,
     contract: &str,
     collection: &str,
 ) -> OperationResult<Described> {
@@ -96,8 +96,8 @@ pub async fn describe(
             .look(&live, collection)
             .await
             .map_err(|error| match error {
-                Describe::Later(away) => OperationError::unavailable(away.why),
-                Describe::Refused(problem) => {
+                ShapeFailure::Later(away) => OperationError::unavailable(away.why),
+                ShapeFailure::Refused(problem) => {
                     OperationError::problems("the source cannot be described", vec![problem])
                 }
             })?;

@@ -9,12 +9,12 @@ use std::{
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_connections::{
-    Code, Connection, ConnectionConfig, ConnectionError,
+    ConnectionConfig, ConnectionError, ConnectionHandle, FailureCode,
     browse::{FoundSource, SourceQuery},
 };
 
 use super::{FailureKind, OperationError, OperationResult};
-use crate::control::Control;
+use crate::control::ControlPlane;
 
 /// The time that a connection is given to answer.
 const LOOK_MAX: Duration = Duration::from_secs(10);
@@ -77,7 +77,7 @@ impl From<FoundSource> for SourceEntry {
 }
 
 /// Returns the connections of the configuration, by name.
-pub async fn list(control: &Control) -> OperationResult<Vec<ConnectionView>> {
+pub async fn list(control: &ControlPlane) -> OperationResult<Vec<ConnectionView>> {
     control.gate().refresh().await?;
     let config = control.gateway().config();
     let refused = control.refused_connections();
@@ -88,7 +88,7 @@ pub async fn list(control: &Control) -> OperationResult<Vec<ConnectionView>> {
             let grant = settings.grants.get(name)?;
             Some((plugin.clone(), grant.word()))
         });
-        let goes_over = |collection: &weir_contracts::contract::Collection| {
+        let goes_over = |collection: &weir_contracts::contract::ContractCollection| {
             collection.settings["connection"] == name.as_str()
         };
         let contracts = live
@@ -112,7 +112,7 @@ pub async fn list(control: &Control) -> OperationResult<Vec<ConnectionView>> {
 }
 
 /// Asks whether the other end of a connection answers.
-pub async fn check(control: &Control, name: &str) -> OperationResult<ConnectionCheck> {
+pub async fn check(control: &ControlPlane, name: &str) -> OperationResult<ConnectionCheck> {
     let started = Instant::now();
     let connection = find(control, name)?;
     let checked = match connection {
@@ -139,7 +139,7 @@ pub async fn check(control: &Control, name: &str) -> OperationResult<ConnectionC
 /// Returns the tables or files of a connection, a page of them. `text` is a part of their names; `cursor` is
 /// `next_cursor` of the page before.
 pub async fn sources(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     text: &str,
     cursor: &str,
@@ -167,9 +167,9 @@ pub async fn sources(
 
 /// Returns a connection of the configuration; the inner error is for one that could not be opened.
 pub(super) fn find(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
-) -> OperationResult<Result<Connection, ConnectionError>> {
+) -> OperationResult<Result<ConnectionHandle, ConnectionError>> {
     if !control.gateway().config().connections.contains_key(name) {
         return Err(OperationError::not_found("connection", name)
             .see("GET /v1/connections names those of the configuration"));
@@ -177,7 +177,7 @@ pub(super) fn find(
     let open = control.connections();
     Ok(open.get(name).cloned().ok_or_else(|| {
         ConnectionError::new(
-            Code::Unavailable,
+            FailureCode::Unavailable,
             "the connection could not be opened: GET /v1/connections says why",
         )
     }))
@@ -189,7 +189,7 @@ async fn within_time<T>(
     let done = tokio::time::timeout(LOOK_MAX, work).await;
     done.unwrap_or_else(|_| {
         let why = format!("no answer came within {} s", LOOK_MAX.as_secs());
-        Err(ConnectionError::new(Code::Timeout, why))
+        Err(ConnectionError::new(FailureCode::Timeout, why))
     })
 }
 
@@ -211,8 +211,8 @@ pub(super) fn failed(error: ConnectionError) -> OperationError {
     }
     let kind = match error.code {
         code if code.is_for_later() => FailureKind::Unavailable,
-        Code::NotFound => FailureKind::NotFound,
-        Code::Conflict => FailureKind::Conflict,
+        FailureCode::NotFound => FailureKind::NotFound,
+        FailureCode::Conflict => FailureKind::Conflict,
         _ => FailureKind::Invalid,
     };
     OperationError::new(kind, error.message)

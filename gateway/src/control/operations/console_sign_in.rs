@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_oauth::{
-    NetworkReach, OauthFault, RegisteredClient, SecretText, ServerMetadata, SignInAnswer,
-    SignInRequest, TokenEndpoint, begin_sign_in, find_issuer, redeem_code,
+    AuthorizationServerMetadata, NetworkReach, OauthFault, RegisteredClient, SecretText,
+    SignInAnswer, SignInRequest, TokenEndpoint, begin_sign_in, find_issuer, redeem_code,
 };
 use weir_state::{AdminRow, JoinedRoles};
 
@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     config::AdminOidc,
-    control::Control,
-    identity::{IdClaims, IdTokenVerifier, Kind, Minted, now_ms},
+    control::ControlPlane,
+    identity::{IdClaims, IdTokenVerifier, MintedSecret, SecretKind, now_ms},
 };
 
 /// The time that a person has to sign in.
@@ -58,43 +58,43 @@ pub(crate) struct StartedSignIn {
 #[derive(Default)]
 pub(crate) struct ConsoleSignIns {
     /// By the digest of their state.
-    pending: parking_lot::Mutex<HashMap<[u8; 32], PendingSignIn>>,
+    pending: parking_lot::Mutex<HashMap<[u8; 32], ConsoleSignIn>>,
     provider: Mutex<Option<KnownProvider>>,
     /// Admin keys of people are made and revoked one at a time.
     making: Mutex<()>,
 }
 
-struct PendingSignIn {
+struct ConsoleSignIn {
     began: Instant,
     tab: [u8; 32],
     nonce: String,
     verifier: SecretText,
     redirect_uri: String,
-    provider: Arc<Provider>,
+    provider: Arc<OidcProvider>,
 }
 
 /// An issuer, as one configuration has it.
-struct Provider {
+struct OidcProvider {
     oidc: AdminOidc,
-    metadata: ServerMetadata,
+    metadata: AuthorizationServerMetadata,
     tokens: IdTokenVerifier,
 }
 
 struct KnownProvider {
     oidc: AdminOidc,
     asked: Instant,
-    found: Result<Arc<Provider>, OauthFault>,
+    found: Result<Arc<OidcProvider>, OauthFault>,
 }
 
 /// Returns the provider that signs people in.
-pub(crate) fn provider(control: &Control) -> OperationResult<SignInProvider> {
+pub(crate) fn provider(control: &ControlPlane) -> OperationResult<SignInProvider> {
     let issuer = configured(control)?.issuer;
     Ok(SignInProvider { issuer })
 }
 
 /// Begins a sign-in. `origin` is that of the page, and `tab` a secret that the page keeps.
 pub(crate) async fn begin(
-    control: &Control,
+    control: &ControlPlane,
     sign_ins: &ConsoleSignIns,
     origin: &str,
     tab: &str,
@@ -104,7 +104,7 @@ pub(crate) async fn begin(
     }
     let provider = sign_ins.find_provider(configured(control)?).await?;
     let redirect_uri = format!("{origin}/");
-    let nonce = Minted::new(Kind::Link)
+    let nonce = MintedSecret::new(SecretKind::Link)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?
         .text;
     let client = RegisteredClient {
@@ -121,7 +121,7 @@ pub(crate) async fn begin(
     let begun = begin_sign_in(&provider.metadata, request).map_err(refused)?;
     sign_ins.keep(
         digest(begun.state.reveal()),
-        PendingSignIn {
+        ConsoleSignIn {
             began: Instant::now(),
             tab: digest(tab),
             nonce,
@@ -135,7 +135,7 @@ pub(crate) async fn begin(
 
 /// Ends a sign-in with what the browser came back with. The link begins one session.
 pub(crate) async fn finish(
-    control: &Control,
+    control: &ControlPlane,
     sign_ins: &ConsoleSignIns,
     query: &str,
     tab: &str,
@@ -145,7 +145,7 @@ pub(crate) async fn finish(
     let pending = sign_ins.take(answer.state.reveal(), tab).ok_or_else(|| {
         forbidden("this sign-in is older than ten minutes, was used, or began in another tab: begin again")
     })?;
-    let Provider {
+    let OidcProvider {
         oidc,
         metadata,
         tokens,
@@ -185,7 +185,7 @@ pub(crate) async fn finish(
 }
 
 impl ConsoleSignIns {
-    fn keep(&self, state: [u8; 32], sign_in: PendingSignIn) {
+    fn keep(&self, state: [u8; 32], sign_in: ConsoleSignIn) {
         let mut pending = self.pending.lock();
         pending.retain(|_, pending| pending.began.elapsed() < PENDING_MAX_AGE);
         // The oldest is removed, so that abandoned sign-ins do not block others.
@@ -198,14 +198,14 @@ impl ConsoleSignIns {
     }
 
     /// Takes a sign-in, which is of no use from then on, if it is that of the tab.
-    fn take(&self, state: &str, tab: &str) -> Option<PendingSignIn> {
+    fn take(&self, state: &str, tab: &str) -> Option<ConsoleSignIn> {
         let mut pending = self.pending.lock();
         let sign_in = pending.remove(&digest(state))?;
         (sign_in.tab == digest(tab) && sign_in.began.elapsed() < PENDING_MAX_AGE).then_some(sign_in)
     }
 
     /// Finds the issuer's metadata; one request at a time asks for it.
-    async fn find_provider(&self, oidc: AdminOidc) -> OperationResult<Arc<Provider>> {
+    async fn find_provider(&self, oidc: AdminOidc) -> OperationResult<Arc<OidcProvider>> {
         let mut known = self.provider.lock().await;
         let age_max = |known: &KnownProvider| match known.found {
             Ok(_) => METADATA_MAX_AGE,
@@ -219,7 +219,7 @@ impl ConsoleSignIns {
         }
         let metadata = find_issuer(&oidc.issuer, NetworkReach::Anywhere).await;
         let found = metadata.map(|metadata| {
-            Arc::new(Provider {
+            Arc::new(OidcProvider {
                 tokens: IdTokenVerifier::new(&oidc.issuer, &oidc.client_id),
                 oidc: oidc.clone(),
                 metadata,
@@ -234,7 +234,7 @@ impl ConsoleSignIns {
     }
 }
 
-fn configured(control: &Control) -> OperationResult<AdminOidc> {
+fn configured(control: &ControlPlane) -> OperationResult<AdminOidc> {
     let oidc = control.gateway().config().admin.oidc.clone();
     oidc.ok_or_else(|| {
         let detail =
@@ -243,7 +243,7 @@ fn configured(control: &Control) -> OperationResult<AdminOidc> {
     })
 }
 
-fn client(control: &Control, oidc: &AdminOidc) -> OperationResult<RegisteredClient> {
+fn client(control: &ControlPlane, oidc: &AdminOidc) -> OperationResult<RegisteredClient> {
     let base = control.gateway().config().base.clone();
     let resolve = |secret: &String| weir_connections::config::resolve(secret, &base);
     let secret = oidc.client_secret.as_ref().map(resolve).transpose();
@@ -276,7 +276,7 @@ fn read_person(
 /// Finds the admin key of a person, which has no secret that anyone knows. One of other roles is revoked, and its sessions
 /// end; without a role there is none.
 async fn find_or_make_admin(
-    control: &Control,
+    control: &ControlPlane,
     sign_ins: &ConsoleSignIns,
     name: &str,
     roles: Option<JoinedRoles>,
@@ -299,7 +299,7 @@ async fn find_or_make_admin(
         return Ok(found);
     };
     admins::check_role(control, roles.role).await?;
-    let minted = Minted::new(Kind::Admin)
+    let minted = MintedSecret::new(SecretKind::Admin)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let row = AdminRow {
         id: minted.id,
@@ -345,19 +345,19 @@ mod tests {
 
     const TAB: &str = "0123456789abcdef0123456789abcdef";
 
-    fn sign_in(began: Instant) -> PendingSignIn {
+    fn sign_in(began: Instant) -> ConsoleSignIn {
         let metadata =
             json!({"issuer": "https://id.example", "token_endpoint": "https://id.example/token"});
         let oidc = json!({
             "issuer": "https://id.example", "client_id": "weir", "role_claim": "groups", "roles": {"staff": "viewer"},
         });
-        PendingSignIn {
+        ConsoleSignIn {
             began,
             tab: digest(TAB),
             nonce: "n".to_owned(),
             verifier: SecretText::new("v"),
             redirect_uri: "http://127.0.0.1:8485/".to_owned(),
-            provider: Arc::new(Provider {
+            provider: Arc::new(OidcProvider {
                 oidc: serde_json::from_value(oidc).expect("a configuration"),
                 metadata: serde_json::from_value(metadata).expect("metadata"),
                 tokens: IdTokenVerifier::new("https://id.example", "weir"),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
-use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form};
+use weir_contracts::{CompiledContract, FileProblem, compiled_document, diff::diff, form};
 use weir_state::{DraftFilter, DraftHead, VersionHead, VersionRow};
 
 use super::{
@@ -15,8 +15,11 @@ use super::{
     versions::{KeptView, beside},
 };
 use crate::control::{
-    Control, Uncompiled, UnservedFile,
-    gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision},
+    CompileFailure, ControlPlane, UnservedFile,
+    gate::{
+        ChangeClass, ContractOrigin, DraftApproval, DraftStatus, HeldDraft, Role, Submission,
+        Verdict, revision,
+    },
     impact::{Impact, Inputs, impact, inputs},
 };
 
@@ -45,7 +48,7 @@ pub struct RefusedFile {
     pub file: String,
     /// Every problem: `{file, place, message, hint?}`.
     #[schema(value_type = Vec<Object>)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// A contract file that waits for its source.
@@ -165,7 +168,7 @@ pub struct ContractAsRead {
 }
 
 /// Returns all contracts that ever were, and everything that is refused or waits.
-pub async fn list(control: &Control) -> OperationResult<ContractsView> {
+pub async fn list(control: &ControlPlane) -> OperationResult<ContractsView> {
     let gate = control.gate();
     gate.refresh().await?;
     let live = gate.live();
@@ -178,8 +181,8 @@ pub async fn list(control: &Control) -> OperationResult<ContractsView> {
     }
     let ids = |drafts: Vec<DraftHead>| drafts.into_iter().map(|draft| draft.id).collect();
     let files = control.contract_files();
-    let file = |name: &str, origin: Origin| {
-        let path = files.get(name).filter(|_| origin == Origin::File)?;
+    let file = |name: &str, origin: ContractOrigin| {
+        let path = files.get(name).filter(|_| origin == ContractOrigin::File)?;
         Some(path.display().to_string())
     };
     let heads = control.state().heads().await?.into_iter();
@@ -233,7 +236,7 @@ pub async fn list(control: &Control) -> OperationResult<ContractsView> {
 }
 
 /// Returns one contract with its history.
-pub async fn show(control: &Control, name: &str) -> OperationResult<ContractAsRead> {
+pub async fn show(control: &ControlPlane, name: &str) -> OperationResult<ContractAsRead> {
     let gate = control.gate();
     gate.refresh().await?;
     let versions = control.state().versions(name).await?;
@@ -284,7 +287,7 @@ fn tag<'a>(
 /// Returns the revision that a change may depend on, if one of the tags is that of the contract as it is now. `None` accepts
 /// any.
 async fn check_tags(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     tags: Option<&str>,
 ) -> OperationResult<Option<i64>> {
@@ -314,14 +317,14 @@ async fn check_tags(
 /// Compiles a contract, compares it with the live version and makes it live or holds it. `tags` are those that [`show`]
 /// returned for the version that the change depends on; `None` accepts any.
 pub async fn submit(
-    control: &Control,
+    control: &ControlPlane,
     text: &str,
     hold: bool,
     tags: Option<&str>,
     by: &str,
 ) -> OperationResult<Submitted> {
     let refused =
-        |problems: Vec<Problem>| OperationError::problems("the contract is refused", problems);
+        |problems: Vec<FileProblem>| OperationError::problems("the contract is refused", problems);
     let source = form::read("source", text).map_err(refused)?;
     let Some(name) = source.contract.clone() else {
         return Err(OperationError::invalid(
@@ -333,14 +336,14 @@ pub async fn submit(
         .compile(&source)
         .await
         .map_err(|error| match error {
-            Uncompiled::Refused(problems) => refused(problems),
-            Uncompiled::Waiting(away) => OperationError::unavailable(away.why),
+            CompileFailure::Refused(problems) => refused(problems),
+            CompileFailure::Waiting(away) => OperationError::unavailable(away.why),
         })?;
     let on = check_tags(control, &name, tags).await?;
     let submission = Submission {
         contract,
         source: text,
-        origin: Origin::Api,
+        origin: ContractOrigin::Api,
         owner: None,
         by,
         hold,
@@ -381,7 +384,7 @@ impl Submitted {
         self.draft.is_some()
     }
 
-    async fn held(control: &Control, held: Held) -> OperationResult<Self> {
+    async fn held(control: &ControlPlane, held: HeldDraft) -> OperationResult<Self> {
         let impact = match control.state().draft(&held.draft).await? {
             Some(draft) => super::drafts::impact_of(control, &draft).await?,
             None => None,
@@ -400,7 +403,7 @@ impl Submitted {
 
 /// Returns one version.
 pub async fn version(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     version: &str,
 ) -> OperationResult<VersionDetail> {
@@ -432,7 +435,7 @@ pub async fn version(
 }
 
 /// Finds one version.
-async fn find(control: &Control, name: &str, version: &str) -> OperationResult<VersionRow> {
+async fn find(control: &ControlPlane, name: &str, version: &str) -> OperationResult<VersionRow> {
     let row = control.state().version(name, version).await?;
     row.ok_or_else(|| {
         let next = format!(
@@ -445,7 +448,7 @@ async fn find(control: &Control, name: &str, version: &str) -> OperationResult<V
 /// Returns the difference between two versions, and, where calls are kept, which of them the second would have refused
 /// (`impact`). A version that is not named is the live one, or the last one that was live of a contract that was retired.
 pub async fn compare(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     from: Option<String>,
     to: Option<String>,
@@ -470,7 +473,11 @@ pub async fn compare(
 }
 
 /// Returns which agents' calls of the past other tools would refuse; nothing is stored.
-pub async fn plan(control: &Control, name: &str, tools: &Inputs) -> OperationResult<PlannedImpact> {
+pub async fn plan(
+    control: &ControlPlane,
+    name: &str,
+    tools: &Inputs,
+) -> OperationResult<PlannedImpact> {
     let gate = control.gate();
     gate.refresh().await?;
     if !gate.live().contains_key(name) {
@@ -482,7 +489,7 @@ pub async fn plan(control: &Control, name: &str, tools: &Inputs) -> OperationRes
 
 /// Makes an earlier version live again; the fingerprint is that of the difference from live to it.
 pub async fn roll_back(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     to: &str,
     fingerprint: &str,
@@ -491,7 +498,7 @@ pub async fn roll_back(
 ) -> OperationResult<NowLive> {
     let on = check_tags(control, name, tags).await?;
     find(control, name, to).await?;
-    let approval = Approval {
+    let approval = DraftApproval {
         by: admin.by,
         role: admin.role,
         fingerprint,
@@ -510,7 +517,7 @@ pub async fn roll_back(
 
 /// Asks for a contract to be retired: a draft that an operator approves.
 pub async fn retire(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     tags: Option<&str>,
     by: &str,
@@ -543,12 +550,12 @@ impl From<VersionHead> for VersionView {
 }
 
 /// Reads a stored version.
-pub(super) fn read_contract(artifact: &str) -> OperationResult<Contract> {
-    Contract::from_own_artifact(artifact)
+pub(super) fn read_contract(artifact: &str) -> OperationResult<CompiledContract> {
+    CompiledContract::from_own_artifact(artifact)
         .map_err(|_| OperationError::unavailable("the stored version cannot be read"))
 }
 
-fn tools(contract: &Contract) -> Vec<String> {
+fn tools(contract: &CompiledContract) -> Vec<String> {
     contract
         .tools
         .iter()

@@ -8,22 +8,22 @@ use std::{
 
 use serde_json::json;
 use weir_connections::{
-    Connection, ConnectionError, Connections,
+    ConnectionError, ConnectionHandle, ConnectionRegistry,
     browse::{ForeignKey, SourceQuery},
 };
 use weir_contracts::{
-    Shape,
+    CollectionShape,
     draft::{
-        ColumnSamples, DatabaseDraft, DatabaseInput, Input, LeftOutTable, TableDraft,
+        ColumnSamples, DatabaseDraft, DatabaseInput, DraftInput, LeftOutTable, TableDraft,
         TableReference, contract_name, draft_database,
     },
-    shape::Type,
+    shape::ValueType,
 };
-use weir_plugin_host::Query;
+use weir_plugin_host::AdapterQuery;
 use weir_text::shorten;
 
 use super::sources::{DataSource, SourceFailure, read_only, read_records, read_shape, sample};
-use crate::serving::Serving;
+use crate::serving::ServingGateway;
 
 /// The most tools of one contract that is drafted so: an agent reads them all.
 pub const TOOLS_MAX: usize = 100;
@@ -70,13 +70,13 @@ pub struct DraftedDatabase {
     /// Whether these are sheets.
     pub is_workbook: bool,
     /// By collection.
-    pub shapes: BTreeMap<String, Shape>,
+    pub shapes: BTreeMap<String, CollectionShape>,
 }
 
 /// Returns the tables and views of a connection as sources, all of them or those that are named. A name that is not there
 /// is refused with those that are.
 pub async fn find_tables(
-    connections: &Connections,
+    connections: &ConnectionRegistry,
     name: &str,
     wanted: &[String],
 ) -> Result<Vec<DataSource>, SourceFailure> {
@@ -101,7 +101,7 @@ pub async fn find_tables(
 
 /// Returns the sheets of a workbook. A workbook of one sheet and a file that is no workbook have none.
 pub async fn find_sheets(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
 ) -> Result<WorkbookSheets, SourceFailure> {
     let shape = read_shape(gateway, source).await?;
@@ -125,10 +125,10 @@ pub async fn find_sheets(
 
 /// Returns the names of the tables and views that a connection may read.
 pub async fn list_tables(
-    connections: &Connections,
+    connections: &ConnectionRegistry,
     name: &str,
 ) -> Result<Vec<String>, SourceFailure> {
-    let Some(connection @ Connection::Sql(_)) = connections.get(name) else {
+    let Some(connection @ ConnectionHandle::Sql(_)) = connections.get(name) else {
         let why = format!("`{name}` is no open connection to a database");
         return Err(SourceFailure::Absent(why));
     };
@@ -150,7 +150,7 @@ pub async fn list_tables(
 }
 
 /// Returns the foreign keys of a database. One that does not tell them has none.
-pub async fn find_references(connections: &Connections, name: &str) -> Vec<TableReference> {
+pub async fn find_references(connections: &ConnectionRegistry, name: &str) -> Vec<TableReference> {
     let Some(connection) = connections.get(name) else {
         return Vec::new();
     };
@@ -188,7 +188,7 @@ pub fn named(tables: &[String]) -> String {
 
 /// Drafts one contract over many sources. Each that cannot be in it is left out with the reason.
 pub async fn draft_all(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     request: DatabaseRequest,
 ) -> Result<DraftedDatabase, SourceFailure> {
     let mut looked_at = Vec::new();
@@ -207,9 +207,9 @@ pub async fn draft_all(
         let table = source.title;
         left_out.push(LeftOutTable { table, why });
     }
-    let inputs: Vec<Input<'_>> = looked_at
+    let inputs: Vec<DraftInput<'_>> = looked_at
         .iter()
-        .map(|(source, found)| Input {
+        .map(|(source, found)| DraftInput {
             name: &source.name,
             title: &source.title,
             adapter: source.adapter,
@@ -251,7 +251,7 @@ fn with_shapes(
     let is_workbook = looked_at
         .iter()
         .any(|(source, _)| source.adapter == "sheet");
-    let mut by_table: BTreeMap<String, Shape> = looked_at
+    let mut by_table: BTreeMap<String, CollectionShape> = looked_at
         .into_iter()
         .map(|(source, found)| (source.title, found.shape))
         .collect();
@@ -272,16 +272,16 @@ fn with_shapes(
 /// One table of a database, as it was found.
 struct TableLook {
     /// As it describes itself.
-    shape: Shape,
+    shape: CollectionShape,
     /// With the writes that are allowed alone.
-    offered: Shape,
+    offered: CollectionShape,
     choices: BTreeMap<String, Vec<String>>,
     samples: ColumnSamples,
 }
 
 /// Looks at one table. The error says why it is left out.
 async fn look_at(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
     why_read_only: Option<&'static str>,
 ) -> Result<TableLook, String> {
@@ -290,7 +290,12 @@ async fn look_at(
         .map_err(|failure| failure.to_string())?;
     let is_nested = |key: &&String| {
         let field = shape.field(key);
-        field.is_some_and(|field| matches!(field.kind, Type::Json | Type::Record | Type::List))
+        field.is_some_and(|field| {
+            matches!(
+                field.kind,
+                ValueType::Json | ValueType::Record | ValueType::List
+            )
+        })
     };
     if let Some(key) = shape.key.iter().find(is_nested) {
         return Err(format!(
@@ -321,12 +326,16 @@ async fn look_at(
 }
 
 /// Returns whether a table has more records than an agent finds its way through without a key.
-async fn is_large(gateway: &Serving, source: &DataSource, shape: &Shape) -> Result<bool, String> {
+async fn is_large(
+    gateway: &ServingGateway,
+    source: &DataSource,
+    shape: &CollectionShape,
+) -> Result<bool, String> {
     let columns = shape.fields.iter().map(|field| field.key.clone()).take(1);
-    let query = Query {
+    let query = AdapterQuery {
         columns: columns.collect(),
         limit: SMALL_ROWS_MAX,
-        ..Query::default()
+        ..AdapterQuery::default()
     };
     let page = read_records(gateway, source, shape, &Arc::new(query)).await;
     match page {

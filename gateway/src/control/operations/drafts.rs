@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use weir_contracts::{Contract, compiled_document, lint};
+use weir_contracts::{CompiledContract, compiled_document, lint};
 use weir_state::{DraftFilter, DraftRow, ListedDraft};
 
 use super::{
@@ -14,8 +14,8 @@ use super::{
     versions::{KeepRequest, KeepingView, beside},
 };
 use crate::control::{
-    Control,
-    gate::{Approval, ChangeClass, DraftStatus, Role},
+    ControlPlane,
+    gate::{ChangeClass, DraftApproval, DraftStatus, Role},
     impact::{Impact, impact, inputs},
 };
 
@@ -69,7 +69,7 @@ pub struct DraftUpstream {
 }
 
 impl DraftUpstream {
-    fn new(contract: &Contract) -> Option<Self> {
+    fn new(contract: &CompiledContract) -> Option<Self> {
         let offers = contract.tools.iter().filter_map(|tool| {
             let offer = tool.offer()?;
             Some((tool.name.to_string(), offer.name.clone()))
@@ -82,13 +82,13 @@ impl DraftUpstream {
 }
 
 /// Returns all drafts that wait, then the newest 200 that no longer do, newest first.
-pub async fn list(control: &Control, of: DraftFilter<'_>) -> OperationResult<Vec<DraftView>> {
+pub async fn list(control: &ControlPlane, of: DraftFilter<'_>) -> OperationResult<Vec<DraftView>> {
     let drafts = control.state().drafts(of, DRAFTS_MAX).await?;
     Ok(drafts.into_iter().map(DraftView::from).collect())
 }
 
 /// Returns one draft.
-pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
+pub async fn show(control: &ControlPlane, id: &str) -> OperationResult<DraftView> {
     let draft = control
         .state()
         .draft(id)
@@ -129,14 +129,14 @@ pub async fn show(control: &Control, id: &str) -> OperationResult<DraftView> {
 
 /// Makes a draft live exactly as it was reported.
 pub async fn approve(
-    control: &Control,
+    control: &ControlPlane,
     id: &str,
     fingerprint: &str,
     keep: KeepRequest,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<NowLive> {
     let keep = keep.read()?;
-    let approval = Approval {
+    let approval = DraftApproval {
         by: admin.by,
         role: admin.role,
         fingerprint,
@@ -156,7 +156,7 @@ pub async fn approve(
 }
 
 /// Discards a draft that waits.
-pub async fn reject(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn reject(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
     let discarded = control.gate().discard(id, by).await;
     discarded.map_err(|error| OperationError::at_the_gate(error, id, DRAFTS))
 }
@@ -188,7 +188,7 @@ impl From<ListedDraft> for DraftView {
 
 /// Returns the impact of a draft that waits.
 pub(super) async fn impact_of(
-    control: &Control,
+    control: &ControlPlane,
     draft: &DraftRow,
 ) -> OperationResult<Option<Impact>> {
     let new = draft.artifact.as_deref().map(read_contract).transpose()?;

@@ -1,10 +1,10 @@
 //! Why an operation was refused.
 
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 use weir_state::StateError;
 use weir_text::shorten;
 
-use crate::{control::gate::GateError, telemetry::Unrecorded};
+use crate::{control::gate::GateError, telemetry::AuditUnavailable};
 
 /// The bound on a name in a message.
 const NAME_MAX_CHARS: usize = 64;
@@ -19,7 +19,7 @@ pub struct OperationError {
     pub kind: FailureKind,
     pub detail: String,
     /// Every problem of a refused contract or configuration.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
 }
 
 /// The kind of a refusal: whose fault it is, and how to mend it.
@@ -84,7 +84,7 @@ impl OperationError {
     }
 
     /// Refuses a file, with every problem of it.
-    pub fn problems(detail: &str, problems: Vec<Problem>) -> Self {
+    pub fn problems(detail: &str, problems: Vec<FileProblem>) -> Self {
         Self {
             problems,
             ..Self::invalid(detail)
@@ -111,8 +111,8 @@ impl From<StateError> for OperationError {
     }
 }
 
-impl From<Unrecorded> for OperationError {
-    fn from(error: Unrecorded) -> Self {
+impl From<AuditUnavailable> for OperationError {
+    fn from(error: AuditUnavailable) -> Self {
         Self::unavailable(format!("{error}: nothing was done"))
     }
 }

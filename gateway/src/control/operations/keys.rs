@@ -13,8 +13,8 @@ use weir_text::shorten;
 
 use super::{OperationError, OperationResult};
 use crate::{
-    control::Control,
-    identity::{AccessList, KeyLimits, Kind, Minted, now_ms},
+    control::ControlPlane,
+    identity::{AccessList, KeyLimits, MintedSecret, SecretKind, now_ms},
 };
 
 const NAME_MAX_CHARS: usize = 64;
@@ -98,7 +98,7 @@ impl From<KeyRow> for KeyView {
 }
 
 /// Returns all keys that ever were, revoked ones too.
-pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
+pub async fn list(control: &ControlPlane) -> OperationResult<Vec<KeyView>> {
     let state = control.state();
     // The counts are taken before they are written: a client that leaves must not end this in between.
     let (gateway, writing) = (Arc::clone(control.gateway()), state.clone());
@@ -118,14 +118,14 @@ pub async fn list(control: &Control) -> OperationResult<Vec<KeyView>> {
 }
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come.
-pub async fn create(control: &Control, new: KeyRequest, by: &str) -> OperationResult<MadeKey> {
+pub async fn create(control: &ControlPlane, new: KeyRequest, by: &str) -> OperationResult<MadeKey> {
     if control.publisher().is_alone() {
         let detail = "one file is served, to everyone on this machine: serve a folder of contracts to give out keys";
         return Err(OperationError::new(super::FailureKind::Conflict, detail));
     }
     new.check()?;
     let warnings = new.warnings(control).await?;
-    let minted = Minted::new(Kind::Agent)
+    let minted = MintedSecret::new(SecretKind::Agent)
         .map_err(|_| OperationError::unavailable("no random number could be had"))?;
     let now = now_ms();
     let row = KeyRow {
@@ -165,7 +165,7 @@ pub async fn create(control: &Control, new: KeyRequest, by: &str) -> OperationRe
 }
 
 /// Revokes one key: the next call with it is refused, and its open streams and sessions end.
-pub async fn revoke(control: &Control, id: &str, by: &str) -> OperationResult<()> {
+pub async fn revoke(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
     let key = control
         .state()
         .key(id)
@@ -229,7 +229,7 @@ impl KeyRequest {
     }
 
     /// Returns what the access names although nothing live is called so.
-    async fn warnings(&self, control: &Control) -> OperationResult<Vec<String>> {
+    async fn warnings(&self, control: &ControlPlane) -> OperationResult<Vec<String>> {
         let gate = control.gate();
         gate.refresh().await?;
         let live = gate.live();

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 use weir_state::NodeRow;
 
 use super::OperationResult;
-use crate::control::Control;
+use crate::control::ControlPlane;
 
 /// A process that shares the state with others. Times are the database's, in milliseconds since 1970.
 #[derive(Serialize, ToSchema)]
@@ -48,7 +48,7 @@ pub struct MissingNode {
 }
 
 /// Lists the nodes.
-pub async fn list(control: &Control) -> OperationResult<NodeList> {
+pub async fn list(control: &ControlPlane) -> OperationResult<NodeList> {
     let state = control.state();
     let generation = state.generation().await?;
     let own = state.node_id();
@@ -74,7 +74,7 @@ pub async fn list(control: &Control) -> OperationResult<NodeList> {
 
 /// Waits until all nodes have taken over the last change, and returns those that may still serve without it; `None` where the
 /// state is in a file.
-pub async fn await_everywhere(control: &Control) -> OperationResult<Option<Vec<MissingNode>>> {
+pub async fn await_everywhere(control: &ControlPlane) -> OperationResult<Option<Vec<MissingNode>>> {
     let state = control.state();
     if !state.is_shared() {
         return Ok(None);
@@ -83,7 +83,7 @@ pub async fn await_everywhere(control: &Control) -> OperationResult<Option<Vec<M
 }
 
 /// Waits until all nodes have taken over the last upload of a plugin, and returns those that have not.
-pub async fn await_builds(control: &Control) -> OperationResult<Vec<MissingNode>> {
+pub async fn await_builds(control: &ControlPlane) -> OperationResult<Vec<MissingNode>> {
     Ok(views(control.state().await_builds().await?))
 }
 

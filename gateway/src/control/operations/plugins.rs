@@ -6,13 +6,13 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_plugin_host::{LoadReport, PluginStatus, Recent};
+use weir_plugin_host::{LoadReport, PluginStatus, RecentCalls};
 use weir_text::shorten;
 
 use super::{FailureKind, OperationError, OperationResult, shared_builds};
 use crate::{
-    control::Control,
-    plugin_files::{Changing, Refused},
+    control::ControlPlane,
+    plugin_files::{PluginFolderLock, RefusedPluginFile},
 };
 
 /// A plugin that runs, with its origin and its grants.
@@ -57,13 +57,13 @@ pub enum Health {
 pub struct PluginsView {
     pub plugins: Vec<PluginView>,
     /// Files that were refused, and why; what ran before runs on.
-    pub refused: Vec<RefusedFile>,
+    pub refused: Vec<RefusedPlugin>,
 }
 
 /// A file of the plugins folder that was refused or is held.
 #[derive(Serialize, ToSchema)]
 #[schema(as = RefusedPlugin)]
-pub struct RefusedFile {
+pub struct RefusedPlugin {
     pub file: String,
     /// `held` or `refused`.
     pub health: Health,
@@ -89,9 +89,9 @@ pub struct FileOutcome {
 }
 
 /// Returns the plugins that run, and the files that were refused.
-pub fn list(control: &Control) -> PluginsView {
+pub fn list(control: &ControlPlane) -> PluginsView {
     let refused = control.plugin_files().refused().into_iter();
-    let refused = refused.map(|refused| RefusedFile {
+    let refused = refused.map(|refused| RefusedPlugin {
         file: refused.file,
         health: if refused.held.is_some() {
             Health::Held
@@ -110,7 +110,7 @@ pub fn list(control: &Control) -> PluginsView {
 /// Puts a component into the plugins folder and waits until it runs or is refused. A refused one is removed again, one that
 /// waits to be accepted stays, and the present build runs on.
 pub async fn upload(
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     plugin: PluginFile,
     bytes: impl AsRef<[u8]> + Clone + Send + Sync + 'static,
     by: String,
@@ -121,7 +121,7 @@ pub async fn upload(
 
 /// Replaces a file, and restores the old one unless the new one is taken or held.
 async fn put_in(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     file: String,
     bytes: impl AsRef<[u8]> + Clone + Send + Sync + 'static,
@@ -134,7 +134,7 @@ async fn put_in(
         .audit()
         .admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
     let verdict = place_build(control, &file, &digest, bytes.clone(), by).await;
-    if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
+    if matches!(verdict, Ok(BuildOutcome::Runs(_) | BuildOutcome::Held(_))) {
         let build = Some((digest.as_str(), bytes.as_ref()));
         shared_builds::record(control, &file, build, by).await?;
         return verdict?.into_result();
@@ -148,18 +148,18 @@ async fn put_in(
 
 /// Replaces a file by a build, and restores the old one unless the new one is taken or held. The caller has the turn.
 pub(super) async fn place_build(
-    control: &Control,
+    control: &ControlPlane,
     file: &str,
     digest: &str,
     bytes: impl AsRef<[u8]> + Send + 'static,
     by: &str,
-) -> OperationResult<BuildVerdict> {
+) -> OperationResult<BuildOutcome> {
     // Uploading a build also accepts it.
     control.gateway().host().approve(digest, by).await;
     let folder = control.gateway().config().folders.plugins.clone();
     let (placed, new) = (file.to_owned(), digest.to_owned());
     let changing = on_disk(move || {
-        let changing = Changing::begin(&folder)?;
+        let changing = PluginFolderLock::begin(&folder)?;
         changing
             .replace(&placed, bytes.as_ref(), &new)
             .map(|()| changing)
@@ -168,7 +168,7 @@ pub(super) async fn place_build(
     let verdict = verdict(control, file, digest).await;
     let (file, digest) = (file.to_owned(), digest.to_owned());
     // An admin may accept a held file: what ran before runs on meanwhile, and this build as soon as it is accepted.
-    if matches!(verdict, Ok(BuildVerdict::Runs(_) | BuildVerdict::Held(_))) {
+    if matches!(verdict, Ok(BuildOutcome::Runs(_) | BuildOutcome::Held(_))) {
         on_disk(move || changing.accept(&file, &digest)).await?;
     } else {
         control.plugin_files().forget(&file);
@@ -179,7 +179,7 @@ pub(super) async fn place_build(
 
 /// Accepts a file that is held because its plugin may write, and waits until it runs or is refused.
 pub async fn accept(
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     plugin: PluginFile,
     sha256: &str,
     by: String,
@@ -190,7 +190,7 @@ pub async fn accept(
 }
 
 async fn let_in(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
     file: &str,
     digest: &str,
@@ -206,7 +206,7 @@ async fn let_in(
         .admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
     control.gateway().host().approve(digest, by).await;
     let verdict = verdict(control, file, digest).await?;
-    if !matches!(verdict, BuildVerdict::Runs(_)) {
+    if !matches!(verdict, BuildOutcome::Runs(_)) {
         control
             .gateway()
             .audit()
@@ -216,13 +216,15 @@ async fn let_in(
 }
 
 /// Returns `true` if this build waits to be accepted.
-fn is_held(control: &Control, file: &str, digest: &str) -> bool {
-    let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
+fn is_held(control: &ControlPlane, file: &str, digest: &str) -> bool {
+    let waits = |refused: &RefusedPluginFile| {
+        refused.file == file && refused.held.as_deref() == Some(digest)
+    };
     control.plugin_files().refused().iter().any(waits)
 }
 
 /// The outcome of one build.
-pub(super) enum BuildVerdict {
+pub(super) enum BuildOutcome {
     Runs(PluginView),
     /// The reason why it waits to be accepted.
     Held(String),
@@ -230,7 +232,7 @@ pub(super) enum BuildVerdict {
     Refused(String),
 }
 
-impl BuildVerdict {
+impl BuildOutcome {
     /// Checks that a build was not refused.
     pub(super) fn check(self) -> OperationResult<()> {
         match self {
@@ -249,7 +251,11 @@ impl BuildVerdict {
 
 /// Loads the files of the folder, and returns the outcome of this build. No other load runs meanwhile, so a refusal is about
 /// the file as it is there now.
-async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult<BuildVerdict> {
+async fn verdict(
+    control: &ControlPlane,
+    file: &str,
+    digest: &str,
+) -> OperationResult<BuildOutcome> {
     // If the watch was quicker and refused the file, it is tried again.
     for again in [false, true] {
         let reports = load(control, again).await;
@@ -263,14 +269,14 @@ async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult
         }) = report
         {
             return Ok(if held.is_some() {
-                BuildVerdict::Held(reason)
+                BuildOutcome::Held(reason)
             } else {
-                BuildVerdict::Refused(reason)
+                BuildOutcome::Refused(reason)
             });
         }
         let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
         if let Some(view) = views(control).into_iter().find(runs) {
-            return Ok(BuildVerdict::Runs(view));
+            return Ok(BuildOutcome::Runs(view));
         }
     }
     Err(OperationError::unavailable(
@@ -281,14 +287,18 @@ async fn verdict(control: &Control, file: &str, digest: &str) -> OperationResult
 
 /// Removes a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`.
 pub async fn remove(
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     name: String,
     by: String,
 ) -> OperationResult<Vec<FileOutcome>> {
     to_its_end(async move { take_away(&control, &name, &by).await }).await
 }
 
-async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<Vec<FileOutcome>> {
+async fn take_away(
+    control: &ControlPlane,
+    name: &str,
+    by: &str,
+) -> OperationResult<Vec<FileOutcome>> {
     let _turn = control.plugin_files().turn().await;
     let file = file_of(control, name).await?;
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
@@ -303,13 +313,13 @@ async fn take_away(control: &Control, name: &str, by: &str) -> OperationResult<V
 
 /// Takes a file away, if it is there. The caller has the turn.
 pub(super) async fn take_file_away(
-    control: &Control,
+    control: &ControlPlane,
     file: &str,
 ) -> OperationResult<Vec<FileOutcome>> {
     let folder = control.gateway().config().folders.plugins.clone();
     let gone = file.to_owned();
     on_disk(move || {
-        let changing = Changing::begin(&folder)?;
+        let changing = PluginFolderLock::begin(&folder)?;
         match folder.join(&gone).exists() {
             true => changing.remove(&gone),
             false => Ok(()),
@@ -319,12 +329,12 @@ pub(super) async fn take_file_away(
     let mut outcomes = settled(control, false).await;
     outcomes
         .entry(file.to_owned())
-        .or_insert_with(|| FileOutcome::of(file.to_owned(), "removed", None));
+        .or_insert_with(|| FileOutcome::from_status(file.to_owned(), "removed", None));
     Ok(outcomes.into_values().collect())
 }
 
 /// Loads the files of the folder, and retries files that were refused or are held.
-pub async fn reload(control: &Control) -> Vec<FileOutcome> {
+pub async fn reload(control: &ControlPlane) -> Vec<FileOutcome> {
     let mut outcomes = settled(control, true).await;
     for refused in control.plugin_files().refused() {
         let result = if refused.held.is_some() {
@@ -335,7 +345,7 @@ pub async fn reload(control: &Control) -> Vec<FileOutcome> {
         let outcome = FileOutcome {
             reason: Some(refused.reason),
             digest: refused.held,
-            ..FileOutcome::of(refused.file, result, None)
+            ..FileOutcome::from_status(refused.file, result, None)
         };
         outcomes.entry(outcome.file.clone()).or_insert(outcome);
     }
@@ -344,13 +354,13 @@ pub async fn reload(control: &Control) -> Vec<FileOutcome> {
         let file = files.get(&status.name).unwrap_or(&status.name).clone();
         outcomes
             .entry(file.clone())
-            .or_insert_with(|| FileOutcome::of(file, "unchanged", Some(&status)));
+            .or_insert_with(|| FileOutcome::from_status(file, "unchanged", Some(&status)));
     }
     outcomes.into_values().collect()
 }
 
 /// Loads what changed in the folder, and returns the outcome by file.
-async fn settled(control: &Control, again: bool) -> BTreeMap<String, FileOutcome> {
+async fn settled(control: &ControlPlane, again: bool) -> BTreeMap<String, FileOutcome> {
     let reports = load(control, again).await;
     let outcome = |report: &LoadReport| {
         let status = report.result.as_ref().ok();
@@ -367,7 +377,7 @@ async fn settled(control: &Control, again: bool) -> BTreeMap<String, FileOutcome
         };
         let mut outcome = FileOutcome {
             reason,
-            ..FileOutcome::of(report.file.clone(), result, status)
+            ..FileOutcome::from_status(report.file.clone(), result, status)
         };
         outcome.digest = outcome.digest.or_else(|| report.held.clone());
         outcome
@@ -379,7 +389,7 @@ async fn settled(control: &Control, again: bool) -> BTreeMap<String, FileOutcome
 }
 
 /// Loads what changed in the folder, and notes the outcome.
-async fn load(control: &Control, again: bool) -> Vec<LoadReport> {
+async fn load(control: &ControlPlane, again: bool) -> Vec<LoadReport> {
     let reports = control.gateway().host().settle_all(again).await;
     reports
         .iter()
@@ -388,7 +398,7 @@ async fn load(control: &Control, again: bool) -> Vec<LoadReport> {
 }
 
 /// Returns what the plugin leaves without an adapter.
-fn unprovided(control: &Control, removed: &PluginStatus) -> Option<String> {
+fn unprovided(control: &ControlPlane, removed: &PluginStatus) -> Option<String> {
     let serving = control.gateway().host().plugins();
     let provided = |adapter: &&String| {
         !serving
@@ -408,7 +418,7 @@ fn unprovided(control: &Control, removed: &PluginStatus) -> Option<String> {
 }
 
 /// Returns the file of the folder with this name, or the one with the plugin of this name.
-async fn file_of(control: &Control, name: &str) -> OperationResult<String> {
+async fn file_of(control: &ControlPlane, name: &str) -> OperationResult<String> {
     let folder = control.gateway().config().folders.plugins.clone();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -443,7 +453,7 @@ async fn file_of(control: &Control, name: &str) -> OperationResult<String> {
 }
 
 impl FileOutcome {
-    fn of(file: String, result: &'static str, status: Option<&PluginStatus>) -> Self {
+    fn from_status(file: String, result: &'static str, status: Option<&PluginStatus>) -> Self {
         Self {
             file,
             plugin: status.map(|status| status.name.clone()),
@@ -455,7 +465,7 @@ impl FileOutcome {
     }
 }
 
-fn views(control: &Control) -> Vec<PluginView> {
+fn views(control: &ControlPlane) -> Vec<PluginView> {
     let granted = |plugin: &str| {
         let config = control.gateway().config();
         let settings = config.plugins.get(plugin);
@@ -492,11 +502,11 @@ fn views(control: &Control) -> Vec<PluginView> {
 }
 
 /// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
-pub(crate) fn is_failing(recent: Recent) -> bool {
+pub(crate) fn is_failing(recent: RecentCalls) -> bool {
     recent.failed >= 3 && recent.failed * 10 >= recent.calls
 }
 
-fn failing(recent: Recent) -> String {
+fn failing(recent: RecentCalls) -> String {
     format!(
         "{} of its last {} calls ended in a trap, at a bound or in a timeout",
         recent.failed, recent.calls

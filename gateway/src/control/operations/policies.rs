@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use weir_contracts::Problem;
+use weir_contracts::FileProblem;
 use weir_policy::{PolicyPrincipal, PolicyToken, PolicyVocabulary, PrincipalKind};
 
 use super::{OperationError, OperationResult};
 use crate::{
     config::{PolicyDefault, PolicyMode},
-    control::Control,
+    control::ControlPlane,
 };
 
 const CASES_MAX: usize = 10_000;
@@ -25,7 +25,7 @@ pub struct PolicyStatus {
     /// The problems: `{file, place, line?, message, hint?}`, where the place is the id of the policy. A file with a problem
     /// is not in force; the version before it is, if there was one.
     #[schema(value_type = Vec<Object>)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// The arguments that policies cannot read, or not in full.
     pub notes: Vec<PolicyNote>,
 }
@@ -113,7 +113,7 @@ pub struct PolicyCaseResult {
 }
 
 /// Returns the policies in force.
-pub fn status(control: &Control) -> PolicyStatus {
+pub fn status(control: &ControlPlane) -> PolicyStatus {
     let config = control.gateway().config();
     let rules = control.policies().rules();
     let view = |rule: &weir_policy::PolicyRule| PolicyView {
@@ -145,12 +145,15 @@ pub fn status(control: &Control) -> PolicyStatus {
 }
 
 /// Returns the Cedar schema of the contracts that are served.
-pub fn schema(control: &Control) -> String {
+pub fn schema(control: &ControlPlane) -> String {
     vocabulary(control).schema_text()
 }
 
 /// Returns what the policies in force say of each case.
-pub fn test(control: &Control, cases: &[PolicyCase]) -> OperationResult<Vec<PolicyCaseResult>> {
+pub fn test(
+    control: &ControlPlane,
+    cases: &[PolicyCase],
+) -> OperationResult<Vec<PolicyCaseResult>> {
     if cases.len() > CASES_MAX {
         return Err(OperationError::invalid(format!(
             "at most {CASES_MAX} cases are tried at once"
@@ -164,7 +167,7 @@ pub fn test(control: &Control, cases: &[PolicyCase]) -> OperationResult<Vec<Poli
 }
 
 fn try_case(
-    control: &Control,
+    control: &ControlPlane,
     number: usize,
     case: &PolicyCase,
 ) -> OperationResult<PolicyCaseResult> {
@@ -243,7 +246,7 @@ fn principal(case: &PolicyCase) -> Result<PolicyPrincipal, String> {
     })
 }
 
-fn vocabulary(control: &Control) -> PolicyVocabulary {
+fn vocabulary(control: &ControlPlane) -> PolicyVocabulary {
     let snapshot = control.gateway().snapshot();
     PolicyVocabulary::new(snapshot.contracts.iter().map(Arc::as_ref))
 }

@@ -6,16 +6,16 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use weir_contracts::{
-    Contract, Problem, compiled_document, form,
-    lint::{Finding, lint_contract},
+    CompiledContract, FileProblem, compiled_document, form,
+    lint::{LintFinding, lint_contract},
 };
 
 use super::{OperationError, OperationResult};
 use crate::{
-    catalogue::{Catalogue, CatalogueViewer, Endpoint, ListShape},
+    catalogue::{CatalogueEndpoint, CatalogueViewer, ListShape, ToolCatalogue},
     control::{
-        Control, Uncompiled,
-        gate::{ChangeClass, ForeseenVerdict, Origin, Role, Submission},
+        CompileFailure, ControlPlane,
+        gate::{ChangeClass, ContractOrigin, ForeseenVerdict, Role, Submission},
         impact::{Impact, impact, inputs},
     },
     tokens::vocabulary,
@@ -30,7 +30,7 @@ const NAMELESS: &str = "names no contract: a form alone compiles, but there is n
 pub struct ContractPreview {
     /// All that refuses it: `{file, place, line?, message, hint?}`. Empty: it would be taken.
     #[schema(value_type = Vec<Object>)]
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// The compiled document, as `weir compile` prints it; null where the text does not compile.
     #[schema(value_type = Option<Object>)]
     pub document: Option<Value>,
@@ -46,7 +46,7 @@ pub struct ContractPreview {
     pub impact: Option<Impact>,
     /// All findings of lint.
     #[schema(value_type = Vec<Object>)]
-    pub lint: Vec<Finding>,
+    pub lint: Vec<LintFinding>,
     /// The size of a list of its tools. A form without a contract is in no list.
     pub bytes: usize,
     /// An estimate of what a model reads of them, counted as `weir tools cost` does.
@@ -54,7 +54,11 @@ pub struct ContractPreview {
 }
 
 /// Returns what a text would become if it were submitted. Nothing is stored.
-pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult<ContractPreview> {
+pub async fn preview(
+    control: &ControlPlane,
+    text: &str,
+    by: &str,
+) -> OperationResult<ContractPreview> {
     let refused = |problems| ContractPreview {
         problems,
         ..ContractPreview::default()
@@ -65,13 +69,13 @@ pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult
     };
     let contract = match control.compiler().compile_only(&source).await {
         Ok(contract) => contract,
-        Err(Uncompiled::Refused(problems)) => return Ok(refused(problems)),
-        Err(Uncompiled::Waiting(away)) => {
-            return Ok(refused(vec![Problem::new(SOURCE, "", away.why)]));
+        Err(CompileFailure::Refused(problems)) => return Ok(refused(problems)),
+        Err(CompileFailure::Waiting(away)) => {
+            return Ok(refused(vec![FileProblem::new(SOURCE, "", away.why)]));
         }
     };
     if source.contract.is_none() {
-        let problems = vec![Problem::new(SOURCE, "", NAMELESS)];
+        let problems = vec![FileProblem::new(SOURCE, "", NAMELESS)];
         return Ok(ContractPreview {
             problems,
             ..describe(contract).await?
@@ -80,7 +84,7 @@ pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult
     let submission = Submission {
         contract,
         source: text,
-        origin: Origin::Api,
+        origin: ContractOrigin::Api,
         owner: None,
         by,
         hold: false,
@@ -97,7 +101,7 @@ pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult
         needs,
         report,
     } = foreseen;
-    let contract = Contract {
+    let contract = CompiledContract {
         version,
         ..contract
     };
@@ -116,11 +120,11 @@ pub async fn preview(control: &Control, text: &str, by: &str) -> OperationResult
 }
 
 /// Returns what a contract is by itself. Large ones take a while, which other requests do not wait for.
-pub(super) async fn describe(contract: Contract) -> OperationResult<ContractPreview> {
+pub(super) async fn describe(contract: CompiledContract) -> OperationResult<ContractPreview> {
     let described = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
-        let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
-        let listing = alone.listing(&Endpoint::All, CatalogueViewer::EVERYTHING);
+        let alone = ToolCatalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
+        let listing = alone.listing(&CatalogueEndpoint::All, CatalogueViewer::EVERYTHING);
         let written = |shape| {
             let page = listing.as_ref()?.tools.page(shape, None, usize::MAX).ok()?;
             Some(page.entries.into_owned())

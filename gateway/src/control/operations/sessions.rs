@@ -3,12 +3,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_state::{AdminRow, SessionKind, SessionRow, State, StateError};
+use weir_state::{AdminRow, GatewayState, SessionKind, SessionRow, StateError};
 
 use super::{OperationError, OperationResult};
 use crate::{
-    control::{Control, gate::Role},
-    identity::{Kind, Minted, now_ms},
+    control::{ControlPlane, gate::Role},
+    identity::{MintedSecret, SecretKind, now_ms},
 };
 
 /// The life of a session.
@@ -61,8 +61,8 @@ pub struct SignInLink {
 }
 
 /// Begins a session of an admin key.
-pub async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSession> {
-    let made = mint(Kind::Session)?;
+pub async fn begin(control: &ControlPlane, admin: &AdminRow) -> OperationResult<NewSession> {
+    let made = mint(SecretKind::Session)?;
     // An operator signs in also where the trail cannot be written, to see why.
     let by = format!("admin:{}", admin.name);
     let audit = control.gateway().audit();
@@ -76,7 +76,7 @@ pub async fn begin(control: &Control, admin: &AdminRow) -> OperationResult<NewSe
 }
 
 /// Returns the caller. `expires_ms` is of the session, if it is one.
-pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
+pub fn show(control: &ControlPlane, admin: &AdminRow, expires_ms: Option<i64>) -> SessionView {
     SessionView {
         id: admin.id.clone(),
         name: admin.name.clone(),
@@ -89,7 +89,7 @@ pub fn show(control: &Control, admin: &AdminRow, expires_ms: Option<i64>) -> Ses
 }
 
 /// Returns what clients of MCP connect to, where the configuration says it.
-pub(super) fn mcp_url(control: &Control) -> Option<String> {
+pub(super) fn mcp_url(control: &ControlPlane) -> Option<String> {
     let config = control.gateway().config();
     // Port 0 is any free one, which the configuration does not know.
     let listen = config.http.listen.filter(|address| address.port() != 0);
@@ -99,7 +99,7 @@ pub(super) fn mcp_url(control: &Control) -> Option<String> {
 }
 
 /// Ends a session.
-pub async fn end(control: &Control, session: Option<&str>) -> OperationResult<()> {
+pub async fn end(control: &ControlPlane, session: Option<&str>) -> OperationResult<()> {
     let session = session.ok_or_else(|| {
         OperationError::new(
             super::FailureKind::Conflict,
@@ -111,8 +111,8 @@ pub async fn end(control: &Control, session: Option<&str>) -> OperationResult<()
 }
 
 /// Makes a link that begins one session of an admin key, within a minute.
-pub async fn make_link(state: &State, admin: &str) -> OperationResult<SignInLink> {
-    let made = mint(Kind::Link)?;
+pub async fn make_link(state: &GatewayState, admin: &str) -> OperationResult<SignInLink> {
+    let made = mint(SecretKind::Link)?;
     let row = row(&made, admin, SessionKind::Link, LINK_MS);
     state.add_session(&row).await?;
     Ok(SignInLink {
@@ -123,7 +123,11 @@ pub async fn make_link(state: &State, admin: &str) -> OperationResult<SignInLink
 }
 
 /// Takes a link, which is of no use from then on. Returns the id of its admin key.
-pub async fn take_link(state: &State, text: &str, now: i64) -> Result<Option<String>, StateError> {
+pub async fn take_link(
+    state: &GatewayState,
+    text: &str,
+    now: i64,
+) -> Result<Option<String>, StateError> {
     let Some(row) = find(state, text, SessionKind::Link).await? else {
         return Ok(None);
     };
@@ -132,7 +136,11 @@ pub async fn take_link(state: &State, text: &str, now: i64) -> Result<Option<Str
 }
 
 /// Returns the session of a token, if it has not ended.
-pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<SessionRow>, StateError> {
+pub async fn resume(
+    state: &GatewayState,
+    text: &str,
+    now: i64,
+) -> Result<Option<SessionRow>, StateError> {
     let found = find(state, text, SessionKind::Session).await?;
     let found = found.filter(|row| !has_ended(row, now));
     if let Some(row) = &found
@@ -148,7 +156,7 @@ pub async fn resume(state: &State, text: &str, now: i64) -> Result<Option<Sessio
 
 /// Returns whether an admin key is valid, and its session, if there is one, has not ended. This is no use of the session.
 pub async fn is_live(
-    state: &State,
+    state: &GatewayState,
     admin: &str,
     session: Option<&str>,
 ) -> Result<bool, StateError> {
@@ -169,26 +177,27 @@ fn has_ended(row: &SessionRow, now: i64) -> bool {
 }
 
 async fn find(
-    state: &State,
+    state: &GatewayState,
     text: &str,
     kind: SessionKind,
 ) -> Result<Option<SessionRow>, StateError> {
     let key_kind = match kind {
-        SessionKind::Session => Kind::Session,
-        SessionKind::Link => Kind::Link,
+        SessionKind::Session => SecretKind::Session,
+        SessionKind::Link => SecretKind::Link,
     };
-    let Some(shown) = Minted::read(text, key_kind) else {
+    let Some(shown) = MintedSecret::read(text, key_kind) else {
         return Ok(None);
     };
     let row = state.session(&shown.id, kind).await?;
     Ok(row.filter(|row| shown.matches(&row.secret_hash)))
 }
 
-fn mint(kind: Kind) -> OperationResult<Minted> {
-    Minted::new(kind).map_err(|_| OperationError::unavailable("no random number could be had"))
+fn mint(kind: SecretKind) -> OperationResult<MintedSecret> {
+    MintedSecret::new(kind)
+        .map_err(|_| OperationError::unavailable("no random number could be had"))
 }
 
-fn row(made: &Minted, admin: &str, kind: SessionKind, life_ms: i64) -> SessionRow {
+fn row(made: &MintedSecret, admin: &str, kind: SessionKind, life_ms: i64) -> SessionRow {
     let now = now_ms();
     SessionRow {
         id: made.id.clone(),
@@ -207,9 +216,9 @@ mod tests {
 
     const ADMIN: &str = "0123456789ab";
 
-    async fn state() -> (tempfile::TempDir, State) {
+    async fn state() -> (tempfile::TempDir, GatewayState) {
         let folder = tempfile::tempdir().expect("a folder");
-        let state = State::open(folder.path()).await.expect("a state");
+        let state = GatewayState::open(folder.path()).await.expect("a state");
         let admin = AdminRow {
             id: ADMIN.to_owned(),
             secret_hash: vec![0; 32],
@@ -227,7 +236,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_ends_by_age_and_without_use() {
         let (_folder, state) = state().await;
-        let made = mint(Kind::Session).expect("minted");
+        let made = mint(SecretKind::Session).expect("minted");
         let row = row(&made, ADMIN, SessionKind::Session, SESSION_MS);
         state.add_session(&row).await.expect("added");
         let is_taken = async |after_ms: i64| {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use weir_plugin_host::LoadReport;
 
 use super::{ActingAdmin, OperationError, OperationResult};
-use crate::control::{Control, gate::Role, reload::Reload};
+use crate::control::{ControlPlane, gate::Role, reload::ConfigReloader};
 
 /// The result of a reload.
 #[derive(Serialize, ToSchema)]
@@ -23,10 +23,10 @@ pub struct ReloadedSettings {
 }
 
 /// Returns the effective configuration, without secrets: of connections their names and what plugins may do with them.
-pub fn show(control: &Control) -> Value {
+pub fn show(control: &ControlPlane) -> Value {
     let config = control.gateway().config();
     let grants = |settings: &weir_plugin_host::PluginConfig| {
-        let word = |grant: &weir_plugin_host::Grant| grant.word().to_owned();
+        let word = |grant: &weir_plugin_host::ConnectionGrant| grant.word().to_owned();
         settings
             .grants
             .iter()
@@ -53,7 +53,10 @@ pub fn show(control: &Control) -> Value {
 }
 
 /// Reads the configuration again: all of what may change while serving is taken over, or, where anything is wrong, nothing.
-pub async fn reload(reload: &Reload, admin: ActingAdmin<'_>) -> OperationResult<ReloadedSettings> {
+pub async fn reload(
+    reload: &ConfigReloader,
+    admin: ActingAdmin<'_>,
+) -> OperationResult<ReloadedSettings> {
     admin.needs(Role::Operator)?;
     let taken = reload.run(admin.by).await.map_err(|problems| {
         OperationError::problems(

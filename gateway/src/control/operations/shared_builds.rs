@@ -9,14 +9,14 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use weir_files::Readers;
+use weir_files::FilePermission;
 use weir_state::{BuildKind, NewBuild, StateError, UploadRow};
 
 use super::{
     OperationError, OperationResult,
     plugins::{place_build, take_file_away},
 };
-use crate::control::Control;
+use crate::control::ControlPlane;
 
 /// The file of the state folder that says which uploads the plugins folder has.
 const TAKEN: &str = "plugins.taken";
@@ -28,7 +28,7 @@ type TakenUploads = BTreeMap<String, i64>;
 
 /// Writes down for the other nodes what a file of the plugins folder is now: a build, or nothing.
 pub(super) async fn record(
-    control: &Control,
+    control: &ControlPlane,
     file: &str,
     build: Option<(&str, &[u8])>,
     by: &str,
@@ -52,7 +52,7 @@ pub(super) async fn record(
 }
 
 /// Puts the files there that were uploaded to other nodes, before plugins are loaded.
-pub async fn place_files(control: &Control) -> OperationResult<()> {
+pub async fn place_files(control: &ControlPlane) -> OperationResult<()> {
     let (plugins, folder) = {
         let folders = &control.gateway().config().folders;
         (folders.plugins.clone(), folders.state.clone())
@@ -72,7 +72,7 @@ pub async fn place_files(control: &Control) -> OperationResult<()> {
         let place = plugins.join(&row.file);
         let placed = match bytes {
             Some(bytes) => fs::create_dir_all(&plugins)
-                .and_then(|()| weir_files::replace(&place, &bytes, Readers::Everyone)),
+                .and_then(|()| weir_files::replace(&place, &bytes, FilePermission::Everyone)),
             None => remove(&place),
         };
         placed.map_err(failed)?;
@@ -82,7 +82,7 @@ pub async fn place_files(control: &Control) -> OperationResult<()> {
 }
 
 /// Takes over uploads to other nodes, while this one serves.
-pub async fn follow(control: &Control) {
+pub async fn follow(control: &ControlPlane) {
     let mut changes = control.state().changes();
     let mut refused = BTreeMap::new();
     loop {
@@ -106,7 +106,7 @@ pub async fn follow(control: &Control) {
 /// `refused`: by the number of an upload, when it could not be taken over. As long as there is one, this node counts as one that does
 /// not have it.
 async fn take_over(
-    control: &Control,
+    control: &ControlPlane,
     refused: &mut BTreeMap<i64, Instant>,
 ) -> Result<(), StateError> {
     let rows = control.state().uploads().await?;
@@ -138,7 +138,7 @@ async fn take_over(
     Ok(())
 }
 
-async fn take(control: &Control, row: &UploadRow) -> OperationResult<()> {
+async fn take(control: &ControlPlane, row: &UploadRow) -> OperationResult<()> {
     let _turn = control.plugin_files().turn().await;
     let folder = control.gateway().config().folders.state.clone();
     if is_taken(&read_taken(&folder), row) {
@@ -156,7 +156,7 @@ async fn take(control: &Control, row: &UploadRow) -> OperationResult<()> {
 }
 
 /// Returns the content of an upload, if it has the uploaded digest.
-async fn content(control: &Control, row: &UploadRow) -> OperationResult<Option<Vec<u8>>> {
+async fn content(control: &ControlPlane, row: &UploadRow) -> OperationResult<Option<Vec<u8>>> {
     let is_name = row.file.ends_with(".wasm") && !row.file.starts_with('.');
     if !is_name || Path::new(&row.file).file_name() != Some(row.file.as_ref()) {
         return Err(OperationError::invalid("it has no name of a plugin's file"));
@@ -197,7 +197,7 @@ fn note_taken(folder: &Path, file: &str, number: i64) -> OperationResult<()> {
 
 fn write_taken(folder: &Path, taken: &TakenUploads) -> OperationResult<()> {
     let text = serde_json::to_vec(taken).expect("plain data");
-    weir_files::replace(&taken_file(folder), &text, Readers::Owner).map_err(failed)
+    weir_files::replace(&taken_file(folder), &text, FilePermission::Owner).map_err(failed)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

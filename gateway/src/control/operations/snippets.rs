@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{OperationError, OperationResult, sessions::mcp_url};
 use crate::{
     client_entry::{KEY, McpClient, ServerEntry},
-    control::Control,
+    control::ControlPlane,
 };
 
 /// The name of this server in clients.
@@ -26,7 +26,7 @@ pub(crate) struct ClientSnippet {
 
 /// Returns how clients connect to this gateway, all of them or one; `agent` is whose key they are given, if any.
 pub(crate) fn list(
-    control: &Control,
+    control: &ControlPlane,
     client: Option<&str>,
     agent: Option<&str>,
 ) -> OperationResult<Vec<ClientSnippet>> {

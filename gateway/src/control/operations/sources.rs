@@ -13,20 +13,20 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_connections::{Code, ConnectionConfig, ConnectionError, mask::is_secret_name};
+use weir_connections::{ConnectionConfig, ConnectionError, FailureCode, mask::is_secret_name};
 use weir_contracts::{
-    Shape,
-    draft::{ColumnSample, ColumnSamples, Draft, Input, contract_name},
-    shape::{Field, Type},
+    CollectionShape,
+    draft::{ColumnSample, ColumnSamples, ContractDraft, DraftInput, contract_name},
+    shape::{ShapeField, ValueType},
 };
-use weir_plugin_host::{AdapterFailure, CallContext, CollectionRef, Page, Query};
+use weir_plugin_host::{AdapterFailure, AdapterPage, AdapterQuery, CallContext, CollectionRef};
 use weir_text::shorten;
 
 use super::{
     FailureKind, OperationError, OperationResult,
     connections::{describe_kind, failed},
 };
-use crate::{control::Control, serving::Serving, tokens::vocabulary};
+use crate::{control::ControlPlane, serving::ServingGateway, tokens::vocabulary};
 
 /// Rows looked at for low-cardinality columns.
 const LOOKED_AT_MAX: usize = 20_000;
@@ -126,7 +126,7 @@ impl DataSource {
         }
     }
 
-    fn collection(&self, shape: &Shape) -> CollectionRef {
+    fn collection(&self, shape: &CollectionShape) -> CollectionRef {
         let settings = self.settings.to_string();
         let shape = serde_json::to_string(shape).expect("plain data");
         // An adapter prepares a collection once for each key.
@@ -146,7 +146,7 @@ impl DataSource {
 
 /// Returns what a source looks like now.
 pub async fn describe(
-    control: &Control,
+    control: &ControlPlane,
     request: &SourceRequest,
     by: &str,
 ) -> OperationResult<DescribedSource> {
@@ -162,7 +162,7 @@ pub async fn describe(
 
 /// Drafts a contract over a source. Nothing is stored.
 pub async fn draft(
-    control: &Control,
+    control: &ControlPlane,
     request: &SourceRequest,
     by: &str,
 ) -> OperationResult<DraftedSource> {
@@ -178,7 +178,7 @@ pub async fn draft(
 
 /// Returns the first rows of a source, at most 20, without the values of columns that are named like secrets.
 pub async fn rows(
-    control: &Control,
+    control: &ControlPlane,
     request: &SourceRequest,
     limit: Option<u32>,
     by: &str,
@@ -193,11 +193,11 @@ pub async fn rows(
     let gateway = control.gateway();
     let shape = read_shape(gateway, &source).await?;
     let columns: Vec<String> = shape.fields.iter().map(|field| field.key.clone()).collect();
-    let query = Query {
+    let query = AdapterQuery {
         columns: columns.clone().into(),
         order: shape.key.clone().into(),
         limit,
-        ..Query::default()
+        ..AdapterQuery::default()
     };
     let page = read_records(gateway, &source, &shape, &Arc::new(query)).await?;
     let mut rows: Vec<Map<String, Value>> =
@@ -221,11 +221,11 @@ pub async fn rows(
 
 /// Reads records of a source that no contract is over.
 pub(super) async fn read_records(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
-    shape: &Shape,
-    query: &Arc<Query>,
-) -> Result<Page, SourceFailure> {
+    shape: &CollectionShape,
+    query: &Arc<AdapterQuery>,
+) -> Result<AdapterPage, SourceFailure> {
     let (host, collection) = (gateway.host(), source.collection(shape));
     Ok(host.read(&context(), &collection, query).await?)
 }
@@ -250,7 +250,7 @@ fn hide_secrets_within(value: &mut Value) {
 }
 
 /// Returns how a source of the configuration is reached.
-fn find(control: &Control, request: &SourceRequest) -> OperationResult<DataSource> {
+fn find(control: &ControlPlane, request: &SourceRequest) -> OperationResult<DataSource> {
     let SourceRequest {
         connection,
         source,
@@ -311,7 +311,7 @@ fn title<'a>(connection: &ConnectionConfig, source: &'a str) -> &'a str {
 
 /// Records the look at a source, before its result is shown.
 fn record(
-    control: &Control,
+    control: &ControlPlane,
     request: &SourceRequest,
     asked: &str,
     by: &str,
@@ -328,7 +328,10 @@ fn record(
 }
 
 /// Drafts the contract of a source, with the tools that may write only where the configuration lets them.
-pub async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, SourceFailure> {
+pub async fn look(
+    gateway: &ServingGateway,
+    source: &DataSource,
+) -> Result<ContractDraft, SourceFailure> {
     let mut shape = read_shape(gateway, source).await?;
     if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
         shape.capabilities.write.clear();
@@ -338,7 +341,7 @@ pub async fn look(gateway: &Serving, source: &DataSource) -> Result<Draft, Sourc
 }
 
 /// Returns why nothing can be written through the connection of a source, if the configuration forbids it.
-pub(super) fn read_only(gateway: &Serving, source: &DataSource) -> Option<String> {
+pub(super) fn read_only(gateway: &ServingGateway, source: &DataSource) -> Option<String> {
     let name = source.settings["connection"].as_str()?;
     let config = gateway.config();
     if !config.connections.get(name)?.is_writable() {
@@ -358,13 +361,16 @@ pub(super) fn read_only(gateway: &Serving, source: &DataSource) -> Option<String
 }
 
 /// Asks the adapter what the source looks like.
-pub async fn read_shape(gateway: &Serving, source: &DataSource) -> Result<Shape, SourceFailure> {
+pub async fn read_shape(
+    gateway: &ServingGateway,
+    source: &DataSource,
+) -> Result<CollectionShape, SourceFailure> {
     let described = gateway
         .host()
         .describe(source.adapter, &source.settings.to_string())
         .await?;
-    let mut shape =
-        Shape::read(&described).map_err(|error| SourceFailure::Shape(error.to_string()))?;
+    let mut shape = CollectionShape::read(&described)
+        .map_err(|error| SourceFailure::Shape(error.to_string()))?;
     // A note may tell cells of its column.
     let secrets: Vec<String> = shape
         .fields
@@ -379,12 +385,12 @@ pub async fn read_shape(gateway: &Serving, source: &DataSource) -> Result<Shape,
 
 /// Drafts a contract over a source of this shape.
 pub async fn draft_of(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
-    shape: &Shape,
-) -> Result<Draft, SourceFailure> {
+    shape: &CollectionShape,
+) -> Result<ContractDraft, SourceFailure> {
     let (choices, samples) = sample(gateway, source, shape, LOOKED_AT_MAX).await;
-    let drafted = weir_contracts::draft::draft(&Input {
+    let drafted = weir_contracts::draft::draft(&DraftInput {
         name: &source.name,
         title: &source.title,
         adapter: source.adapter,
@@ -399,24 +405,24 @@ pub async fn draft_of(
 /// Returns the values of text columns that hold few, as far as so many rows show, and what the first records take in an
 /// answer; a source that cannot be read has none of it.
 pub(super) async fn sample(
-    gateway: &Serving,
+    gateway: &ServingGateway,
     source: &DataSource,
-    shape: &Shape,
+    shape: &CollectionShape,
     rows_max: usize,
 ) -> (BTreeMap<String, Vec<String>>, ColumnSamples) {
     let texts = shape
         .fields
         .iter()
-        .filter(|field| field.kind == Type::String && !is_secret_name(&field.key));
+        .filter(|field| field.kind == ValueType::String && !is_secret_name(&field.key));
     let mut seen: BTreeMap<String, BTreeSet<String>> = texts
         .map(|field| (field.key.clone(), BTreeSet::new()))
         .collect();
     let (collection, context) = (source.collection(shape), context());
-    let mut query = Query {
+    let mut query = AdapterQuery {
         columns: shape.fields.iter().map(|field| field.key.clone()).collect(),
         order: shape.key.clone().into(),
         limit: PAGE_ROWS,
-        ..Query::default()
+        ..AdapterQuery::default()
     };
     let mut rows = 0;
     let mut samples = ColumnSamples::new();
@@ -465,12 +471,12 @@ pub(super) async fn sample(
 }
 
 /// Measures the columns of the first records of a source.
-fn measure(shape: &Shape, records: &[BTreeMap<String, Value>]) -> ColumnSamples {
+fn measure(shape: &CollectionShape, records: &[BTreeMap<String, Value>]) -> ColumnSamples {
     let records = &records[..records.len().min(MEASURED_MAX)];
     if records.is_empty() {
         return ColumnSamples::new();
     }
-    let measure = |field: &Field| {
+    let measure = |field: &ShapeField| {
         let values = || records.iter().filter_map(|record| record.get(&field.key));
         let written: String = values()
             .map(|value| format!("{}:{value},", Value::from(field.key.as_str())))
@@ -501,10 +507,10 @@ impl From<SourceFailure> for OperationError {
         let (kind, detail) = match &failure {
             SourceFailure::Adapter(AdapterFailure::Guest(error)) => {
                 let message = error.message.clone();
-                match Code::of_word(&error.code) {
+                match FailureCode::of_word(&error.code) {
                     code if code.is_for_later() => (FailureKind::Unavailable, message),
-                    Code::NotFound => (FailureKind::NotFound, message),
-                    Code::Forbidden => {
+                    FailureCode::NotFound => (FailureKind::NotFound, message),
+                    FailureCode::Forbidden => {
                         let hint =
                             "grant the connection under [plugins.ADAPTER.grants] in weir.toml";
                         (FailureKind::Invalid, format!("{message}: {hint}"))

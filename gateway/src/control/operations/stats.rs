@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{OperationError, OperationResult};
 use crate::{
     control::{
-        Control,
+        ControlPlane,
         live_figures::{FigureLook, FigureSpan, KEPT},
     },
     identity::now_ms,
@@ -116,7 +116,7 @@ pub struct StatsPoint {
 }
 
 /// Returns the figures of the last `window` seconds.
-pub fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
+pub fn show(control: &ControlPlane, window: u64) -> OperationResult<StatsView> {
     if !(1..=KEPT.as_secs()).contains(&window) {
         let detail = format!("`window` must be 1 to {} seconds", KEPT.as_secs());
         return Err(OperationError::invalid(detail));
@@ -131,7 +131,7 @@ pub fn show(control: &Control, window: u64) -> OperationResult<StatsView> {
 }
 
 /// Returns the figures of about the last second.
-pub fn show_last(control: &Control) -> StatsEvent {
+pub fn show_last(control: &ControlPlane) -> StatsEvent {
     let look = look(control, Duration::from_secs(1));
     StatsEvent {
         at_ms: now_ms(),
@@ -140,13 +140,13 @@ pub fn show_last(control: &Control) -> StatsEvent {
     }
 }
 
-fn look(control: &Control, window: Duration) -> FigureLook {
+fn look(control: &ControlPlane, window: Duration) -> FigureLook {
     control
         .live_figures()
         .look(control.gateway().metrics(), window)
 }
 
-fn figures(control: &Control, spans: &[FigureSpan]) -> CallFigures {
+fn figures(control: &ControlPlane, spans: &[FigureSpan]) -> CallFigures {
     let mut counted = CallReading::default();
     for span in spans {
         counted.merge(&span.counted);
@@ -173,7 +173,7 @@ fn figures(control: &Control, spans: &[FigureSpan]) -> CallFigures {
     }
 }
 
-fn start_figures(control: &Control, counted: &CallReading) -> StartFigures {
+fn start_figures(control: &ControlPlane, counted: &CallReading) -> StartFigures {
     let gateway = control.gateway();
     let mut refusals = BTreeMap::new();
     for (_, reason, count) in gateway.audit().refusals().filter(|(.., count)| *count > 0) {

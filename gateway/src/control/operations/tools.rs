@@ -6,8 +6,10 @@ use utoipa::ToSchema;
 
 use super::{OperationError, OperationResult};
 use crate::{
-    catalogue::{CatalogueTool, CatalogueViewer, Endpoint, ListShape, after, cursor_after},
-    control::Control,
+    catalogue::{
+        CatalogueEndpoint, CatalogueTool, CatalogueViewer, ListShape, after, cursor_after,
+    },
+    control::ControlPlane,
     tokens::vocabulary,
 };
 
@@ -55,7 +57,7 @@ pub struct ToolsQuery<'a> {
 }
 
 /// Returns the tools that fit, a page of them.
-pub async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
+pub async fn list(control: &ControlPlane, query: ToolsQuery<'_>) -> OperationResult<ToolsPage> {
     if query.words.chars().count() > WORDS_MAX_CHARS {
         let detail = format!("q: at most {WORDS_MAX_CHARS} characters are looked for");
         return Err(OperationError::invalid(detail));
@@ -73,8 +75,8 @@ pub async fn list(control: &Control, query: ToolsQuery<'_>) -> OperationResult<T
     });
     let caller = caller.transpose()?;
     let endpoint = match &caller {
-        Some(caller) => Endpoint::All.of(caller),
-        None => Endpoint::All,
+        Some(caller) => CatalogueEndpoint::All.for_caller(caller),
+        None => CatalogueEndpoint::All,
     };
     let viewer = caller
         .as_ref()

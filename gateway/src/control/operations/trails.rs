@@ -9,10 +9,10 @@ use super::{
     OperationError, OperationResult,
     audit::{read_trail, trail_folder},
 };
-use crate::{control::Control, telemetry};
+use crate::{control::ControlPlane, telemetry};
 
 /// Returns the last record of each chain: of all machines where they share the state, else of this folder.
-pub async fn heads(control: &Control) -> OperationResult<CollectedHeads> {
+pub async fn heads(control: &ControlPlane) -> OperationResult<CollectedHeads> {
     if control.state().is_shared() {
         let rows = control.state().audit_heads().await?;
         return Ok(CollectedHeads {
@@ -24,14 +24,14 @@ pub async fn heads(control: &Control) -> OperationResult<CollectedHeads> {
 }
 
 /// Returns the chains in the folder of this machine.
-pub async fn chains(control: &Control) -> OperationResult<Vec<ChainFiles>> {
+pub async fn chains(control: &ControlPlane) -> OperationResult<Vec<ChainFiles>> {
     let folder = trail_folder(control);
     read_trail(move || weir_audit::list_files(&folder)).await
 }
 
 /// Returns whole lines of a segment from byte `from` on; none where there are no more.
 pub async fn lines(
-    control: &Control,
+    control: &ControlPlane,
     chain: &str,
     segment: u32,
     from: u64,

@@ -14,13 +14,13 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
-use weir_connections::{Connection, browse::is_sheet};
+use weir_connections::{ConnectionHandle, browse::is_sheet};
 
 use super::{
     FailureKind, OperationError, OperationResult,
     connections::{failed, find},
 };
-use crate::control::Control;
+use crate::control::ControlPlane;
 
 /// The bound on a file.
 pub const FILE_MAX_BYTES: u64 = 64 << 20;
@@ -39,14 +39,14 @@ pub struct UploadedFile {
 
 /// Replaces a file of a connection whose configuration says `uploads = true`, or makes it.
 pub async fn put<E: std::fmt::Display>(
-    control: Arc<Control>,
+    control: Arc<ControlPlane>,
     connection: String,
     path: String,
     body: impl Stream<Item = Result<Bytes, E>> + Send,
     by: String,
 ) -> OperationResult<UploadedFile> {
     let files = match find(&control, &connection)?.map_err(failed)? {
-        Connection::Files(files) if files.takes_uploads() => files,
+        ConnectionHandle::Files(files) if files.takes_uploads() => files,
         _ => {
             let detail = format!(
                 "the connection `{connection}` takes no files: it needs `kind = \"files\"` and `uploads = true`"

@@ -16,14 +16,17 @@ use url::Url;
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 use weir_connections::mask::PassingSecrets;
-use weir_contracts::{Contract, Tool, contract::Target, lint::Finding, upstream::Overlay};
-use weir_upstream::{UpstreamConfig, Upstreams};
+use weir_contracts::{
+    CompiledContract, ContractTool, contract::CallTarget, lint::LintFinding,
+    upstream::UpstreamOverlay,
+};
+use weir_upstream::{UpstreamConfig, UpstreamRegistry};
 
 use super::{OperationError, OperationResult, preview::describe};
 use crate::{
-    catalogue::{Catalogue, CatalogueTool, CatalogueViewer, Endpoint, ListShape},
-    control::{Control, gate::first_fingerprint, sources::upstreams::offer},
-    identity::Access,
+    catalogue::{CatalogueEndpoint, CatalogueTool, CatalogueViewer, ListShape, ToolCatalogue},
+    control::{ControlPlane, gate::first_fingerprint, sources::upstreams::offer},
+    identity::CatalogueAccess,
     tokens::vocabulary,
 };
 
@@ -70,7 +73,7 @@ pub(crate) struct UpstreamOffer {
     pub notes: Vec<String>,
     /// All findings of lint.
     #[schema(value_type = Vec<Object>)]
-    pub lint: Vec<Finding>,
+    pub lint: Vec<LintFinding>,
     /// The size of a list of its tools.
     pub bytes: usize,
     /// An estimate of what a model reads of them, counted as `weir tools cost` does.
@@ -105,7 +108,7 @@ pub(crate) struct OfferedItem {
 }
 
 impl OfferedItem {
-    fn list(contract: &Contract) -> Vec<Self> {
+    fn list(contract: &CompiledContract) -> Vec<Self> {
         let prompts = contract.prompts.iter().map(|prompt| Self {
             kind: "prompt",
             from: prompt.own_name.clone(),
@@ -124,7 +127,7 @@ impl OfferedItem {
 
 /// Looks at a server. Nothing is added.
 pub(crate) async fn look_at(
-    control: &Control,
+    control: &ControlPlane,
     wanted: UpstreamLook,
     by: &str,
 ) -> OperationResult<UpstreamOffer> {
@@ -146,7 +149,7 @@ pub(crate) async fn look_at(
         ..UpstreamConfig::default()
     };
     let config = control.gateway().config();
-    let servers = Upstreams::new(Vec::<OsString>::new());
+    let servers = UpstreamRegistry::new(Vec::<OsString>::new());
     let only = BTreeMap::from([(name.clone(), settings.clone())]);
     let (resolved, wrong) = servers.resolve(&only, &config.base, &config.kept_files());
     drop(config);
@@ -198,13 +201,13 @@ pub(crate) async fn look_at(
 }
 
 /// Returns what each tool costs by itself.
-async fn measure(contract: Contract) -> OperationResult<Vec<OfferedTool>> {
+async fn measure(contract: CompiledContract) -> OperationResult<Vec<OfferedTool>> {
     let measured = tokio::task::spawn_blocking(move || {
         let contract = Arc::new(contract);
-        let alone = Catalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
+        let alone = ToolCatalogue::new(slice::from_ref(&contract), &BTreeMap::new(), None);
         let Some(listing) = alone.listing(
-            &Endpoint::All,
-            CatalogueViewer::Operator(&Access::EVERYTHING),
+            &CatalogueEndpoint::All,
+            CatalogueViewer::Operator(&CatalogueAccess::EVERYTHING),
         ) else {
             return Vec::new();
         };
@@ -224,16 +227,16 @@ async fn measure(contract: Contract) -> OperationResult<Vec<OfferedTool>> {
         .map_err(|_| OperationError::unavailable("the tools could not be measured"))
 }
 
-fn name_at_server(tool: &Tool) -> String {
+fn name_at_server(tool: &ContractTool) -> String {
     match &tool.target {
-        Target::Offer(offer) => offer.name.clone(),
-        Target::Form | Target::Collection(_) => tool.name.clone(),
+        CallTarget::Offer(offer) => offer.name.clone(),
+        CallTarget::Form | CallTarget::Collection(_) => tool.name.clone(),
     }
 }
 
 impl UpstreamLook {
-    fn read_overlay(&self) -> OperationResult<Option<Overlay>> {
-        let read = |text: &String| Overlay::read(OVERLAY, text);
+    fn read_overlay(&self) -> OperationResult<Option<UpstreamOverlay>> {
+        let read = |text: &String| UpstreamOverlay::read(OVERLAY, text);
         let overlay = self.overlay.as_ref().map(read).transpose();
         overlay.map_err(|problems| OperationError::problems("the overlay cannot be read", problems))
     }

@@ -12,13 +12,13 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 use utoipa::ToSchema;
-use weir_upstream::{AuthConfig, Called, Upstream, UpstreamConfig};
+use weir_upstream::{AuthConfig, UpstreamConfig, UpstreamOutcome, UpstreamServer};
 
 use super::{ActingAdmin, OperationError, OperationResult};
 use crate::control::{
-    Control,
+    ControlPlane,
     gate::{Role, Verdict},
-    sources::upstreams::offer::{self, Offer},
+    sources::upstreams::offer::{self, CompiledOffer},
 };
 
 /// Every server of the configuration.
@@ -72,7 +72,7 @@ pub struct UpstreamView {
 }
 
 /// Returns all of them, as the last look found each.
-pub fn list(control: &Control) -> UpstreamsView {
+pub fn list(control: &ControlPlane) -> UpstreamsView {
     let all = control.gateway().upstreams().all();
     UpstreamsView {
         upstreams: all.iter().map(|upstream| view(control, upstream)).collect(),
@@ -81,12 +81,12 @@ pub fn list(control: &Control) -> UpstreamsView {
 }
 
 /// Returns one of them.
-pub fn show(control: &Control, name: &str) -> OperationResult<UpstreamView> {
+pub fn show(control: &ControlPlane, name: &str) -> OperationResult<UpstreamView> {
     Ok(view(control, &*find(control, name)?))
 }
 
 /// Looks at its lists now, and returns the findings.
-pub async fn look(control: &Control, name: &str) -> OperationResult<UpstreamView> {
+pub async fn look(control: &ControlPlane, name: &str) -> OperationResult<UpstreamView> {
     let upstream = find(control, name)?;
     control.upstreams().look_at(&upstream).await;
     Ok(view(control, &upstream))
@@ -94,7 +94,7 @@ pub async fn look(control: &Control, name: &str) -> OperationResult<UpstreamView
 
 /// Asks a server of the configuration for its offer, and returns the part that could be published. Nothing is submitted. The
 /// session stays open until [`weir_upstream::Upstreams::close`].
-pub async fn preview(control: &Control, name: &str) -> OperationResult<Offer> {
+pub async fn preview(control: &ControlPlane, name: &str) -> OperationResult<CompiledOffer> {
     let gateway = control.gateway();
     let config = gateway.config();
     let Some(settings) = config.upstreams.get(name) else {
@@ -135,9 +135,9 @@ pub enum AgreedOffer {
 /// Publishes an offer that an operator has reviewed and agreed to. The gate judges a change of a published version as it does
 /// every other.
 pub async fn agree(
-    control: &Control,
+    control: &ControlPlane,
     name: &str,
-    offer: Offer,
+    offer: CompiledOffer,
     admin: ActingAdmin<'_>,
 ) -> OperationResult<AgreedOffer> {
     admin.needs(Role::Editor)?;
@@ -160,7 +160,7 @@ fn unknown(name: &str) -> OperationError {
         .see("GET /v1/upstreams and `weir upstream list` name those that there are")
 }
 
-fn find(control: &Control, name: &str) -> OperationResult<Arc<Upstream>> {
+fn find(control: &ControlPlane, name: &str) -> OperationResult<Arc<UpstreamServer>> {
     control
         .gateway()
         .upstreams()
@@ -194,7 +194,7 @@ fn address(config: &UpstreamConfig) -> String {
     }
 }
 
-fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
+fn view(control: &ControlPlane, upstream: &UpstreamServer) -> UpstreamView {
     let seen = upstream.seen();
     let contract = if seen.contract.is_empty() {
         upstream.contract()
@@ -207,7 +207,7 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
         at.duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_millis())
     };
-    let count = |called: &Called| upstream.calls(*called);
+    let count = |called: &UpstreamOutcome| upstream.calls(*called);
     let config = upstream.config();
     UpstreamView {
         name: upstream.name.to_string(),
@@ -233,10 +233,15 @@ fn view(control: &Control, upstream: &Upstream) -> UpstreamView {
         draft: seen.draft,
         sessions: upstream.sessions(),
         restarts: upstream.restarts(),
-        calls: Called::ALL.iter().map(count).sum(),
-        failures: Called::ALL
+        calls: UpstreamOutcome::ALL.iter().map(count).sum(),
+        failures: UpstreamOutcome::ALL
             .iter()
-            .filter(|called| !matches!(called, Called::Answered | Called::Cancelled))
+            .filter(|called| {
+                !matches!(
+                    called,
+                    UpstreamOutcome::Answered | UpstreamOutcome::Cancelled
+                )
+            })
             .map(count)
             .sum(),
         backing_off: upstream.backing_off(),

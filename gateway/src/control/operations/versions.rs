@@ -10,7 +10,7 @@ use super::{FailureKind, OperationError, OperationResult, keys::check_name};
 use crate::{
     catalogue::KeptContract,
     control::{
-        Control,
+        ControlPlane,
         gate::{KeepPreview, KeepVersion, LiveContract},
     },
     identity::now_ms,
@@ -74,7 +74,7 @@ pub struct KeepRequest {
 }
 
 /// Returns the versions that are served beside live ones, and all pins.
-pub async fn list(control: &Control) -> OperationResult<VersionsView> {
+pub async fn list(control: &ControlPlane) -> OperationResult<VersionsView> {
     let gate = control.gate();
     gate.refresh().await?;
     let kept = gate.live().values().flat_map(|live| beside(live)).collect();
@@ -87,7 +87,7 @@ pub async fn list(control: &Control) -> OperationResult<VersionsView> {
 
 /// Moves the last day of a kept version; `None`: until an operator says so. `now` ends it by the clock of this process.
 pub async fn set_sunset(
-    control: &Control,
+    control: &ControlPlane,
     contract: &str,
     major: u32,
     sunset: Option<&str>,
@@ -109,7 +109,7 @@ pub async fn set_sunset(
 
 /// Pins an agent to a major version of a contract that is served.
 pub async fn pin(
-    control: &Control,
+    control: &ControlPlane,
     agent: &str,
     contract: &str,
     major: u32,
@@ -142,7 +142,7 @@ pub async fn pin(
 
 /// Lets an agent have the live version of a contract.
 pub async fn unpin(
-    control: &Control,
+    control: &ControlPlane,
     agent: &str,
     contract: &str,
     by: &str,

@@ -7,18 +7,18 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use weir_contracts::{Problem, Version, form};
-use weir_state::Source;
+use weir_contracts::{ContractVersion, FileProblem, form};
+use weir_state::VersionSource;
 
 use super::{
-    folder::{self, Stamp},
+    folder::{self, SourceStamp},
     locks,
 };
 use crate::{
     control::{
         SnapshotPublisher,
-        compiler::{FormCompiler, Uncompiled},
-        gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
+        compiler::{CompileFailure, FormCompiler},
+        gate::{ContractOrigin, Gate, GateError, HeldDraft, LiveContract, Submission, Verdict},
         report::FolderReport,
     },
     identity::now_ms,
@@ -38,25 +38,25 @@ pub(in crate::control) struct FileSource {
 struct KnownFiles {
     seen: BTreeMap<PathBuf, SeenFile>,
     /// Contracts whose file is gone, at the version for which a draft was made.
-    gone: BTreeSet<(String, Version)>,
+    gone: BTreeSet<(String, ContractVersion)>,
 }
 
 /// A contract file as it was last seen.
 struct SeenFile {
-    stamp: Stamp,
+    stamp: SourceStamp,
     /// The contract it defines, once it could be read.
     name: Option<String>,
     /// Why the source could not be described: tried again.
     waiting: Option<String>,
     /// The reasons why it was not taken over. It is tried again under another configuration.
-    problems: Vec<Problem>,
+    problems: Vec<FileProblem>,
     /// The stamp of the lock beside it.
-    lock: Option<Stamp>,
+    lock: Option<SourceStamp>,
 }
 
 impl SeenFile {
     /// Returns `true` while reading it again could say nothing else.
-    fn is_settled(&self, path: &Path, stamp: &Stamp) -> bool {
+    fn is_settled(&self, path: &Path, stamp: &SourceStamp) -> bool {
         let lock = || {
             self.name
                 .as_deref()
@@ -73,7 +73,7 @@ impl SeenFile {
 pub struct UnservedFile {
     pub file: PathBuf,
     /// The faults of the file; empty if it only waits.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FileProblem>,
     /// Why its source cannot be described yet.
     pub waiting: Option<String>,
 }
@@ -132,7 +132,7 @@ impl FileSource {
             .problems
             .iter()
             .filter(|problem| problem.file == folder.display().to_string());
-        let of_folder: Vec<Problem> = of_folder.cloned().collect();
+        let of_folder: Vec<FileProblem> = of_folder.cloned().collect();
         if !of_folder.is_empty() {
             unserved.push(UnservedFile {
                 file: folder.to_owned(),
@@ -151,7 +151,7 @@ impl FileSource {
         &self,
         seen: &mut BTreeMap<PathBuf, SeenFile>,
         path: PathBuf,
-        stamp: Stamp,
+        stamp: SourceStamp,
         report: &mut FolderReport,
     ) {
         let known = seen.get(&path);
@@ -204,13 +204,13 @@ impl FileSource {
         let live = self.gate().live();
         let unchanged = live
             .values()
-            .find(|live| live.origin == Origin::File && live.source == text);
+            .find(|live| live.origin == ContractOrigin::File && live.source == text);
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
             let name = unchanged.contract.name.clone();
             if let Err(error) = self.keep_live(path, &name).await {
                 report
                     .problems
-                    .push(Problem::new(&file, "", error.to_string()));
+                    .push(FileProblem::new(&file, "", error.to_string()));
             }
             return Some(name);
         }
@@ -222,7 +222,7 @@ impl FileSource {
             }
         };
         let Some(name) = source.contract.clone() else {
-            let problem = Problem::new(
+            let problem = FileProblem::new(
                 &file,
                 "",
                 "is a form without a contract: it compiles, but there is nothing to serve",
@@ -238,13 +238,13 @@ impl FileSource {
             let message = format!("the contract `{name}` is defined in another file already");
             report
                 .problems
-                .push(Problem::new(&file, "/contract", message).hint("give it another name"));
+                .push(FileProblem::new(&file, "/contract", message).hint("give it another name"));
             return None;
         }
         match self.submit_form(path, &text, &source, &name).await {
             Ok(held) => report.held.extend(held),
-            Err(Uncompiled::Waiting(away)) => report.waiting.push((path.to_owned(), away)),
-            Err(Uncompiled::Refused(problems)) => report.problems.extend(problems),
+            Err(CompileFailure::Waiting(away)) => report.waiting.push((path.to_owned(), away)),
+            Err(CompileFailure::Refused(problems)) => report.problems.extend(problems),
         }
         Some(name)
     }
@@ -255,7 +255,7 @@ impl FileSource {
         if gate.own(name, &owner).await?.is_none() {
             let state = gate.state();
             state
-                .drop_held(name, Origin::File, now_ms(), "file")
+                .drop_held(name, ContractOrigin::File, now_ms(), "file")
                 .await?;
             state.forget_rollback(name).await?;
         }
@@ -267,24 +267,24 @@ impl FileSource {
         &self,
         path: &Path,
         text: &str,
-        source: &form::Source,
+        source: &form::ContractSource,
         name: &str,
-    ) -> Result<Option<Held>, Uncompiled> {
+    ) -> Result<Option<HeldDraft>, CompileFailure> {
         let (file, gate) = (path.display().to_string(), self.gate());
         let folder = folder_of(path);
         let owner = folder::owner(folder);
-        let refused = |error| Uncompiled::at_the_gate(&file, error);
+        let refused = |error| CompileFailure::at_the_gate(&file, error);
         if let Some(owned) = gate.own(name, &owner).await.map_err(refused)? {
-            return Err(Uncompiled::Waiting(owned.to_string().into()));
+            return Err(CompileFailure::Waiting(owned.to_string().into()));
         }
         // Without its lock the published version is unknown: the file would go live without being compared.
-        let from_file = Source {
-            origin: Origin::File,
+        let from_file = VersionSource {
+            origin: ContractOrigin::File,
             owner: Some(&owner),
         };
         locks::restore(gate, folder, name, from_file)
             .await
-            .map_err(Uncompiled::Refused)?;
+            .map_err(CompileFailure::Refused)?;
         // This holds until the file says something else.
         if gate.is_rolled_back(name, text).await.map_err(refused)? {
             return Ok(None);
@@ -297,7 +297,7 @@ impl FileSource {
         let submission = Submission {
             contract,
             source: text,
-            origin: Origin::File,
+            origin: ContractOrigin::File,
             owner: Some(&owner),
             by: &by,
             hold: false,
@@ -327,7 +327,7 @@ impl FileSource {
             .collect();
         let (live, owner) = (self.gate().live(), folder::owner(folder));
         let is_own = |live: &&Arc<LiveContract>| {
-            live.origin == Origin::File && live.owner.as_deref() == Some(&*owner)
+            live.origin == ContractOrigin::File && live.owner.as_deref() == Some(&*owner)
         };
         let missing = live
             .values()
@@ -348,8 +348,8 @@ impl FileSource {
 }
 
 /// Adds the gate's reason to the folder as a whole.
-pub(in crate::control) fn folder_problem(folder: &Path, error: &GateError) -> Problem {
-    Problem::new(&folder.display().to_string(), "", error.to_string())
+pub(in crate::control) fn folder_problem(folder: &Path, error: &GateError) -> FileProblem {
+    FileProblem::new(&folder.display().to_string(), "", error.to_string())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -369,6 +369,6 @@ fn unserved(seen: &BTreeMap<PathBuf, SeenFile>) -> Vec<UnservedFile> {
 }
 
 /// Returns the contract files of a folder.
-pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, FileProblem> {
     Ok(folder::list(folder)?.into_keys().collect())
 }

@@ -7,19 +7,19 @@ use std::{
     time::SystemTime,
 };
 
-use weir_contracts::{Problem, form, lock};
+use weir_contracts::{FileProblem, form, lock};
 
 /// The ending of the name of a lock.
 const LOCK: &str = ".lock.json";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct SourceStamp {
     modified: Option<SystemTime>,
     bytes: u64,
 }
 
-impl Stamp {
-    fn of(meta: &Metadata) -> Self {
+impl SourceStamp {
+    fn from_metadata(meta: &Metadata) -> Self {
         Self {
             modified: meta.modified().ok(),
             bytes: meta.len(),
@@ -28,18 +28,18 @@ impl Stamp {
 }
 
 /// Returns the stamp of a file; `None` if there is none.
-pub(super) fn stamp(path: &Path) -> Option<Stamp> {
-    Some(Stamp::of(&path.metadata().ok()?))
+pub(super) fn stamp(path: &Path) -> Option<SourceStamp> {
+    Some(SourceStamp::from_metadata(&path.metadata().ok()?))
 }
 
 /// Lists `*.yaml`, `*.yml` and `*.json` at the top of the folder, except `*.lock.json`. A folder that does not exist is
 /// empty.
-pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
+pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, SourceStamp>, FileProblem> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => {
-            return Err(Problem::new(
+            return Err(FileProblem::new(
                 &folder.display().to_string(),
                 "",
                 format!("cannot be read: {error}"),
@@ -61,7 +61,7 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
         if let Ok(meta) = path.metadata()
             && meta.is_file()
         {
-            found.insert(path, Stamp::of(&meta));
+            found.insert(path, SourceStamp::from_metadata(&meta));
         }
     }
     Ok(found)
@@ -79,17 +79,17 @@ pub(super) fn owner(folder: &Path) -> String {
 }
 
 /// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
-pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
+pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<SourceStamp> {
     stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }
 
 /// Reads what people write: a contract, or the overlay of a server.
-pub(super) fn read(path: &Path) -> Result<String, Problem> {
+pub(super) fn read(path: &Path) -> Result<String, FileProblem> {
     bounded(path, form::FILE_BYTES_MAX)
 }
 
-fn bounded(path: &Path, bytes_max: usize) -> Result<String, Problem> {
-    let problem = |message: String| Problem::new(&path.display().to_string(), "", message);
+fn bounded(path: &Path, bytes_max: usize) -> Result<String, FileProblem> {
+    let problem = |message: String| FileProblem::new(&path.display().to_string(), "", message);
     let unreadable = |error: std::io::Error| problem(format!("cannot be read: {error}"));
     if path.metadata().map_err(unreadable)?.len() > bytes_max as u64 {
         return Err(problem(format!("is larger than {} MiB", bytes_max >> 20)));
@@ -111,7 +111,10 @@ pub fn lock_path(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Reads the lock of a contract, if it has one.
-pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(PathBuf, Result<String, Problem>)> {
+pub(super) fn lock_text(
+    folder: &Path,
+    name: &str,
+) -> Option<(PathBuf, Result<String, FileProblem>)> {
     let path = lock_path(folder, name);
     path.exists()
         .then(|| (path.clone(), bounded(&path, lock::FILE_BYTES_MAX)))

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use weir_contracts::{Problem, lock::Lock};
-use weir_state::Source;
+use weir_contracts::{FileProblem, lock::ContractLock};
+use weir_state::VersionSource;
 
 use super::folder;
 use crate::{
-    config::Config,
-    control::gate::{Gate, GateError, Origin},
+    config::GatewayConfig,
+    control::gate::{ContractOrigin, Gate, GateError},
 };
 
 /// Restores the published version from the lock of a contract, which lies in this folder, if the state knows nothing
@@ -17,8 +17,8 @@ pub(super) async fn restore(
     gate: &Gate,
     folder: &Path,
     name: &str,
-    source: Source<'_>,
-) -> Result<(), Vec<Problem>> {
+    source: VersionSource<'_>,
+) -> Result<(), Vec<FileProblem>> {
     let Some((path, lock)) = folder::lock_text(folder, name) else {
         return Ok(());
     };
@@ -27,7 +27,7 @@ pub(super) async fn restore(
         if gate.was_published(name).await? {
             return Ok(());
         }
-        let lock = Lock::read(
+        let lock = ContractLock::read(
             &file,
             &lock.map_err(|problem| GateError::Refused(vec![problem]))?,
         )
@@ -39,7 +39,7 @@ pub(super) async fn restore(
             .into_iter()
             .map(|problem| problem.in_file(&file))
             .collect(),
-        error => vec![Problem::new(&file, "", error.to_string())],
+        error => vec![FileProblem::new(&file, "", error.to_string())],
     })
 }
 
@@ -47,9 +47,9 @@ pub(super) async fn restore(
 /// without being compared.
 pub(super) async fn restore_offer(
     gate: &Gate,
-    config: &Config,
+    config: &GatewayConfig,
     name: &str,
-    source: Source<'_>,
+    source: VersionSource<'_>,
 ) -> Result<(), GateError> {
     restore(gate, &config.folders.contracts, name, source)
         .await
@@ -58,7 +58,10 @@ pub(super) async fn restore_offer(
 
 /// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
 /// server may be down. Locks of everything else are read with their contract file, or with the plugin.
-pub(in crate::control) async fn restore_upstreams(gate: &Gate, config: &Config) -> Vec<Problem> {
+pub(in crate::control) async fn restore_upstreams(
+    gate: &Gate,
+    config: &GatewayConfig,
+) -> Vec<FileProblem> {
     let mut problems = Vec::new();
     if config.upstreams.is_empty() {
         return problems;
@@ -74,23 +77,24 @@ pub(in crate::control) async fn restore_upstreams(gate: &Gate, config: &Config) 
             continue;
         };
         let lock = text.map_err(|problem| vec![problem]);
-        let restored = match lock.and_then(|text| Lock::read(&path.display().to_string(), &text)) {
-            Ok(lock)
-                if lock
-                    .contract
-                    .upstream()
-                    .is_some_and(|it| config.upstreams.contains_key(it)) =>
-            {
-                let source = Source {
-                    origin: Origin::Upstream,
-                    owner: Some(&owner),
-                };
-                restore(gate, folder, &name, source).await
-            }
-            // An unreadable lock is known only by its name.
-            Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
-            Ok(_) | Err(_) => Ok(()),
-        };
+        let restored =
+            match lock.and_then(|text| ContractLock::read(&path.display().to_string(), &text)) {
+                Ok(lock)
+                    if lock
+                        .contract
+                        .upstream()
+                        .is_some_and(|it| config.upstreams.contains_key(it)) =>
+                {
+                    let source = VersionSource {
+                        origin: ContractOrigin::Upstream,
+                        owner: Some(&owner),
+                    };
+                    restore(gate, folder, &name, source).await
+                }
+                // An unreadable lock is known only by its name.
+                Err(unreadable) if config.upstreams.contains_key(&name) => Err(unreadable),
+                Ok(_) | Err(_) => Ok(()),
+            };
         problems.extend(restored.err().into_iter().flatten());
     }
     problems

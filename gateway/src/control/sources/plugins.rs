@@ -3,22 +3,26 @@
 
 use std::sync::{Arc, Weak};
 
-use weir_contracts::{Contract, Problem, code, form, uri};
-use weir_plugin_host::{Admitted, Admitting, Changed, Definitions, PluginConfig, ToolGate};
-use weir_state::Source;
+use weir_contracts::{CompiledContract, FileProblem, code, form, uri};
+use weir_plugin_host::{
+    Admitting, BuildAdmission, PluginChange, PluginConfig, ToolDefinitions, ToolGate,
+};
+use weir_state::VersionSource;
 
 use super::locks;
 use crate::{
     control::{
         FolderReport, SnapshotPublisher,
-        gate::{Approval, Gate, GateError, Held, Origin, Role, Submission, Verdict},
+        gate::{
+            ContractOrigin, DraftApproval, Gate, GateError, HeldDraft, Role, Submission, Verdict,
+        },
     },
-    serving::Serving,
+    serving::ServingGateway,
 };
 
 /// Submits what plugins define.
 pub struct PluginSource {
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
 }
 
@@ -37,17 +41,17 @@ impl ToolGate for CodeGate {
         &'a self,
         plugin: &'a str,
         _build: &'a str,
-        definitions: &'a Definitions,
+        definitions: &'a ToolDefinitions,
     ) -> Admitting<'a> {
         Box::pin(async move {
             match self.0.upgrade() {
                 Some(source) => source.admit(plugin, definitions).await,
-                None => Admitted::Refused("the gateway is ending".to_owned()),
+                None => BuildAdmission::Refused("the gateway is ending".to_owned()),
             }
         })
     }
 
-    fn changed(&self, plugin: &str, changed: Changed) {
+    fn changed(&self, plugin: &str, changed: PluginChange) {
         if let Some(source) = self.0.upgrade() {
             source.announce(plugin, &changed);
         }
@@ -65,7 +69,7 @@ impl ToolGate for CodeGate {
             .upgrade()
             .map(|source| source.gate().live())
             .unwrap_or_default();
-        let promised = |contract: &Contract| {
+        let promised = |contract: &CompiledContract| {
             Some((
                 contract.plugin()?.to_owned(),
                 contract.definitions.as_deref()?.into(),
@@ -78,7 +82,7 @@ impl ToolGate for CodeGate {
 }
 
 /// The outcome for definitions.
-enum Submitted {
+enum DefinitionsOutcome {
     /// No tool of the plugin is published: none is to be, or the contract was retired.
     Nothing,
     Judged(Verdict),
@@ -88,7 +92,7 @@ enum Submitted {
 
 impl PluginSource {
     pub(in crate::control) fn new(
-        gateway: Arc<Serving>,
+        gateway: Arc<ServingGateway>,
         publisher: Arc<SnapshotPublisher>,
     ) -> Self {
         Self { gateway, publisher }
@@ -99,7 +103,7 @@ impl PluginSource {
     }
 
     /// A plugin speaks for its own contract alone.
-    fn announce(&self, plugin: &str, changed: &Changed) {
+    fn announce(&self, plugin: &str, changed: &PluginChange) {
         let announcements = self.gateway.announcements();
         let snapshot = self.gateway.snapshot();
         let contract = snapshot
@@ -108,10 +112,10 @@ impl PluginSource {
             .find(|contract| contract.plugin() == Some(plugin));
         let Some(contract) = contract else { return };
         match changed {
-            Changed::Tools => announcements.list_changed(&contract.name, 0),
-            Changed::Prompts => announcements.list_changed(&contract.name, 1),
-            Changed::Resources => announcements.list_changed(&contract.name, 2),
-            Changed::Resource(uri) => {
+            PluginChange::Tools => announcements.list_changed(&contract.name, 0),
+            PluginChange::Prompts => announcements.list_changed(&contract.name, 1),
+            PluginChange::Resources => announcements.list_changed(&contract.name, 2),
+            PluginChange::Resource(uri) => {
                 let is_listed = contract
                     .resources
                     .iter()
@@ -127,22 +131,22 @@ impl PluginSource {
         }
     }
 
-    async fn admit(&self, plugin: &str, definitions: &Definitions) -> Admitted {
+    async fn admit(&self, plugin: &str, definitions: &ToolDefinitions) -> BuildAdmission {
         match self.submit_code(plugin, definitions).await {
-            Ok(Submitted::Nothing | Submitted::Judged(Verdict::Published { .. } | Verdict::Unchanged { .. })) => Admitted::Yes,
-            Ok(Submitted::Judged(Verdict::Held(held))) => {
-                Admitted::Held(format!("held: it defines other tools than are published: {}", held.line()))
+            Ok(DefinitionsOutcome::Nothing | DefinitionsOutcome::Judged(Verdict::Published { .. } | Verdict::Unchanged { .. })) => BuildAdmission::Yes,
+            Ok(DefinitionsOutcome::Judged(Verdict::Held(held))) => {
+                BuildAdmission::Held(format!("held: it defines other tools than are published: {}", held.line()))
             }
-            Ok(Submitted::RolledBack) => Admitted::Held(
+            Ok(DefinitionsOutcome::RolledBack) => BuildAdmission::Held(
                 "held: someone went back from what it defines. Publish that version again with `weir contracts rollback`, \
                  or put another build there"
                     .to_owned(),
             ),
             Err(GateError::Refused(problems)) => {
                 let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                Admitted::Refused(format!("its tools cannot be published: {}", problems.join("; ")))
+                BuildAdmission::Refused(format!("its tools cannot be published: {}", problems.join("; ")))
             }
-            Err(error) => Admitted::Refused(format!("its tools cannot be published: {error}")),
+            Err(error) => BuildAdmission::Refused(format!("its tools cannot be published: {error}")),
         }
     }
 
@@ -150,12 +154,14 @@ impl PluginSource {
     pub(in crate::control) async fn submit_all(&self, report: &mut FolderReport) {
         for (plugin, definitions) in self.gateway.host().defined() {
             match self.submit_code(&plugin, &definitions).await {
-                Ok(Submitted::Judged(Verdict::Held(held))) => report.held.push(held),
+                Ok(DefinitionsOutcome::Judged(Verdict::Held(held))) => report.held.push(held),
                 Ok(_) => {}
                 Err(GateError::Refused(problems)) => report.problems.extend(problems),
-                Err(error) => report
-                    .problems
-                    .push(Problem::new(&plugin, "", error.to_string())),
+                Err(error) => {
+                    report
+                        .problems
+                        .push(FileProblem::new(&plugin, "", error.to_string()))
+                }
             }
         }
     }
@@ -163,8 +169,8 @@ impl PluginSource {
     async fn submit_code(
         &self,
         plugin: &str,
-        definitions: &Definitions,
-    ) -> Result<Submitted, GateError> {
+        definitions: &ToolDefinitions,
+    ) -> Result<DefinitionsOutcome, GateError> {
         let config = self
             .gateway
             .config()
@@ -173,11 +179,11 @@ impl PluginSource {
             .cloned()
             .unwrap_or_default();
         if config.tools.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(Submitted::Nothing);
+            return Ok(DefinitionsOutcome::Nothing);
         }
         let contract = compiled(plugin, &config, definitions).map_err(GateError::Refused)?;
-        let from_code = Source {
-            origin: Origin::Code,
+        let from_code = VersionSource {
+            origin: ContractOrigin::Code,
             owner: None,
         };
         let all = Arc::clone(&self.gateway.config());
@@ -194,16 +200,16 @@ impl PluginSource {
                 .await?
         {
             return Ok(if live.is_some() {
-                Submitted::RolledBack
+                DefinitionsOutcome::RolledBack
             } else {
-                Submitted::Nothing
+                DefinitionsOutcome::Nothing
             });
         }
         let by = format!("plugin:{plugin}");
         let submission = Submission {
             contract,
             source: &definitions.text,
-            origin: Origin::Code,
+            origin: ContractOrigin::Code,
             owner: None,
             by: &by,
             hold: false,
@@ -213,12 +219,12 @@ impl PluginSource {
             Verdict::Held(held) if config.dev => self.approve_at_work(held, &by).await?,
             verdict => verdict,
         };
-        Ok(Submitted::Judged(verdict))
+        Ok(DefinitionsOutcome::Judged(verdict))
     }
 
     /// Publishes a plugin that is being developed as it is built, whatever that changes.
-    async fn approve_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
-        let approval = Approval {
+    async fn approve_at_work(&self, held: HeldDraft, by: &str) -> Result<Verdict, GateError> {
+        let approval = DraftApproval {
             fingerprint: &held.fingerprint,
             role: Role::Operator,
             by,
@@ -240,12 +246,12 @@ impl PluginSource {
 fn compiled(
     plugin: &str,
     config: &PluginConfig,
-    definitions: &Definitions,
-) -> Result<Contract, Vec<Problem>> {
+    definitions: &ToolDefinitions,
+) -> Result<CompiledContract, Vec<FileProblem>> {
     let rate = match &config.limits.rate {
         None => None,
         Some(text) => Some(form::rate(text).ok_or_else(|| {
-            let problem = Problem::new(
+            let problem = FileProblem::new(
                 plugin,
                 "",
                 format!("`[plugins.{plugin}.limits] rate` is not a rate: {text:?}"),
@@ -253,7 +259,7 @@ fn compiled(
             vec![problem.hint("write it as 10/s, 60/min, 1000/hour or 5000/day")]
         })?),
     };
-    let plugin = code::Plugin {
+    let plugin = code::PluginOptions {
         name: plugin,
         contract: config.contract.as_deref().unwrap_or(plugin),
         prefix: config.prefix.as_deref().unwrap_or_default(),

@@ -18,18 +18,18 @@ use std::{
 use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
-use weir_contracts::{Contract, Problem, Version, uri};
-use weir_upstream::{Kind, Seen, Upstream};
-use weir_watch::{Place, Watcher, next_beat};
+use weir_contracts::{CompiledContract, ContractVersion, FileProblem, uri};
+use weir_upstream::{UpstreamFailureKind, UpstreamFindings, UpstreamServer};
+use weir_watch::{FileWatcher, WatchTarget, next_beat};
 
-use self::offer::{Offer, compile};
+use self::offer::{CompiledOffer, compile};
 use super::folder;
 use crate::{
     control::{
         SnapshotPublisher, WATCH_INTERVAL,
-        gate::{Gate, GateError, Origin},
+        gate::{ContractOrigin, Gate, GateError},
     },
-    serving::Serving,
+    serving::ServingGateway,
 };
 
 /// The time without a further change after which a changed list is read.
@@ -62,13 +62,13 @@ struct Unseen {
 
 /// Looks at other servers, and submits their lists.
 pub struct UpstreamSource {
-    gateway: Arc<Serving>,
+    gateway: Arc<ServingGateway>,
     publisher: Arc<SnapshotPublisher>,
 }
 
 impl UpstreamSource {
     pub(in crate::control) fn new(
-        gateway: Arc<Serving>,
+        gateway: Arc<ServingGateway>,
         publisher: Arc<SnapshotPublisher>,
     ) -> Self {
         Self { gateway, publisher }
@@ -80,15 +80,20 @@ impl UpstreamSource {
 
     /// Looks at every server of the present configuration, until the task ends. `background` wakes when the configuration
     /// changes.
-    pub async fn watch(self: Arc<Self>, watcher: Watcher, mut background: watch::Receiver<u64>) {
+    pub async fn watch(
+        self: Arc<Self>,
+        watcher: FileWatcher,
+        mut background: watch::Receiver<u64>,
+    ) {
         let mut published = self.gate().state().changes();
-        let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> =
+        let mut lookouts: BTreeMap<Arc<str>, (Arc<UpstreamServer>, AbortOnDropHandle<()>)> =
             BTreeMap::new();
         let mut gone = BTreeSet::new();
         loop {
             let all = self.gateway.upstreams().all();
-            let is_gone =
-                |known: &Arc<Upstream>| !all.iter().any(|upstream| Arc::ptr_eq(upstream, known));
+            let is_gone = |known: &Arc<UpstreamServer>| {
+                !all.iter().any(|upstream| Arc::ptr_eq(upstream, known))
+            };
             for (known, _) in lookouts.values().filter(|(known, _)| is_gone(known)) {
                 if !all.iter().any(|upstream| upstream.name == known.name) {
                     self.forget(&known.seen().contract).await;
@@ -126,7 +131,7 @@ impl UpstreamSource {
         };
         for draft in pending
             .into_iter()
-            .filter(|draft| draft.origin == Origin::Upstream)
+            .filter(|draft| draft.origin == ContractOrigin::Upstream)
         {
             match self.gate().discard(&draft.id, "config").await {
                 Ok(()) => tracing::info!(
@@ -142,7 +147,7 @@ impl UpstreamSource {
     }
 
     /// Looks at a server, and listens to its news of lists and resources, until the task ends.
-    async fn attend(self: Arc<Self>, upstream: Arc<Upstream>, watcher: Watcher) {
+    async fn attend(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: FileWatcher) {
         tokio::join!(
             self.clone().look_out(upstream.clone(), &watcher),
             self.listen_to(&upstream)
@@ -150,7 +155,7 @@ impl UpstreamSource {
     }
 
     /// Asks the server for news of the resources that have a listener, and passes them on.
-    async fn listen_to(&self, upstream: &Upstream) {
+    async fn listen_to(&self, upstream: &UpstreamServer) {
         let announcements = self.gateway.announcements();
         let (mut wanted, mut updated) = (announcements.wanted(), upstream.updated());
         loop {
@@ -190,7 +195,7 @@ impl UpstreamSource {
 
     /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
     /// call doubts it.
-    async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>, watcher: &Watcher) {
+    async fn look_out(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: &FileWatcher) {
         let (mut failures, mut said) = (0_u32, None);
         loop {
             let began = Instant::now();
@@ -242,15 +247,15 @@ impl UpstreamSource {
     }
 
     /// Looks at one server now: its lists become the live version, a draft, or a reason why neither.
-    pub async fn look_at(&self, upstream: &Upstream) -> Seen {
-        let mut seen = Seen {
+    pub async fn look_at(&self, upstream: &UpstreamServer) -> UpstreamFindings {
+        let mut seen = UpstreamFindings {
             at: Some(SystemTime::now()),
-            ..Seen::default()
+            ..UpstreamFindings::default()
         };
         match self.list_offer(upstream).await {
             // What was found before is still served, and is reported beside the reason.
             Err(Unseen { reason, failure }) => {
-                seen = Seen {
+                seen = UpstreamFindings {
                     at: seen.at,
                     failure: Some(failure),
                     reason: Some(reason),
@@ -264,7 +269,8 @@ impl UpstreamSource {
                 seen.server = offer.server;
                 seen.tools = offer.compiled.contract.tools.len();
                 seen.contract.clone_from(&offer.compiled.contract.name);
-                let problem = |problem: &Problem| format!("{}: {}", problem.place, problem.message);
+                let problem =
+                    |problem: &FileProblem| format!("{}: {}", problem.place, problem.message);
                 seen.left_out = offer
                     .compiled
                     .left_out
@@ -296,10 +302,10 @@ impl UpstreamSource {
         seen
     }
 
-    async fn list_offer(&self, upstream: &Upstream) -> Result<Offer, Unseen> {
+    async fn list_offer(&self, upstream: &UpstreamServer) -> Result<CompiledOffer, Unseen> {
         let most = LISTING_MAX + Duration::from_secs(upstream.config().start_s);
         let late = |_| Unseen {
-            reason: Kind::Timeout.word(),
+            reason: UpstreamFailureKind::Timeout.word(),
             failure: "its lists took too long".to_owned(),
         };
         let listed = timeout(most, upstream.lists()).await.map_err(late)?;
@@ -319,7 +325,7 @@ impl UpstreamSource {
                 .cloned()
                 .unwrap_or_default();
             return Err(Unseen {
-                reason: Kind::Protocol.word(),
+                reason: UpstreamFailureKind::Protocol.word(),
                 failure,
             });
         }
@@ -363,10 +369,10 @@ impl UpstreamSource {
 
     /// Finds the servers that were taken out of the configuration: each stays listed until the removal of its tools is
     /// approved.
-    async fn unconfigured(&self, gone: &mut BTreeSet<(String, Version)>) {
+    async fn unconfigured(&self, gone: &mut BTreeSet<(String, ContractVersion)>) {
         let config = Arc::clone(&self.gateway.config());
         let owner = folder::owner(&config.base);
-        let is_configured = |contract: &Contract| {
+        let is_configured = |contract: &CompiledContract| {
             let upstream = contract.upstream().unwrap_or_default();
             // An overlay may have given it another contract since.
             let now = self
@@ -378,10 +384,10 @@ impl UpstreamSource {
             config.upstreams.contains_key(upstream) && !is_other
         };
         let live = self.gate().live();
-        let now: BTreeSet<(String, Version)> = live
+        let now: BTreeSet<(String, ContractVersion)> = live
             .values()
             .filter(|live| {
-                live.origin == Origin::Upstream && live.owner.as_deref() == Some(&*owner)
+                live.origin == ContractOrigin::Upstream && live.owner.as_deref() == Some(&*owner)
             })
             .filter(|live| !is_configured(&live.contract))
             .map(|live| (live.contract.name.clone(), live.contract.version))
@@ -399,11 +405,11 @@ impl UpstreamSource {
 }
 
 /// Waits until a file changes.
-async fn edited(file: Option<&Path>, was: Option<&folder::Stamp>, watcher: &Watcher) {
+async fn edited(file: Option<&Path>, was: Option<&folder::SourceStamp>, watcher: &FileWatcher) {
     let Some(file) = file else {
         return std::future::pending().await;
     };
-    let mut pace = watcher.pace(WATCH_INTERVAL, vec![Place::file(file)]);
+    let mut pace = watcher.pace(WATCH_INTERVAL, vec![WatchTarget::file(file)]);
     loop {
         pace.next_look().await;
         if folder::stamp(file).as_ref() != was {
@@ -412,7 +418,7 @@ async fn edited(file: Option<&Path>, was: Option<&folder::Stamp>, watcher: &Watc
     }
 }
 
-fn log(upstream: &Upstream, seen: &Seen) {
+fn log(upstream: &UpstreamServer, seen: &UpstreamFindings) {
     let name = &*upstream.name;
     if let Some(failure) = &seen.failure {
         return tracing::warn!(
@@ -432,7 +438,7 @@ fn log(upstream: &Upstream, seen: &Seen) {
     }
 }
 
-fn said(problems: &[Problem]) -> String {
+fn said(problems: &[FileProblem]) -> String {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     problems.join("; ")
 }

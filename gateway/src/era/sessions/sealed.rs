@@ -7,11 +7,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::SessionId;
 use crate::{
-    cursor::{Bound, Cursors},
-    identity::Caller,
-    methods::Endpoint,
+    cursor::{CursorCipher, CursorScope},
+    identity::CallerIdentity,
+    methods::CatalogueEndpoint,
     session_notes::SESSION_LIFE_MS,
-    wire::Version,
+    wire::ProtocolVersion,
 };
 
 /// The sealed bytes: the form, the version, the abilities, and the time at which the session was opened.
@@ -31,7 +31,7 @@ pub struct NamedSession {
 /// The terms of a session, which its id contains.
 #[derive(Clone, Copy)]
 pub(super) struct SessionTerms {
-    pub(super) version: Version,
+    pub(super) version: ProtocolVersion,
     /// Bits, as the client keeps them.
     pub(super) abilities: u8,
 }
@@ -54,9 +54,9 @@ impl NamedSession {
     /// Opens the id for this caller at this endpoint; `None` for one that is foreign, altered or too old.
     pub(super) fn terms(
         &self,
-        cursors: &Cursors,
-        caller: &Caller,
-        endpoint: &Endpoint,
+        cursors: &CursorCipher,
+        caller: &CallerIdentity,
+        endpoint: &CatalogueEndpoint,
     ) -> Option<SessionTerms> {
         let content = cursors.open_under(self.id.0, &bound(caller, endpoint), &self.sealed)?;
         let [form, version, abilities, opened @ ..]: [u8; CONTENT_BYTES] =
@@ -66,20 +66,22 @@ impl NamedSession {
         if form != FORM || age * 1000 > SESSION_LIFE_MS as u64 {
             return None;
         }
-        let version = *Version::LEGACY.get(usize::from(version))?;
+        let version = *ProtocolVersion::LEGACY.get(usize::from(version))?;
         Some(SessionTerms { version, abilities })
     }
 }
 
 /// Writes the id of a session that is opened now.
 pub(super) fn write(
-    cursors: &Cursors,
+    cursors: &CursorCipher,
     id: SessionId,
-    caller: &Caller,
-    endpoint: &Endpoint,
+    caller: &CallerIdentity,
+    endpoint: &CatalogueEndpoint,
     terms: SessionTerms,
 ) -> String {
-    let version = Version::LEGACY.into_iter().position(|v| v == terms.version);
+    let version = ProtocolVersion::LEGACY
+        .into_iter()
+        .position(|v| v == terms.version);
     let version = version.expect("sessions are of legacy versions") as u8;
     let opened = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
     let content = [&[FORM, version, terms.abilities][..], &opened.to_be_bytes()].concat();
@@ -88,10 +90,10 @@ pub(super) fn write(
 }
 
 /// No tool has a space in its name, so no cursor is bound to the same.
-fn bound(caller: &Caller, endpoint: &Endpoint) -> Bound {
+fn bound(caller: &CallerIdentity, endpoint: &CatalogueEndpoint) -> CursorScope {
     let grant = caller.grant.as_ref().map_or("", |grant| grant.id());
     let owner = format!("{} {} {grant}", caller.tenant, caller.agent);
-    Bound::new("a session", 0, &owner, &endpoint.to_string())
+    CursorScope::new("a session", 0, &owner, &endpoint.to_string())
 }
 
 fn unix_seconds() -> u64 {

@@ -1,57 +1,68 @@
 //! Sessions are bounded, bound to their caller, and end.
 
 use super::*;
-use crate::{cursor::Cursors, methods::Subscriptions};
+use crate::{cursor::CursorCipher, methods::StreamLimiter};
 
-const ANY: Endpoint = Endpoint::All;
+const ANY: CatalogueEndpoint = CatalogueEndpoint::All;
 
-fn open(sessions: &Sessions) -> Arc<Session> {
+fn open(sessions: &SessionTable) -> Arc<ClientSession> {
     open_at(sessions, ANY)
 }
 
-fn open_at(sessions: &Sessions, endpoint: Endpoint) -> Arc<Session> {
-    open_for(sessions, Caller::local(), endpoint)
+fn open_at(sessions: &SessionTable, endpoint: CatalogueEndpoint) -> Arc<ClientSession> {
+    open_for(sessions, CallerIdentity::local(), endpoint)
 }
 
-fn open_for(sessions: &Sessions, caller: Caller, endpoint: Endpoint) -> Arc<Session> {
+fn open_for(
+    sessions: &SessionTable,
+    caller: CallerIdentity,
+    endpoint: CatalogueEndpoint,
+) -> Arc<ClientSession> {
     let id = SessionId::random().unwrap();
-    let client = Arc::new(Client::new(id.number(), &Arc::default()));
-    sessions.open(id, client, caller, endpoint, Version::V2025_11_25)
+    let client = Arc::new(SessionClient::new(id.number(), &Arc::default()));
+    sessions.open(id, client, caller, endpoint, ProtocolVersion::V2025_11_25)
 }
 
-fn agent(name: &str) -> Caller {
-    Caller {
+fn agent(name: &str) -> CallerIdentity {
+    CallerIdentity {
         agent: name.into(),
-        ..Caller::local()
+        ..CallerIdentity::local()
     }
 }
 
-fn lives(sessions: &Sessions, session: &Session) -> bool {
+fn lives(sessions: &SessionTable, session: &ClientSession) -> bool {
     sessions
-        .get(session.id, &Caller::local(), &Endpoint::All)
+        .get(
+            session.id,
+            &CallerIdentity::local(),
+            &CatalogueEndpoint::All,
+        )
         .is_some()
 }
 
 #[test]
 fn an_id_says_what_was_agreed_on_to_its_caller_at_its_endpoint() {
-    let cursors = Cursors::ephemeral().unwrap();
+    let cursors = CursorCipher::ephemeral().unwrap();
     let id = SessionId::random().unwrap();
     let terms = SessionTerms {
-        version: Version::V2025_06_18,
+        version: ProtocolVersion::V2025_06_18,
         abilities: 5,
     };
     let name = sealed::write(&cursors, id, &agent("dana"), &ANY, terms);
-    let open = |name: &str, cursors: &Cursors, caller: &Caller, endpoint: &Endpoint| {
+    let open = |name: &str,
+                cursors: &CursorCipher,
+                caller: &CallerIdentity,
+                endpoint: &CatalogueEndpoint| {
         let terms = NamedSession::parse(name)?.terms(cursors, caller, endpoint)?;
         Some((terms.version, terms.abilities))
     };
     let read = open(&name, &cursors, &agent("dana"), &ANY);
-    assert_eq!(read, Some((Version::V2025_06_18, 5)));
+    assert_eq!(read, Some((ProtocolVersion::V2025_06_18, 5)));
     assert!(NamedSession::parse(&name).unwrap().id == id);
     assert_eq!(open(&name, &cursors, &agent("eve"), &ANY), None);
-    let desk = Endpoint::Contract("desk".into());
+    let desk = CatalogueEndpoint::Contract("desk".into());
     assert_eq!(open(&name, &cursors, &agent("dana"), &desk), None);
-    let strange = Cursors::ephemeral().unwrap();
+    let strange = CursorCipher::ephemeral().unwrap();
     assert_eq!(open(&name, &strange, &agent("dana"), &ANY), None);
     for at in 0..name.len() {
         let mut altered = name.clone().into_bytes();
@@ -72,28 +83,36 @@ fn an_id_says_what_was_agreed_on_to_its_caller_at_its_endpoint() {
 
 #[test]
 fn a_session_is_its_callers_on_its_endpoint() {
-    let sessions = Sessions::new(10, Duration::from_secs(60));
-    let session = open_at(&sessions, Endpoint::Contract("desk".into()));
-    let other = Caller {
+    let sessions = SessionTable::new(10, Duration::from_secs(60));
+    let session = open_at(&sessions, CatalogueEndpoint::Contract("desk".into()));
+    let other = CallerIdentity {
         agent: "other".into(),
-        ..Caller::local()
+        ..CallerIdentity::local()
     };
     assert!(
         sessions
-            .get(session.id, &other, &Endpoint::Contract("desk".into()))
-            .is_none()
-    );
-    assert!(
-        sessions
-            .get(session.id, &Caller::local(), &Endpoint::All)
+            .get(
+                session.id,
+                &other,
+                &CatalogueEndpoint::Contract("desk".into())
+            )
             .is_none()
     );
     assert!(
         sessions
             .get(
                 session.id,
-                &Caller::local(),
-                &Endpoint::Contract("desk".into())
+                &CallerIdentity::local(),
+                &CatalogueEndpoint::All
+            )
+            .is_none()
+    );
+    assert!(
+        sessions
+            .get(
+                session.id,
+                &CallerIdentity::local(),
+                &CatalogueEndpoint::Contract("desk".into())
             )
             .is_some()
     );
@@ -102,8 +121,8 @@ fn a_session_is_its_callers_on_its_endpoint() {
         sessions
             .get(
                 session.id,
-                &Caller::local(),
-                &Endpoint::Contract("desk".into())
+                &CallerIdentity::local(),
+                &CatalogueEndpoint::Contract("desk".into())
             )
             .is_none()
     );
@@ -112,7 +131,7 @@ fn a_session_is_its_callers_on_its_endpoint() {
 
 #[test]
 fn idle_sessions_leave_the_table() {
-    let sessions = Sessions::new(10, Duration::ZERO);
+    let sessions = SessionTable::new(10, Duration::ZERO);
     let session = open(&sessions);
     std::thread::sleep(Duration::from_millis(5));
     let next = open(&sessions);
@@ -122,7 +141,7 @@ fn idle_sessions_leave_the_table() {
 
 #[test]
 fn the_table_is_bounded_and_keeps_what_is_used() {
-    let sessions = Sessions::new(100, Duration::from_secs(60));
+    let sessions = SessionTable::new(100, Duration::from_secs(60));
     let kept: Vec<_> = (0..5).map(|_| open(&sessions)).collect();
     let first = open(&sessions);
     for _ in 0..1_000 {
@@ -137,10 +156,10 @@ fn the_table_is_bounded_and_keeps_what_is_used() {
 
 #[test]
 fn a_new_stream_takes_the_place_of_the_old_one() {
-    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let sessions = SessionTable::new(10, Duration::from_secs(60));
     let session = open(&sessions);
-    let streams = Subscriptions::new(1, CancellationToken::new());
-    let take = || session.take_stream(|| streams.admit(&Caller::local()));
+    let streams = StreamLimiter::new(1, CancellationToken::new());
+    let take = || session.take_stream(|| streams.admit(&CallerIdentity::local()));
     let first = take().expect("there is room for one");
     let second = take().expect("it takes the room of the first");
     assert!(first.ending.is_cancelled() && !second.ending.is_cancelled());
@@ -153,10 +172,10 @@ fn a_new_stream_takes_the_place_of_the_old_one() {
 /// Two nodes hear of two streams in one order: the one that was announced last stays.
 #[test]
 fn a_stream_ends_with_a_newer_one_of_another_node_alone() {
-    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let sessions = SessionTable::new(10, Duration::from_secs(60));
     let session = open(&sessions);
-    let streams = Subscriptions::new(2, CancellationToken::new());
-    let take = || session.take_stream(|| streams.admit(&Caller::local()));
+    let streams = StreamLimiter::new(2, CancellationToken::new());
+    let take = || session.take_stream(|| streams.admit(&CallerIdentity::local()));
     let first = take().expect("there is room");
     session.hear_of_stream(70, false);
     assert!(!first.ending.is_cancelled(), "that one was opened before");
@@ -172,7 +191,7 @@ fn a_stream_ends_with_a_newer_one_of_another_node_alone() {
 
 #[test]
 fn a_session_that_has_ended_takes_no_room() {
-    let sessions = Sessions::new(4, Duration::from_secs(60));
+    let sessions = SessionTable::new(4, Duration::from_secs(60));
     let kept: Vec<_> = (0..3).map(|_| open(&sessions)).collect();
     for _ in 0..100 {
         let session = open(&sessions);
@@ -185,14 +204,14 @@ fn a_session_that_has_ended_takes_no_room() {
 /// When all sessions are taken, an agent that has more than its even part displaces its own session, and never another's.
 #[test]
 fn an_agent_displaces_its_own_sessions() {
-    let sessions = Sessions::new(40, Duration::from_secs(60));
+    let sessions = SessionTable::new(40, Duration::from_secs(60));
     let quiet: Vec<_> = (0..5)
         .map(|_| open_for(&sessions, agent("quiet"), ANY))
         .collect();
     let mut busy: Vec<_> = (0..1_000)
         .map(|_| open_for(&sessions, agent("busy"), ANY))
         .collect();
-    let are_open = |all: &[Arc<Session>]| {
+    let are_open = |all: &[Arc<ClientSession>]| {
         let open = all.iter().filter(|session| !session.ended().is_cancelled());
         open.count()
     };

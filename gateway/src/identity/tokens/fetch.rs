@@ -24,7 +24,7 @@ pub(super) enum KeyPlace {
 
 /// The members that are read of the metadata of an authorization server (RFC 8414, OpenID Connect Discovery).
 #[derive(Deserialize)]
-struct ServerMetadata {
+struct IssuerMetadata {
     issuer: String,
     jwks_uri: String,
 }
@@ -68,7 +68,7 @@ async fn discover(issuer: &str) -> Result<String, String> {
     let mut failures = Vec::new();
     for url in metadata_urls(issuer) {
         let metadata = match get(&url).await {
-            Ok(document) => serde_json::from_slice::<ServerMetadata>(&document.text)
+            Ok(document) => serde_json::from_slice::<IssuerMetadata>(&document.text)
                 .map_err(|_| format!("{url} has no `issuer` and `jwks_uri`")),
             Err(error) => Err(error),
         };

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::{EVERY_CONTRACT, IssuerConfig},
-    identity::{Access, AccessList, Grant, Rate, TokenHolder},
+    identity::{AccessList, CallerGrant, CatalogueAccess, Rate, TokenHolder},
 };
 
 /// The scope that calls of tools that write need.
@@ -33,7 +33,7 @@ pub(super) struct TokenGrant {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
     groups: Arc<[Arc<str>]>,
-    access: Access,
+    access: CatalogueAccess,
     may_write: bool,
     expires_ms: i64,
     withdrawn: CancellationToken,
@@ -90,13 +90,13 @@ impl TokenGrant {
     }
 }
 
-impl Grant for TokenGrant {
+impl CallerGrant for TokenGrant {
     /// A refreshed token, and one with more scopes, continues the sessions of the one before.
     fn id(&self) -> &str {
         self.holder.name()
     }
 
-    fn access(&self) -> &Access {
+    fn access(&self) -> &CatalogueAccess {
         &self.access
     }
 
@@ -150,19 +150,19 @@ fn refuse_other_uses(claims: &Claims) -> Result<(), TokenFault> {
 }
 
 /// Returns the union of what the grants open whose claim is there.
-fn access(claims: &Claims, issuer: &IssuerConfig) -> Access {
+fn access(claims: &Claims, issuer: &IssuerConfig) -> CatalogueAccess {
     let mut list = AccessList::default();
     for grant in &issuer.grants {
         if !has(claims, &grant.claim, &grant.has) {
             continue;
         }
         if grant.contracts.contains(EVERY_CONTRACT) {
-            return Access::EVERYTHING;
+            return CatalogueAccess::EVERYTHING;
         }
         list.contracts.extend(grant.contracts.iter().cloned());
         list.tools.extend(grant.tools.iter().cloned());
     }
-    Access::to(list)
+    CatalogueAccess::to(list)
 }
 
 /// Returns the groups that a claim names, as policies write them; the size of a token bounds them.

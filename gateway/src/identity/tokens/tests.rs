@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    config::{ClaimGrant, Identity},
-    identity::{Access, Credential, Identities},
+    config::{ClaimGrant, IdentityConfig},
+    identity::{CatalogueAccess, IdentityRegistry, RequestCredential},
 };
 
 const ISSUER: &str = "https://login.example/";
@@ -116,11 +116,11 @@ pub(super) fn config(jwks: String) -> IssuerConfig {
 }
 
 /// Identities that trust an issuer whose keys are in a file.
-pub(super) fn trusting(issuer: &TestIssuer) -> (Identities, tempfile::TempDir) {
+pub(super) fn trusting(issuer: &TestIssuer) -> (IdentityRegistry, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("keys.json"), issuer.jwks()).expect("written");
-    let identities = Identities::open();
-    let section = Identity {
+    let identities = IdentityRegistry::open();
+    let section = IdentityConfig {
         required: false,
         dpop_bound_access_tokens_required: false,
         issuers: vec![config("file:keys.json".into())],
@@ -136,7 +136,11 @@ pub(super) fn resource(path: &str) -> TokenResource {
     }
 }
 
-async fn resolve(identities: &Identities, token: &str, path: &str) -> Result<Caller, Refused> {
+async fn resolve(
+    identities: &IdentityRegistry,
+    token: &str,
+    path: &str,
+) -> Result<CallerIdentity, AuthenticationError> {
     let tokens = identities.tokens().clone().expect("an issuer");
     let token = PresentedToken::bearer(token);
     let resolved = tokens.resolve(token, &resource(path)).await;
@@ -184,7 +188,7 @@ async fn a_token_is_an_agent_with_what_its_claims_grant() {
         claims["https://claims.example/all"] = true.into();
     });
     let caller = resolve(&identities, &all, "/mcp/any").await.expect("valid");
-    assert_eq!(*caller.access(), Access::EVERYTHING);
+    assert_eq!(*caller.access(), CatalogueAccess::EVERYTHING);
     let nothing = issuer.token(|_, claims| claims["scope"] = "toolsmith tools:write".into());
     let caller = resolve(&identities, &nothing, "/mcp/desk")
         .await
@@ -354,11 +358,14 @@ async fn the_tokens_of_an_attacker_are_refused() {
     for (what, change, fault) in corpus {
         let token = issuer.token(change);
         let resolved = resolve(&identities, &token, "/mcp/desk").await;
-        assert_eq!(resolved, Err(Refused::Token(fault)), "{what}");
+        assert_eq!(resolved, Err(AuthenticationError::Token(fault)), "{what}");
     }
     let forged = TestIssuer::new().token(|_, _| {});
     let resolved = resolve(&identities, &forged, "/mcp/desk").await;
-    assert_eq!(resolved, Err(Refused::Token(TokenFault::Signature)));
+    assert_eq!(
+        resolved,
+        Err(AuthenticationError::Token(TokenFault::Signature))
+    );
     let embedded = issuer.token(|header, _| {
         header["kid"] = "unknown".into();
         header["jku"] = "https://evil.example/jwks".into();
@@ -386,7 +393,7 @@ async fn the_tokens_of_an_attacker_are_refused() {
     let elsewhere = resolve(&identities, &good, "/mcp").await;
     assert_eq!(
         elsewhere,
-        Err(Refused::Token(TokenFault::Audience)),
+        Err(AuthenticationError::Token(TokenFault::Audience)),
         "kept, and still for one endpoint"
     );
 }
@@ -428,8 +435,11 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     let caller = resolve(&identities, &token, "/mcp/desk")
         .await
         .expect("valid");
-    assert_eq!(identities.resolve(Credential::None), Err(Refused::Missing));
-    let mut section = Identity {
+    assert_eq!(
+        identities.resolve(RequestCredential::None),
+        Err(AuthenticationError::Missing)
+    );
+    let mut section = IdentityConfig {
         required: true,
         dpop_bound_access_tokens_required: false,
         issuers: vec![config("file:keys.json".into())],
@@ -443,7 +453,10 @@ async fn an_issuer_that_is_no_longer_trusted_ends_its_callers() {
     section.required = false;
     identities.configure(&section, folder.path());
     assert!(identities.tokens().is_none());
-    assert_eq!(identities.resolve(Credential::None), Ok(Caller::local()));
+    assert_eq!(
+        identities.resolve(RequestCredential::None),
+        Ok(CallerIdentity::local())
+    );
 }
 
 /// A stream ends with its token; a call that its token began goes on, since the client renews that.
@@ -463,14 +476,14 @@ async fn what_is_open_ends_with_the_token_and_what_was_begun_does_not() {
 #[test]
 fn what_begins_as_a_key_is_never_read_as_a_token() {
     for text in ["weir_a.b.c", "weiradm_a.b.c", "weirses_a.b.c", ""] {
-        assert_eq!(Credential::Key(text).token(), None, "{text}");
+        assert_eq!(RequestCredential::Key(text).token(), None, "{text}");
     }
-    assert_eq!(Credential::Key("a.b.c").token(), Some("a.b.c"));
-    assert_eq!(Credential::Malformed.token(), None);
-    let open = Identities::open();
+    assert_eq!(RequestCredential::Key("a.b.c").token(), Some("a.b.c"));
+    assert_eq!(RequestCredential::Malformed.token(), None);
+    let open = IdentityRegistry::open();
     for text in ["weiradm_1", "weirses_1"] {
-        let resolved = open.resolve(Credential::Key(text));
-        assert_eq!(resolved, Err(Refused::Malformed), "{text}");
+        let resolved = open.resolve(RequestCredential::Key(text));
+        assert_eq!(resolved, Err(AuthenticationError::Malformed), "{text}");
     }
 }
 
@@ -503,8 +516,8 @@ fn serve(issuer: &TestIssuer, head: &str) -> (String, Arc<AtomicUsize>) {
 async fn a_flood_of_unknown_keys_fetches_once() {
     let issuer = TestIssuer::new();
     let (url, asked) = serve(&issuer, "200 OK");
-    let identities = Identities::open();
-    let section = Identity {
+    let identities = IdentityRegistry::open();
+    let section = IdentityConfig {
         required: false,
         dpop_bound_access_tokens_required: false,
         issuers: vec![config(url)],
@@ -522,7 +535,7 @@ async fn a_flood_of_unknown_keys_fetches_once() {
         .iter()
         .map(|token| resolve(&identities, token, "/mcp/desk"));
     for resolved in futures::future::join_all(flood).await {
-        assert_eq!(resolved, Err(Refused::Token(TokenFault::Key)));
+        assert_eq!(resolved, Err(AuthenticationError::Token(TokenFault::Key)));
     }
     let good = issuer.token(|_, _| {});
     assert!(resolve(&identities, &good, "/mcp/desk").await.is_ok());
@@ -535,15 +548,18 @@ async fn keys_are_fetched_without_redirects() {
     let issuer = TestIssuer::new();
     let (there, asked_there) = serve(&issuer, "200 OK");
     let (url, asked) = serve(&issuer, &format!("302 Found\r\nlocation: {there}"));
-    let identities = Identities::open();
-    let section = Identity {
+    let identities = IdentityRegistry::open();
+    let section = IdentityConfig {
         required: false,
         dpop_bound_access_tokens_required: false,
         issuers: vec![config(url)],
     };
     identities.configure(&section, Path::new("."));
     let resolved = resolve(&identities, &issuer.token(|_, _| {}), "/mcp/desk").await;
-    assert_eq!(resolved, Err(Refused::Token(TokenFault::KeysUnavailable)));
+    assert_eq!(
+        resolved,
+        Err(AuthenticationError::Token(TokenFault::KeysUnavailable))
+    );
     let counts = [&asked, &asked_there].map(|count| count.load(Ordering::SeqCst));
     assert_eq!(counts, [1, 0]);
 }

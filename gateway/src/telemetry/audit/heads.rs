@@ -12,10 +12,10 @@ use tokio::{
     sync::Mutex,
     time::{Instant, interval, timeout},
 };
-use weir_audit::{ChainHead, Receipt, Timestamp};
-use weir_state::{AuditHeadRow, State, StateError};
+use weir_audit::{AuditReceipt, ChainHead, Timestamp};
+use weir_state::{AuditHeadRow, GatewayState, StateError};
 
-use super::{Audit, Unrecorded};
+use super::{AuditRecorder, AuditUnavailable};
 
 /// The time after which a head that moved is in the state.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
@@ -25,7 +25,7 @@ const READ_INTERVAL: Duration = Duration::from_secs(30);
 const STATEMENT_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct SharedHeads {
-    state: Arc<State>,
+    state: Arc<GatewayState>,
     /// The name of this machine.
     node: String,
     /// Whether the record of a write has to be known to the state before it runs.
@@ -36,7 +36,7 @@ pub(super) struct SharedHeads {
 }
 
 impl SharedHeads {
-    pub(super) fn new(state: Arc<State>, node: String, replicates: bool) -> Self {
+    pub(super) fn new(state: Arc<GatewayState>, node: String, replicates: bool) -> Self {
         Self {
             state,
             node,
@@ -47,9 +47,9 @@ impl SharedHeads {
     }
 
     /// Writes the head to the state, unless it knows record `seq` already.
-    async fn write_up_to(&self, audit: &Audit, seq: u64) -> Result<(), Unrecorded> {
+    async fn write_up_to(&self, audit: &AuditRecorder, seq: u64) -> Result<(), AuditUnavailable> {
         let Ok(mut written) = timeout(STATEMENT_MAX, self.written.lock()).await else {
-            return Err(Unrecorded);
+            return Err(AuditUnavailable);
         };
         if *written >= seq {
             return Ok(());
@@ -75,7 +75,7 @@ impl SharedHeads {
     async fn within<T>(
         &self,
         statement: impl Future<Output = Result<T, StateError>>,
-    ) -> Result<T, Unrecorded> {
+    ) -> Result<T, AuditUnavailable> {
         let done = match timeout(STATEMENT_MAX, statement).await {
             Ok(done) => done.map_err(|error| error.to_string()),
             Err(_) => Err("the database does not answer".to_owned()),
@@ -91,21 +91,21 @@ impl SharedHeads {
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
                     tracing::error!(%error, "the head of the audit trail cannot be written to the state");
                 }
-                Err(Unrecorded)
+                Err(AuditUnavailable)
             }
         }
     }
 }
 
-impl Audit {
+impl AuditRecorder {
     /// Shares the head of the chain by a state that other machines have too.
-    pub fn share_heads(&self, state: Arc<State>, node: String, replicates: bool) {
+    pub fn share_heads(&self, state: Arc<GatewayState>, node: String, replicates: bool) {
         // It is set once, when the process starts.
         let _ = self.shared.set(SharedHeads::new(state, node, replicates));
     }
 
     /// Returns when the state knows the last record, where `replicate = "writes"` asks for it.
-    pub async fn replicate(&self) -> Result<(), Unrecorded> {
+    pub async fn replicate(&self) -> Result<(), AuditUnavailable> {
         let Some(shared) = self.shared.get().filter(|shared| shared.replicates) else {
             return Ok(());
         };
@@ -152,8 +152,8 @@ impl Audit {
     }
 }
 
-fn receipt(head: ChainHead) -> Receipt {
-    Receipt {
+fn receipt(head: ChainHead) -> AuditReceipt {
+    AuditReceipt {
         chain: head.chain,
         seq: head.seq,
         hash: head.hash,
@@ -174,7 +174,7 @@ pub fn read_heads(rows: Vec<AuditHeadRow>) -> impl Iterator<Item = ChainHead> {
 }
 
 /// Returns the heads of all chains of a state, for the opening of a new one.
-pub async fn heads_of_others(state: &State) -> Result<Vec<Receipt>, StateError> {
+pub async fn heads_of_others(state: &GatewayState) -> Result<Vec<AuditReceipt>, StateError> {
     let rows = state.audit_heads().await?;
     Ok(read_heads(rows).map(receipt).collect())
 }

@@ -24,14 +24,14 @@ const BUFFER_KEPT: usize = 256 << 10;
 
 /// The lines that wait to be written. A caller that adds one never waits for the reader of stderr.
 #[derive(Default)]
-pub(super) struct Lines {
-    waiting: Mutex<Waiting>,
+pub(super) struct LogQueue {
+    waiting: Mutex<QueuedLines>,
     changed: Condvar,
     lost: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueuedLines {
     bytes: Vec<u8>,
     /// The thread waits for a first line.
     idle: bool,
@@ -39,20 +39,20 @@ struct Waiting {
 }
 
 /// The thread that writes them.
-pub(super) struct Writer {
-    lines: Arc<Lines>,
+pub(super) struct LogWriter {
+    lines: Arc<LogQueue>,
     thread: JoinHandle<()>,
 }
 
-impl Lines {
+impl LogQueue {
     /// Starts the writer. `to` takes what waits in one `write_all`.
-    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Arc<Self>, Writer)> {
+    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Arc<Self>, LogWriter)> {
         let lines = Arc::new(Self::default());
         let thread = thread::Builder::new().name("weir-log".into()).spawn({
             let lines = lines.clone();
             move || lines.write_to(to)
         })?;
-        Ok((lines.clone(), Writer { lines, thread }))
+        Ok((lines.clone(), LogWriter { lines, thread }))
     }
 
     /// Adds one line or several, each with its end.
@@ -96,7 +96,7 @@ impl Lines {
     }
 }
 
-impl Writer {
+impl LogWriter {
     /// Writes what waits, and ends the writer.
     pub(super) fn end(self) {
         self.lines.waiting.lock().ended = true;
@@ -106,17 +106,17 @@ impl Writer {
 }
 
 /// Whole lines, as `tracing` makes them.
-pub(super) struct Maker(pub(super) Arc<Lines>);
+pub(super) struct LogMakeWriter(pub(super) Arc<LogQueue>);
 
-impl<'a> MakeWriter<'a> for Maker {
-    type Writer = &'a Lines;
+impl<'a> MakeWriter<'a> for LogMakeWriter {
+    type Writer = &'a LogQueue;
 
-    fn make_writer(&'a self) -> &'a Lines {
+    fn make_writer(&'a self) -> &'a LogQueue {
         &self.0
     }
 }
 
-impl Write for &Lines {
+impl Write for &LogQueue {
     /// Adds a line without the secrets that words of others in it may repeat.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.put(mask(&String::from_utf8_lossy(line)).as_bytes());
@@ -153,7 +153,7 @@ mod tests {
     fn who_does_not_read_holds_up_nobody() {
         let (go, wait) = mpsc::channel();
         let (took, taken) = mpsc::channel();
-        let (lines, writer) = Lines::start(Stalled(wait, took)).expect("a thread");
+        let (lines, writer) = LogQueue::start(Stalled(wait, took)).expect("a thread");
         let line = [b'x'; 1 << 10];
         for _ in 0..3 * WAITING_MAX / line.len() {
             lines.put(&line);

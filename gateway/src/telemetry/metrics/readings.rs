@@ -7,7 +7,7 @@ use std::{
 
 use prometheus::{Histogram, core::Metric as _};
 
-use super::{Metrics, OTHER, series::ToolSeries};
+use super::{GatewayMetrics, OTHER, series::ToolSeries};
 use crate::codes::TABLE;
 
 /// A tool and its `contract@version`.
@@ -40,7 +40,7 @@ pub struct BucketReading {
     pub count: u64,
 }
 
-impl Metrics {
+impl GatewayMetrics {
     /// Returns the counts since the process started.
     pub fn read_calls(&self) -> CallReading {
         let mut reading = CallReading::default();

@@ -10,10 +10,10 @@ use dashmap::DashMap;
 use parking_lot::Mutex;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 
-use weir_contracts::Version;
+use weir_contracts::ContractVersion;
 
 use super::OTHER;
-use crate::codes::{Code, TABLE};
+use crate::codes::{FailureCode, TABLE};
 
 /// Adapters with series of their own.
 const ADAPTERS_MAX: usize = 64;
@@ -41,7 +41,7 @@ pub struct ToolMeter {
     pub contract: Arc<str>,
     /// `contract@version`.
     pub contract_version: Arc<str>,
-    pub version: Version,
+    pub version: ContractVersion,
     /// The adapter behind it, where it has one.
     pub adapter: Option<Arc<str>>,
     series: OnceLock<Arc<ToolSeries>>,
@@ -50,24 +50,24 @@ pub struct ToolMeter {
 /// Tool, then `contract@version`.
 type Key = (Arc<str>, Arc<str>);
 
-pub(super) struct Tools {
+pub(super) struct ToolMetrics {
     calls: IntCounterVec,
     durations: HistogramVec,
     adapters: HistogramVec,
     most: usize,
-    known: Mutex<Known>,
+    known: Mutex<KnownSeries>,
     other: Arc<ToolSeries>,
     folded_tools: IntCounter,
     folded_adapters: IntCounter,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSeries {
     tools: HashMap<Key, Arc<ToolSeries>>,
     adapters: HashSet<Arc<str>>,
 }
 
-pub(super) struct Agents {
+pub(super) struct AgentMetrics {
     calls: IntCounterVec,
     known: DashMap<Arc<str>, Arc<AgentSeries>, RandomState>,
     other: AgentSeries,
@@ -82,7 +82,7 @@ impl ToolMeter {
     pub fn new(
         tool: Arc<str>,
         contract: Arc<str>,
-        version: Version,
+        version: ContractVersion,
         adapter: Option<Arc<str>>,
     ) -> Self {
         let contract_version = format!("{contract}@{version}").into();
@@ -99,7 +99,7 @@ impl ToolMeter {
 
 impl ToolSeries {
     /// Returns the counter of a code; `None` means a successful call.
-    pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
+    pub(super) fn outcome(&self, code: Option<FailureCode>) -> &IntCounter {
         code.and_then(|code| self.codes.get(code as usize))
             .unwrap_or(&self.ok)
     }
@@ -112,7 +112,7 @@ impl ToolSeries {
     }
 }
 
-impl Tools {
+impl ToolMetrics {
     pub(super) fn new(
         calls: IntCounterVec,
         durations: HistogramVec,
@@ -165,7 +165,7 @@ impl Tools {
     }
 
     /// Returns the series of a tool: looked up once, then kept with it.
-    pub(super) fn of<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
+    pub(super) fn series_for<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
         tool.series
             .get_or_init(|| self.find(&mut self.known.lock(), tool))
     }
@@ -190,7 +190,7 @@ impl Tools {
         }
     }
 
-    fn find(&self, known: &mut Known, tool: &ToolMeter) -> Arc<ToolSeries> {
+    fn find(&self, known: &mut KnownSeries, tool: &ToolMeter) -> Arc<ToolSeries> {
         let key = key(tool);
         if let Some(series) = known.tools.get(&key) {
             return series.clone();
@@ -213,7 +213,7 @@ impl Tools {
         made
     }
 
-    fn adapter(&self, known: &mut Known, adapter: Option<&Arc<str>>) -> Arc<str> {
+    fn adapter(&self, known: &mut KnownSeries, adapter: Option<&Arc<str>>) -> Arc<str> {
         let Some(adapter) = adapter else {
             return OTHER.into();
         };
@@ -228,7 +228,7 @@ impl Tools {
         adapter.clone()
     }
 
-    fn forget(&self, known: &mut Known, live: &HashSet<Key>) {
+    fn forget(&self, known: &mut KnownSeries, live: &HashSet<Key>) {
         let names: HashSet<&str> = live.iter().map(|(tool, _)| &**tool).collect();
         known.tools.retain(|key, _| {
             let (tool, contract_version) = key;
@@ -255,7 +255,7 @@ impl Tools {
     }
 }
 
-impl Agents {
+impl AgentMetrics {
     pub(super) fn new(calls: IntCounterVec, folded: &IntCounterVec) -> Self {
         let other = AgentSeries(RESULTS.map(|result| calls.with_label_values(&[OTHER, result])));
         Self {

@@ -1,10 +1,10 @@
 //! The table of metrics: name, kind, labels and meaning. `docs/metrics.md` is generated from it.
 
-use Kind::{Counter, Gauge, Histogram};
+use MetricKind::{Counter, Gauge, Histogram};
 
 /// The kinds of metrics that Prometheus knows.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum MetricKind {
     Counter,
     Gauge,
     /// Upper bounds of its buckets, in seconds.
@@ -12,9 +12,9 @@ pub enum Kind {
 }
 
 /// One metric of the table.
-pub struct Row {
+pub struct MetricDescriptor {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: MetricKind,
     pub labels: &'static [&'static str],
     pub help: &'static str,
 }
@@ -30,33 +30,33 @@ const FINE: &[f64] = &[
     0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,
 ];
 
-pub const CALLS: Row = Row {
+pub const CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_calls_total",
     kind: Counter,
     labels: &["tool", "contract", "version", "outcome"],
     help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` counts calls \
            that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what plugins and other servers are asked beside their tools.",
 };
-pub const KEPT_CALLS: Row = Row {
+pub const KEPT_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_kept_version_calls_total",
     kind: Counter,
     labels: &["contract", "version"],
     help: "Calls of versions that are served beside the live one, those that are refused because the version has ended too.",
 };
-pub const STATE_FAIL_OVERS: Row = Row {
+pub const STATE_FAIL_OVERS: MetricDescriptor = MetricDescriptor {
     name: "weir_state_fail_overs_total",
     kind: Counter,
     labels: &[],
     help: "Times that another server had the state than before, or one that knew less (one fail-over may be both): all was read \
            again, and revocations that it lacked were written again.",
 };
-pub const SUNSETS: Row = Row {
+pub const SUNSETS: MetricDescriptor = MetricDescriptor {
     name: "weir_kept_version_sunset_timestamp_seconds",
     kind: Gauge,
     labels: &["contract", "version"],
     help: "When each version that is served beside the live one ends; a version that no date ends is left out.",
 };
-pub const OPERATIONS: Row = Row {
+pub const OPERATIONS: MetricDescriptor = MetricDescriptor {
     name: "mcp_server_operation_duration_seconds",
     kind: Histogram(OPERATION),
     labels: &["mcp_method_name", "gen_ai_tool_name", "error_type"],
@@ -64,136 +64,136 @@ pub const OPERATIONS: Row = Row {
            tool is empty for methods that have none; `error_type` is `tool_error` for calls whose result is an error, else \
            empty.",
 };
-pub const OVERHEAD: Row = Row {
+pub const OVERHEAD: MetricDescriptor = MetricDescriptor {
     name: "weir_call_overhead_seconds",
     kind: Histogram(FINE),
     labels: &[],
     help: "What Weir itself adds to a call: its time without that of the adapter.",
 };
-pub const STAGES: Row = Row {
+pub const STAGES: MetricDescriptor = MetricDescriptor {
     name: "weir_call_stage_seconds",
     kind: Histogram(FINE),
     labels: &["stage"],
     help: "Time in each stage of a call: `lookup`, `arguments`, `intent` (a write's announcement in the audit trail), \
            `adapter`, `output`, `record` (log and audit trail).",
 };
-pub const ADAPTERS: Row = Row {
+pub const ADAPTERS: MetricDescriptor = MetricDescriptor {
     name: "weir_adapter_seconds",
     kind: Histogram(OPERATION),
     labels: &["adapter"],
     help: "Time of calls in the adapter, its source included.",
 };
-pub const INVALID: Row = Row {
+pub const INVALID: MetricDescriptor = MetricDescriptor {
     name: "weir_invalid_arguments_total",
     kind: Counter,
     labels: &["reason"],
     help: "Problems found in arguments, by reason (docs/contract-format.md); a call may have several.",
 };
-pub const AGENTS: Row = Row {
+pub const AGENTS: MetricDescriptor = MetricDescriptor {
     name: "weir_agent_calls_total",
     kind: Counter,
     labels: &["agent", "result"],
     help: "Calls that ended, by agent, as the audit trail has them: `ok`, `refused` (nothing ran), `failed`, \
            `cancelled`, `unknown` (a write that may have been done).",
 };
-pub const REQUESTS: Row = Row {
+pub const REQUESTS: MetricDescriptor = MetricDescriptor {
     name: "weir_requests_total",
     kind: Counter,
     labels: &["method", "protocol"],
     help: "MCP requests that passed the checks of their protocol version.",
 };
-pub const LIMITERS: Row = Row {
+pub const LIMITERS: MetricDescriptor = MetricDescriptor {
     name: "weir_limiter_decisions_total",
     kind: Counter,
     labels: &["limiter", "decision"],
     help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), `quota` (one agent's calls in a day and in a month), \
            `in_flight` (calls running at once).",
 };
-pub const LEDGER_TRIPS: Row = Row {
+pub const LEDGER_TRIPS: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_trips_total",
     kind: Counter,
     labels: &["result"],
     help: "Requests to the ledger of rates, each for many agents and tools: `answered`, or `failed`. None where a process counts by itself (docs/cluster.md).",
 };
-pub const LEDGER_SECONDS: Row = Row {
+pub const LEDGER_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_seconds_total",
     kind: Counter,
     labels: &[],
     help: "Time of those requests.",
 };
-pub const LEDGER_CALLS: Row = Row {
+pub const LEDGER_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_decisions_total",
     kind: Counter,
     labels: &["decision"],
     help: "What became of agents' requests that waited for the ledger: `granted` or `refused`.",
 };
-pub const LEDGER_AWAY: Row = Row {
+pub const LEDGER_AWAY: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_away",
     kind: Gauge,
     labels: &[],
     help: "1 while the ledger of rates is not reached. The node lets its part of each rate pass meanwhile.",
 };
-pub const LEDGER_OUTAGES: Row = Row {
+pub const LEDGER_OUTAGES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_outages_total",
     kind: Counter,
     labels: &[],
     help: "How often the ledger of rates was not reached any more. Each time, a burst more of each rate may pass.",
 };
-pub const LEDGER_NODES: Row = Row {
+pub const LEDGER_NODES: MetricDescriptor = MetricDescriptor {
     name: "weir_ledger_nodes",
     kind: Gauge,
     labels: &[],
     help: "The nodes that share the rates, as this one knows them; 0 where a process counts by itself.",
 };
-pub const RPC_ERRORS: Row = Row {
+pub const RPC_ERRORS: MetricDescriptor = MetricDescriptor {
     name: "weir_rpc_errors_total",
     kind: Counter,
     labels: &["code"],
     help: "Requests that were answered with a JSON-RPC error, by its code. A tool that failed is a result, not an error.",
 };
-pub const REFUSALS: Row = Row {
+pub const REFUSALS: MetricDescriptor = MetricDescriptor {
     name: "weir_refusals_total",
     kind: Counter,
     labels: &["what", "reason"],
     help: "Who was turned away before there was a call. The reason `admin key` is the admin API.",
 };
-pub const IN_FLIGHT: Row = Row {
+pub const IN_FLIGHT: MetricDescriptor = MetricDescriptor {
     name: "weir_in_flight_calls",
     kind: Gauge,
     labels: &[],
     help: "Calls running now.",
 };
-pub const IN_FLIGHT_MAX: Row = Row {
+pub const IN_FLIGHT_MAX: MetricDescriptor = MetricDescriptor {
     name: "weir_in_flight_calls_max",
     kind: Gauge,
     labels: &[],
     help: "Calls that may run at once (`[limits] in_flight_max`).",
 };
-pub const TASKS: Row = Row {
+pub const TASKS: MetricDescriptor = MetricDescriptor {
     name: "weir_tasks",
     kind: Gauge,
     labels: &[],
     help: "Calls that went on after their request was answered, and are kept: for an hour, ended or not.",
 };
-pub const SESSIONS: Row = Row {
+pub const SESSIONS: MetricDescriptor = MetricDescriptor {
     name: "weir_sessions",
     kind: Gauge,
     labels: &[],
     help: "Legacy sessions that are open.",
 };
-pub const STREAMS: Row = Row {
+pub const STREAMS: MetricDescriptor = MetricDescriptor {
     name: "weir_streams",
     kind: Gauge,
     labels: &[],
     help: "Notification streams that are open.",
 };
-pub const PLUGIN_CALLS: Row = Row {
+pub const PLUGIN_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_calls_total",
     kind: Counter,
     labels: &["plugin"],
     help: "Calls into a plugin, over its generations; describing a source is one too.",
 };
-pub const PLUGIN_FAILURES: Row = Row {
+pub const PLUGIN_FAILURES: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_failures_total",
     kind: Counter,
     labels: &["plugin", "kind"],
@@ -201,50 +201,50 @@ pub const PLUGIN_FAILURES: Row = Row {
            `timeout`, `overloaded` (no turn or no instance was free in time), `backed_off` (not called, since its last \
            calls had all failed).",
 };
-pub const PLUGIN_SECONDS: Row = Row {
+pub const PLUGIN_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_seconds_total",
     kind: Counter,
     labels: &["plugin"],
     help: "Time of calls in a plugin, its source and its waiting for a turn included.",
 };
-pub const PLUGIN_MEMORY: Row = Row {
+pub const PLUGIN_MEMORY: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_memory_peak_bytes",
     kind: Gauge,
     labels: &["plugin"],
     help: "The most linear memory that one instance has used since the plugin was loaded.",
 };
-pub const PLUGIN_PARKED: Row = Row {
+pub const PLUGIN_PARKED: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_parked_bytes",
     kind: Gauge,
     labels: &["plugin"],
     help: "Linear memory of the plugin's instances that wait for the next call.",
 };
-pub const PLUGIN_BACKING_OFF: Row = Row {
+pub const PLUGIN_BACKING_OFF: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_backing_off",
     kind: Gauge,
     labels: &["plugin"],
     help: "Collections of the plugin that are not called for a while because their last calls all failed, counted per tenant.",
 };
-pub const PLUGIN_SWAPS: Row = Row {
+pub const PLUGIN_SWAPS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_swaps_total",
     kind: Counter,
     labels: &["plugin"],
     help: "How often a new build of the plugin took over.",
 };
-pub const PLUGIN_LOADS: Row = Row {
+pub const PLUGIN_LOADS: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_loads_total",
     kind: Counter,
     labels: &["result"],
     help: "Plugin files that were `loaded`, `refused`, `removed`, or `held` until someone lets them in. A refused or held file \
            leaves the old one serving.",
 };
-pub const PLUGIN_INFO: Row = Row {
+pub const PLUGIN_INFO: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_info",
     kind: Gauge,
     labels: &["plugin", "version", "digest"],
     help: "1 for each plugin that serves; the first twelve digits of its file's SHA-256.",
 };
-pub const UPSTREAM_CALLS: Row = Row {
+pub const UPSTREAM_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_calls_total",
     kind: Counter,
     labels: &["upstream", "end"],
@@ -252,157 +252,157 @@ pub const UPSTREAM_CALLS: Row = Row {
            protocol), `unavailable` (not sent: it is not there, or too many calls or failures), `failed` (it broke off, or \
            answered what may not be passed on), `timeout`, `cancelled`.",
 };
-pub const UPSTREAM_SECONDS: Row = Row {
+pub const UPSTREAM_SECONDS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_seconds",
     kind: Histogram(OPERATION),
     labels: &["upstream"],
     help: "Time of calls in another server, its start and the waiting for a turn included.",
 };
-pub const UPSTREAM_ACCOUNTS: Row = Row {
+pub const UPSTREAM_ACCOUNTS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_account_events_total",
     kind: Counter,
     labels: &["upstream", "event"],
     help: "Accounts of callers at other servers: `asked` (a caller got a link), `connected`, `renewed`, `not_renewed` (the \
            issuer did not answer, or failed), `over` (the issuer says that it is), `disconnected`.",
 };
-pub const UPSTREAM_STATE: Row = Row {
+pub const UPSTREAM_STATE: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_state",
     kind: Gauge,
     labels: &["upstream", "state"],
     help: "1 for the state of each other server at the last look at its lists: `up`, `down`, or `unknown` before the first. \
            What is published of one that is down stays listed.",
 };
-pub const UPSTREAM_DOWN: Row = Row {
+pub const UPSTREAM_DOWN: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_down",
     kind: Gauge,
     labels: &["upstream", "reason"],
     help: "1 for each other server that was down at the last look, by why: `start`, `unreachable`, `access`, `protocol`, \
            `timeout`, `closed`, `too_large`, or `refused` for lists that cannot be published.",
 };
-pub const UPSTREAM_SESSIONS: Row = Row {
+pub const UPSTREAM_SESSIONS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_sessions",
     kind: Gauge,
     labels: &["upstream"],
     help: "Sessions that are open to another server; of a command, its processes.",
 };
-pub const UPSTREAM_RESTARTS: Row = Row {
+pub const UPSTREAM_RESTARTS: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_restarts_total",
     kind: Counter,
     labels: &["upstream"],
     help: "Sessions that were opened anew because the one before had ended by itself or had not started.",
 };
-pub const UPSTREAM_BACKING_OFF: Row = Row {
+pub const UPSTREAM_BACKING_OFF: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_backing_off",
     kind: Gauge,
     labels: &["upstream"],
     help: "Tools of another server that are not called for a while because their last calls all failed, counted per tenant.",
 };
-pub const UPSTREAM_LEFT_OUT: Row = Row {
+pub const UPSTREAM_LEFT_OUT: MetricDescriptor = MetricDescriptor {
     name: "weir_upstream_left_out",
     kind: Gauge,
     labels: &["upstream"],
     help: "Items of another server's lists that cannot be published. `weir upstream show` says why.",
 };
-pub const INSTANCES: Row = Row {
+pub const INSTANCES: MetricDescriptor = MetricDescriptor {
     name: "weir_plugin_instances",
     kind: Gauge,
     labels: &["state"],
     help: "Plugin instances that are `running` and `parked`.",
 };
-pub const AUDIT_FAILING: Row = Row {
+pub const AUDIT_FAILING: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_failing",
     kind: Gauge,
     labels: &[],
     help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
 };
-pub const POLICY_DENIALS: Row = Row {
+pub const POLICY_DENIALS: MetricDescriptor = MetricDescriptor {
     name: "weir_policy_denials_total",
     kind: Counter,
     labels: &["decision"],
     help: "Calls that policies denied by their arguments (`denied`), or would have denied and did not, with `mode = \"audit\"` \
            (`audited`). A tool that is not there for a caller is `unknown_tool`.",
 };
-pub const CONNECTIONS_LOST: Row = Row {
+pub const CONNECTIONS_LOST: MetricDescriptor = MetricDescriptor {
     name: "weir_connections_lost_total",
     kind: Counter,
     labels: &["listener", "reason"],
     help: "Connections that were closed or not taken. `listener`: `agents` or `admin`. `reason`: `gave_way` to a newer one, \
            `untaken` (the client did not take its answers), or `not_accepted` (no file handle was left).",
 };
-pub const CONFIG_RELOADS: Row = Row {
+pub const CONFIG_RELOADS: MetricDescriptor = MetricDescriptor {
     name: "weir_config_reloads_total",
     kind: Counter,
     labels: &["result"],
     help: "Times the configuration was read again while serving: `taken` over, or `refused` as a whole.",
 };
-pub const AUDIT_FAILURES: Row = Row {
+pub const AUDIT_FAILURES: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_failures_total",
     kind: Counter,
     labels: &[],
     help: "Writes and syncs of the audit trail that failed.",
 };
-pub const AUDIT_RECORDS: Row = Row {
+pub const AUDIT_RECORDS: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_records_total",
     kind: Counter,
     labels: &[],
     help: "Records in this process's chain.",
 };
-pub const AUDIT_BYTES: Row = Row {
+pub const AUDIT_BYTES: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_bytes_total",
     kind: Counter,
     labels: &[],
     help: "Bytes of those records.",
 };
-pub const AUDIT_UNSYNCED: Row = Row {
+pub const AUDIT_UNSYNCED: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_unsynced_records",
     kind: Gauge,
     labels: &[],
     help: "Records that a crash of the machine (not of the process) could still lose.",
 };
-pub const AUDIT_UNCERTAIN: Row = Row {
+pub const AUDIT_UNCERTAIN: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_uncertain_records",
     kind: Gauge,
     labels: &[],
     help: "Records since the start that were written before a sync that failed: a crash of the machine could lose them \
            although later syncs succeeded. The trail names them.",
 };
-pub const AUDIT_UNSHIPPED_SEGMENTS: Row = Row {
+pub const AUDIT_UNSHIPPED_SEGMENTS: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_unshipped_segments",
     kind: Gauge,
     labels: &[],
     help: "Segments of this machine's trail with records that are not copied to the bucket, with `[audit] copies`.",
 };
-pub const AUDIT_UNSHIPPED_BYTES: Row = Row {
+pub const AUDIT_UNSHIPPED_BYTES: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_unshipped_bytes",
     kind: Gauge,
     labels: &[],
     help: "Bytes of those records: what the loss of the disk would lose.",
 };
-pub const AUDIT_UNSHIPPED_AGE: Row = Row {
+pub const AUDIT_UNSHIPPED_AGE: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_unshipped_age_seconds",
     kind: Gauge,
     labels: &[],
     help: "The time since everything that was written then was copied; 0 where all is.",
 };
-pub const AUDIT_COPY_FAILURES: Row = Row {
+pub const AUDIT_COPY_FAILURES: MetricDescriptor = MetricDescriptor {
     name: "weir_audit_copy_failures_total",
     kind: Counter,
     labels: &[],
     help: "Rounds of copying that failed; each is tried again after 10 s.",
 };
-pub const CONTRACT_TOOLS: Row = Row {
+pub const CONTRACT_TOOLS: MetricDescriptor = MetricDescriptor {
     name: "weir_contract_tools",
     kind: Gauge,
     labels: &["contract", "version"],
     help: "Tools of each contract that is served, and its version.",
 };
-pub const DRAFTS: Row = Row {
+pub const DRAFTS: MetricDescriptor = MetricDescriptor {
     name: "weir_drafts_waiting",
     kind: Gauge,
     labels: &["class"],
     help: "Changes that wait for someone to publish or discard them, by their class (docs/change-a-contract.md).",
 };
-pub const REFUSED: Row = Row {
+pub const REFUSED: MetricDescriptor = MetricDescriptor {
     name: "weir_refused",
     kind: Gauge,
     labels: &["kind"],
@@ -411,58 +411,58 @@ pub const REFUSED: Row = Row {
            are missing (`upstream`). What does not need \
            them is served. `weir contracts list` says why.",
 };
-pub const DRIFTED: Row = Row {
+pub const DRIFTED: MetricDescriptor = MetricDescriptor {
     name: "weir_drifted_collections",
     kind: Gauge,
     labels: &[],
     help: "Collections whose source, at the last look, no longer served what their contract says.",
 };
-pub const TOOLS: Row = Row {
+pub const TOOLS: MetricDescriptor = MetricDescriptor {
     name: "weir_tools",
     kind: Gauge,
     labels: &[],
     help: "Tools that are served.",
 };
-pub const CONTRACTS: Row = Row {
+pub const CONTRACTS: MetricDescriptor = MetricDescriptor {
     name: "weir_contracts",
     kind: Gauge,
     labels: &[],
     help: "Contracts that are served.",
 };
-pub const GENERATION: Row = Row {
+pub const GENERATION: MetricDescriptor = MetricDescriptor {
     name: "weir_snapshot_generation",
     kind: Gauge,
     labels: &[],
     help: "Moves with every change of what is served.",
 };
-pub const FOLDED: Row = Row {
+pub const FOLDED: MetricDescriptor = MetricDescriptor {
     name: "weir_series_folded_total",
     kind: Counter,
     labels: &["label"],
     help: "How often a `tool`, `agent`, `adapter` or `contract` got no series of its own, because the bound on series \
            was reached, and was counted under `_other`. Contracts are left out, each once in every scrape.",
 };
-pub const LOG_LINES_LOST: Row = Row {
+pub const LOG_LINES_LOST: MetricDescriptor = MetricDescriptor {
     name: "weir_log_lines_lost_total",
     kind: Counter,
     labels: &[],
     help: "Log lines that were lost because stderr was not read. The audit trail has every call all the same.",
 };
-pub const TRACED_CALLS: Row = Row {
+pub const TRACED_CALLS: MetricDescriptor = MetricDescriptor {
     name: "weir_traced_calls_total",
     kind: Counter,
     labels: &["result"],
     help: "Calls that were traced: `sent` to the collector, `dropped` because too many waited to be sent, `failed` because \
            the collector did not take them. Only where traces are on.",
 };
-pub const BUILD: Row = Row {
+pub const BUILD: MetricDescriptor = MetricDescriptor {
     name: "weir_build_info",
     kind: Gauge,
     labels: &["version"],
     help: "1, with the version of this build.",
 };
 
-pub const TABLE: &[&Row] = &[
+pub const TABLE: &[&MetricDescriptor] = &[
     &CALLS,
     &KEPT_CALLS,
     &STATE_FAIL_OVERS,

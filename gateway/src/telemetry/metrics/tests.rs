@@ -4,21 +4,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    call::{CallRequest, Endpoint, call_tool},
-    identity::Caller,
+    call::{CallRequest, CatalogueEndpoint, call_tool},
+    identity::CallerIdentity,
     scrape::text,
-    serving::Serving,
+    serving::ServingGateway,
     testing,
 };
 
-async fn call(gateway: &Serving, tool: &str, arguments: &str) {
+async fn call(gateway: &ServingGateway, tool: &str, arguments: &str) {
     let snapshot = gateway.snapshot();
     let cancel = CancellationToken::new();
     let request = CallRequest {
         arguments: Some(arguments),
-        ..CallRequest::new(&snapshot, &Endpoint::All, tool, "http", &cancel)
+        ..CallRequest::new(&snapshot, &CatalogueEndpoint::All, tool, "http", &cancel)
     };
-    call_tool(gateway, &Caller::local(), &request).await;
+    call_tool(gateway, &CallerIdentity::local(), &request).await;
 }
 
 fn series(text: &str) -> usize {
@@ -122,10 +122,14 @@ async fn tools_beyond_the_bound_share_a_series() {
     let tools: Vec<&str> = names.iter().map(String::as_str).collect();
     testing::publish(&gateway, &[("desk", &tools)]);
     let snapshot = gateway.snapshot();
-    snapshot
-        .catalogue
-        .tools()
-        .for_each(|tool| gateway.metrics().tools.of(&tool.meter).outcome(None).inc());
+    snapshot.catalogue.tools().for_each(|tool| {
+        gateway
+            .metrics()
+            .tools
+            .series_for(&tool.meter)
+            .outcome(None)
+            .inc()
+    });
     let after = text(&gateway);
     assert!(
         series(&after) <= before,
@@ -147,14 +151,14 @@ async fn tools_beyond_the_bound_share_a_series() {
 
 #[test]
 fn a_scraper_shows_the_token_or_goes_away() {
-    let guarded = Metrics::new(1, Some("s3cret"));
+    let guarded = GatewayMetrics::new(1, Some("s3cret"));
     assert!(guarded.are_guarded());
-    assert!(guarded.admit(Credential::Key("s3cret")));
+    assert!(guarded.admit(RequestCredential::Key("s3cret")));
     for wrong in [
-        Credential::None,
-        Credential::Malformed,
-        Credential::Key("s3cre"),
-        Credential::Key(""),
+        RequestCredential::None,
+        RequestCredential::Malformed,
+        RequestCredential::Key("s3cre"),
+        RequestCredential::Key(""),
     ] {
         assert!(!guarded.admit(wrong));
     }

@@ -7,13 +7,13 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use crate::config::AgentRate;
 
 /// The part of the calls that is traced, and what callers decide of it.
-pub(super) struct Sampling {
+pub(super) struct TraceSampler {
     ratio: f64,
     /// Bounds the calls that are traced because their callers' traces are. `None`: callers decide nothing.
     callers: Option<DefaultDirectRateLimiter>,
 }
 
-impl Sampling {
+impl TraceSampler {
     pub(super) fn new(ratio: f64, caller_rate: AgentRate) -> Self {
         Self {
             ratio,
@@ -49,20 +49,20 @@ mod tests {
     #[test]
     fn callers_decide_within_their_rate() {
         let bits = || u64::MAX;
-        let sampling = Sampling::new(0.5, AgentRate(Some((2, 86_400))));
+        let sampling = TraceSampler::new(0.5, AgentRate(Some((2, 86_400))));
         assert!(!sampling.takes(Some(false), || 0), "a caller keeps it out");
         let taken = [(); 4].map(|()| sampling.takes(Some(true), bits));
         assert_eq!(taken, [true, true, false, false]);
         assert!(sampling.takes(Some(true), || 0), "as one in two is");
-        let closed = Sampling::new(0.0, AgentRate(None));
+        let closed = TraceSampler::new(0.0, AgentRate(None));
         assert!(!closed.takes(Some(true), || 0));
-        let all = Sampling::new(1.0, AgentRate(None));
+        let all = TraceSampler::new(1.0, AgentRate(None));
         assert!(all.takes(Some(false), bits) && all.takes(None, bits));
     }
 
     #[test]
     fn a_ratio_is_of_all_bits() {
-        let sampling = Sampling::new(0.25, AgentRate(None));
+        let sampling = TraceSampler::new(0.25, AgentRate(None));
         assert!(sampling.takes(None, || u64::MAX / 5));
         assert!(!sampling.takes(None, || u64::MAX / 3));
     }

@@ -15,7 +15,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::{Resource, trace::SpanExporter as _};
 use parking_lot::{Condvar, Mutex};
-use weir_connections::http::{HttpConnection, Limits};
+use weir_connections::http::{HttpConnection, HttpLimits};
 
 use super::{
     SpanIds, TraceFault,
@@ -206,12 +206,12 @@ impl CollectorClient {
                         Some((name.to_string(), value.to_str().ok()?.to_owned()))
                     })
                     .collect();
-                let limits = Limits::new(Some(TIMEOUT_MS), Some(ANSWER_MAX_BYTES));
+                let limits = HttpLimits::new(Some(TIMEOUT_MS), Some(ANSWER_MAX_BYTES));
                 let made = HttpConnection::new(&self.endpoint, &headers, None, true, limits)?;
                 self.connection.get_or_init(|| made)
             }
         };
-        let request = weir_connections::http::Request {
+        let request = weir_connections::http::HttpRequest {
             method: "POST".to_owned(),
             path: String::new(),
             query: Vec::new(),

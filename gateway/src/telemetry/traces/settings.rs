@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path};
 
-use super::sampling::Sampling;
+use super::sampling::TraceSampler;
 use crate::config::{self, AgentRate, traces::is_collector};
 
 const PATH: &str = "/v1/traces";
@@ -18,7 +18,7 @@ pub struct TraceFault {
 pub(super) struct TraceSettings {
     pub endpoint: String,
     pub headers: HashMap<String, String>,
-    pub sampling: Sampling,
+    pub sampling: TraceSampler,
 }
 
 /// Returns `None` where nothing is traced.
@@ -68,7 +68,7 @@ pub(super) fn settle(
     Ok(Some(TraceSettings {
         endpoint,
         headers,
-        sampling: Sampling::new(ratio, caller_rate),
+        sampling: TraceSampler::new(ratio, caller_rate),
     }))
 }
 

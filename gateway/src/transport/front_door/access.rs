@@ -17,16 +17,16 @@ use axum::{
 
 use crate::{
     config::{
-        Config,
-        access::{AccessRules, AllowedNames, Authority, Host, Origin},
+        GatewayConfig,
+        access::{AccessRules, AllowedNames, AuthorityHost, BrowserOrigin, HostAuthority},
     },
-    serving::Serving,
+    serving::ServingGateway,
     wire::RpcError,
 };
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 
-struct Access {
+struct AccessCheck {
     section: &'static str,
     names: AllowedNames,
     listen: Option<IpAddr>,
@@ -34,27 +34,27 @@ struct Access {
 
 /// The forbidden header, and the message for the caller.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct RefusedHeader {
     pub what: &'static str,
     pub error: RpcError,
 }
 
 /// The rules of the configuration in effect: made anew when that has changed.
-pub(super) struct Current {
-    gateway: Arc<Serving>,
+pub(super) struct CurrentAccess {
+    gateway: Arc<ServingGateway>,
     local: SocketAddr,
-    rules: fn(&Config) -> AccessRules<'_>,
-    made: ArcSwap<(Arc<Config>, Access)>,
+    rules: fn(&GatewayConfig) -> AccessRules<'_>,
+    made: ArcSwap<(Arc<GatewayConfig>, AccessCheck)>,
 }
 
-impl Current {
+impl CurrentAccess {
     pub(super) fn new(
-        gateway: &Arc<Serving>,
+        gateway: &Arc<ServingGateway>,
         local: SocketAddr,
-        rules: fn(&Config) -> AccessRules<'_>,
+        rules: fn(&GatewayConfig) -> AccessRules<'_>,
     ) -> anyhow::Result<Self> {
         let config = Arc::clone(&gateway.config());
-        let access = Access::new(&rules(&config), local)?;
+        let access = AccessCheck::new(&rules(&config), local)?;
         Ok(Self {
             gateway: gateway.clone(),
             local,
@@ -68,16 +68,16 @@ impl Current {
         &self,
         uri: &Uri,
         headers: &'h HeaderMap,
-    ) -> Result<Option<&'h HeaderValue>, Refused> {
+    ) -> Result<Option<&'h HeaderValue>, RefusedHeader> {
         self.take_over();
         self.made.load().1.check(uri, headers)
     }
 
     /// Checks the Host alone, where a page of any origin may read the answer.
-    pub(super) fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+    pub(super) fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), RefusedHeader> {
         self.take_over();
         let checked = self.made.load().1.check_hosts(uri, headers);
-        checked.map_err(|error| Refused {
+        checked.map_err(|error| RefusedHeader {
             what: "host",
             error,
         })
@@ -91,14 +91,14 @@ impl Current {
     fn take_over(&self) {
         let config = self.gateway.config();
         if !Arc::ptr_eq(&self.made.load().0, &config)
-            && let Ok(access) = Access::new(&(self.rules)(&config), self.local)
+            && let Ok(access) = AccessCheck::new(&(self.rules)(&config), self.local)
         {
             self.made.store(Arc::new((Arc::clone(&config), access)));
         }
     }
 }
 
-impl Access {
+impl AccessCheck {
     fn new(rules: &AccessRules<'_>, local: SocketAddr) -> anyhow::Result<Self> {
         let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
         Ok(Self {
@@ -112,12 +112,13 @@ impl Access {
         &self,
         uri: &Uri,
         headers: &'h HeaderMap,
-    ) -> Result<Option<&'h HeaderValue>, Refused> {
-        self.check_hosts(uri, headers).map_err(|error| Refused {
-            what: "host",
-            error,
-        })?;
-        self.check_origin(headers).map_err(|error| Refused {
+    ) -> Result<Option<&'h HeaderValue>, RefusedHeader> {
+        self.check_hosts(uri, headers)
+            .map_err(|error| RefusedHeader {
+                what: "host",
+                error,
+            })?;
+        self.check_origin(headers).map_err(|error| RefusedHeader {
             what: "origin",
             error,
         })
@@ -142,13 +143,13 @@ impl Access {
             return Ok(None);
         };
         let text = origin.to_str().unwrap_or_default();
-        match Origin::parse(text).is_some_and(|origin| self.allows(&origin)) {
+        match BrowserOrigin::parse(text).is_some_and(|origin| self.allows(&origin)) {
             true => Ok(Some(origin)),
             false => Err(RpcError::refused(
                 403,
                 format!(
                     "the Origin `{}` may not call; allow it in the config: [{}] origins",
-                    shown(text),
+                    truncate(text),
                     self.section
                 ),
             )),
@@ -156,20 +157,20 @@ impl Access {
     }
 
     fn check_host(&self, text: &str) -> Result<(), RpcError> {
-        match Authority::parse(text).is_some_and(|authority| self.serves(&authority)) {
+        match HostAuthority::parse(text).is_some_and(|authority| self.serves(&authority)) {
             true => Ok(()),
             false => Err(RpcError::refused(
                 403,
                 format!(
                     "the Host `{}` is not served here; allow it in the config: [{}] hosts",
-                    shown(text),
+                    truncate(text),
                     self.section
                 ),
             )),
         }
     }
 
-    fn serves(&self, authority: &Authority) -> bool {
+    fn serves(&self, authority: &HostAuthority) -> bool {
         self.is_own(&authority.host)
             || self.names.hosts.iter().any(|allowed| {
                 allowed.host == authority.host
@@ -181,23 +182,23 @@ impl Access {
             })
     }
 
-    fn allows(&self, origin: &Origin) -> bool {
+    fn allows(&self, origin: &BrowserOrigin) -> bool {
         let served = match origin {
-            Origin::Web { host, port, .. } => {
+            BrowserOrigin::Web { host, port, .. } => {
                 self.is_own(host)
-                    || self.serves(&Authority {
+                    || self.serves(&HostAuthority {
                         host: host.clone(),
                         port: Some(*port),
                     })
             }
-            Origin::Other(_) => false,
+            BrowserOrigin::Other(_) => false,
         };
         served || self.names.origins.contains(origin)
     }
 
-    fn is_own(&self, host: &Host) -> bool {
+    fn is_own(&self, host: &AuthorityHost) -> bool {
         host.is_loopback()
-            || matches!(host, Host::Address(address) if self.listen == Some(*address))
+            || matches!(host, AuthorityHost::Address(address) if self.listen == Some(*address))
     }
 }
 
@@ -242,14 +243,14 @@ pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
 pub(in crate::transport) fn is_own(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
-        .and_then(|host| Authority::parse(host.to_str().ok()?));
+        .and_then(|host| HostAuthority::parse(host.to_str().ok()?));
     host.is_some_and(|authority| authority.host.is_loopback())
 }
 
 /// Returns the name of loopback and the port that the request is for, if it is this listener's port.
 pub(super) fn own_authority(headers: &HeaderMap, local: SocketAddr) -> Option<String> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
-    let authority = Authority::parse(host)?;
+    let authority = HostAuthority::parse(host)?;
     let is_own = authority.host.is_loopback() && authority.port == Some(local.port());
     is_own.then(|| host.to_ascii_lowercase())
 }
@@ -258,9 +259,9 @@ pub(super) fn own_authority(headers: &HeaderMap, local: SocketAddr) -> Option<St
 pub(crate) fn is_by_address(headers: &HeaderMap) -> bool {
     let host = headers
         .get(header::HOST)
-        .and_then(|host| Authority::parse(host.to_str().ok()?));
+        .and_then(|host| HostAuthority::parse(host.to_str().ok()?));
     !headers.contains_key(header::ORIGIN)
-        && host.is_some_and(|authority| matches!(authority.host, Host::Address(_)))
+        && host.is_some_and(|authority| matches!(authority.host, AuthorityHost::Address(_)))
 }
 
 fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, RpcError> {
@@ -274,7 +275,7 @@ fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&Heade
     }
 }
 
-fn shown(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(100).collect()
 }
 

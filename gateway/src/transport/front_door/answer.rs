@@ -11,8 +11,8 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use crate::{
     limits::{ByteBudget, BytesHolder, UNCOUNTED_MAX_BYTES},
-    telemetry::{Metrics, metrics::LossReason},
-    transport::http::connections::Connection,
+    telemetry::{GatewayMetrics, metrics::LossReason},
+    transport::http::connections::ClientConnection,
 };
 
 /// The body of an answer that is large, or whose size is not known. The connection frees each piece once the system has
@@ -21,8 +21,8 @@ pub(super) struct CountedBody {
     pub body: Body,
     pub budget: Arc<ByteBudget>,
     pub holder: BytesHolder,
-    pub connection: Option<Connection>,
-    pub metrics: Arc<Metrics>,
+    pub connection: Option<ClientConnection>,
+    pub metrics: Arc<GatewayMetrics>,
 }
 
 impl CountedBody {

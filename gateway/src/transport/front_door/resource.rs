@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::{access::own_authority, is_bound};
 use crate::{
-    config::Config,
-    identity::{Refused, TokenResource, TokenVerifier, WRITE_SCOPE},
-    methods::Endpoint,
+    config::GatewayConfig,
+    identity::{AuthenticationError, TokenResource, TokenVerifier, WRITE_SCOPE},
+    methods::CatalogueEndpoint,
 };
 
 /// The path of the metadata, which the path of the endpoint follows.
@@ -39,10 +39,10 @@ pub(in crate::transport) struct ScopeNeeded;
 
 /// Returns the endpoint as clients of this request name it: below `public_url`, or at the address that it came to.
 pub(super) fn resource(
-    config: &Config,
+    config: &GatewayConfig,
     local: SocketAddr,
     headers: &HeaderMap,
-    endpoint: &Endpoint,
+    endpoint: &CatalogueEndpoint,
 ) -> TokenResource {
     let base = match &config.http.public_url {
         Some(url) => public_base(url).to_owned(),
@@ -64,13 +64,13 @@ pub(super) fn public_base(url: &str) -> &str {
 }
 
 /// Returns the path that the public URL has before that of an endpoint.
-fn public_prefix(config: &Config) -> &str {
+fn public_prefix(config: &GatewayConfig) -> &str {
     let base = config.http.public_url.as_deref().map_or("", public_base);
     split(base).1
 }
 
 /// Returns the path that the listener serves. A proxy may pass on what the public URL has before it.
-pub(in crate::transport) fn below_prefix<'p>(config: &Config, path: &'p str) -> &'p str {
+pub(in crate::transport) fn below_prefix<'p>(config: &GatewayConfig, path: &'p str) -> &'p str {
     let below = path.strip_prefix(public_prefix(config));
     let below = below.filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.unwrap_or(path)
@@ -106,12 +106,17 @@ pub(super) fn expose_to_all(headers: &mut HeaderMap) {
 }
 
 impl ChallengeScheme {
-    pub(super) fn new(refused: Refused, headers: &HeaderMap, tokens: &TokenVerifier) -> Self {
-        let is_of_binding = matches!(refused, Refused::Token(fault) if fault.is_of_binding());
+    pub(super) fn new(
+        refused: AuthenticationError,
+        headers: &HeaderMap,
+        tokens: &TokenVerifier,
+    ) -> Self {
+        let is_of_binding =
+            matches!(refused, AuthenticationError::Token(fault) if fault.is_of_binding());
         let is_bound = is_of_binding || is_bound(headers) || tokens.is_binding_needed();
         match (is_bound, refused) {
             (true, _) => Self::Dpop,
-            (false, Refused::Missing) => Self::Either,
+            (false, AuthenticationError::Missing) => Self::Either,
             (false, _) => Self::Bearer,
         }
     }
@@ -121,14 +126,14 @@ impl ChallengeScheme {
 pub(super) fn challenge(
     response: &mut Response,
     resource: &TokenResource,
-    refused: Refused,
+    refused: AuthenticationError,
     scheme: ChallengeScheme,
 ) {
     let mut challenge = format!(
         "resource_metadata=\"{}\", scope=\"{READ_SCOPE}\"",
         metadata_url(resource)
     );
-    if refused != Refused::Missing {
+    if refused != AuthenticationError::Missing {
         let (message, error) = (refused.message(), error_code(refused));
         challenge += &format!(", error=\"{error}\", error_description=\"{message}\"");
     } else {
@@ -146,9 +151,9 @@ pub(super) fn challenge(
     insert(response.headers_mut(), &challenges);
 }
 
-fn error_code(refused: Refused) -> &'static str {
+fn error_code(refused: AuthenticationError) -> &'static str {
     match refused {
-        Refused::Token(fault) if fault.is_of_proof() => "invalid_dpop_proof",
+        AuthenticationError::Token(fault) if fault.is_of_proof() => "invalid_dpop_proof",
         _ => "invalid_token",
     }
 }
@@ -202,7 +207,7 @@ mod tests {
     #[test]
     fn the_prefix_of_a_proxy_is_whole_segments() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut config = Config::bare(folder.path());
+        let mut config = GatewayConfig::bare(folder.path());
         config.http.public_url = Some("https://mcp.example/weir".to_owned());
         for (path, below) in [
             ("/weir/mcp", "/mcp"),

@@ -14,17 +14,17 @@ use axum::{
 use weir_oauth::{ClientMetadata, SignInAnswer};
 use weir_upstream::OauthServer;
 
-use super::{Server, reply};
+use super::{HttpServerState, reply};
 use crate::{
-    accounts::{Accounts, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault},
-    pages::{self, Notice},
+    accounts::{AccountRegistry, CALLBACK, CLIENT_DOCUMENT, CONNECT, ConnectFault},
+    pages::{self, NoticePage},
 };
 
 /// The name of the cookie by which the browser is known that began a sign-in.
 const COOKIE: &str = "weir-connect";
 const COOKIE_SECONDS: u32 = 600;
 
-pub(super) fn router() -> Router<Arc<Server>> {
+pub(super) fn router() -> Router<Arc<HttpServerState>> {
     let below = |rest: &str| format!("{CONNECT}/{{upstream}}{rest}");
     Router::new()
         .route(&below(""), get(show).post(begin))
@@ -37,16 +37,19 @@ struct LinkRequest {
     head: Parts,
     /// The server's name.
     name: String,
-    accounts: Arc<Accounts>,
+    accounts: Arc<AccountRegistry>,
     server: Arc<OauthServer>,
     base: String,
 }
 
-impl FromRequest<Arc<Server>> for LinkRequest {
+impl FromRequest<Arc<HttpServerState>> for LinkRequest {
     type Rejection = Response;
 
     /// A name that is not there and one without accounts look alike.
-    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Self, Response> {
+    async fn from_request(
+        request: Request,
+        server: &Arc<HttpServerState>,
+    ) -> Result<Self, Response> {
         let (mut head, _) = request.into_parts();
         let name = head.extract::<Path<String>>().await;
         let Path(name) = name.map_err(IntoResponse::into_response)?;
@@ -183,7 +186,7 @@ fn failed(upstream: &str, fault: &ConnectFault) -> Response {
 }
 
 fn page(status: StatusCode, title: &str, lines: &[String], button: Option<&str>) -> Response {
-    let notice = Notice {
+    let notice = NoticePage {
         title,
         lines,
         button,

@@ -19,9 +19,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::files::connections_within_limit;
-use self::seats::{Seat, Seats};
+use self::seats::{ConnectionSeat, SeatTable};
 use super::head_timer::HeadTimer;
-use crate::telemetry::{Metrics, metrics::LossReason};
+use crate::telemetry::{GatewayMetrics, metrics::LossReason};
 
 /// The bound on the head of a request, and on the bytes that are read ahead on a connection.
 const HEAD_MAX_BYTES: usize = 64 << 10;
@@ -56,9 +56,9 @@ pub(crate) struct ListenerBounds {
 
 /// A connection that is served.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Seat>);
+pub(crate) struct ClientConnection(Arc<ConnectionSeat>);
 
-impl Connection {
+impl ClientConnection {
     /// Returns the connection whose request is being answered.
     pub(crate) fn current() -> Option<Self> {
         CONNECTION.try_with(Self::clone).ok()
@@ -71,11 +71,11 @@ impl Connection {
 }
 
 /// While it is there, the connection waits for its client and may give way.
-pub(crate) struct WaitingConnection(Option<Connection>);
+pub(crate) struct WaitingConnection(Option<ClientConnection>);
 
 /// Notes that the connection whose request is being answered waits for the rest of a body.
 pub(crate) fn wait_for_client() -> WaitingConnection {
-    let connection = Connection::current();
+    let connection = ClientConnection::current();
     if let Some(connection) = &connection {
         connection.0.set_sending(true);
     }
@@ -106,7 +106,10 @@ pub(crate) fn set_yielding(is_yielding: bool) {
 }
 
 /// Runs work that a request hands to a task of its own as work of its connection.
-pub(crate) async fn within<T>(connection: Option<Connection>, work: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(
+    connection: Option<ClientConnection>,
+    work: impl Future<Output = T>,
+) -> T {
     match connection {
         Some(connection) => CONNECTION.scope(connection, work).await,
         None => work.await,
@@ -114,7 +117,7 @@ pub(crate) async fn within<T>(connection: Option<Connection>, work: impl Future<
 }
 
 /// A service that answers the requests of all connections.
-pub(crate) trait Answering:
+pub(crate) trait RequestHandler:
     Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
     + Clone
     + Send
@@ -122,7 +125,7 @@ pub(crate) trait Answering:
 {
 }
 
-impl<S> Answering for S where
+impl<S> RequestHandler for S where
     S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send>
         + Clone
         + Send
@@ -133,14 +136,14 @@ impl<S> Answering for S where
 /// Accepts until `shutdown`, then sets `ending` and returns when the connections have ended.
 pub(crate) async fn serve(
     listener: TcpListener,
-    service: impl Answering,
+    service: impl RequestHandler,
     bounds: &ListenerBounds,
-    metrics: &Metrics,
+    metrics: &GatewayMetrics,
     shutdown: impl Future<Output = ()>,
     ending: &CancellationToken,
 ) {
     let connections = TaskTracker::new();
-    let seats = Seats::new(bounds.connections_max, bounds.address_connections_max);
+    let seats = SeatTable::new(bounds.connections_max, bounds.address_connections_max);
     let mut losses = LossLog::new(bounds.listener, metrics);
     let first_head_max = bounds.first_head_max;
     let mut shutdown = pin!(shutdown);
@@ -165,7 +168,7 @@ pub(crate) async fn serve(
                 connections.spawn(async move {
                     let seat = taking.seat.clone();
                     let served = connection(stream, service, seat.clone(), first_head_max, ending);
-                    within(Some(Connection(seat)), served).await;
+                    within(Some(ClientConnection(seat)), served).await;
                     drop(taking);
                 });
             }
@@ -193,8 +196,8 @@ pub(crate) async fn serve(
 
 async fn connection(
     stream: TcpStream,
-    service: impl Answering,
-    seat: Arc<Seat>,
+    service: impl RequestHandler,
+    seat: Arc<ConnectionSeat>,
     first_head_max: Duration,
     ending: CancellationToken,
 ) {
@@ -230,13 +233,13 @@ async fn connection(
 /// Connections that a listener lost: all of them are counted, and one line a second is logged.
 struct LossLog<'m> {
     listener: &'static str,
-    metrics: &'m Metrics,
+    metrics: &'m GatewayMetrics,
     unlogged: usize,
     logged: Option<Instant>,
 }
 
 impl<'m> LossLog<'m> {
-    fn new(listener: &'static str, metrics: &'m Metrics) -> Self {
+    fn new(listener: &'static str, metrics: &'m GatewayMetrics) -> Self {
         Self {
             listener,
             metrics,

@@ -2,18 +2,18 @@
 
 use std::sync::{Arc, Weak};
 
-use super::Server;
+use super::HttpServerState;
 use crate::{
-    era::sessions::Session,
+    era::sessions::ClientSession,
     methods::{self, RequestScope},
     node_messages::{NodeMessage, ReceivedMessage},
-    wire::{Response, RpcError},
+    wire::{RpcError, RpcResponse},
 };
 
 /// Hands a message of a caller on to all nodes. It takes from the caller's rate, since it costs all of them something. Without
 /// other nodes nothing happens.
 pub(super) async fn hand_on(
-    server: &Server,
+    server: &HttpServerState,
     scope: &RequestScope,
     message: impl FnOnce() -> Option<NodeMessage>,
 ) -> Result<(), RpcError> {
@@ -30,10 +30,10 @@ pub(super) async fn hand_on(
 
 /// Takes an answer to the call that asked. Where none of this process did, another node may have.
 pub(super) async fn take_answer(
-    server: &Server,
+    server: &HttpServerState,
     scope: &RequestScope,
-    session: &Session,
-    response: &Response<'_>,
+    session: &ClientSession,
+    response: &RpcResponse<'_>,
 ) -> Result<(), RpcError> {
     let Some((question, outcome)) = session.client.answered(response) else {
         return Ok(());
@@ -50,8 +50,8 @@ pub(super) async fn take_answer(
 }
 
 /// Takes what other nodes hand on, as long as the server is there.
-pub(super) fn take_from_nodes(server: &Arc<Server>) {
-    let listening: Weak<Server> = Arc::downgrade(server);
+pub(super) fn take_from_nodes(server: &Arc<HttpServerState>) {
+    let listening: Weak<HttpServerState> = Arc::downgrade(server);
     if let Some(messages) = server.gateway.node_messages() {
         messages.listen(move |received| {
             if let Some(server) = listening.upgrade() {
@@ -61,7 +61,7 @@ pub(super) fn take_from_nodes(server: &Arc<Server>) {
     }
 }
 
-fn take(server: &Server, received: ReceivedMessage) {
+fn take(server: &HttpServerState, received: ReceivedMessage) {
     match received.message {
         NodeMessage::Cancelled { session, request } if !received.is_own => {
             if let Some(session) = server.sessions.with_number(session) {

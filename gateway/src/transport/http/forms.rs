@@ -11,26 +11,26 @@ use axum::{
 };
 
 use super::{
-    Server,
+    HttpServerState,
     plain::{self, not_allowed, refusal},
     rest,
 };
 use crate::{
-    catalogue::{CatalogueViewer, Endpoint},
-    identity::Caller,
+    catalogue::{CatalogueEndpoint, CatalogueViewer},
+    identity::CallerIdentity,
     pages,
     transport::front_door::AdmittedCaller,
     web_files::{FileCaching, find_file, protection, serve_file},
 };
 
 pub(super) async fn index(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    let show = |caller: &Caller| {
+    let show = |caller: &CallerIdentity| {
         let snapshot = server.gateway.snapshot();
-        let endpoint = Endpoint::contract(&contract);
+        let endpoint = CatalogueEndpoint::contract(&contract);
         let listing = snapshot
             .catalogue
             .listing(&endpoint, CatalogueViewer::Caller(caller))?;
@@ -50,7 +50,7 @@ pub(super) async fn index(
 }
 
 pub(super) async fn tool(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path((contract, tool)): Path<(String, String)>,
     request: Request,
 ) -> Response {
@@ -63,7 +63,7 @@ pub(super) async fn tool(
             }
             let snapshot = server.gateway.snapshot();
             match snapshot.catalogue.tool(
-                &Endpoint::contract(&contract),
+                &CatalogueEndpoint::contract(&contract),
                 &tool,
                 CatalogueViewer::Caller(admitted.caller()),
             ) {
@@ -78,7 +78,7 @@ pub(super) async fn tool(
 
 /// Answers with a file of the form.
 pub(super) async fn asset(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response {

@@ -12,27 +12,27 @@ use std::{
 use hyper::rt::{Sleep, Timer};
 use parking_lot::Mutex;
 
-use super::connections::seats::Seat;
+use super::connections::seats::ConnectionSeat;
 
 type Clock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
 
 /// The timer of one connection, whose waits follow one another. It knows when the connection waits for a head.
 pub(super) struct HeadTimer {
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionSeat>,
     clock: Clock,
     /// The end of the first wait, until that has begun.
     first: Mutex<Option<Instant>>,
 }
 
-struct Until {
+struct HeadDeadline {
     deadline: Instant,
     clock: Clock,
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionSeat>,
 }
 
 impl HeadTimer {
     /// Creates a timer. The first wait lasts no longer than `first`, and no later one is shorter.
-    pub(super) fn new(seat: Arc<Seat>, first: Duration) -> Self {
+    pub(super) fn new(seat: Arc<ConnectionSeat>, first: Duration) -> Self {
         Self {
             seat,
             clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))),
@@ -49,7 +49,7 @@ impl Timer for HeadTimer {
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
         let first = self.first.lock().take();
         self.seat.set_waiting(true);
-        Box::pin(Until {
+        Box::pin(HeadDeadline {
             deadline: first.map_or(deadline, |first| first.min(deadline)),
             clock: self.clock.clone(),
             seat: self.seat.clone(),
@@ -57,13 +57,13 @@ impl Timer for HeadTimer {
     }
 }
 
-impl Drop for Until {
+impl Drop for HeadDeadline {
     fn drop(&mut self) {
         self.seat.set_waiting(false);
     }
 }
 
-impl Future for Until {
+impl Future for HeadDeadline {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -80,17 +80,17 @@ impl Future for Until {
     }
 }
 
-impl Sleep for Until {}
+impl Sleep for HeadDeadline {}
 
 #[cfg(test)]
 mod tests {
-    use super::{super::connections::seats::Seats, *};
+    use super::{super::connections::seats::SeatTable, *};
 
     /// The first wait is the short one; each later one lasts as long as it was asked for.
     #[tokio::test]
     async fn one_clock_serves_one_wait_after_another() {
         let short = Duration::from_millis(20);
-        let (taking, _) = Seats::new(1, 1).take(([127, 0, 0, 1], 1).into()).await;
+        let (taking, _) = SeatTable::new(1, 1).take(([127, 0, 0, 1], 1).into()).await;
         let timer = HeadTimer::new(taking.seat.clone(), short);
         let mut answered = timer.sleep(short * 100);
         assert!(futures::poll!(answered.as_mut()).is_pending());

@@ -12,38 +12,42 @@ use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, elsewhere, reply};
+use super::{HttpServerState, elsewhere, reply};
 use crate::{
     era::{
-        batch::Batch,
-        legacy::{self, Notice},
+        batch::RpcBatch,
+        legacy::{self, LegacyNotification},
         names_modern,
-        sessions::{NamedSession, Session, SessionId},
+        sessions::{ClientSession, NamedSession, SessionId},
     },
     limits::{RateCharge, UNCOUNTED_MAX_BYTES},
     methods::{
-        self, CallChannel, Changes, Client, Endpoint, McpAnswer, McpCall, Reply, RequestScope,
+        self, CallChannel, CatalogueEndpoint, CatalogueWatcher, McpAnswer, McpCall, MethodReply,
+        RequestScope, SessionClient,
     },
     node_messages::NodeMessage,
     session_notes::SessionNote,
     transport::front_door::AdmittedCaller,
-    wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
+    wire::{
+        self, GivenParams, MalformedMessage, ProtocolVersion, RequestId, RequestParams, RpcError,
+        RpcMessage, error_answer,
+    },
 };
 
 const SESSION_HEADER: &str = "mcp-session-id";
 
 pub(super) async fn request(
-    server: &Arc<Server>,
+    server: &Arc<HttpServerState>,
     scope: RequestScope,
     headers: &HeaderMap,
-    id: Id<'_>,
+    id: RequestId<'_>,
     method: &str,
-    params: Params<'_>,
+    params: RequestParams<'_>,
 ) -> Response {
     if method == "initialize" {
         return initialize(server, scope, headers, id, params);
     }
-    let context = match LegacyContext::of(server, &scope, headers) {
+    let context = match LegacyContext::from_headers(server, &scope, headers) {
         Ok(context) => context,
         Err(error) => return reply::error(Some(&id), &error),
     };
@@ -54,11 +58,11 @@ pub(super) async fn request(
     let answered = legacy::admit(id.clone(), method, params, context.version, Some(headers))
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
-        Ok(Reply::Answer(body)) => {
+        Ok(MethodReply::Answer(body)) => {
             context.note_wishes(server, method);
             reply::json(200, body)
         }
-        Ok(Reply::Call(call)) => {
+        Ok(MethodReply::Call(call)) => {
             let (channel, messages) = call
                 .channel(context.client(), server.subscriptions.ending())
                 .unzip();
@@ -70,7 +74,7 @@ pub(super) async fn request(
                 Some(messages) => reply::after_messages(running, messages).await,
             }
         }
-        Ok(Reply::Subscribe(_)) => {
+        Ok(MethodReply::Subscribe(_)) => {
             reply::error(Some(&id), &RpcError::unknown_method(method, false))
         }
         Err(error) => reply::error(Some(&id), &error),
@@ -79,13 +83,13 @@ pub(super) async fn request(
 
 /// Notifications are accepted; a cancellation reaches calls of its own session alone.
 pub(super) async fn notification(
-    server: &Server,
+    server: &HttpServerState,
     scope: &RequestScope,
     headers: &HeaderMap,
     method: &str,
     params: GivenParams<'_>,
 ) -> Response {
-    match LegacyContext::of(server, scope, headers) {
+    match LegacyContext::from_headers(server, scope, headers) {
         Ok(context) => match context.notice(server, scope, method, params).await {
             Ok(()) => reply::accepted(),
             Err(error) => reply::refusal(&error),
@@ -96,12 +100,12 @@ pub(super) async fn notification(
 
 /// Takes a client's answer to a question of one of its calls. Without a session there are no questions.
 pub(super) async fn response(
-    server: &Server,
+    server: &HttpServerState,
     scope: &RequestScope,
     headers: &HeaderMap,
-    response: &wire::Response<'_>,
+    response: &wire::RpcResponse<'_>,
 ) -> Response {
-    match LegacyContext::of(server, scope, headers) {
+    match LegacyContext::from_headers(server, scope, headers) {
         Ok(LegacyContext {
             session: Some(session),
             ..
@@ -118,12 +122,12 @@ pub(super) async fn response(
 }
 
 pub(super) async fn batch(
-    server: &Arc<Server>,
+    server: &Arc<HttpServerState>,
     scope: RequestScope,
     headers: &HeaderMap,
     elements: &[&RawValue],
 ) -> Response {
-    let context = match LegacyContext::of(server, &scope, headers) {
+    let context = match LegacyContext::from_headers(server, &scope, headers) {
         Ok(context) => context,
         Err(error) => return reply::refusal(&error),
     };
@@ -140,19 +144,19 @@ pub(super) async fn batch(
     }
     let messages: Vec<_> = elements
         .iter()
-        .map(|element| Message::read(element.get()))
+        .map(|element| RpcMessage::read(element.get()))
         .collect();
-    let initializes = |message: &Result<Message<'_>, _>| matches!(message, Ok(Message::Request { method, .. } | Message::Notification { method, .. }) if method == "initialize");
+    let initializes = |message: &Result<RpcMessage<'_>, _>| matches!(message, Ok(RpcMessage::Request { method, .. } | RpcMessage::Notification { method, .. }) if method == "initialize");
     if messages.iter().any(initializes) {
         return reply::error(
             None,
             &RpcError::invalid_request("`initialize` must not be part of a batch"),
         );
     }
-    let (mut batch, mut charge) = (Batch::default(), scope.charge);
+    let (mut batch, mut charge) = (RpcBatch::default(), scope.charge);
     for message in messages {
         match message {
-            Ok(Message::Request { id, method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => {
                 // The charge at the head is for the first request.
                 let charge = match std::mem::replace(&mut charge, RateCharge::Due) {
                     RateCharge::Due => server.door.charge_further(&scope.caller).await,
@@ -167,15 +171,15 @@ pub(super) async fn batch(
                 );
             }
             // Nothing is answered to either, also where another node cannot be reached.
-            Ok(Message::Notification { method, params }) => {
+            Ok(RpcMessage::Notification { method, params }) => {
                 let _ = context.notice(server, &scope, &method, params).await;
             }
-            Ok(Message::Response(response)) => {
+            Ok(RpcMessage::Response(response)) => {
                 if let Some(session) = &context.session {
                     let _ = elsewhere::take_answer(server, &scope, session, &response).await;
                 }
             }
-            Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
+            Err(MalformedMessage { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
         }
     }
     if batch.is_empty() {
@@ -194,16 +198,16 @@ pub(super) async fn batch(
 
 /// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
 pub(super) async fn get(
-    server: &Arc<Server>,
+    server: &Arc<HttpServerState>,
     admitted: AdmittedCaller<'_>,
-    endpoint: &Endpoint,
+    endpoint: &CatalogueEndpoint,
     headers: &HeaderMap,
 ) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
     }
     let scope = admitted.into_scope(endpoint.clone());
-    let session = match LegacyContext::of(server, &scope, headers) {
+    let session = match LegacyContext::from_headers(server, &scope, headers) {
         Ok(LegacyContext {
             session: Some(session),
             ..
@@ -229,7 +233,7 @@ pub(super) async fn get(
         messages.send(None, &NodeMessage::StreamOpened { session, stream });
     }
     let caller = scope.caller.clone();
-    let changes = Changes::of_client(Arc::new(scope), &session.client);
+    let changes = CatalogueWatcher::of_client(Arc::new(scope), &session.client);
     let state = (
         server.clone(),
         session,
@@ -255,11 +259,15 @@ pub(super) async fn get(
     })))
 }
 
-pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Response {
+pub(super) fn delete(
+    server: &HttpServerState,
+    scope: &RequestScope,
+    headers: &HeaderMap,
+) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
     }
-    match LegacyContext::of(server, scope, headers) {
+    match LegacyContext::from_headers(server, scope, headers) {
         Ok(LegacyContext {
             session: Some(session),
             ..
@@ -284,19 +292,23 @@ pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap)
 
 /// The context of a legacy request: its session's version, or without a session the one its header names.
 struct LegacyContext {
-    session: Option<Arc<Session>>,
-    version: Version,
+    session: Option<Arc<ClientSession>>,
+    version: ProtocolVersion,
 }
 
 impl LegacyContext {
-    fn of(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Result<Self, RpcError> {
+    fn from_headers(
+        server: &HttpServerState,
+        scope: &RequestScope,
+        headers: &HeaderMap,
+    ) -> Result<Self, RpcError> {
         scope.exists()?;
         let named = legacy::header_version(headers)?;
         let mut ids = headers.get_all(SESSION_HEADER).iter();
         let Some(id) = ids.next() else {
             return Ok(Self {
                 session: None,
-                version: named.unwrap_or(Version::LEGACY_ASSUMED),
+                version: named.unwrap_or(ProtocolVersion::LEGACY_ASSUMED),
             });
         };
         if ids.next().is_some() {
@@ -324,12 +336,12 @@ impl LegacyContext {
         })
     }
 
-    fn client(&self) -> Option<&Arc<Client>> {
+    fn client(&self) -> Option<&Arc<SessionClient>> {
         self.session.as_ref().map(|session| &session.client)
     }
 
     /// Notes what the client asked of its session, if the method asks for something.
-    fn note_wishes(&self, server: &Server, method: &str) {
+    fn note_wishes(&self, server: &HttpServerState, method: &str) {
         let asks = matches!(
             method,
             "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe"
@@ -343,13 +355,13 @@ impl LegacyContext {
     /// Takes a notification. A call that does not run here may run on another node.
     async fn notice(
         &self,
-        server: &Server,
+        server: &HttpServerState,
         scope: &RequestScope,
         method: &str,
         params: GivenParams<'_>,
     ) -> Result<(), RpcError> {
-        let (Some(session), Notice::Cancelled(request)) =
-            (&self.session, Notice::read(method, params))
+        let (Some(session), LegacyNotification::Cancelled(request)) =
+            (&self.session, LegacyNotification::read(method, params))
         else {
             return Ok(());
         };
@@ -365,11 +377,11 @@ impl LegacyContext {
 }
 
 fn initialize(
-    server: &Server,
+    server: &HttpServerState,
     scope: RequestScope,
     headers: &HeaderMap,
-    id: Id<'_>,
-    params: Params<'_>,
+    id: RequestId<'_>,
+    params: RequestParams<'_>,
 ) -> Response {
     let session = match SessionId::random() {
         Ok(session) => session,
@@ -380,7 +392,10 @@ fn initialize(
             );
         }
     };
-    let client = Arc::new(Client::new(session.number(), scope.gateway.announcements()));
+    let client = Arc::new(SessionClient::new(
+        session.number(),
+        scope.gateway.announcements(),
+    ));
     if scope.gateway.node_messages().is_some() {
         client.number_questions_apart();
     }
@@ -392,14 +407,14 @@ fn initialize(
         id.clone(),
         "initialize",
         params,
-        Version::LEGACY_LATEST,
+        ProtocolVersion::LEGACY_LATEST,
         Some(headers),
     )
     .and_then(|request| {
         let version = request.version;
         match methods::answer(&scope, &server.subscriptions, request)? {
-            Reply::Answer(body) => Ok((body, version)),
-            Reply::Call(_) | Reply::Subscribe(_) => {
+            MethodReply::Answer(body) => Ok((body, version)),
+            MethodReply::Call(_) | MethodReply::Subscribe(_) => {
                 Err(RpcError::internal("initialize is answered at once"))
             }
         }
@@ -423,12 +438,12 @@ fn initialize(
     reason = "a request and where it came from"
 )]
 fn in_batch(
-    batch: &mut Batch,
-    server: &Arc<Server>,
+    batch: &mut RpcBatch,
+    server: &Arc<HttpServerState>,
     scope: RequestScope,
     headers: &HeaderMap,
     context: &LegacyContext,
-    id: Id<'_>,
+    id: RequestId<'_>,
     method: &str,
     params: GivenParams<'_>,
 ) {
@@ -441,7 +456,7 @@ fn in_batch(
             methods::answer(&scope, &server.subscriptions, request)
         });
     match answered {
-        Ok(Reply::Call(call)) => {
+        Ok(MethodReply::Call(call)) => {
             let running = start(server, scope, context, call.into_owned(), None);
             batch.later(
                 running
@@ -449,11 +464,11 @@ fn in_batch(
                     .boxed(),
             );
         }
-        Ok(Reply::Answer(body)) => {
+        Ok(MethodReply::Answer(body)) => {
             context.note_wishes(server, method);
             batch.answer(body);
         }
-        Ok(Reply::Subscribe(_)) => batch.answer(error_answer(
+        Ok(MethodReply::Subscribe(_)) => batch.answer(error_answer(
             Some(&id),
             &RpcError::unknown_method(method, false),
         )),
@@ -463,7 +478,7 @@ fn in_batch(
 
 /// Starts a call in its own task, where its session can find and cancel it.
 fn start(
-    server: &Server,
+    server: &HttpServerState,
     scope: RequestScope,
     context: &LegacyContext,
     call: McpCall<'static>,

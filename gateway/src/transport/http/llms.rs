@@ -9,41 +9,48 @@ use axum::{
     response::Response,
 };
 
-use super::{Server, reply};
+use super::{HttpServerState, reply};
 use crate::{
-    identity::Refused,
-    methods::{Endpoint, RequestScope},
+    identity::AuthenticationError,
+    methods::{CatalogueEndpoint, RequestScope},
     transport::front_door::{AdmittedCaller, DoorSurface},
     wire::RpcError,
 };
 
-pub(super) async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, Endpoint::All, request).await
+pub(super) async fn all(State(server): State<Arc<HttpServerState>>, request: Request) -> Response {
+    answer(&server, CatalogueEndpoint::All, request).await
 }
 
 pub(super) async fn contract(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::contract(&contract), request).await
+    answer(&server, CatalogueEndpoint::contract(&contract), request).await
 }
 
 /// Answers for the contract `view`, which is a name that a contract may have.
-pub(super) async fn contract_view(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, Endpoint::Contract("view".into()), request).await
+pub(super) async fn contract_view(
+    State(server): State<Arc<HttpServerState>>,
+    request: Request,
+) -> Response {
+    answer(&server, CatalogueEndpoint::Contract("view".into()), request).await
 }
 
 pub(super) async fn view(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(view): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Endpoint::View(view.into()), request).await
+    answer(&server, CatalogueEndpoint::View(view.into()), request).await
 }
 
 /// Answers with the page. Host, Origin and the key meet the same rules as where MCP is spoken.
-async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Response {
+async fn answer(
+    server: &HttpServerState,
+    endpoint: CatalogueEndpoint,
+    request: Request,
+) -> Response {
     let (head, body) = request.into_parts();
     let path = head.uri.path();
     let surface = LlmsPage(path, &endpoint);
@@ -55,14 +62,14 @@ async fn answer(server: &Server, endpoint: Endpoint, request: Request) -> Respon
 }
 
 /// A page in words at the door, by its path.
-struct LlmsPage<'p>(&'p str, &'p Endpoint);
+struct LlmsPage<'p>(&'p str, &'p CatalogueEndpoint);
 
 impl DoorSurface for LlmsPage<'_> {
     fn place(&self) -> String {
         self.0.to_owned()
     }
 
-    fn endpoint(&self) -> Endpoint {
+    fn endpoint(&self) -> CatalogueEndpoint {
         self.1.clone()
     }
 
@@ -78,7 +85,7 @@ impl DoorSurface for LlmsPage<'_> {
         reply::not_allowed(allowed)
     }
 
-    fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
+    fn unauthorized(&self, refused: AuthenticationError, _: Option<&[u8]>) -> Response {
         reply::unauthorized(refused, None)
     }
 }

@@ -16,7 +16,7 @@ use axum::{
 use super::reply;
 use crate::{
     scrape,
-    serving::Serving,
+    serving::ServingGateway,
     transport::front_door::{FrontDoor, credential, is_own},
 };
 
@@ -31,8 +31,8 @@ const OF_PROXIES: [&str; 5] = [
 /// The version is that of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-struct Scrape {
-    gateway: Arc<Serving>,
+struct MetricsEndpoint {
+    gateway: Arc<ServingGateway>,
     door: Arc<FrontDoor>,
     /// The listener is reached from this machine alone.
     loopback: bool,
@@ -43,12 +43,12 @@ struct Scrape {
 /// Returns the router of a listener with its door. `local` is the address that it listens on, and `is_public` says whether
 /// agents call there.
 pub(crate) fn router(
-    gateway: &Arc<Serving>,
+    gateway: &Arc<ServingGateway>,
     door: Arc<FrontDoor>,
     local: SocketAddr,
     is_public: bool,
 ) -> Router {
-    let asked = Scrape {
+    let asked = MetricsEndpoint {
         gateway: gateway.clone(),
         door,
         loopback: local.ip().is_loopback(),
@@ -59,7 +59,7 @@ pub(crate) fn router(
         .with_state(Arc::new(asked))
 }
 
-async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response {
+async fn answer(State(asked): State<Arc<MetricsEndpoint>>, request: Request) -> Response {
     let metrics = asked.gateway.metrics();
     let (head, _) = request.into_parts();
     if !metrics.are_guarded() {
@@ -82,7 +82,7 @@ async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response 
     }
 }
 
-impl Scrape {
+impl MetricsEndpoint {
     /// Returns `true` if a proxy forwards the request: by the configuration, by its headers, or by a host name that is not
     /// this machine's own.
     fn is_behind_proxy(&self, headers: &HeaderMap) -> bool {

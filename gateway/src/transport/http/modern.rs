@@ -4,28 +4,28 @@ use axum::{http::HeaderMap, response::Response};
 use futures::{FutureExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, reply, running};
+use super::{HttpServerState, reply, running};
 use crate::{
     era::modern,
-    methods::{self, McpCall, Reply, RequestScope, Subscription},
-    wire::{Id, Params},
+    methods::{self, ListenSubscription, McpCall, MethodReply, RequestScope},
+    wire::{RequestId, RequestParams},
 };
 
 pub(super) async fn request(
-    server: &Server,
+    server: &HttpServerState,
     scope: RequestScope,
     headers: &HeaderMap,
-    id: Id<'_>,
+    id: RequestId<'_>,
     method: &str,
-    params: Params<'_>,
+    params: RequestParams<'_>,
 ) -> Response {
     let answered = modern::admit(id.clone(), method, params, Some(headers))
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
-        Ok(Reply::Answer(body)) => reply::json(200, body),
+        Ok(MethodReply::Answer(body)) => reply::json(200, body),
         // In a box, since each function that awaits a future moves it: requests other than calls stay small.
-        Ok(Reply::Call(call)) => Box::pin(run(server, scope, call)).await,
-        Ok(Reply::Subscribe(subscription)) => listen(subscription),
+        Ok(MethodReply::Call(call)) => Box::pin(run(server, scope, call)).await,
+        Ok(MethodReply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),
     }
 }
@@ -33,7 +33,7 @@ pub(super) async fn request(
 /// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest. One that may say
 /// something before its answer is in a task: hyper asks for no more of a stream than its client reads. So is one whose result
 /// is kept for a client that asks again.
-async fn run(server: &Server, scope: RequestScope, call: McpCall<'_>) -> Response {
+async fn run(server: &HttpServerState, scope: RequestScope, call: McpCall<'_>) -> Response {
     let cancel = CancellationToken::new();
     let (channel, is_kept) = (call.channel(None, &cancel), call.is_kept(&scope));
     if channel.is_none() && !is_kept {
@@ -63,7 +63,7 @@ async fn run(server: &Server, scope: RequestScope, call: McpCall<'_>) -> Respons
     }
 }
 
-fn listen(subscription: Subscription) -> Response {
+fn listen(subscription: ListenSubscription) -> Response {
     let state = (subscription, reply::keep_alive());
     reply::events(stream::unfold(
         state,

@@ -8,15 +8,15 @@ use axum::{
 };
 
 use super::{
-    Server, reply,
-    rest::{Answer, problem},
+    HttpServerState, reply,
+    rest::{CallResponse, problem},
 };
 use crate::{
-    codes::Code,
-    config::Http,
-    identity::{Caller, Refused},
-    methods::Endpoint,
-    serving::Serving,
+    codes::FailureCode,
+    config::HttpConfig,
+    identity::{AuthenticationError, CallerIdentity},
+    methods::CatalogueEndpoint,
+    serving::ServingGateway,
     transport::front_door::{AdmittedCaller, DoorSurface, ScopeNeeded, close_if_unread},
     wire::RpcError,
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct PlainSurface {
     /// The first segment of its paths.
     segment: &'static str,
-    is_open: fn(&Http) -> bool,
+    is_open: fn(&HttpConfig) -> bool,
     closed: &'static str,
     /// Whether a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
     asks_people: bool,
@@ -69,7 +69,7 @@ impl PlainSurface {
     /// Lets `enter` answer admitted callers. No cache may keep its answer.
     pub(super) async fn answer(
         &self,
-        server: &Server,
+        server: &HttpServerState,
         contract: &str,
         request: Request,
         enter: impl AsyncFnOnce(AdmittedCaller<'_>, &Parts, Body) -> Response,
@@ -84,10 +84,10 @@ impl PlainSurface {
     /// the caller sees no such contract.
     pub(super) async fn page(
         &self,
-        server: &Server,
+        server: &HttpServerState,
         contract: &str,
         request: Request,
-        show: impl FnOnce(&Caller) -> Option<Response>,
+        show: impl FnOnce(&CallerIdentity) -> Option<Response>,
     ) -> Response {
         let enter = async |admitted: AdmittedCaller<'_>, head: &Parts, _| {
             if !is_read(&head.method) {
@@ -111,11 +111,11 @@ impl DoorSurface for PlainContract<'_> {
         format!("/{}/{}", self.plain.segment, self.contract)
     }
 
-    fn endpoint(&self) -> Endpoint {
-        Endpoint::contract(self.contract)
+    fn endpoint(&self) -> CatalogueEndpoint {
+        CatalogueEndpoint::contract(self.contract)
     }
 
-    fn closed(&self, gateway: &Serving) -> Option<Response> {
+    fn closed(&self, gateway: &ServingGateway) -> Option<Response> {
         (!(self.plain.is_open)(&gateway.config().http))
             .then(|| problem(404, "not_served", self.plain.closed.to_owned()).into_response())
     }
@@ -136,7 +136,7 @@ impl DoorSurface for PlainContract<'_> {
         not_allowed(allowed)
     }
 
-    fn unauthorized(&self, refused: Refused, _: Option<&[u8]>) -> Response {
+    fn unauthorized(&self, refused: AuthenticationError, _: Option<&[u8]>) -> Response {
         let mut response = refusal(&RpcError::from(refused));
         reply::challenge(&mut response, refused);
         if self.plain.asks_people && !refused.is_temporary() {
@@ -176,11 +176,11 @@ fn unknown_contract() -> Response {
 /// Returns the answer to a request that is refused before there is a call.
 pub(super) fn refusal(error: &RpcError) -> Response {
     let code = match error.status {
-        429 => Code::RateLimited.label(),
+        429 => FailureCode::RateLimited.label(),
         _ => "refused",
     };
     let answer = problem(error.status, code, error.message.to_string());
-    let mut response = Answer {
+    let mut response = CallResponse {
         retry_after_s: error.retry_after_s,
         ..answer
     }

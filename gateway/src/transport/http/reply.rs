@@ -12,10 +12,10 @@ use hyper::ext::ReasonPhrase;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
-    identity::Refused,
+    identity::AuthenticationError,
     methods::{CallMessages, McpAnswer},
     transport::front_door::{ScopeNeeded, close_if_unread},
-    wire::{Id, RpcError, error_answer, error_without_id, sse},
+    wire::{RequestId, RpcError, error_answer, error_without_id, sse},
 };
 
 /// A silent stream says this often that it lives.
@@ -46,7 +46,7 @@ pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
 }
 
 /// Returns an error in answer to a message.
-pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
+pub(super) fn error(id: Option<&RequestId<'_>>, error: &RpcError) -> Response {
     of_error(error, error_answer(id, error))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn refusal(error: &RpcError) -> Response {
 }
 
 /// Returns an error in answer to a message of which the id alone may have been read.
-pub(super) fn unread(id: Option<&Id<'_>>, error: &RpcError) -> Response {
+pub(super) fn unread(id: Option<&RequestId<'_>>, error: &RpcError) -> Response {
     closing(error, error_answer(id, error))
 }
 
@@ -79,14 +79,14 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 
 /// Returns the answer to a missing or unknown key. Clients show the message only if the answer is a whole JSON-RPC response,
 /// `id` included.
-pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
+pub(super) fn unauthorized(refused: AuthenticationError, id: Option<&RequestId<'_>>) -> Response {
     let mut response = unread(id, &RpcError::from(refused));
     challenge(&mut response, refused);
     response
 }
 
 /// Says why in each place that some client shows: the challenge, and the words beside the status.
-pub(super) fn challenge(response: &mut Response, refused: Refused) {
+pub(super) fn challenge(response: &mut Response, refused: AuthenticationError) {
     if refused.is_temporary() {
         return;
     }
@@ -123,7 +123,7 @@ pub(super) fn accepted() -> Response {
 }
 
 /// Returns the answer of a call that panicked.
-pub(super) fn failed(id: &Id<'_>) -> McpAnswer {
+pub(super) fn failed(id: &RequestId<'_>) -> McpAnswer {
     error_answer(Some(id), &RpcError::internal("the gateway failed")).into()
 }
 

@@ -13,27 +13,27 @@ use futures::{FutureExt as _, future::BoxFuture, stream};
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
-    Tool,
-    openapi::{self, Api},
+    ContractTool,
+    openapi::{self, ApiDescription},
 };
 use weir_schema::text;
 use weir_text::shorten;
 
 use super::{
-    Server, forms,
+    HttpServerState, forms,
     plain::{self, not_allowed, refusal},
     reply, running,
 };
 use crate::{
-    call::{CallRequest, Content, ToolResult, Unasked, call_tool},
-    catalogue::{CatalogueTool, CatalogueViewer, Endpoint},
-    codes::Code,
+    call::{CallContent, CallRequest, IncompleteCall, ToolResult, call_tool},
+    catalogue::{CatalogueEndpoint, CatalogueTool, CatalogueViewer},
+    codes::FailureCode,
     era,
-    identity::Caller,
+    identity::CallerIdentity,
     limits::RateCharge,
     methods::{CallChannel, CallMessages},
     pages,
-    serving::Serving,
+    serving::ServingGateway,
     transport::front_door::{AdmittedCaller, closing},
     wire::{RpcError, is_idempotency_key, sse},
 };
@@ -44,11 +44,11 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const ASKS: &str = "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
 
 /// A call that runs by itself, with or without a reader.
-struct Call {
-    gateway: Arc<Serving>,
-    caller: Caller,
+struct DetachedCall {
+    gateway: Arc<ServingGateway>,
+    caller: CallerIdentity,
     charge: RateCharge,
-    endpoint: Endpoint,
+    endpoint: CatalogueEndpoint,
     tool: String,
     /// JSON.
     arguments: String,
@@ -63,7 +63,7 @@ struct Call {
 }
 
 /// A result or a problem.
-pub(super) struct Answer {
+pub(super) struct CallResponse {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
     pub(super) receipt: Option<String>,
@@ -71,7 +71,7 @@ pub(super) struct Answer {
 }
 
 pub(super) async fn tool(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path((contract, tool)): Path<(String, String)>,
     request: Request,
 ) -> Response {
@@ -84,7 +84,7 @@ pub(super) async fn tool(
 
 /// Answers one call, if its caller is admitted.
 pub(super) async fn call(
-    server: &Server,
+    server: &HttpServerState,
     admitted: AdmittedCaller<'_>,
     contract: String,
     tool: String,
@@ -92,7 +92,7 @@ pub(super) async fn call(
     body: Body,
 ) -> Response {
     let snapshot = server.gateway.snapshot();
-    let endpoint = Endpoint::contract(&contract);
+    let endpoint = CatalogueEndpoint::contract(&contract);
     let known =
         snapshot
             .catalogue
@@ -121,7 +121,7 @@ pub(super) async fn call(
     let trace_state = trace.as_ref().and(era::header_state(&head.headers));
     let trace_state = trace_state.map(Cow::into_owned);
     let (caller, charge) = admitted.into_caller();
-    let call = Call {
+    let call = DetachedCall {
         gateway: server.gateway.clone(),
         caller,
         charge,
@@ -151,11 +151,11 @@ pub(super) async fn call(
 
 /// Answers the operations that this caller can use, as OpenAPI 3.1.
 pub(super) async fn document(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    let show = |caller: &Caller| {
+    let show = |caller: &CallerIdentity| {
         let document = openapi_document(&server.gateway, caller, &contract)?;
         Some(reply::json(200, document.into_bytes()))
     };
@@ -164,11 +164,11 @@ pub(super) async fn document(
 
 /// Answers `GET /rest/<contract>/`: the tools as a page to read.
 pub(super) async fn reference(
-    State(server): State<Arc<Server>>,
+    State(server): State<Arc<HttpServerState>>,
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    let show = |caller: &Caller| {
+    let show = |caller: &CallerIdentity| {
         let page = described(&server.gateway, caller, &contract, |api, tools| {
             pages::reference(api, tools)
         })?;
@@ -180,25 +180,29 @@ pub(super) async fn reference(
 }
 
 /// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
-pub fn openapi_document(gateway: &Serving, caller: &Caller, contract: &str) -> Option<String> {
+pub fn openapi_document(
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
+    contract: &str,
+) -> Option<String> {
     described(gateway, caller, contract, |api, tools| {
         openapi::document(api, tools).to_string()
     })
 }
 
 fn described(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     contract: &str,
-    describe: impl FnOnce(&Api<'_>, Vec<&Tool>) -> String,
+    describe: impl FnOnce(&ApiDescription<'_>, Vec<&ContractTool>) -> String,
 ) -> Option<String> {
     let snapshot = gateway.snapshot();
     let listing = snapshot.catalogue.listing(
-        &Endpoint::contract(contract),
+        &CatalogueEndpoint::contract(contract),
         CatalogueViewer::Caller(caller),
     )?;
     let below = format!("/rest/{contract}");
-    let api = Api {
+    let api = ApiDescription {
         title: listing
             .server
             .title
@@ -338,13 +342,17 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-impl Call {
+impl DetachedCall {
     /// Returns `true` if the result is kept: the caller may leave and ask again.
     fn is_kept(&self) -> bool {
         self.idempotency_key.is_some() && self.writes
     }
 
-    async fn run(&self, cancel: &CancellationToken, channel: Option<Arc<CallChannel>>) -> Answer {
+    async fn run(
+        &self,
+        cancel: &CancellationToken,
+        channel: Option<Arc<CallChannel>>,
+    ) -> CallResponse {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
             arguments: Some(&self.arguments),
@@ -359,17 +367,17 @@ impl Call {
             .await
             .unasked()
         {
-            Ok(result) => Answer::of(result),
-            Err(Unasked::NotThere) => unknown_tool(&self.tool),
-            Err(Unasked::Asks) => {
-                let code = Code::Unsupported;
+            Ok(result) => CallResponse::from_result(result),
+            Err(IncompleteCall::NotThere) => unknown_tool(&self.tool),
+            Err(IncompleteCall::Asks) => {
+                let code = FailureCode::Unsupported;
                 problem(code.row().status, code.label(), ASKS.to_owned())
             }
         }
     }
 }
 
-pub(super) fn unknown_tool(tool: &str) -> Answer {
+pub(super) fn unknown_tool(tool: &str) -> CallResponse {
     let tool = shorten(tool, 64);
     problem(
         404,
@@ -378,8 +386,8 @@ pub(super) fn unknown_tool(tool: &str) -> Answer {
     )
 }
 
-impl Answer {
-    fn of(result: ToolResult) -> Self {
+impl CallResponse {
+    fn from_result(result: ToolResult) -> Self {
         let receipt = result.receipt.as_ref().map(ToString::to_string);
         if result.is_error {
             return Self {
@@ -389,10 +397,14 @@ impl Answer {
         }
         let body = match (result.structured, result.content) {
             (Some(structured), _) => structured.into_bytes(),
-            (None, Content::Blocks(blocks)) => format!(r#"{{"content":{blocks}}}"#).into_bytes(),
-            (None, Content::Text(text)) => json!({ "content": [{ "type": "text", "text": text }] })
-                .to_string()
-                .into_bytes(),
+            (None, CallContent::Blocks(blocks)) => {
+                format!(r#"{{"content":{blocks}}}"#).into_bytes()
+            }
+            (None, CallContent::Text(text)) => {
+                json!({ "content": [{ "type": "text", "text": text }] })
+                    .to_string()
+                    .into_bytes()
+            }
         };
         Self {
             status: 200,
@@ -427,8 +439,8 @@ impl Answer {
 
 /// Returns the answer of a refused or failed call: the members of its error, as a problem. An error in the words of another
 /// server is a `tool_error` with its structured content in a member of its own, where it is not taken for ours.
-fn failed(result: &ToolResult) -> Answer {
-    let row = result.code.unwrap_or(Code::ToolError).row();
+fn failed(result: &ToolResult) -> CallResponse {
+    let row = result.code.unwrap_or(FailureCode::ToolError).row();
     let mut body = problem_members(row.status, row.label, row.meaning, &result.content.text());
     let read = |json: &str| serde_json::from_str(json).unwrap_or_default();
     match (
@@ -448,7 +460,7 @@ fn failed(result: &ToolResult) -> Answer {
         .get("retry_after_ms")
         .and_then(Value::as_u64)
         .map(|wait| wait.div_ceil(1000));
-    Answer {
+    CallResponse {
         status: row.status,
         body: Value::Object(body).to_string().into_bytes(),
         receipt: None,
@@ -456,7 +468,7 @@ fn failed(result: &ToolResult) -> Answer {
     }
 }
 
-pub(super) fn problem(status: u16, code: &str, detail: String) -> Answer {
+pub(super) fn problem(status: u16, code: &str, detail: String) -> CallResponse {
     let title = StatusCode::from_u16(status)
         .ok()
         .and_then(|status| status.canonical_reason())
@@ -464,7 +476,7 @@ pub(super) fn problem(status: u16, code: &str, detail: String) -> Answer {
     let body = Value::Object(problem_members(status, code, title, &detail))
         .to_string()
         .into_bytes();
-    Answer {
+    CallResponse {
         status,
         body,
         receipt: None,
@@ -484,7 +496,7 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
 
 /// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them cancels the
 /// call, which runs without a reader too.
-fn events(server: &Server, call: Call) -> Response {
+fn events(server: &HttpServerState, call: DetachedCall) -> Response {
     let (channel, messages) = CallChannel::bare();
     let (cancel, is_kept) = (CancellationToken::new(), call.is_kept());
     let work = {
@@ -498,8 +510,11 @@ fn events(server: &Server, call: Call) -> Response {
     let running = running.map(|answer| answer.unwrap_or_else(broken));
     let state = Some((running.boxed(), messages, reply::keep_alive()));
     reply::events(stream::unfold(state, async |state| {
-        let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) =
-            state?;
+        let (mut running, messages, mut keep_alive): (
+            BoxFuture<'static, CallResponse>,
+            CallMessages,
+            _,
+        ) = state?;
         let bytes = tokio::select! {
             biased;
             answer = &mut running => return Some((Ok::<_, Infallible>(last(&messages, answer)), None)),
@@ -511,9 +526,9 @@ fn events(server: &Server, call: Call) -> Response {
 }
 
 /// Returns the answer of a call that panicked.
-fn broken() -> Answer {
+fn broken() -> CallResponse {
     let detail = "The gateway failed.".to_owned();
-    problem(500, Code::Internal.label(), detail)
+    problem(500, FailureCode::Internal.label(), detail)
 }
 
 fn reported(messages: &CallMessages) -> Vec<u8> {
@@ -524,7 +539,7 @@ fn reported(messages: &CallMessages) -> Vec<u8> {
         .collect()
 }
 
-fn last(messages: &CallMessages, answer: Answer) -> Bytes {
+fn last(messages: &CallMessages, answer: CallResponse) -> Bytes {
     let mut bytes = reported(messages);
     let name = if answer.status == 200 {
         "result"

@@ -5,7 +5,7 @@ use std::future::Future;
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::connections::{self, Connection};
+use super::connections::{self, ClientConnection};
 
 /// Starts work in a task of its own, and returns its end; `None` if it panicked. `cancel` is cancelled if the end is dropped
 /// before it came: it is no longer awaited.
@@ -29,7 +29,7 @@ pub(super) fn unattended<T: Send + 'static>(
     tasks: &TaskTracker,
     work: impl Future<Output = T> + Send + 'static,
 ) -> BoxFuture<'static, Option<T>> {
-    let task = tasks.spawn(connections::within(Connection::current(), work));
+    let task = tasks.spawn(connections::within(ClientConnection::current(), work));
     task.map(Result::ok).boxed()
 }
 

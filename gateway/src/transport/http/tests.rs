@@ -7,7 +7,7 @@ use tokio::{
     sync::oneshot,
     task::JoinHandle,
 };
-use weir_contracts::upstream::Resources;
+use weir_contracts::upstream::ResourceMode;
 
 use super::*;
 use crate::testing;
@@ -21,7 +21,7 @@ mod views;
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 struct Running {
-    gateway: testing::Testing,
+    gateway: testing::GatewayFixture,
     address: std::net::SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<anyhow::Result<()>>,
@@ -39,11 +39,11 @@ impl Running {
         Self::with(|_| {}).await
     }
 
-    async fn with(change: impl FnOnce(&mut crate::config::Config)) -> Self {
+    async fn with(change: impl FnOnce(&mut crate::config::GatewayConfig)) -> Self {
         Self::serving(testing::gateway(change).await).await
     }
 
-    async fn serving(gateway: testing::Testing) -> Self {
+    async fn serving(gateway: testing::GatewayFixture) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -932,7 +932,7 @@ async fn batches() {
     }
     // What a session keeps is there in a batch too.
     let lists = json!({ "tools": [{ "name": "t", "inputSchema": {} }], "resources": [{ "uri": "file:///a", "name": "a" }] });
-    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let level = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#;
     let subscribe = r#"{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"up+file:///a"}}"#;
     let got = server

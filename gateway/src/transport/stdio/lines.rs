@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-pub(super) struct Lines<R, F> {
+pub(super) struct StdinLines<R, F> {
     reader: BufReader<R>,
     line: Vec<u8>,
     /// Returns how long a line may be now, in bytes.
@@ -12,13 +12,13 @@ pub(super) struct Lines<R, F> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum StdinLine<'a> {
     Message(&'a [u8]),
     /// The line was longer than this number of bytes.
     TooLong(usize),
 }
 
-impl<R: AsyncRead + Unpin, F: Fn() -> usize> Lines<R, F> {
+impl<R: AsyncRead + Unpin, F: Fn() -> usize> StdinLines<R, F> {
     pub(super) fn new(reader: R, bytes_max: F) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
@@ -28,11 +28,11 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> Lines<R, F> {
     }
 
     /// Returns the next line that is not blank, without its end; `None` at the end of input.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<StdinLine<'_>>> {
         loop {
             let (ended, too_long) = self.fill().await?;
             if let Some(bytes_max) = too_long {
-                return Ok(Some(Line::TooLong(bytes_max)));
+                return Ok(Some(StdinLine::TooLong(bytes_max)));
             }
             if !self.line.trim_ascii().is_empty() {
                 break;
@@ -41,7 +41,7 @@ impl<R: AsyncRead + Unpin, F: Fn() -> usize> Lines<R, F> {
                 return Ok(None);
             }
         }
-        Ok(Some(Line::Message(self.line.trim_ascii())))
+        Ok(Some(StdinLine::Message(self.line.trim_ascii())))
     }
 
     /// Reads one line into `self.line`. Returns whether the input ended, and the bound that the line broke if it was too
@@ -82,12 +82,12 @@ mod tests {
     async fn lines_are_bounded() {
         let long = "x".repeat(200_000);
         let input = format!("\n  \r\none\r\n{long}\ntwo\n{}\nlast", "y".repeat(10));
-        let mut lines = Lines::new(input.as_bytes(), || 10);
+        let mut lines = StdinLines::new(input.as_bytes(), || 10);
         let mut read = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
             read.push(match line {
-                Line::Message(text) => String::from_utf8(text.to_vec()).unwrap(),
-                Line::TooLong(bytes_max) => format!("(more than {bytes_max})"),
+                StdinLine::Message(text) => String::from_utf8(text.to_vec()).unwrap(),
+                StdinLine::TooLong(bytes_max) => format!("(more than {bytes_max})"),
             });
         }
         assert_eq!(read, ["one", "(more than 10)", "two", "yyyyyyyyyy", "last"]);

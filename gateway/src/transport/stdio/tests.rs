@@ -6,12 +6,12 @@ use tokio::io::{
 };
 
 use super::*;
-use crate::{config::Config, testing};
+use crate::{config::GatewayConfig, testing};
 
 const META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 struct Client {
-    gateway: testing::Testing,
+    gateway: testing::GatewayFixture,
     input: WriteHalf<DuplexStream>,
     output: TokioLines<BufReader<ReadHalf<DuplexStream>>>,
     served: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -25,7 +25,7 @@ impl Client {
         let served = tokio::spawn(serve(
             gateway.clone(),
             None,
-            Endpoint::All,
+            CatalogueEndpoint::All,
             stdin,
             stdout,
             std::future::pending(),
@@ -162,7 +162,7 @@ async fn a_line_is_held_against_the_bound_that_is_in_effect() {
     );
     let refused = client.ask(&long).await["error"]["message"].to_string();
     assert!(refused.contains("longer than 4096 bytes"), "{refused}");
-    let mut config = Config::clone(&client.gateway.config());
+    let mut config = GatewayConfig::clone(&client.gateway.config());
     config.http.body_max_bytes = 8192;
     client.gateway.reconfigure(config);
     assert_eq!(client.ask(&long).await["result"], json!({}));
@@ -285,7 +285,7 @@ async fn the_end_is_heard_although_the_client_does_not_read() {
     let served = tokio::spawn(serve(
         gateway.clone(),
         None,
-        Endpoint::All,
+        CatalogueEndpoint::All,
         stdin,
         stdout,
         stopped,

@@ -12,12 +12,12 @@ const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
                     ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END";
 
 #[derive(Debug, Default)]
-pub(crate) struct Timeline {
+pub(crate) struct ServerTimeline {
     known: Mutex<Option<String>>,
     moves: AtomicU64,
 }
 
-impl Timeline {
+impl ServerTimeline {
     /// Returns one that has seen a timeline before.
     pub(crate) fn known(timeline: Option<String>) -> Self {
         Self {

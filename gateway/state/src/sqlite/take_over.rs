@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::{
     StateError,
     legacy::LegacyFiles,
-    state::{State, builds, secrets, shapes},
+    state::{GatewayState, builds, secrets, shapes},
 };
 
-impl State {
+impl GatewayState {
     /// Takes the files over in one transaction, and removes them after it. The caller holds the lock of the folder.
     pub(super) async fn take_over_files(&self, folder: &Path) -> Result<(), StateError> {
         let Some(mut files) = LegacyFiles::read(folder)? else {

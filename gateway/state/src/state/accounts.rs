@@ -1,7 +1,7 @@
 //! Accounts of callers at other servers, the clients that are registered there, and links that lead to a sign-in. What is
 //! secret comes and goes sealed.
 
-use super::State;
+use super::GatewayState;
 use crate::{
     AccountRow, ConnectKind, ConnectRow, StateError,
     columns::from_row,
@@ -34,7 +34,7 @@ from_row!(ConnectRow {
     expires_ms
 });
 
-impl State {
+impl GatewayState {
     /// Returns the account of an owner at a server, if it is connected.
     pub async fn account(
         &self,

@@ -1,6 +1,6 @@
 //! Stores the calls of agents that have a quota, counted by the day.
 
-use super::State;
+use super::GatewayState;
 use crate::{AgentCallsRow, AgentTotalsRow, StateError, columns::from_row, engine::sql};
 
 /// Days that are kept: those of a month, and of the one before.
@@ -13,7 +13,7 @@ from_row!(AgentTotalsRow {
     calls_month
 });
 
-impl State {
+impl GatewayState {
     /// Adds to the counts of agents, and returns what all processes have counted of each in the day and the month of `day`, which
     /// began with the day `month_start`.
     pub async fn add_agent_calls(

@@ -1,6 +1,6 @@
 //! Stores the head of each chain of the audit trail, so that the end of a chain is known whose disk is gone.
 
-use super::State;
+use super::GatewayState;
 use crate::{AuditHeadRow, StateError, columns::from_row, engine::sql};
 
 from_row!(AuditHeadRow {
@@ -12,7 +12,7 @@ from_row!(AuditHeadRow {
     written_ms
 });
 
-impl State {
+impl GatewayState {
     /// Writes the head of a chain. One that is further already stays.
     pub async fn write_audit_head(&self, head: &AuditHeadRow) -> Result<(), StateError> {
         let write = "INSERT INTO audit_heads (chain, node, segment, seq, hash, written_ms) VALUES ($1, $2, $3, $4, $5, $6) \

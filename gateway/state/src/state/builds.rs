@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::State;
+use super::GatewayState;
 use crate::{
     AcceptedBuildRow, BuildKind, KeptBuildRow, NewBuild, StateError,
     columns::from_row,
@@ -44,7 +44,7 @@ from_row!(KeptBuildRow {
     used_ms
 });
 
-impl State {
+impl GatewayState {
     /// Returns the accepted builds of one plugin, the newest last.
     pub async fn accepted_builds(&self, plugin: &str) -> Result<Vec<AcceptedBuildRow>, StateError> {
         let query = "SELECT * FROM accepted_builds WHERE plugin = $1 ORDER BY change";
@@ -370,7 +370,7 @@ async fn write_content(path: PathBuf, build: NewBuild) -> Result<NewBuild, State
     let folder = path.with_file_name("");
     let write = move || -> io::Result<NewBuild> {
         weir_files::create_folder(&folder, 0o700)?;
-        let readers = weir_files::Readers::Owner;
+        let readers = weir_files::FilePermission::Owner;
         if let Some(text) = &build.signature {
             weir_files::replace(&signature(&path), text.as_bytes(), readers)?;
         }

@@ -1,6 +1,6 @@
 //! The results of writes that came with an idempotency key.
 
-use super::State;
+use super::GatewayState;
 use crate::{
     BegunCall, CallKey, CallReplyStatus, StateError,
     columns::from_row,
@@ -26,7 +26,7 @@ from_row!(CallReplyRow {
     lease_ms
 });
 
-impl State {
+impl GatewayState {
     /// Begins a write, so that of several with one key one runs. One whose process gave no answer until `lease_ms` is unknown from
     /// then on.
     pub async fn begin_call(

@@ -4,9 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{Notify, watch};
-use weir_watch::{LookPace, Place, Watcher};
+use weir_watch::{FileWatcher, LookPace, WatchTarget};
 
-use super::{State, messages::MESSAGES_PAGE};
+use super::{GatewayState, messages::MESSAGES_PAGE};
 use crate::{
     MessageRow, StateError,
     engine::{StateEngine, sql},
@@ -26,7 +26,7 @@ const MESSAGES_INTERVAL: Duration = Duration::from_secs(1);
 const UNKNOWN: i64 = i64::MIN;
 
 /// The numbers of the last changes that this process has seen.
-pub(crate) struct Changes {
+pub(crate) struct ChangeFeed {
     all: watch::Sender<i64>,
     /// The changes of clients' sessions, which have numbers of their own.
     sessions: watch::Sender<i64>,
@@ -34,7 +34,7 @@ pub(crate) struct Changes {
     nudge: Arc<Notify>,
 }
 
-impl Default for Changes {
+impl Default for ChangeFeed {
     fn default() -> Self {
         let [all, sessions] = std::array::from_fn(|_| watch::Sender::new(UNKNOWN));
         Self {
@@ -45,7 +45,7 @@ impl Default for Changes {
     }
 }
 
-impl State {
+impl GatewayState {
     /// Returns the number of the last change, by whichever process.
     pub async fn generation(&self) -> Result<i64, StateError> {
         sql("SELECT n FROM generation")
@@ -71,7 +71,7 @@ impl State {
     }
 
     /// Keeps the feed moving, until the task ends. All that waits for changes waits for this one look.
-    pub async fn follow(&self, watcher: &Watcher) {
+    pub async fn follow(&self, watcher: &FileWatcher) {
         let mut pace = self.pace(watcher);
         let (mut failing, mut moves) = (false, self.fail_overs());
         loop {
@@ -157,13 +157,13 @@ impl State {
         Ok(())
     }
 
-    fn pace(&self, watcher: &Watcher) -> FeedPace {
+    fn pace(&self, watcher: &FileWatcher) -> FeedPace {
         match &self.engine {
             // A change is written to the log beside the database first.
             StateEngine::Sqlite(_) => {
                 let path = self.path();
                 let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-                let places = vec![Place::file(&path), Place::file(&real)];
+                let places = vec![WatchTarget::file(&path), WatchTarget::file(&real)];
                 FeedPace::File(watcher.pace(LOOK_INTERVAL, places))
             }
             StateEngine::Postgresql(server) => {

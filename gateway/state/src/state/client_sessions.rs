@@ -1,6 +1,6 @@
 //! Stores the settings of clients' sessions beyond their ids, for as long as an id is valid.
 
-use super::State;
+use super::GatewayState;
 use crate::{
     ClientSessionRow, StateError,
     columns::from_row,
@@ -19,7 +19,7 @@ from_row!(ClientSessionRow {
     change
 });
 
-impl State {
+impl GatewayState {
     /// Writes notes, each made by `merge` of the present one, and forgets those that have expired at `now_ms`.
     pub async fn write_client_sessions(
         &self,

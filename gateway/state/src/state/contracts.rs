@@ -1,8 +1,8 @@
 //! Contract versions, and which of them is live.
 
-use super::State;
+use super::GatewayState;
 use crate::{
-    ContractRow, Live, Source, StateError, VersionHead, VersionRow,
+    ContractRow, LiveRow, StateError, VersionHead, VersionRow, VersionSource,
     columns::from_row,
     engine::{StateChange, sql},
 };
@@ -17,7 +17,7 @@ from_row!(ContractRow {
     rolled_back
 });
 
-from_row!(Live {
+from_row!(LiveRow {
     name,
     origin,
     owner,
@@ -54,21 +54,21 @@ const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
 const LIVE_OF: &str = "SELECT name, origin, owner, version, revision, artifact, source \
                        FROM contracts JOIN versions ON contract = name AND version = live WHERE name = $1";
 
-impl State {
+impl GatewayState {
     /// Begins a change of which versions are live.
     pub async fn change_live(&self) -> Result<LiveChange, StateError> {
         self.change().await.map(LiveChange)
     }
 
     /// Returns the live version of every contract, in name order.
-    pub async fn live(&self) -> Result<Vec<Live>, StateError> {
+    pub async fn live(&self) -> Result<Vec<LiveRow>, StateError> {
         let query = "SELECT name, origin, owner, version, revision, artifact, source \
                      FROM contracts JOIN versions ON contract = name AND version = live ORDER BY name";
         sql(query).fetch_all(&self.engine).await
     }
 
     /// Returns the live version of one contract, if it has one.
-    pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
+    pub async fn live_of(&self, contract: &str) -> Result<Option<LiveRow>, StateError> {
         sql(LIVE_OF)
             .bind(contract)
             .fetch_optional(&self.engine)
@@ -186,7 +186,7 @@ impl LiveChange {
     }
 
     /// Returns the live version of one contract, if it has one.
-    pub async fn live_of(&mut self, contract: &str) -> Result<Option<Live>, StateError> {
+    pub async fn live_of(&mut self, contract: &str) -> Result<Option<LiveRow>, StateError> {
         sql(LIVE_OF)
             .bind(contract)
             .fetch_optional(&mut self.0)
@@ -199,7 +199,7 @@ impl LiveChange {
     pub async fn publish(
         self,
         base: Option<&str>,
-        source: Source<'_>,
+        source: VersionSource<'_>,
         version: &VersionRow,
         draft: Option<&str>,
     ) -> Result<(), StateError> {

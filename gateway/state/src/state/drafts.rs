@@ -3,10 +3,10 @@
 //! A draft has long texts, and its author may be hostile: no query here takes more of them into memory than its answer shows,
 //! and of those that were superseded only the newest are kept.
 
-use super::State;
+use super::GatewayState;
 use crate::{
-    ChangeClass, DraftFilter, DraftHead, DraftRow, DraftStatus, ListedDraft, NewDraft, Origin,
-    StateError,
+    ChangeClass, ContractOrigin, DraftFilter, DraftHead, DraftRow, DraftStatus, ListedDraft,
+    NewDraft, StateError,
     columns::from_row,
     engine::{StateChange, sql},
 };
@@ -47,7 +47,7 @@ macro_rules! select {
     };
 }
 
-impl State {
+impl GatewayState {
     /// Holds a change. A pending one of the same contract and origin is superseded, and of those that were superseded
     /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered.
     pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
@@ -188,7 +188,7 @@ impl State {
     pub async fn superseded(
         &self,
         contract: &str,
-        origin: Origin,
+        origin: ContractOrigin,
         base: Option<&str>,
         since_ms: i64,
     ) -> Result<u32, StateError> {
@@ -225,7 +225,7 @@ impl State {
     pub async fn drop_held(
         &self,
         contract: &str,
-        origin: Origin,
+        origin: ContractOrigin,
         at_ms: i64,
         by: &str,
     ) -> Result<(), StateError> {

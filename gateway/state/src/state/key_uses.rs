@@ -1,6 +1,6 @@
 //! Stores how often keys are used, counted by the hour.
 
-use super::State;
+use super::GatewayState;
 use crate::{KeyUsage, KeyUseRow, StateError, columns::from_row, engine::sql};
 
 /// Hours back from now that are counted.
@@ -13,7 +13,7 @@ from_row!(KeyUsage {
     calls_24h
 });
 
-impl State {
+impl GatewayState {
     /// Adds to the counts of keys.
     pub async fn add_key_uses(&self, rows: &[KeyUseRow]) -> Result<(), StateError> {
         let mut change = self.engine.begin_counts().await?;

@@ -1,6 +1,6 @@
 //! Keys of agents and of admins. Secrets are stored as hashes alone.
 
-use super::State;
+use super::GatewayState;
 use crate::{
     AdminRow, KeyRow, StateError,
     columns::from_row,
@@ -33,7 +33,7 @@ from_row!(AdminRow {
     revoked_ms
 });
 
-impl State {
+impl GatewayState {
     /// Returns all keys that ever were, by id.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
         sql("SELECT * FROM keys ORDER BY created_ms, id")

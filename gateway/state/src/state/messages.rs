@@ -1,7 +1,7 @@
 //! Short messages between the nodes that share a state in PostgreSQL. They are kept for seconds, and may be lost with the
 //! database: a request that needs an answer waits for a bounded time.
 
-use super::{State, nodes::now_ms};
+use super::{GatewayState, nodes::now_ms};
 use crate::{MessageRow, NewMessage, StateError, columns::from_row, engine::sql};
 
 /// The time for which a message is kept that was not read.
@@ -16,7 +16,7 @@ from_row!(MessageRow {
     content
 });
 
-impl State {
+impl GatewayState {
     /// Writes messages in one transaction, and forgets those that are too old. A fail-over may lose them: no commit waits for
     /// the disk.
     pub async fn send_messages(

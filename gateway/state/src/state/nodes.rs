@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{LiveChange, State};
+use super::{GatewayState, LiveChange};
 use crate::{
     NewNode, NodeRow, StateError,
     columns::from_row,
@@ -103,7 +103,7 @@ impl LiveChange {
     }
 }
 
-impl State {
+impl GatewayState {
     /// Returns `true` if several machines may share this state.
     pub fn is_shared(&self) -> bool {
         !matches!(self.engine, StateEngine::Sqlite(_))

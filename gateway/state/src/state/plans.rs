@@ -1,6 +1,6 @@
 //! Writes that wait for a person, and what became of them.
 
-use super::{State, call_replies::forget_replies};
+use super::{GatewayState, call_replies::forget_replies};
 use crate::{
     AddedPlan, PlanDecision, PlanRow, PlanScope, PlanStatus, StateError, columns::from_row,
     engine::sql,
@@ -34,7 +34,7 @@ from_row!(PlanRow {
     reason
 });
 
-impl State {
+impl GatewayState {
     /// Adds a plan that waits for a person, unless one of the same change waits already or too many do.
     pub async fn add_plan(&self, plan: &PlanRow) -> Result<AddedPlan, StateError> {
         let mut change = self.change().await?;

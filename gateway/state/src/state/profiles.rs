@@ -1,6 +1,6 @@
 //! Stores what calls looked like, counted by day.
 
-use super::State;
+use super::GatewayState;
 use crate::{ProfileRow, StateError, columns::from_row, engine::sql};
 
 /// Rows in all; calls that look like none of them are not kept then.
@@ -14,7 +14,7 @@ from_row!(ProfileRow {
     calls
 });
 
-impl State {
+impl GatewayState {
     /// Forgets the days before `oldest` (days since 1970). The lock of writers is taken only where there are any.
     pub async fn forget_profiles(&self, oldest: i64) -> Result<(), StateError> {
         let query = "SELECT EXISTS (SELECT 1 FROM profiles WHERE day < $1)";

@@ -1,7 +1,7 @@
 //! Answers kept for retries.
 
-use super::State;
-use crate::{Begun, ReplyRow, StateError, columns::from_row, engine::sql};
+use super::GatewayState;
+use crate::{IdempotencyState, ReplyRow, StateError, columns::from_row, engine::sql};
 
 /// The time for which a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
@@ -19,7 +19,7 @@ from_row!(ReplyRow {
     created_ms
 });
 
-impl State {
+impl GatewayState {
     /// Begins a request, so that of several with one key one runs. Rows out of date are dropped on the way.
     pub async fn begin_reply(
         &self,
@@ -27,7 +27,7 @@ impl State {
         key: &str,
         request: &str,
         now_ms: i64,
-    ) -> Result<Begun, StateError> {
+    ) -> Result<IdempotencyState, StateError> {
         let mut change = self.change().await?;
         let old = "DELETE FROM replies WHERE created_ms <= $1";
         sql(old).bind(now_ms - KEPT_MS).execute(&mut change).await?;
@@ -39,8 +39,8 @@ impl State {
             .await?;
         if let Some(known) = known {
             return Ok(match known.status {
-                PENDING => Begun::Pending(known.request),
-                _ => Begun::Answered(known),
+                PENDING => IdempotencyState::Pending(known.request),
+                _ => IdempotencyState::Answered(known),
             });
         }
         let beyond = "DELETE FROM replies WHERE admin = $1 AND key NOT IN (SELECT key FROM replies WHERE admin = $1 \
@@ -60,7 +60,7 @@ impl State {
             .execute(&mut change)
             .await?;
         change.commit().await?;
-        Ok(Begun::First)
+        Ok(IdempotencyState::First)
     }
 
     /// Ends a request that was begun: with its status and body for retries, or with none, so that the next one runs anew.

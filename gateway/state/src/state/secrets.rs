@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::State;
+use super::GatewayState;
 use crate::{
     SecretPurpose, StateError,
     engine::{StateChange, sql},
@@ -10,7 +10,7 @@ use crate::{
 
 const SECRET_BYTES: usize = 32;
 
-impl State {
+impl GatewayState {
     /// Returns the secret for this purpose. The first process that asks makes it from random bytes.
     pub async fn secret(&self, purpose: SecretPurpose) -> Result<[u8; SECRET_BYTES], StateError> {
         if let Some(known) = self.known_secret(purpose).await? {

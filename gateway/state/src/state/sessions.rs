@@ -1,6 +1,6 @@
 //! Sessions of admins, and links that begin one. Secrets are stored as hashes alone.
 
-use super::State;
+use super::GatewayState;
 use crate::{SessionKind, SessionRow, StateError, columns::from_row, engine::sql};
 
 /// The sessions and links of one admin key. The oldest makes room.
@@ -16,7 +16,7 @@ from_row!(SessionRow {
     used_ms
 });
 
-impl State {
+impl GatewayState {
     /// Adds a session or a link, unless its admin key was revoked. Those that have expired are dropped on the way.
     pub async fn add_session(&self, session: &SessionRow) -> Result<(), StateError> {
         let mut change = self.change().await?;

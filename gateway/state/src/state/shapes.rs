@@ -1,6 +1,6 @@
 //! Recorded shapes: a start from the state asks no source.
 
-use super::State;
+use super::GatewayState;
 use crate::{
     RecordedShape, StateError,
     columns::from_row,
@@ -15,7 +15,7 @@ from_row!(RecordedShape {
     shape
 });
 
-impl State {
+impl GatewayState {
     /// Returns the shapes that were recorded for the collections of one contract.
     pub async fn shapes(&self, contract: &str) -> Result<Vec<RecordedShape>, StateError> {
         let query = "SELECT * FROM shapes WHERE contract = $1 ORDER BY collection";

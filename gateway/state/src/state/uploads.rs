@@ -2,7 +2,7 @@
 //! the folder.
 
 use super::{
-    State,
+    GatewayState,
     builds::{drop_unnamed_content, share_content},
 };
 use crate::{
@@ -21,7 +21,7 @@ from_row!(UploadRow {
     change
 });
 
-impl State {
+impl GatewayState {
     /// Writes down that a file of the plugins folder is this build now, or that it is taken away, and returns the number of the
     /// change.
     pub async fn record_upload(

@@ -1,6 +1,6 @@
 //! Versions that are served beside the live one, and the agents that are pinned to one.
 
-use super::{LiveChange, State};
+use super::{GatewayState, LiveChange};
 use crate::{AgentPin, KeptRow, StateError, columns::from_row, engine::sql};
 
 from_row!(KeptRow {
@@ -21,7 +21,7 @@ from_row!(AgentPin {
     created_by
 });
 
-impl State {
+impl GatewayState {
     /// Returns the versions that are served beside a live one, of all contracts, the newest of each first.
     pub async fn kept(&self) -> Result<Vec<KeptRow>, StateError> {
         let query = "SELECT * FROM served ORDER BY contract, major DESC";

@@ -4,19 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use weir_state::{
-    AdminRow, Begun, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source,
-    State, StateError, VersionRow,
+    AdminRow, ChangeClass, ContractOrigin, DraftFilter, DraftStatus, GatewayState,
+    IdempotencyState, KeyRow, NewDraft, Role, StateError, VersionRow, VersionSource,
 };
-use weir_watch::Watcher;
+use weir_watch::FileWatcher;
 
 use crate::Place;
 
-pub(crate) const FILE: Source<'_> = Source {
-    origin: Origin::File,
+pub(crate) const FILE: VersionSource<'_> = VersionSource {
+    origin: ContractOrigin::File,
     owner: None,
 };
-const API: Source<'_> = Source {
-    origin: Origin::Api,
+const API: VersionSource<'_> = VersionSource {
+    origin: ContractOrigin::Api,
     owner: None,
 };
 
@@ -51,9 +51,9 @@ pub(crate) fn version(number: &str) -> VersionRow {
 }
 
 pub(crate) async fn publish(
-    state: &State,
+    state: &GatewayState,
     base: Option<&str>,
-    source: Source<'_>,
+    source: VersionSource<'_>,
     version: &VersionRow,
     draft: Option<&str>,
 ) -> Result<(), StateError> {
@@ -65,7 +65,7 @@ pub(crate) async fn publish(
 }
 
 async fn switch(
-    state: &State,
+    state: &GatewayState,
     base: Option<&str>,
     to: Option<&str>,
     at_ms: i64,
@@ -85,7 +85,7 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
         version: Some("2.0.0"),
         artifact: Some("{}"),
         source,
-        origin: Origin::File,
+        origin: ContractOrigin::File,
         owner: None,
         class: ChangeClass::Breaking,
         fingerprint: "f2",
@@ -266,7 +266,7 @@ pub(crate) async fn the_first_admin_is_made_once(place: &Place) {
 pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
     let state = place.open().await;
     let other = NewDraft {
-        origin: Origin::Api,
+        origin: ContractOrigin::Api,
         ..draft("api", None, "other")
     };
     state.hold(&other).await.expect("held");
@@ -301,14 +301,14 @@ pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
     );
     assert_eq!(
         state
-            .superseded("desk", Origin::File, None, 0)
+            .superseded("desk", ContractOrigin::File, None, 0)
             .await
             .expect("counted"),
         20
     );
     assert_eq!(
         state
-            .superseded("desk", Origin::File, None, 60)
+            .superseded("desk", ContractOrigin::File, None, 60)
             .await
             .expect("counted"),
         9,
@@ -316,7 +316,7 @@ pub(crate) async fn of_superseded_drafts_the_newest_are_kept(place: &Place) {
     );
     assert_eq!(
         state
-            .superseded("desk", Origin::File, Some("1.0.0"), 0)
+            .superseded("desk", ContractOrigin::File, Some("1.0.0"), 0)
             .await
             .expect("counted"),
         0
@@ -328,7 +328,7 @@ pub(crate) async fn what_waits_and_what_was_discarded_is_found_however_much_was_
 ) {
     let state = place.open().await;
     let waits = NewDraft {
-        origin: Origin::Api,
+        origin: ContractOrigin::Api,
         ..draft("waits", None, "waits")
     };
     state.hold(&waits).await.expect("held");
@@ -514,8 +514,8 @@ pub(crate) async fn the_feed_moves_with_what_another_process_changes(place: &Pla
     for watched in [true, false] {
         let state = place.open().await;
         let watcher = match watched {
-            true => Watcher::start(&place.folder()).await,
-            false => Watcher::default(),
+            true => FileWatcher::start(&place.folder()).await,
+            false => FileWatcher::default(),
         };
         let other = place.open().await;
         let mut feed = state.changes();
@@ -559,18 +559,18 @@ pub(crate) async fn answers_for_retries_are_bounded_for_each_admin(place: &Place
     }
     assert!(matches!(
         begin("ann", "k1009".into(), 1_010).await,
-        Begun::Answered(_)
+        IdempotencyState::Answered(_)
     ));
     assert!(matches!(
         begin("ann", "pending".into(), 1_010).await,
-        Begun::Pending(_)
+        IdempotencyState::Pending(_)
     ));
     assert!(matches!(
         begin("bob", "k".into(), 1_010).await,
-        Begun::Answered(_)
+        IdempotencyState::Answered(_)
     ));
     assert!(matches!(
         begin("ann", "k2".into(), 1_010).await,
-        Begun::First
+        IdempotencyState::First
     ));
 }

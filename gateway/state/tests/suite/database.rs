@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use weir_state::{
-    BuildKind, FILE, FeedPart, MessageRow, NewBuild, NewMessage, NewNode, RecordedShape,
-    SecretPurpose, ServerAddress, State, StateError,
+    BuildKind, FILE, FeedPart, GatewayState, MessageRow, NewBuild, NewMessage, NewNode,
+    RecordedShape, SecretPurpose, ServerAddress, StateError,
 };
-use weir_watch::Watcher;
+use weir_watch::FileWatcher;
 
 use crate::{
     contracts::{FILE as FROM_FILE, key, publish, version},
@@ -26,7 +26,7 @@ fn node(id: &str) -> NewNode {
 }
 
 /// Fills a state with a row of most kinds.
-async fn fill(state: &State) {
+async fn fill(state: &GatewayState) {
     publish(state, None, FROM_FILE, &version("1.0.0"), None)
         .await
         .expect("published");
@@ -64,7 +64,7 @@ async fn fill(state: &State) {
 
 async fn refused(url: &str, folder: &Path) -> String {
     let address = ServerAddress::parse(url).expect("an address");
-    let opened = State::connect(&address, folder).await;
+    let opened = GatewayState::connect(&address, folder).await;
     opened.expect_err("refused").to_string()
 }
 
@@ -102,10 +102,10 @@ async fn wrong_starts(server: &Server) {
         .await;
     let address = place.address().expect("an address");
     // A later version only adds; what is not known here is not copied.
-    let state = State::connect(&address, folder.path())
+    let state = GatewayState::connect(&address, folder.path())
         .await
         .expect("newer");
-    State::connect_to_read(&address, folder.path())
+    GatewayState::connect_to_read(&address, folder.path())
         .await
         .expect("newer");
     let file = Place::file().open().await;
@@ -142,7 +142,7 @@ async fn builds_of_other_machines(place: &Place) {
     fill(&here).await;
     let folder = tempfile::tempdir().expect("a folder");
     let address = place.address().expect("an address");
-    let there = State::connect(&address, folder.path())
+    let there = GatewayState::connect(&address, folder.path())
         .await
         .expect("opened");
     let build = there.kept_builds("p", "d").await.expect("read").remove(0);
@@ -160,7 +160,7 @@ async fn leases(place: &Place) {
     one.join(node("one")).await.expect("joined");
     two.join(node("two")).await.expect("joined");
     let following = two.clone();
-    let follow = tokio::spawn(async move { following.follow(&Watcher::default()).await });
+    let follow = tokio::spawn(async move { following.follow(&FileWatcher::default()).await });
     let taking = two.clone();
     let take = tokio::spawn(async move {
         let mut changes = taking.changes();
@@ -190,16 +190,16 @@ async fn leases(place: &Place) {
 
 async fn there_and_back(place: &Place) {
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
-    let here = State::open(folders[0].path()).await.expect("opened");
+    let here = GatewayState::open(folders[0].path()).await.expect("opened");
     fill(&here).await;
     assert!(
-        State::open_alone(folders[0].path()).await.is_err(),
+        GatewayState::open_alone(folders[0].path()).await.is_err(),
         "it is open elsewhere"
     );
     drop(here);
     let here = loop {
         // The pool closes its connections a moment after.
-        if let Ok(alone) = State::open_alone(folders[0].path()).await {
+        if let Ok(alone) = GatewayState::open_alone(folders[0].path()).await {
             break alone;
         }
     };
@@ -212,7 +212,7 @@ async fn there_and_back(place: &Place) {
     );
     assert!(here.copy_to(&there).await.is_err(), "it is not empty");
     there.join(node("runs")).await.expect("joined");
-    let back = State::open(folders[1].path()).await.expect("made");
+    let back = GatewayState::open(folders[1].path()).await.expect("made");
     let error = there.copy_to(&back).await.expect_err("it runs").to_string();
     assert!(error.contains("stop it first"), "{error}");
     there.leave().await.expect("left");
@@ -321,7 +321,7 @@ async fn messages_reach_the_nodes_that_they_are_for() {
     one.send_messages("one", &batch).await.expect("sent");
     let batch = [message(None, "second")];
     two.send_messages("two", &batch).await.expect("sent");
-    let read = async |state: &State, node: &str, after: i64| -> Vec<(i64, String, String)> {
+    let read = async |state: &GatewayState, node: &str, after: i64| -> Vec<(i64, String, String)> {
         let rows = state.take_messages(node, after).await.expect("read");
         let text = |row: MessageRow| {
             let content = String::from_utf8(row.content).expect("text");

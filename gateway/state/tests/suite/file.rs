@@ -1,12 +1,12 @@
 //! Tests for a state in a file alone.
 
-use weir_state::{DraftStatus, Origin, Source, State, VersionRow};
+use weir_state::{ContractOrigin, DraftStatus, GatewayState, VersionRow, VersionSource};
 
 use crate::contracts::{FILE, publish, version};
 
-async fn state() -> (tempfile::TempDir, State) {
+async fn state() -> (tempfile::TempDir, GatewayState) {
     let folder = tempfile::tempdir().expect("a folder");
-    let state = State::open(&folder.path().join("state"))
+    let state = GatewayState::open(&folder.path().join("state"))
         .await
         .expect("opened");
     (folder, state)
@@ -24,7 +24,7 @@ async fn a_backup_opens_as_a_state() {
         .back_up(&copy.join(weir_state::FILE))
         .await
         .expect("copied");
-    let restored = State::open(&copy).await.expect("opened");
+    let restored = GatewayState::open(&copy).await.expect("opened");
     assert_eq!(restored.live().await.expect("read")[0].version, "1.0.0");
     assert!(
         state.back_up(&copy.join(weir_state::FILE)).await.is_err(),
@@ -51,7 +51,9 @@ fn many_may_open_a_new_state_at_once() {
             .enable_all()
             .build()
             .expect("a runtime");
-        runtime.block_on(State::open(folder.path())).map(drop)
+        runtime
+            .block_on(GatewayState::open(folder.path()))
+            .map(drop)
     };
     std::thread::scope(|scope| {
         let opened: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
@@ -113,7 +115,7 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
             VALUES ('d1', 'desk', 'u', 'file', 'breaking', 'h', '{}', 3, 'file');";
     sqlx::raw_sql(rows).execute(&pool).await.expect("written");
     pool.close().await;
-    let state = State::open(folder.path()).await.expect("opened");
+    let state = GatewayState::open(folder.path()).await.expect("opened");
     let live = state.live().await.expect("read").remove(0);
     assert_eq!(
         (live.revision, live.artifact.as_str(), live.owner),
@@ -148,8 +150,8 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
         state.generation().await.expect("read") > generation,
         "others see it"
     );
-    for origin in [Origin::Code, Origin::Upstream] {
-        let source = Source {
+    for origin in [ContractOrigin::Code, ContractOrigin::Upstream] {
+        let source = VersionSource {
             origin,
             owner: None,
         };
@@ -167,6 +169,6 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
 #[tokio::test]
 async fn a_state_that_is_not_there_is_not_made_to_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
-    assert!(State::open_to_read(folder.path()).await.is_err());
+    assert!(GatewayState::open_to_read(folder.path()).await.is_err());
     assert!(!folder.path().join(weir_state::FILE).exists());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use weir_state::{ServerAddress, State};
+use weir_state::{GatewayState, ServerAddress};
 
 use crate::server::Server;
 
@@ -35,18 +35,18 @@ impl Place {
         self.folder.path().join("state")
     }
 
-    pub(crate) async fn open(&self) -> State {
+    pub(crate) async fn open(&self) -> GatewayState {
         let opened = match self.address() {
-            Some(address) => State::connect(&address, &self.folder()).await,
-            None => State::open(&self.folder()).await,
+            Some(address) => GatewayState::connect(&address, &self.folder()).await,
+            None => GatewayState::open(&self.folder()).await,
         };
         opened.expect("opened")
     }
 
-    pub(crate) async fn open_to_read(&self) -> State {
+    pub(crate) async fn open_to_read(&self) -> GatewayState {
         let opened = match self.address() {
-            Some(address) => State::connect_to_read(&address, &self.folder()).await,
-            None => State::open_to_read(&self.folder()).await,
+            Some(address) => GatewayState::connect_to_read(&address, &self.folder()).await,
+            None => GatewayState::open_to_read(&self.folder()).await,
         };
         opened.expect("opened to read")
     }

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use weir_state::{
-    AdminRow, AuditHeadRow, BuildKind, NewBuild, RecordedShape, Role, SecretPurpose, SessionKind,
-    SessionRow, State,
+    AdminRow, AuditHeadRow, BuildKind, GatewayState, NewBuild, RecordedShape, Role, SecretPurpose,
+    SessionKind, SessionRow,
 };
 
 use crate::Place;
@@ -82,7 +82,7 @@ async fn keys_in_files_are_taken_over_once() {
     ];
     let open = || {
         let folder = folder.path().to_owned();
-        tokio::spawn(async move { State::open(&folder).await.expect("opened") })
+        tokio::spawn(async move { GatewayState::open(&folder).await.expect("opened") })
     };
     let (one, two) = tokio::join!(open(), open());
     let (one, two) = (one.expect("no panic"), two.expect("no panic"));
@@ -97,7 +97,7 @@ async fn keys_in_files_are_taken_over_once() {
     // A process was stopped after the transaction and before the removal.
     let same = write("cursor.key", &cursors);
     let other = write("audit.key", &[3; 32]);
-    let again = State::open(folder.path()).await.expect("opened");
+    let again = GatewayState::open(folder.path()).await.expect("opened");
     assert_eq!(
         again.secret(SecretPurpose::Arguments).await.expect("read"),
         arguments,
@@ -111,7 +111,7 @@ async fn a_file_that_cannot_be_taken_over_stops_the_start_and_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("audit.key");
     let refused = async || {
-        let opened = State::open(folder.path()).await;
+        let opened = GatewayState::open(folder.path()).await;
         opened.expect_err("refused").to_string()
     };
     fs::write(&path, [1; 32]).expect("written");
@@ -136,18 +136,20 @@ async fn shapes_in_files_are_taken_over_and_one_that_is_no_shape_stays() {
     let file = r#"{"adapter": "sheet", "settings": {}, "shape": {"columns": []}}"#;
     fs::write(of_contract.join("rooms.json"), file).expect("written");
     fs::write(of_contract.join("other.json"), "{").expect("written");
-    let state = State::open(folder.path()).await.expect("opened");
+    let state = GatewayState::open(folder.path()).await.expect("opened");
     assert_eq!(state.shapes("desk").await.expect("read"), [shape()]);
     assert!(!of_contract.join("rooms.json").exists() && of_contract.join("other.json").exists());
     fs::remove_file(of_contract.join("other.json")).expect("removed");
     fs::write(of_contract.join("rooms.json"), file).expect("written");
-    State::open(folder.path()).await.expect("opened again");
+    GatewayState::open(folder.path())
+        .await
+        .expect("opened again");
     assert!(!folder.path().join("shapes").exists(), "nothing is left");
 }
 
 pub(crate) async fn the_last_accepted_builds_are_remembered_in_order(place: &Place) {
     let state = place.open().await;
-    let digests = async |state: &State| -> Vec<String> {
+    let digests = async |state: &GatewayState| -> Vec<String> {
         let builds = state.accepted_builds("sql").await.expect("read");
         builds.into_iter().map(|build| build.digest).collect()
     };
@@ -259,7 +261,7 @@ async fn builds_in_files_are_taken_over_with_their_order_and_content() {
     )
     .expect("linked");
     for _ in 0..2 {
-        let state = State::open(folder.path()).await.expect("opened");
+        let state = GatewayState::open(folder.path()).await.expect("opened");
         let known = state.accepted_builds("sql").await.expect("read");
         let known: Vec<_> = known.iter().map(|build| build.digest.as_str()).collect();
         assert_eq!(known, ["zero", "one"]);
@@ -279,7 +281,9 @@ async fn builds_in_files_are_taken_over_with_their_order_and_content() {
         assert!(!accepted.exists() && !kept.exists());
     }
     fs::write(&accepted, "{").expect("written");
-    let error = State::open(folder.path()).await.expect_err("refused");
+    let error = GatewayState::open(folder.path())
+        .await
+        .expect_err("refused");
     assert!(error.to_string().contains("move it away"), "{error}");
     assert!(accepted.exists());
 }

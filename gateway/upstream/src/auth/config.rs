@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weir_connections::config::{resolve, resolve_named, secret_files};
 use weir_oauth::{NetworkReach, RegisteredClient, SecretText};
 
-use crate::config::{Isolation, Wrong};
+use crate::config::{UpstreamIsolation, Wrong};
 
 /// The authorization of requests to a server. Secrets may be references, as in `headers`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -109,7 +109,7 @@ impl AuthConfig {
         &self,
         url: Option<&str>,
         has_header: bool,
-        isolation: Isolation,
+        isolation: UpstreamIsolation,
     ) -> Vec<Wrong> {
         let mut wrong = Vec::new();
         let mut note = |key, what: &str, hint: &str| {
@@ -145,7 +145,10 @@ impl AuthConfig {
             note("auth", what, "set `token_url`: that of the callers' issuer");
         }
         if matches!(self, Self::Exchange(_))
-            && !matches!(isolation, Isolation::Agent | Isolation::Session)
+            && !matches!(
+                isolation,
+                UpstreamIsolation::Agent | UpstreamIsolation::Session
+            )
         {
             let what = "with `kind = \"exchange\"` each caller has a token of its own";
             note("isolation", what, "leave it out, or set \"session\"");
@@ -259,32 +262,37 @@ mod tests {
         let exchange =
             r#"{"kind":"exchange","client_id":"c","token_url":"https://login.example/token"}"#;
         for (url, text, isolation, expected) in [
-            (there, oauth, Isolation::Tenant, None),
+            (there, oauth, UpstreamIsolation::Tenant, None),
             (
                 Some("http://127.0.0.1:1/mcp"),
                 oauth,
-                Isolation::Agent,
+                UpstreamIsolation::Agent,
                 None,
             ),
-            (None, oauth, Isolation::Agent, Some("auth")),
+            (None, oauth, UpstreamIsolation::Agent, Some("auth")),
             (
                 Some("http://a.example/mcp"),
                 oauth,
-                Isolation::Agent,
+                UpstreamIsolation::Agent,
                 Some("url"),
             ),
-            (there, exchange, Isolation::Agent, None),
-            (there, exchange, Isolation::Tenant, Some("isolation")),
+            (there, exchange, UpstreamIsolation::Agent, None),
+            (
+                there,
+                exchange,
+                UpstreamIsolation::Tenant,
+                Some("isolation"),
+            ),
             (
                 there,
                 r#"{"kind":"exchange","client_id":"c"}"#,
-                Isolation::Agent,
+                UpstreamIsolation::Agent,
                 Some("auth"),
             ),
             (
                 there,
                 r#"{"kind":"oauth","issuer":"http://a.example"}"#,
-                Isolation::Agent,
+                UpstreamIsolation::Agent,
                 Some("auth"),
             ),
         ] {

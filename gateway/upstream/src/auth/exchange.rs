@@ -16,7 +16,7 @@ use super::{
     AccountOwner, BearerTokens, ExchangeConfig, Granting, IssuedToken, MachineConfig,
     MachineTokens, config::client, find_server_issuer, without_token,
 };
-use crate::error::{Failure, Kind};
+use crate::error::{UpstreamFailure, UpstreamFailureKind};
 
 /// Callers whose tokens are kept. Beyond it those are forgotten that have no session.
 const CALLERS_MAX: usize = 4_096;
@@ -73,10 +73,10 @@ impl TokenExchanger {
         &self,
         owner: &AccountOwner,
         subject: Option<&SecretText>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UpstreamFailure> {
         let Some(subject) = subject else {
-            let failure = Failure::new(
-                Kind::Access,
+            let failure = UpstreamFailure::new(
+                UpstreamFailureKind::Access,
                 "a caller with a token of an issuer, which is exchanged for one of the server",
                 "it came by a key, or by none",
             );
@@ -155,7 +155,13 @@ impl BearerTokens for ExchangedTokens {
             {
                 return Ok(token);
             }
-            let gone = || Failure::new(Kind::Closed, "the server to be configured", "it is not");
+            let gone = || {
+                UpstreamFailure::new(
+                    UpstreamFailureKind::Closed,
+                    "the server to be configured",
+                    "it is not",
+                )
+            };
             let exchanger = self.exchanger.upgrade().ok_or_else(gone)?;
             let exchanged = exchanger.exchange(&subject).await;
             let tokens = exchanged.map_err(|fault| without_token(&fault))?;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use url::Url;
-use weir_oauth::{NetworkReach, OauthFault, ServerMetadata, find_issuer, find_resource};
+use weir_oauth::{
+    AuthorizationServerMetadata, NetworkReach, OauthFault, find_issuer, find_resource,
+};
 
 use crate::link::ask_for_challenge;
 
@@ -14,7 +16,7 @@ const CHALLENGE_MAX: Duration = Duration::from_secs(10);
 /// The issuer of a server's tokens, and what to ask it for.
 #[derive(Clone, Debug)]
 pub struct ServerIssuer {
-    pub metadata: ServerMetadata,
+    pub metadata: AuthorizationServerMetadata,
     /// The name of the server as a resource.
     pub resource: String,
     pub scopes: Vec<String>,

@@ -20,11 +20,11 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::mask::{SecretMask, masked};
 
 use crate::{
-    error::{Failure, Kind},
+    error::{UpstreamFailure, UpstreamFailureKind},
     guard::GRACE,
-    inbox::Inbox,
+    inbox::UpstreamInbox,
     sandbox::KeptFiles,
-    settings::Command,
+    settings::UpstreamCommand,
 };
 
 /// The variables that a child gets of our environment.
@@ -37,15 +37,15 @@ pub(crate) struct ChildLink {
     lines: mpsc::Sender<String>,
     stop: CancellationToken,
     ended: watch::Receiver<bool>,
-    stderr: Arc<Stderr>,
+    stderr: Arc<StderrTail>,
 }
 
 impl ChildLink {
     pub(crate) fn start(
-        command: &Command,
+        command: &UpstreamCommand,
         message_max: usize,
-        inbox: Arc<Inbox>,
-    ) -> Result<Self, Failure> {
+        inbox: Arc<UpstreamInbox>,
+    ) -> Result<Self, UpstreamFailure> {
         let name = Path::new(&command.program)
             .file_name()
             .unwrap_or(&command.program)
@@ -94,7 +94,7 @@ impl ChildLink {
             .map_err(|error| not_started(&name, &error.to_string()))?;
         let stdin = child.stdin.take().expect("stdin is piped");
         let stdout = child.stdout.take().expect("stdout is piped");
-        let stderr = Arc::new(Stderr::new(command));
+        let stderr = Arc::new(StderrTail::new(command));
         tokio::spawn(
             stderr
                 .clone()
@@ -111,7 +111,7 @@ impl ChildLink {
             stop.clone(),
         );
         let (end, ended) = watch::channel(false);
-        let life = Life {
+        let life = ChildTask {
             child,
             name,
             stop: stop.clone(),
@@ -130,7 +130,7 @@ impl ChildLink {
         })
     }
 
-    pub(crate) async fn send(&self, line: String) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, line: String) -> Result<(), UpstreamFailure> {
         // The writer is gone where the child is, and the inbox knows why.
         let _ = self.lines.send(line).await;
         Ok(())
@@ -153,18 +153,18 @@ impl Drop for ChildLink {
 }
 
 /// A child from its start to its end.
-struct Life {
+struct ChildTask {
     child: Child,
     name: String,
     stop: CancellationToken,
-    stderr: Arc<Stderr>,
-    inbox: Arc<Inbox>,
+    stderr: Arc<StderrTail>,
+    inbox: Arc<UpstreamInbox>,
 }
 
-impl Life {
+impl ChildTask {
     async fn run(mut self, reader: impl Future<Output = ()> + Send + 'static) {
         // The group is killed with us if the runtime ends before the child does.
-        let mut group = Group(
+        let mut group = ProcessGroup(
             self.child
                 .id()
                 .and_then(|id| i32::try_from(id).ok())
@@ -205,7 +205,7 @@ impl Life {
     }
 
     /// Ends the child. Its stdin is closed by the writer, which heard of the end as well.
-    async fn end(&mut self, group: &Group) -> Option<ExitStatus> {
+    async fn end(&mut self, group: &ProcessGroup) -> Option<ExitStatus> {
         for signal in [Signal::TERM, Signal::KILL] {
             if let Ok(status) = timeout(GRACE, self.child.wait()).await {
                 return status.ok();
@@ -217,9 +217,9 @@ impl Life {
 }
 
 /// The child's process group: the child, its guard, and their children.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.0 {
             let _ = kill_process_group(id, signal); // it may be gone already
@@ -232,7 +232,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.kill();
     }
@@ -255,7 +255,7 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>, stop: C
 async fn read(
     stdout: impl AsyncRead + Unpin,
     message_max: usize,
-    inbox: Arc<Inbox>,
+    inbox: Arc<UpstreamInbox>,
     lines: mpsc::WeakSender<String>,
     stop: CancellationToken,
 ) {
@@ -290,29 +290,29 @@ async fn read(
     }
 }
 
-pub(super) fn too_large(message_max: usize) -> Failure {
+pub(super) fn too_large(message_max: usize) -> UpstreamFailure {
     let cause = format!("it sent one of more than {message_max} bytes");
-    Failure::new(
-        Kind::TooLarge,
+    UpstreamFailure::new(
+        UpstreamFailureKind::TooLarge,
         "every message of the server to be within its bound",
         cause,
     )
     .step("ask the server for less, or raise the bound")
 }
 
-fn not_started(name: &str, cause: &str) -> Failure {
-    Failure::new(
-        Kind::Start,
+fn not_started(name: &str, cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Start,
         format!("`{name}` to start as an MCP server"),
         cause,
     )
     .before_sending()
 }
 
-fn ended(cause: String, stderr: &Stderr) -> Failure {
+fn ended(cause: String, stderr: &StderrTail) -> UpstreamFailure {
     let text = stderr.text();
-    let failure = Failure::new(
-        Kind::Closed,
+    let failure = UpstreamFailure::new(
+        UpstreamFailureKind::Closed,
         "the server to keep running while it is used",
         cause,
     )
@@ -348,7 +348,7 @@ fn how_it_ended(status: Option<ExitStatus>) -> String {
 }
 
 /// Returns `true` if the program is where the child would be started, so that the error can say that it is missing.
-fn is_there(command: &Command) -> bool {
+fn is_there(command: &UpstreamCommand) -> bool {
     let program = Path::new(&command.program);
     if program.components().count() > 1 {
         let folder = command.folder.as_deref().unwrap_or(Path::new("."));
@@ -363,15 +363,15 @@ fn is_there(command: &Command) -> bool {
 }
 
 /// The end of what a child wrote to stderr, without the values that it was given.
-struct Stderr {
+struct StderrTail {
     bytes: Mutex<VecDeque<u8>>,
     given: SecretMask,
     /// Files of the gateway are kept from the child.
     is_sandboxed: bool,
 }
 
-impl Stderr {
-    fn new(command: &Command) -> Self {
+impl StderrTail {
+    fn new(command: &UpstreamCommand) -> Self {
         let values = command.environment.values();
         Self {
             bytes: Mutex::default(),

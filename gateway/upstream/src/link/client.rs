@@ -24,7 +24,7 @@ use weir_oauth::SecretText;
 use super::child::too_large;
 use crate::{
     auth::TokenSource,
-    error::{Failure, Kind, one_line},
+    error::{UpstreamFailure, UpstreamFailureKind, one_line},
     settings,
 };
 
@@ -33,18 +33,18 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Follows no redirect, since credentials go with its requests, and takes no proxy from the environment.
 #[derive(Clone)]
-pub(super) struct Client {
+pub(super) struct LinkClient {
     http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     headers: HeaderMap,
     tokens: Option<TokenSource>,
 }
 
-impl Client {
+impl LinkClient {
     /// Returns the client, and the checked address.
     pub(super) fn new(
-        url: &settings::Url,
+        url: &settings::UpstreamUrl,
         tokens: Option<TokenSource>,
-    ) -> Result<(Self, url::Url), Failure> {
+    ) -> Result<(Self, url::Url), UpstreamFailure> {
         let mut address = url::Url::parse(&url.url)
             .map_err(|error| refused(&format!("this is no URL: {error}")))?;
         if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
@@ -93,7 +93,7 @@ impl Client {
     pub(super) async fn send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         match &self.tokens {
             None => self.send_once(request).await,
             Some(tokens) => Box::pin(self.send_with_token(tokens, request)).await,
@@ -104,7 +104,7 @@ impl Client {
         &self,
         tokens: &TokenSource,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         let token = tokens.token(None).await?;
         let response = self.send_once(authorized(request.clone(), &token)?).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
@@ -119,7 +119,7 @@ impl Client {
     }
 
     /// Returns the failure of a request that was refused for want of scopes, where a person can give them.
-    pub(super) fn without_scopes(&self, response: &Response<Incoming>) -> Option<Failure> {
+    pub(super) fn without_scopes(&self, response: &Response<Incoming>) -> Option<UpstreamFailure> {
         let tokens = self.tokens.as_ref();
         let tokens = tokens.filter(|_| response.status() == StatusCode::FORBIDDEN)?;
         tokens.without_scopes(&challenge(response))
@@ -137,7 +137,7 @@ impl Client {
     async fn send_once(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Failure> {
+    ) -> Result<Response<Incoming>, UpstreamFailure> {
         self.http.request(request).await.map_err(|error| {
             if !error.is_connect() {
                 return broken();
@@ -154,7 +154,7 @@ impl Client {
 fn authorized(
     mut request: Request<Full<Bytes>>,
     token: &SecretText,
-) -> Result<Request<Full<Bytes>>, Failure> {
+) -> Result<Request<Full<Bytes>>, UpstreamFailure> {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.reveal()));
     let mut value = value.map_err(|_| refused("its token holds characters that no header may"))?;
     value.set_sensitive(true);
@@ -164,13 +164,13 @@ fn authorized(
 
 /// Returns what a server asks for where it refuses a request without a token.
 pub(crate) async fn ask_for_challenge(url: &str) -> Option<String> {
-    let url = settings::Url {
+    let url = settings::UpstreamUrl {
         url: url.to_owned(),
         headers: Vec::new(),
-        transport: settings::Transport::Either,
+        transport: settings::UpstreamTransport::Either,
         auth: None,
     };
-    let (client, address) = Client::new(&url, None).ok()?;
+    let (client, address) = LinkClient::new(&url, None).ok()?;
     let mut request = client.request(Method::POST, &uri(&address).ok()?);
     let headers = request.headers_mut();
     let accepted = HeaderValue::from_static("application/json, text/event-stream");
@@ -192,7 +192,7 @@ fn challenge(response: &Response<Incoming>) -> String {
 }
 
 /// Returns the headers that the operator gave.
-fn headers(url: &settings::Url) -> Result<HeaderMap, Failure> {
+fn headers(url: &settings::UpstreamUrl) -> Result<HeaderMap, UpstreamFailure> {
     let mut headers = HeaderMap::new();
     for (name, value) in &url.headers {
         let name = HeaderName::from_bytes(name.as_bytes())
@@ -209,7 +209,7 @@ fn headers(url: &settings::Url) -> Result<HeaderMap, Failure> {
 }
 
 /// Returns the form of an address that requests hold.
-pub(super) fn uri(address: &url::Url) -> Result<Uri, Failure> {
+pub(super) fn uri(address: &url::Url) -> Result<Uri, UpstreamFailure> {
     Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is no URL: {error}")))
 }
 
@@ -228,7 +228,7 @@ pub(super) fn content_type(response: &Response<Incoming>) -> String {
 }
 
 /// Checks that a response is not compressed. Weir never asks for that, and some servers do it all the same.
-pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), Failure> {
+pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), UpstreamFailure> {
     let Some(encoding) = response.headers().get(CONTENT_ENCODING) else {
         return Ok(());
     };
@@ -240,8 +240,8 @@ pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), Failur
         "its answer is compressed (`Content-Encoding: {}`), which it was not asked for",
         one_line(encoding, 60)
     );
-    Err(Failure::new(
-        Kind::Protocol,
+    Err(UpstreamFailure::new(
+        UpstreamFailureKind::Protocol,
         "the server to answer as it was asked",
         cause,
     )
@@ -249,7 +249,7 @@ pub(super) fn check_encoding(response: &Response<Incoming>) -> Result<(), Failur
 }
 
 /// Returns the next bytes of a body, or `None` at its end.
-pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
+pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, UpstreamFailure> {
     while let Some(frame) = body.frame().await {
         if let Ok(bytes) = frame.map_err(|_| broken())?.into_data() {
             return Ok(Some(bytes));
@@ -259,7 +259,7 @@ pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failure>
 }
 
 /// Returns a whole body, which may have `max_bytes`.
-pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String, Failure> {
+pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String, UpstreamFailure> {
     let mut read = Vec::new();
     while let Some(bytes) = chunk(&mut body).await? {
         if read.len() + bytes.len() > max_bytes {
@@ -272,17 +272,26 @@ pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String
 }
 
 /// The causes do not repeat the address, which may hold a secret.
-fn refused(cause: &str) -> Failure {
-    Failure::new(Kind::Start, "the address of an MCP server", cause).before_sending()
+fn refused(cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Start,
+        "the address of an MCP server",
+        cause,
+    )
+    .before_sending()
 }
 
-fn failed(cause: &str) -> Failure {
-    Failure::new(Kind::Unreachable, "the address to be reached", cause)
+fn failed(cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Unreachable,
+        "the address to be reached",
+        cause,
+    )
 }
 
-fn broken() -> Failure {
-    Failure {
-        kind: Kind::Closed,
+fn broken() -> UpstreamFailure {
+    UpstreamFailure {
+        kind: UpstreamFailureKind::Closed,
         ..failed("the connection broke off, or what answers is no HTTP")
     }
     .step("look at the server's log")

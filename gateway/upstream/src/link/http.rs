@@ -12,19 +12,19 @@ use hyper::body::Incoming as Body;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use tokio::task::AbortHandle;
-use weir_protocol::sse::{Event, Events};
+use weir_protocol::sse::{SseDecoder, SseEvent};
 
 use super::{
     REPLY_MAX,
     child::too_large,
-    client::{Client, check_encoding, chunk, content_type, uri, whole},
+    client::{LinkClient, check_encoding, chunk, content_type, uri, whole},
 };
 use crate::{
     auth::TokenSource,
-    error::{Failure, Kind, Refusal, RequestError, one_line},
-    inbox::Inbox,
-    message::{Incoming, Outgoing, own_id, without_mark},
-    settings::Url,
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, UpstreamRefusal, one_line},
+    inbox::UpstreamInbox,
+    message::{IncomingMessage, OutgoingMessage, own_id, without_mark},
+    settings::UpstreamUrl,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -44,10 +44,10 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 const UNSUPPORTED_VERSION: i64 = -32022;
 
 pub(crate) struct HttpLink {
-    client: Client,
+    client: LinkClient,
     address: Uri,
     message_max: usize,
-    inbox: Arc<Inbox>,
+    inbox: Arc<UpstreamInbox>,
     session: Mutex<Option<HeaderValue>>,
     /// The tasks that listen on streams which stay open.
     streams: Mutex<HashMap<u64, AbortHandle>>,
@@ -56,12 +56,12 @@ pub(crate) struct HttpLink {
 
 impl HttpLink {
     pub(crate) fn new(
-        url: &Url,
+        url: &UpstreamUrl,
         message_max: usize,
         tokens: Option<TokenSource>,
-        inbox: Arc<Inbox>,
-    ) -> Result<Arc<Self>, Failure> {
-        let (client, address) = Client::new(url, tokens)?;
+        inbox: Arc<UpstreamInbox>,
+    ) -> Result<Arc<Self>, UpstreamFailure> {
+        let (client, address) = LinkClient::new(url, tokens)?;
         Ok(Arc::new(Self {
             client,
             address: uri(&address)?,
@@ -74,7 +74,7 @@ impl HttpLink {
     }
 
     /// Posts a request, and receives until its answer is in the inbox.
-    pub(crate) async fn exchange(&self, message: &Outgoing) -> Result<(), Failure> {
+    pub(crate) async fn exchange(&self, message: &OutgoingMessage) -> Result<(), UpstreamFailure> {
         let Some(id) = message.id else {
             return self
                 .post(message)
@@ -89,7 +89,10 @@ impl HttpLink {
     }
 
     /// Posts a message, and leaves the answer of a request to a task.
-    pub(crate) async fn send(self: &Arc<Self>, message: Outgoing) -> Result<(), Failure> {
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        message: OutgoingMessage,
+    ) -> Result<(), UpstreamFailure> {
         let Some(id) = message.id else {
             return self.exchange(&message).await;
         };
@@ -149,7 +152,7 @@ impl HttpLink {
         }
     }
 
-    async fn answered(&self, message: &Outgoing, id: u64) -> Result<(), RequestError> {
+    async fn answered(&self, message: &OutgoingMessage, id: u64) -> Result<(), RequestError> {
         let response = self.post(message).await?;
         check_encoding(&response)?;
         match content_type(&response).as_str() {
@@ -176,9 +179,9 @@ impl HttpLink {
     async fn follow(
         &self,
         response: Response<Body>,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         id: u64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UpstreamFailure> {
         let mut next = Some(response);
         let (mut last_id, mut retry) = (None, RETRY);
         while let Some(response) = next {
@@ -196,7 +199,7 @@ impl HttpLink {
             }
             if broke
                 .as_ref()
-                .is_err_and(|failure| failure.kind == Kind::TooLarge)
+                .is_err_and(|failure| failure.kind == UpstreamFailureKind::TooLarge)
                 || message.is_modern()
             {
                 broke?;
@@ -209,8 +212,8 @@ impl HttpLink {
                 .resume(message.version, last, retry.max(RETRY_MIN))
                 .await;
         }
-        Err(Failure::new(
-            Kind::Closed,
+        Err(UpstreamFailure::new(
+            UpstreamFailureKind::Closed,
             "the server to answer what it was asked",
             "its stream ended before the answer",
         ))
@@ -260,11 +263,11 @@ impl HttpLink {
         id: Option<u64>,
         last_id: &mut Option<String>,
         retry: &mut Duration,
-    ) -> Result<(), Failure> {
-        let mut events = Events::new(self.message_max);
+    ) -> Result<(), UpstreamFailure> {
+        let mut events = SseDecoder::new(self.message_max);
         let mut body = response.into_body();
         while let Some(bytes) = chunk(&mut body).await? {
-            for Event {
+            for SseEvent {
                 name,
                 data,
                 id: event_id,
@@ -290,7 +293,7 @@ impl HttpLink {
     /// Gives a message to the inbox, and the server what comes back.
     async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
         for reply in self.inbox.receive(text, of) {
-            let message = Outgoing {
+            let message = OutgoingMessage {
                 text: reply,
                 id: None,
                 method: "",
@@ -303,7 +306,7 @@ impl HttpLink {
     }
 
     /// Posts a message. Returns the response if it says that the message was accepted.
-    async fn post(&self, message: &Outgoing) -> Result<Response<Body>, RequestError> {
+    async fn post(&self, message: &OutgoingMessage) -> Result<Response<Body>, RequestError> {
         let opens = message.method == "initialize";
         let mut request = self.request(Method::POST, message.version.filter(|_| !opens));
         let headers = request.headers_mut();
@@ -345,7 +348,7 @@ impl HttpLink {
         &self,
         response: Response<Body>,
         status: StatusCode,
-        message: &Outgoing,
+        message: &OutgoingMessage,
         has_session: bool,
     ) -> RequestError {
         let expected = "the address to answer as an MCP server";
@@ -354,8 +357,8 @@ impl HttpLink {
         }
         match status.as_u16() {
             401 | 403 => {
-                return Failure::new(
-                    Kind::Access,
+                return UpstreamFailure::new(
+                    UpstreamFailureKind::Access,
                     expected,
                     format!("it answers {status}: it wants other credentials"),
                 )
@@ -366,8 +369,8 @@ impl HttpLink {
                 return session_over("the server ended it").into();
             }
             300..=399 => {
-                return Failure::new(
-                    Kind::Unreachable,
+                return UpstreamFailure::new(
+                    UpstreamFailureKind::Unreachable,
                     expected,
                     format!("it answers {status}, to look elsewhere"),
                 )
@@ -383,7 +386,7 @@ impl HttpLink {
             .await
             .map(|text| self.client.masked(text))
             .unwrap_or_default();
-        let refusal = serde_json::from_str::<Incoming<'_>>(without_mark(&text)).ok();
+        let refusal = serde_json::from_str::<IncomingMessage<'_>>(without_mark(&text)).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
         // An error that does not name the request is about the session or the era, which the server does not know. A text
         // that is no message of the protocol may be about the arguments.
@@ -408,7 +411,7 @@ impl HttpLink {
         // A proxy in front of a server has errors of its own, of similar shapes.
         let is_servers = !status.is_server_error() || is_about_request;
         if let Some(error) = error.filter(|_| is_servers) {
-            return RequestError::Refused(Refusal {
+            return RequestError::Refused(UpstreamRefusal {
                 code: error.code,
                 message: error.message.into_owned(),
                 data: error.data.map(ToOwned::to_owned),
@@ -416,11 +419,11 @@ impl HttpLink {
         }
         let cause = format!("it answers {status}");
         if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
-            return Failure::new(Kind::Unreachable, expected, cause)
+            return UpstreamFailure::new(UpstreamFailureKind::Unreachable, expected, cause)
                 .step("look at the server's log, or try again later")
                 .into();
         }
-        Failure::new(Kind::NotHere, expected, cause)
+        UpstreamFailure::new(UpstreamFailureKind::NotHere, expected, cause)
             .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
             .into()
     }
@@ -445,8 +448,13 @@ impl HttpLink {
 }
 
 /// Returns the failure of a request that was refused for its session, before anything of it was done.
-fn session_over(cause: &str) -> Failure {
-    Failure::new(Kind::SessionOver, "the session to be known", cause).before_sending()
+fn session_over(cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::SessionOver,
+        "the session to be known",
+        cause,
+    )
+    .before_sending()
 }
 
 /// Returns `true` for what servers say of a session of before their restart where they do not answer 404.
@@ -455,9 +463,9 @@ fn names_session(message: &str) -> bool {
     message.contains("session") || message.contains("not initialized")
 }
 
-fn protocol(cause: &str) -> Failure {
-    Failure::new(
-        Kind::Protocol,
+fn protocol(cause: &str) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Protocol,
         "the address to answer as an MCP server",
         cause,
     )

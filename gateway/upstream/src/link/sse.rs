@@ -13,49 +13,49 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::AbortOnDropHandle;
-use weir_protocol::sse::Events;
+use weir_protocol::sse::SseDecoder;
 
 use super::{
     REPLY_MAX,
     child::too_large,
-    client::{Client, check_encoding, chunk, content_type, uri},
+    client::{LinkClient, check_encoding, chunk, content_type, uri},
 };
 use crate::{
-    error::{Failure, Kind},
-    inbox::Inbox,
-    settings::{Settings, Url},
+    error::{UpstreamFailure, UpstreamFailureKind},
+    inbox::UpstreamInbox,
+    settings::{UpstreamSettings, UpstreamUrl},
 };
 
 /// The answers to requests of the server that wait to be sent. More are dropped.
 const REPLIES_MAX: usize = 64;
 
 pub(crate) struct SseLink {
-    sender: Sender,
+    sender: SseSender,
     reader: AbortOnDropHandle<()>,
 }
 
 #[derive(Clone)]
-struct Sender {
-    client: Client,
+struct SseSender {
+    client: LinkClient,
     endpoint: Uri,
 }
 
 impl SseLink {
     pub(crate) async fn open(
-        url: &Url,
+        url: &UpstreamUrl,
         message_max: usize,
-        settings: &Settings,
-        inbox: Arc<Inbox>,
-    ) -> Result<Self, Failure> {
+        settings: &UpstreamSettings,
+        inbox: Arc<UpstreamInbox>,
+    ) -> Result<Self, UpstreamFailure> {
         let start = settings.start;
-        let (client, address) = Client::new(url, settings.tokens.clone())?;
+        let (client, address) = LinkClient::new(url, settings.tokens.clone())?;
         let expected = "the address to open a stream of MCP messages";
         let mut open = client.request(Method::GET, &uri(&address)?);
         open.headers_mut()
             .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let late = || {
-            Failure::new(
-                Kind::Timeout,
+            UpstreamFailure::new(
+                UpstreamFailureKind::Timeout,
                 expected,
                 format!("nothing came within {} s", start.as_secs()),
             )
@@ -65,16 +65,16 @@ impl SseLink {
             .map_err(|_| late())??;
         let status = response.status();
         if matches!(status.as_u16(), 401 | 403) {
-            return Err(Failure::new(
-                Kind::Access,
+            return Err(UpstreamFailure::new(
+                UpstreamFailureKind::Access,
                 expected,
                 format!("it answers {status}: it wants other credentials"),
             )
             .step("give a header that it accepts, such as `--header 'Authorization: Bearer …'`"));
         }
         if !status.is_success() || content_type(&response) != "text/event-stream" {
-            return Err(Failure::new(
-                Kind::NotHere,
+            return Err(UpstreamFailure::new(
+                UpstreamFailureKind::NotHere,
                 expected,
                 format!("it answers {status} and no stream"),
             )
@@ -84,7 +84,7 @@ impl SseLink {
         }
         check_encoding(&response)?;
         let (named, endpoint) = oneshot::channel();
-        let stream = Stream {
+        let stream = SseReceiver {
             address,
             client,
             message_max,
@@ -97,15 +97,15 @@ impl SseLink {
                 sender: sender?,
                 reader,
             }),
-            _ => Err(Failure::new(
-                Kind::Protocol,
+            _ => Err(UpstreamFailure::new(
+                UpstreamFailureKind::Protocol,
                 expected,
                 "its stream does not name the address for messages",
             )),
         }
     }
 
-    pub(crate) async fn send(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, text: &str) -> Result<(), UpstreamFailure> {
         self.sender.send(text).await
     }
 
@@ -114,8 +114,8 @@ impl SseLink {
     }
 }
 
-impl Sender {
-    async fn send(&self, text: &str) -> Result<(), Failure> {
+impl SseSender {
+    async fn send(&self, text: &str) -> Result<(), UpstreamFailure> {
         let mut request = self.client.request(Method::POST, &self.endpoint);
         request
             .headers_mut()
@@ -126,35 +126,35 @@ impl Sender {
             return Ok(());
         }
         let expected = "the server to accept a message at the address it named";
-        Err(Failure::new(
-            Kind::Unreachable,
+        Err(UpstreamFailure::new(
+            UpstreamFailureKind::Unreachable,
             expected,
             format!("it answers {status}"),
         ))
     }
 }
 
-struct Stream {
+struct SseReceiver {
     address: url::Url,
-    client: Client,
+    client: LinkClient,
     message_max: usize,
-    inbox: Arc<Inbox>,
-    named: Option<oneshot::Sender<Result<Sender, Failure>>>,
+    inbox: Arc<UpstreamInbox>,
+    named: Option<oneshot::Sender<Result<SseSender, UpstreamFailure>>>,
 }
 
-impl Stream {
+impl SseReceiver {
     async fn read(mut self, response: Response<Body>) {
         let mut body = response.into_body();
-        let mut events = Events::new(self.message_max);
-        let mut sender: Option<Sender> = None;
+        let mut events = SseDecoder::new(self.message_max);
+        let mut sender: Option<SseSender> = None;
         let (replies, queue) = mpsc::channel(REPLIES_MAX);
         let _replying = AbortOnDropHandle::new(tokio::spawn(reply(queue)));
         let over = loop {
             let bytes = match chunk(&mut body).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => {
-                    break Failure::new(
-                        Kind::Closed,
+                    break UpstreamFailure::new(
+                        UpstreamFailureKind::Closed,
                         "the server's stream to stay open",
                         "it ended",
                     );
@@ -184,12 +184,13 @@ impl Stream {
     }
 
     /// Credentials go where the operator sent them, and nowhere that a stream names.
-    fn endpoint(&mut self, named: &str) -> Option<Sender> {
+    fn endpoint(&mut self, named: &str) -> Option<SseSender> {
         let expected = "the server to take messages at its own address";
-        let refused = |cause: &str| Failure::new(Kind::Protocol, expected, cause);
+        let refused =
+            |cause: &str| UpstreamFailure::new(UpstreamFailureKind::Protocol, expected, cause);
         let found = match self.address.join(named.trim()) {
             Ok(endpoint) if endpoint.origin() == self.address.origin() => {
-                uri(&endpoint).map(|endpoint| Sender {
+                uri(&endpoint).map(|endpoint| SseSender {
                     client: self.client.clone(),
                     endpoint,
                 })
@@ -206,7 +207,7 @@ impl Stream {
 }
 
 /// Sends the answers to requests of the server, one after the other.
-async fn reply(mut queue: mpsc::Receiver<(Sender, String)>) {
+async fn reply(mut queue: mpsc::Receiver<(SseSender, String)>) {
     while let Some((sender, reply)) = queue.recv().await {
         let _ = timeout(REPLY_MAX, sender.send(&reply)).await; // it asked; the answer is its own affair
     }

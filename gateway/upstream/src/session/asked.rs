@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::http::TraceContext;
 
 use super::{cancelled, timed_out};
-use crate::{error::Failure, listener::Listener};
+use crate::{error::UpstreamFailure, listener::UpstreamListener};
 
 /// A request for a caller: a call of a tool, or anything else that is asked of a server.
-pub struct Call<'c> {
-    pub asked: &'c Asked,
+pub struct UpstreamCall<'c> {
+    pub asked: &'c UpstreamOperation,
     /// The caller's answers to what the server asked before.
-    pub resumed: Option<&'c Resumed>,
+    pub resumed: Option<&'c CallResumption>,
     /// Receives the server's messages before its answer.
-    pub listener: Option<Arc<dyn Listener>>,
+    pub listener: Option<Arc<dyn UpstreamListener>>,
     /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
     pub headers: &'c [(String, String)],
     pub cancel: &'c CancellationToken,
@@ -27,7 +27,7 @@ pub struct Call<'c> {
 
 /// The question to a server. Every text in it is JSON, except names and URIs.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum UpstreamOperation {
     /// A call of a tool. `arguments` is an object, as it is to be sent. `as_task`: a server of 2025-11-25 wants it begun
     /// as a task.
     Tool {
@@ -51,26 +51,26 @@ pub enum Asked {
 }
 
 /// The messages that are sent for a call.
-pub(super) enum Sending<'c> {
-    Asked(&'c Asked),
+pub(super) enum OutgoingOperation<'c> {
+    Asked(&'c UpstreamOperation),
     /// The question for the result of a task of 2025-11-25, which comes when the task has ended. The id is a JSON string.
     TaskResult(&'c str),
 }
 
 /// The answers to what a tool asked its caller, and the state that came with the questions; JSON.
 #[derive(Clone, Debug)]
-pub struct Resumed {
+pub struct CallResumption {
     pub responses: Box<RawValue>,
     pub state: Option<Box<RawValue>>,
 }
 
-impl Call<'_> {
+impl UpstreamCall<'_> {
     /// Waits for something that has to be there before the request is sent, as long as the caller waits.
     pub(super) async fn prepare<T>(
         &self,
         deadline: Instant,
         ready: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, UpstreamFailure> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled().before_sending()),
@@ -81,7 +81,7 @@ impl Call<'_> {
     }
 }
 
-impl Asked {
+impl UpstreamOperation {
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Tool { .. } => "tools/call",
@@ -125,7 +125,7 @@ impl Asked {
     }
 }
 
-impl Sending<'_> {
+impl OutgoingOperation<'_> {
     pub(super) fn method(&self) -> &'static str {
         match self {
             Self::Asked(asked) => asked.method(),

@@ -11,22 +11,22 @@ use weir_connections::http::TraceContext;
 
 use super::{given_up, timed_out};
 use crate::{
-    error::{Failure, RequestError},
-    inbox::Inbox,
-    link::Link,
-    message::{self, MODERN, Outgoing},
-    settings::{Ask, Settings},
+    error::{RequestError, UpstreamFailure},
+    inbox::UpstreamInbox,
+    link::UpstreamLink,
+    message::{self, MODERN, OutgoingMessage},
+    settings::{ClientCapability, UpstreamSettings},
 };
 
 /// The parts that send requests, before and after an era is agreed on.
-pub(crate) struct Core {
-    pub(super) link: Link,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) settings: Settings,
+pub(crate) struct SessionCore {
+    pub(super) link: UpstreamLink,
+    pub(super) inbox: Arc<UpstreamInbox>,
+    pub(super) settings: UpstreamSettings,
     pub(super) next_id: AtomicU64,
 }
 
-pub(crate) struct Request {
+pub(crate) struct SessionRequest {
     pub(super) method: &'static str,
     pub(super) params: String,
     pub(super) version: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
 
 /// The members of a request's `_meta` beside the version.
 #[derive(Default)]
-pub(crate) struct Meta<'m> {
+pub(crate) struct OutgoingMeta<'m> {
     pub(super) progress: Option<u64>,
     pub(super) trace: Option<&'m TraceContext>,
     pub(super) level: Option<&'m str>,
@@ -44,7 +44,7 @@ pub(crate) struct Meta<'m> {
     pub(super) knows_tasks: bool,
 }
 
-impl Meta<'_> {
+impl OutgoingMeta<'_> {
     /// The `_meta` of a list: servers say to clients that know tasks which calls may become one.
     pub(crate) const LIST: Self = Self {
         progress: None,
@@ -54,7 +54,7 @@ impl Meta<'_> {
     };
 }
 
-impl Request {
+impl SessionRequest {
     pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
         Self {
             method,
@@ -65,7 +65,7 @@ impl Request {
         }
     }
 
-    fn into_outgoing(self, id: u64) -> Outgoing {
+    fn into_outgoing(self, id: u64) -> OutgoingMessage {
         let Self {
             method,
             params,
@@ -74,7 +74,7 @@ impl Request {
             headers,
         } = self;
         let text = message::request(id, method, &params);
-        Outgoing {
+        OutgoingMessage {
             text,
             id: Some(id),
             method,
@@ -85,16 +85,16 @@ impl Request {
     }
 }
 
-impl Core {
-    pub(crate) fn settings(&self) -> &Settings {
+impl SessionCore {
+    pub(crate) fn settings(&self) -> &UpstreamSettings {
         &self.settings
     }
 
-    pub(crate) fn ask(&self) -> &[Ask] {
+    pub(crate) fn ask(&self) -> &[ClientCapability] {
         &self.settings.ask
     }
 
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &UpstreamLink {
         &self.link
     }
 
@@ -103,8 +103,8 @@ impl Core {
     }
 
     /// Returns `_meta` of a request.
-    pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
-        let &Meta {
+    pub(crate) fn meta(&self, version: &str, of: &OutgoingMeta<'_>) -> String {
+        let &OutgoingMeta {
             progress,
             trace,
             level,
@@ -133,7 +133,10 @@ impl Core {
         message::object(&members)
     }
 
-    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
+    pub(crate) async fn request(
+        &self,
+        request: SessionRequest,
+    ) -> Result<Box<RawValue>, RequestError> {
         let (method, limit) = (request.method, self.settings.request);
         // The handshake has a limit of its own, around all of it.
         let limit = if matches!(method, "server/discover" | "initialize") {
@@ -159,10 +162,10 @@ impl Core {
         method: &'static str,
         params: String,
         version: &'static str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), UpstreamFailure> {
         let text = message::notification(method, &params);
         self.link
-            .send(Outgoing {
+            .send(OutgoingMessage {
                 text,
                 id: None,
                 method,
@@ -174,9 +177,13 @@ impl Core {
     }
 
     /// Answers a request of the server.
-    pub(super) async fn reply(&self, text: String, version: &'static str) -> Result<(), Failure> {
+    pub(super) async fn reply(
+        &self,
+        text: String,
+        version: &'static str,
+    ) -> Result<(), UpstreamFailure> {
         self.link
-            .send(Outgoing {
+            .send(OutgoingMessage {
                 text,
                 id: None,
                 method: "",
@@ -189,12 +196,20 @@ impl Core {
 
     /// Sends a request, and receives until its answer is in the inbox if it comes on the same connection. Dropping this gives
     /// up the request.
-    pub(super) async fn exchange(&self, id: u64, request: Request) -> Result<(), Failure> {
+    pub(super) async fn exchange(
+        &self,
+        id: u64,
+        request: SessionRequest,
+    ) -> Result<(), UpstreamFailure> {
         self.link.exchange(request.into_outgoing(id)).await
     }
 
     /// Sends a request whose answer comes in its own time.
-    pub(super) async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
+    pub(super) async fn send(
+        &self,
+        id: u64,
+        request: SessionRequest,
+    ) -> Result<(), UpstreamFailure> {
         self.link.send(request.into_outgoing(id)).await
     }
 

@@ -10,16 +10,16 @@ use std::{
 
 use tokio::{sync::broadcast, task::AbortHandle};
 
-use super::{Meta, Request, Session};
+use super::{OutgoingMeta, SessionRequest, UpstreamSession};
 use crate::{
-    error::{Kind, RequestError},
-    handshake::Agreed,
+    error::{RequestError, UpstreamFailureKind},
+    handshake::HandshakeResult,
     message,
 };
 
 /// The subscriptions that the server got.
 #[derive(Default)]
-pub(super) struct Subscribed {
+pub(super) struct SubscriptionState {
     uris: BTreeSet<String>,
     /// The request of a modern server's stream.
     stream: Option<(u64, AbortHandle)>,
@@ -27,7 +27,7 @@ pub(super) struct Subscribed {
     is_refused: Arc<AtomicBool>,
 }
 
-impl Session {
+impl UpstreamSession {
     /// The URIs of resources that the server says have changed.
     pub fn updated(&self) -> broadcast::Receiver<String> {
         self.core.inbox.updated()
@@ -74,7 +74,7 @@ impl Session {
                 // A server that cannot tell of a resource is not asked again.
                 let _ = self
                     .core
-                    .request(Request::new(method, params, agreed.version))
+                    .request(SessionRequest::new(method, params, agreed.version))
                     .await;
                 match method {
                     "resources/subscribe" => drop(subscribed.uris.insert(uri)),
@@ -89,7 +89,7 @@ impl Session {
     async fn listen(
         &self,
         uris: &BTreeSet<String>,
-        agreed: &Agreed,
+        agreed: &HandshakeResult,
         is_refused: Arc<AtomicBool>,
     ) -> Result<(u64, AbortHandle), RequestError> {
         let mut wanted: Vec<(&str, &str)> = [
@@ -104,21 +104,23 @@ impl Session {
             wanted.push(("resourceSubscriptions", &uris));
         }
         let wanted = message::object(&wanted);
-        let meta = self.core.meta(agreed.version, &Meta::default());
+        let meta = self.core.meta(agreed.version, &OutgoingMeta::default());
         let params = message::object(&[("notifications", &wanted), ("_meta", &meta)]);
         let id = self.core.id();
         let mut wait = self.core.inbox.expect(id, None)?;
         self.core
             .send(
                 id,
-                Request::new("subscriptions/listen", params, agreed.version),
+                SessionRequest::new("subscriptions/listen", params, agreed.version),
             )
             .await?;
         // What comes on the stream is heard by the inbox; its answer is the end of it.
         let task = tokio::spawn(async move {
             let has_none = match (&mut wait.answer).await {
                 Ok(Err(RequestError::Refused(_))) => true,
-                Ok(Err(RequestError::Failed(failure))) => failure.kind == Kind::NotHere,
+                Ok(Err(RequestError::Failed(failure))) => {
+                    failure.kind == UpstreamFailureKind::NotHere
+                }
                 _ => false,
             };
             is_refused.store(has_none, Ordering::Relaxed);

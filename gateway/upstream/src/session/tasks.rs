@@ -10,11 +10,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{Asked, CANCEL_GRACE, Call, Meta, Request, Sending, Session, timed_out};
+use super::{
+    CANCEL_GRACE, OutgoingMeta, OutgoingOperation, SessionRequest, UpstreamCall, UpstreamOperation,
+    UpstreamSession, timed_out,
+};
 use crate::{
-    error::{Failure, Kind, RequestError, one_line},
-    listener::Question,
-    message::{self, Progress},
+    error::{RequestError, UpstreamFailure, UpstreamFailureKind, one_line},
+    listener::UpstreamQuestion,
+    message::{self, UpstreamProgress},
 };
 
 /// The interval at which a task is polled: as its server wishes, within these bounds.
@@ -27,7 +30,7 @@ const MISSED_MAX: u32 = 3;
 const ASKED_MAX: usize = 16;
 
 /// A task that a server has begun.
-pub(super) struct Begun {
+pub(super) struct ServerTask {
     /// A JSON string.
     id: String,
     every: Duration,
@@ -36,7 +39,7 @@ pub(super) struct Begun {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Created<'a> {
+struct CreatedTask<'a> {
     result_type: Option<&'a str>,
     #[serde(borrow)]
     task: Option<&'a RawValue>,
@@ -47,37 +50,41 @@ struct Created<'a> {
 /// A task of 2026-07-28, as its server shows it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Seen<'a> {
+struct TaskState<'a> {
     #[serde(borrow)]
     status: std::borrow::Cow<'a, str>,
     status_message: Option<String>,
     #[serde(borrow, default)]
-    input_requests: HashMap<String, Wanted<'a>>,
+    input_requests: HashMap<String, InputRequest<'a>>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<Told>,
+    error: Option<TaskError>,
 }
 
 #[derive(Deserialize)]
-struct Wanted<'a> {
+struct InputRequest<'a> {
     method: String,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct TaskError {
     code: i64,
     message: String,
 }
 
-impl Begun {
+impl ServerTask {
     /// Returns the task that a call was answered with, if it was.
-    pub(super) fn read(call: &Call<'_>, result: &RawValue, is_modern: bool) -> Option<Self> {
-        let Asked::Tool { as_task, .. } = call.asked else {
+    pub(super) fn read(
+        call: &UpstreamCall<'_>,
+        result: &RawValue,
+        is_modern: bool,
+    ) -> Option<Self> {
+        let UpstreamOperation::Tool { as_task, .. } = call.asked else {
             return None;
         };
-        let created: Created<'_> = match is_modern || *as_task {
+        let created: CreatedTask<'_> = match is_modern || *as_task {
             true => serde_json::from_str(result.get()).ok()?,
             false => return None,
         };
@@ -85,7 +92,7 @@ impl Begun {
             true if created.result_type == Some("task") => created.task_id?,
             true => return None,
             false => {
-                serde_json::from_str::<Created<'_>>(created.task?.get())
+                serde_json::from_str::<CreatedTask<'_>>(created.task?.get())
                     .ok()?
                     .task_id?
             }
@@ -102,12 +109,12 @@ impl Begun {
     }
 }
 
-impl Session {
+impl UpstreamSession {
     /// Waits for a task. Dropping this cancels it. The call has reached the server whatever fails now: it is not sent again.
     pub(super) async fn follow(
         &self,
-        task: &Begun,
-        call: &Call<'_>,
+        task: &ServerTask,
+        call: &UpstreamCall<'_>,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let ended = match task.is_modern {
@@ -121,7 +128,7 @@ impl Session {
             },
             false => {
                 let listener = call.listener.clone();
-                let call = Call {
+                let call = UpstreamCall {
                     resumed: None,
                     headers: &[],
                     listener,
@@ -129,7 +136,7 @@ impl Session {
                 };
                 self.call_once(
                     &call,
-                    &Sending::TaskResult(&task.id),
+                    &OutgoingOperation::TaskResult(&task.id),
                     &self.agreed(),
                     deadline,
                 )
@@ -138,7 +145,7 @@ impl Session {
         };
         let failure = match ended {
             Ok(result) => return Ok(result),
-            Err(RequestError::Failed(failure)) => Failure {
+            Err(RequestError::Failed(failure)) => UpstreamFailure {
                 is_handed_over: true,
                 ..failure
             },
@@ -159,8 +166,8 @@ impl Session {
 
     async fn look(
         &self,
-        task: &Begun,
-        call: &Call<'_>,
+        task: &ServerTask,
+        call: &UpstreamCall<'_>,
         mut deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let (mut looks, mut missed) = (0.0, 0);
@@ -171,8 +178,8 @@ impl Session {
             let seen = match timeout_at(deadline, self.of_task("tasks/get", task, &[])).await {
                 Err(_) => return Err(late().into()),
                 Ok(Ok(seen)) => seen,
-                Ok(Err(RequestError::Failed(Failure {
-                    kind: Kind::Unreachable | Kind::Timeout,
+                Ok(Err(RequestError::Failed(UpstreamFailure {
+                    kind: UpstreamFailureKind::Unreachable | UpstreamFailureKind::Timeout,
                     ..
                 }))) if missed < MISSED_MAX => {
                     missed += 1;
@@ -180,13 +187,13 @@ impl Session {
                 }
                 Ok(Err(error)) => return Err(error),
             };
-            let seen: Seen<'_> = serde_json::from_str(seen.get())
+            let seen: TaskState<'_> = serde_json::from_str(seen.get())
                 .map_err(|error| wrong(format!("its task cannot be read: {error}")))?;
             (looks, missed) = (looks + 1.0, 0);
             if let (Some(listener), Some(message)) = (&call.listener, seen.status_message)
                 && listener.wants_progress()
             {
-                listener.progress(Progress {
+                listener.progress(UpstreamProgress {
                     progress: looks,
                     total: None,
                     message: Some(message),
@@ -220,13 +227,13 @@ impl Session {
                         .ok_or_else(|| wrong("its task has no result").into());
                 }
                 "failed" => {
-                    let Told { code, message } =
+                    let TaskError { code, message } =
                         seen.error.ok_or_else(|| wrong("its task has no error"))?;
                     return refused(code, &message);
                 }
                 "cancelled" => {
-                    return Err(Failure::new(
-                        Kind::Closed,
+                    return Err(UpstreamFailure::new(
+                        UpstreamFailureKind::Closed,
                         "the task to run to its end",
                         "its server ended it",
                     )
@@ -246,11 +253,11 @@ impl Session {
     /// Has the caller answer what the server asks. JSON: results by the keys of the requests; `None` where nothing is open.
     async fn responses(
         &self,
-        call: &Call<'_>,
-        open: Vec<(String, Wanted<'_>)>,
+        call: &UpstreamCall<'_>,
+        open: Vec<(String, InputRequest<'_>)>,
     ) -> Result<Option<String>, RequestError> {
         let mut responses = HashMap::new();
-        for (key, Wanted { method, params }) in open {
+        for (key, InputRequest { method, params }) in open {
             let listener = call
                 .listener
                 .as_ref()
@@ -259,7 +266,7 @@ impl Session {
             let answer = match listener {
                 Some(listener) => {
                     listener
-                        .ask(Question {
+                        .ask(UpstreamQuestion {
                             method,
                             params: params.map(ToOwned::to_owned),
                         })
@@ -287,21 +294,21 @@ impl Session {
     async fn of_task(
         &self,
         method: &'static str,
-        task: &Begun,
+        task: &ServerTask,
         more: &[(&str, &str)],
     ) -> Result<Box<RawValue>, RequestError> {
         let agreed = self.agreed();
         let meta = self.core.meta(
             agreed.version,
-            &Meta {
+            &OutgoingMeta {
                 knows_tasks: true,
-                ..Meta::default()
+                ..OutgoingMeta::default()
             },
         );
         let mut params = vec![("taskId", task.id.as_str())];
         params.extend(more);
         params.extend(task.is_modern.then_some(("_meta", meta.as_str())));
-        let mut request = Request::new(method, message::object(&params), agreed.version);
+        let mut request = SessionRequest::new(method, message::object(&params), agreed.version);
         request.name = serde_json::from_str(&task.id).ok();
         self.core.request(request).await
     }
@@ -315,6 +322,10 @@ fn refused(code: i64, message: &str) -> Result<Box<RawValue>, RequestError> {
     RawValue::from_string(result).map_err(|error| wrong(error.to_string()).into())
 }
 
-fn wrong(cause: impl Into<String>) -> Failure {
-    Failure::new(Kind::Protocol, "the server to run the tool", cause)
+fn wrong(cause: impl Into<String>) -> UpstreamFailure {
+    UpstreamFailure::new(
+        UpstreamFailureKind::Protocol,
+        "the server to run the tool",
+        cause,
+    )
 }

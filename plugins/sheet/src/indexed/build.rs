@@ -3,27 +3,29 @@
 use weir_plugin_sdk::index::{self, Entry};
 use weir_plugin_sdk::{Error, Value, clock, files};
 
-use super::Source;
+use super::SheetSource;
 use super::cells::CellBlock;
-use super::signatures::Signatures;
-use crate::header::Columns;
+use super::signatures::BlockSignatures;
+use crate::header::ColumnPositions;
 use crate::scan::stat;
 use crate::select::cell_value;
 use crate::sort_key::sort_key;
-use crate::stream::{Flow, Parser};
+use crate::stream::{DelimitedParser, RowFlow};
 
 /// The processor time of an instance for one piece of building.
 const PIECE_NS: u64 = 400_000_000;
 const ENTRIES_AT_ONCE: usize = 8_192;
 
-impl Source<'_> {
+impl SheetSource<'_> {
     /// Goes on building an index of a column for a while; true while more is left.
     pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
         let mut fields = 0..self.shape.fields.len();
         let found = fields.find_map(|at| match column {
-            _ if column == self.column(at) => Some((at, Making::Values(Vec::new()))),
-            _ if column == self.signatures(at) => Some((at, Making::Signatures(Signatures::new()))),
-            _ if column == self.cells(at) => Some((at, Making::Cells(CellBlock::default()))),
+            _ if column == self.column(at) => Some((at, IndexBatch::Values(Vec::new()))),
+            _ if column == self.signatures(at) => {
+                Some((at, IndexBatch::Signatures(BlockSignatures::new())))
+            }
+            _ if column == self.cells(at) => Some((at, IndexBatch::Cells(CellBlock::default()))),
             _ => None,
         });
         let Some((at, mut making)) = found else {
@@ -34,11 +36,12 @@ impl Source<'_> {
         }
         let name = self.name(column.to_owned());
         let field = &self.shape.fields[at];
-        let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
+        let position =
+            ColumnPositions::locate(&self.head.names, self.shape).position(at, self.shape)?;
         let began = clock::monotonic_ns();
         let mut covered = index::begin(&name)?;
         let mut offset = covered.max(self.head.body_at);
-        let mut parser = Parser::at(self.head.layout, offset)?.with_closed_quotes();
+        let mut parser = DelimitedParser::at(self.head.layout, offset)?.with_closed_quotes();
         // The rows read belong to this version only if the file still has it.
         let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
         let mut is_over = false;
@@ -63,13 +66,13 @@ impl Source<'_> {
                 }
                 if making.is_full() {
                     if has_changed()? {
-                        return Ok(Flow::Stop);
+                        return Ok(RowFlow::Stop);
                     }
                     let upto = span.end.min(self.info.size);
                     index::add(&name, &making.take(), covered, upto)?;
                     covered = upto;
                 }
-                Ok(Flow::Continue)
+                Ok(RowFlow::Continue)
             })?;
             if making.is_full() {
                 return Ok(false);
@@ -99,14 +102,14 @@ impl Source<'_> {
 }
 
 /// The next entries of an index that is built.
-enum Making {
+enum IndexBatch {
     /// Of a column's values: an entry a row.
     Values(Vec<Entry>),
-    Signatures(Signatures),
+    Signatures(BlockSignatures),
     Cells(CellBlock),
 }
 
-impl Making {
+impl IndexBatch {
     /// Adds a row by its bytes in the file.
     fn push<'v>(
         &mut self,

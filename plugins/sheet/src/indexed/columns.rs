@@ -6,7 +6,7 @@ use weir_plugin_sdk::index::{self, Entry, Name, RANGE_MAX, Range};
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Error, Field};
 
-use super::Source;
+use super::SheetSource;
 use super::cells::{self, BlockCells};
 
 /// The cells of a column, from the file's first row on.
@@ -20,7 +20,7 @@ pub(crate) struct CellColumn {
     is_last: bool,
 }
 
-impl<'s> Source<'s> {
+impl<'s> SheetSource<'s> {
     /// Returns the cells of these columns; `None` while they are in no index: then one is asked for.
     pub(crate) fn columns(&self, fields: &[usize]) -> Option<Vec<(&'s Field, CellColumn)>> {
         let mut columns = Vec::new();

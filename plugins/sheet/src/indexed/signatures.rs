@@ -32,7 +32,7 @@ const BLOCK: u8 = 1;
 const _: () = assert!(1 + 2 + 8 + SLICE_BYTES <= KEY_MAX && BITS <= 1 << 16 && BLOCKS <= 1 << 16);
 
 /// The signatures of one group of blocks, while rows go by.
-pub(crate) struct Signatures {
+pub(crate) struct BlockSignatures {
     /// For each bit, one bit of each block.
     slices: Vec<u8>,
     /// The blocks that have ended, by their bytes in the file.
@@ -43,7 +43,7 @@ pub(crate) struct Signatures {
     rows: Option<Range<u64>>,
 }
 
-impl Signatures {
+impl BlockSignatures {
     pub(crate) fn new() -> Self {
         Self {
             slices: vec![0; BITS * SLICE_BYTES],
@@ -138,11 +138,11 @@ pub(crate) fn slices(part: &str) -> Vec<Slice> {
 
 /// The blocks that may hold a part, by their groups.
 #[derive(Default)]
-pub(crate) struct Candidates(BTreeMap<u64, Vec<u8>>);
+pub(crate) struct BlockCandidates(BTreeMap<u64, Vec<u8>>);
 
-impl Candidates {
+impl BlockCandidates {
     /// Returns the blocks that have the bit of these entries: all those of one slice.
-    pub(crate) fn of(slice: Vec<Entry>) -> Self {
+    pub(crate) fn from_slice(slice: Vec<Entry>) -> Self {
         // The key also has the progress: which slice, and of which group.
         Self(
             slice
@@ -243,7 +243,7 @@ mod tests {
         let slices = slices(part);
         let candidates = slices
             .iter()
-            .map(|keys| Candidates::of(within(keys)))
+            .map(|keys| BlockCandidates::from_slice(within(keys)))
             .reduce(|one, next| one.and(&next));
         let candidates = candidates.expect("the part has a slice");
         let blocks = candidates.blocks().flat_map(|(keys, is_meant)| {
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_block_is_found_by_parts_of_its_texts_and_by_little_else() {
-        let mut signatures = Signatures::new();
+        let mut signatures = BlockSignatures::new();
         let mut entries = Vec::new();
         for row in 0..100_u64 {
             signatures.push(&format!("Name of {row}"), row * 40..(row + 1) * 40);
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_block_with_many_different_texts_ends_early() {
-        let mut signatures = Signatures::new();
+        let mut signatures = BlockSignatures::new();
         let text: String = (0..2_000).map(|number: u32| number.to_string()).collect();
         signatures.push(&text, 0..1);
         signatures.push("", 1..2);

@@ -9,26 +9,26 @@ use weir_plugin_sdk::{
     Adapter, Comparison, Condition, Error, Order, Page, Query, Shape, SummaryPage, SummaryQuery,
 };
 
-use crate::Sheet;
+use crate::SheetAdapter;
 
-fn open(index: &str, change: impl FnOnce(&mut Shape)) -> Sheet {
+fn open(index: &str, change: impl FnOnce(&mut Shape)) -> SheetAdapter {
     let settings = json!({ "connection": "data", "path": "x.csv", "index": index }).to_string();
-    let mut shape = Sheet::describe(&settings).unwrap();
+    let mut shape = SheetAdapter::describe(&settings).unwrap();
     change(&mut shape);
     // The columns learn of the shape's rules for cells.
     let shape = Shape::parse(&shape.to_json()).unwrap();
-    Sheet::open(&settings, &shape).unwrap()
+    SheetAdapter::open(&settings, &shape).unwrap()
 }
 
 /// Builds all indexes that calls asked for.
-fn build(sheet: &Sheet) {
+fn build(sheet: &SheetAdapter) {
     for work in index::asked() {
         while sheet.later(&work).unwrap() {}
     }
 }
 
 /// Returns all pages of a query, through indexes once they are there.
-fn walk(sheet: &Sheet, query: &Query) -> Result<Vec<Page>, Error> {
+fn walk(sheet: &SheetAdapter, query: &Query) -> Result<Vec<Page>, Error> {
     let _ = sheet.read(query);
     build(sheet);
     let (mut pages, mut query) = (Vec::new(), query.clone());
@@ -338,7 +338,7 @@ fn a_file_that_ends_within_a_quote_gets_no_index() {
 }
 
 /// Returns the answer to a summary, by the cells that indexes hold once they are there.
-fn summed(sheet: &Sheet, query: &SummaryQuery) -> Result<SummaryPage, Error> {
+fn summed(sheet: &SheetAdapter, query: &SummaryQuery) -> Result<SummaryPage, Error> {
     let _ = sheet.summarize(query);
     build(sheet);
     sheet.summarize(query)

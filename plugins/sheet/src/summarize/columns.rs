@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
 
-use super::Summary;
-use crate::indexed::{BlockCells, CellColumn, CellNumber, Source, broken};
+use super::SheetSummary;
+use crate::indexed::{BlockCells, CellColumn, CellNumber, SheetSource, broken};
 use crate::scan::RowSink;
-use crate::select::{CellCondition, CellJudged, Judged, cell_value};
-use crate::stream::Progress;
+use crate::select::{CellCondition, CellJudged, RowVerdict, cell_value};
+use crate::stream::SheetProgress;
 
 /// The groups that are found by the numbers of their texts, within one block of each column.
 const CODES_MAX: usize = 4_096;
@@ -41,7 +41,7 @@ struct CellLane<'s> {
 impl<'s> CellLanes<'s> {
     pub(super) fn new(
         columns: Vec<(&'s Field, CellColumn)>,
-        summary: &Summary<'_>,
+        summary: &SheetSummary<'_>,
         zone: &'s Zone,
     ) -> Self {
         let lanes: Vec<CellLane<'s>> = columns
@@ -66,10 +66,10 @@ impl<'s> CellLanes<'s> {
     /// Takes the rows of all columns, and then those of the file that the indexes do not cover.
     pub(super) fn take(
         &mut self,
-        summary: &mut Summary<'_>,
-        source: &Source<'_>,
+        summary: &mut SheetSummary<'_>,
+        source: &SheetSource<'_>,
     ) -> Result<(), Error> {
-        let (mut progress, mut taken) = (Progress::new(None), 0);
+        let (mut progress, mut taken) = (SheetProgress::new(None), 0);
         // A column whose index covers less ends first.
         while self.fill(summary)? {
             let left = self.lanes.iter().map(|lane| lane.block.len() - lane.row);
@@ -91,7 +91,7 @@ impl<'s> CellLanes<'s> {
     }
 
     /// Reads the next block of each column whose block has ended. Returns `false` if a column has no more.
-    fn fill(&mut self, summary: &Summary<'_>) -> Result<bool, Error> {
+    fn fill(&mut self, summary: &SheetSummary<'_>) -> Result<bool, Error> {
         let mut has_ended = false;
         for lane in &mut self.lanes {
             while !lane.has_row() {
@@ -130,7 +130,7 @@ impl<'s> CellLanes<'s> {
         Ok(true)
     }
 
-    fn take_row(&mut self, summary: &mut Summary<'_>) -> Result<(), Error> {
+    fn take_row(&mut self, summary: &mut SheetSummary<'_>) -> Result<(), Error> {
         let (lanes, mut number) = (&self.lanes, 0);
         let judged = summary.judge.judge_each(|condition| {
             number += 1;
@@ -138,9 +138,9 @@ impl<'s> CellLanes<'s> {
             lane.map_or(CellJudged::Fails, |lane| lane.judge(number - 1, condition))
         });
         match judged {
-            Judged::Meets => {}
-            Judged::Fails => return Ok(()),
-            Judged::Unclear(fields) => {
+            RowVerdict::Meets => {}
+            RowVerdict::Fails => return Ok(()),
+            RowVerdict::Unclear(fields) => {
                 summary.judge.skip(fields);
                 return Ok(());
             }
@@ -169,7 +169,12 @@ fn lane_of<'l, 's>(lanes: &'l [CellLane<'s>], field: &Field) -> Option<&'l CellL
 }
 
 impl<'s> CellLane<'s> {
-    fn new(field: &'s Field, column: CellColumn, summary: &Summary<'_>, zone: &'s Zone) -> Self {
+    fn new(
+        field: &'s Field,
+        column: CellColumn,
+        summary: &SheetSummary<'_>,
+        zone: &'s Zone,
+    ) -> Self {
         let conditions = summary.judge.conditions().iter().enumerate();
         let own = conditions.filter(|(_, condition)| std::ptr::eq(condition.field, field));
         Self {
@@ -187,7 +192,7 @@ impl<'s> CellLane<'s> {
         }
     }
 
-    fn begin(&mut self, block: BlockCells, summary: &Summary<'_>) {
+    fn begin(&mut self, block: BlockCells, summary: &SheetSummary<'_>) {
         let (field, zone) = (self.field, self.zone);
         self.values.clear();
         if let BlockCells::Listed { texts, .. } = &block {

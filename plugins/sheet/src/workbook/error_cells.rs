@@ -28,7 +28,7 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
     let mut reader = Reader::from_reader(BufReader::new(content));
     let config = reader.config_mut();
     config.check_end_names = false;
-    let mut place = Place::default();
+    let mut place = CellPosition::default();
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -69,7 +69,7 @@ pub(super) fn clear(bytes: &[u8], sheet: &str, range: &mut Range<Data>) -> Resul
 
 /// The reader's place in the sheet.
 #[derive(Default)]
-struct Place {
+struct CellPosition {
     is_within: bool,
     /// The first row of those that the present element covers, and the one behind them.
     rows: (u32, u32),
@@ -77,7 +77,7 @@ struct Place {
     column: u32,
 }
 
-impl Place {
+impl CellPosition {
     fn begin_row(&mut self, tag: &BytesStart<'_>) {
         let count = repeats(tag, "table:number-rows-repeated");
         self.rows = (self.rows.1, self.rows.1.saturating_add(count));

@@ -8,7 +8,7 @@ use weir_plugin_sdk::{Adapter, Query, Shape};
 use zip::{CompressionMethod, ZipWriter, write::SimpleFileOptions};
 
 use super::*;
-use crate::Sheet;
+use crate::SheetAdapter;
 
 /// Describes a workbook of one sheet with these cells.
 fn described(cells: &[(&str, &str)]) -> Result<Shape, Error> {
@@ -56,7 +56,7 @@ fn described_sheets(sheets: &[&[(&str, &str)]]) -> Result<Shape, Error> {
     }
     testing::reset();
     files::put("data", "x.xlsx", archive.finish().unwrap().into_inner());
-    Sheet::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
+    SheetAdapter::describe(r#"{"connection":"data","path":"x.xlsx"}"#)
 }
 
 /// Tables of a workbook are found by their first rows: what a sheet has far below costs the description of another one nothing.
@@ -107,7 +107,7 @@ fn types(shape: &Shape) -> String {
     shape.fields.iter().map(of).collect::<Vec<_>>().join(" ")
 }
 
-fn all(sheet: &Sheet) -> String {
+fn all(sheet: &SheetAdapter) -> String {
     let query = Query {
         limit: 100,
         ..Query::default()
@@ -120,8 +120,8 @@ fn read(path: &str, bytes: &[u8]) -> Result<(String, String), Error> {
     testing::reset();
     crate::cache::make_room(crate::cache::BYTES_MAX);
     files::put("data", path, bytes);
-    let shape = Sheet::describe(&settings(path))?;
-    let sheet = Sheet::open(&settings(path), &shape)?;
+    let shape = SheetAdapter::describe(&settings(path))?;
+    let sheet = SheetAdapter::open(&settings(path), &shape)?;
     Ok((types(&shape), all(&sheet)))
 }
 
@@ -205,12 +205,15 @@ fn sheets_that_are_not_read_are_noted() {
         ),
     ] {
         read(path, bytes).unwrap();
-        let notes = Sheet::describe(&settings(path)).unwrap().notes.join("\n");
+        let notes = SheetAdapter::describe(&settings(path))
+            .unwrap()
+            .notes
+            .join("\n");
         assert!(notes.contains(said), "{path}: {notes}");
     }
     read("calc.xlsx", include_bytes!("../../tests/calc.xlsx")).unwrap();
     assert!(
-        Sheet::describe(&settings("calc.xlsx"))
+        SheetAdapter::describe(&settings("calc.xlsx"))
             .unwrap()
             .notes
             .is_empty()
@@ -249,10 +252,10 @@ fn a_published_workbook_keeps_its_types_and_names() {
         "times.xlsx",
     );
     read(path, bytes).unwrap();
-    let mut shape = Sheet::describe(&settings(path)).unwrap();
+    let mut shape = SheetAdapter::describe(&settings(path)).unwrap();
     shape.fields[1].kind = weir_plugin_sdk::Type::Datetime;
     shape.fields[2].kind = weir_plugin_sdk::Type::Number;
-    let sheet = Sheet::open(&settings(path), &shape).unwrap();
+    let sheet = SheetAdapter::open(&settings(path), &shape).unwrap();
     assert!(
         all(&sheet).starts_with(
             r#"[{"id":1,"start":"1899-12-31T09:00:00Z","worked":1.1041666666666667,"sum":0.3}"#
@@ -266,8 +269,8 @@ fn a_published_workbook_keeps_its_types_and_names() {
         "head.xlsx",
     );
     read(path, bytes).unwrap();
-    let mut shape = Sheet::describe(&settings(path)).unwrap();
+    let mut shape = SheetAdapter::describe(&settings(path)).unwrap();
     shape.fields[1].key = "2023-03-15 00:00:00".to_owned();
-    let sheet = Sheet::open(&settings(path), &shape).unwrap();
+    let sheet = SheetAdapter::open(&settings(path), &shape).unwrap();
     assert_eq!(all(&sheet), r#"[{"name":"x","2023-03-15 00:00:00":3}]"#);
 }

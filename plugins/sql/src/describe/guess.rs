@@ -7,13 +7,13 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::shape::Param;
 use weir_plugin_sdk::{Error, Field, Type};
-use weir_statements::{SqlToken, TokenKind, tokens};
+use weir_statements::{StatementToken, TokenKind, tokens};
 
 use super::{ask, postgresql, sqlite};
-use crate::dialect::Dialect;
+use crate::dialect::SqlDialect;
 use crate::mysql;
 use crate::parameters::refused;
-use crate::settings::Settings;
+use crate::settings::SqlSettings;
 
 const SQLITE: &str = "SELECT columns.name, columns.type FROM pragma_table_list AS tables, \
     pragma_table_xinfo(tables.name) AS columns WHERE tables.schema = 'main' AND lower(tables.name) IN \
@@ -36,7 +36,7 @@ struct KnownColumn {
 
 /// Facts about a parameter from the text of a query.
 #[derive(Default)]
-struct Sight {
+struct ParameterGuess {
     /// The column it is compared with.
     column: Option<String>,
     kind: Option<Type>,
@@ -46,13 +46,13 @@ struct Sight {
 
 /// Returns the parameters of a query in their order, and a note for each whose type could not be seen.
 pub(super) fn parameters(
-    settings: &Settings,
+    settings: &SqlSettings,
     query: &str,
-    dialect: Dialect,
+    dialect: SqlDialect,
 ) -> Result<(Vec<Param>, Vec<String>), Error> {
     let all = tokens(query, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
-    let code: Vec<&SqlToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
-    let mut sights: Vec<(&str, Sight)> = Vec::new();
+    let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
+    let mut sights: Vec<(&str, ParameterGuess)> = Vec::new();
     for (place, token) in code.iter().enumerate() {
         if token.kind != TokenKind::Parameter {
             continue;
@@ -60,7 +60,7 @@ pub(super) fn parameters(
         let name = &token.text[1..];
         let known = sights.iter().position(|(seen, _)| *seen == name);
         let at = known.unwrap_or_else(|| {
-            sights.push((name, Sight::default()));
+            sights.push((name, ParameterGuess::default()));
             sights.len() - 1
         });
         look_around(&code, place, &mut sights[at].1);
@@ -79,7 +79,7 @@ pub(super) fn parameters(
             ));
         }
         let kind = kind.unwrap_or(Type::String);
-        if dialect == Dialect::Sqlite && kind == Type::Datetime {
+        if dialect == SqlDialect::Sqlite && kind == Type::Datetime {
             notes.push(format!(
                 "The parameter {name:?} is a datetime: compare it with `weir_datetime(column, 'UTC')`, since SQLite compares the texts of the column as they are written."
             ));
@@ -96,7 +96,7 @@ pub(super) fn parameters(
 }
 
 /// Reads the tokens around one place of a parameter.
-fn look_around(code: &[&SqlToken<'_>], place: usize, sight: &mut Sight) {
+fn look_around(code: &[&StatementToken<'_>], place: usize, sight: &mut ParameterGuess) {
     let word = |at: Option<usize>, words: &[&str]| {
         at.and_then(|at| code.get(at))
             .is_some_and(|token| words.iter().any(|word| token.is_word(word)))
@@ -122,7 +122,7 @@ fn look_around(code: &[&SqlToken<'_>], place: usize, sight: &mut Sight) {
         sight.is_list = true;
         before = back(2);
     }
-    let is_operator = |token: &SqlToken<'_>| {
+    let is_operator = |token: &StatementToken<'_>| {
         token.kind == TokenKind::Symbol && matches!(token.text, "=" | "<" | ">" | "!")
     };
     let mut is_compared = word(before, &["in", "between"]);
@@ -152,7 +152,7 @@ fn look_around(code: &[&SqlToken<'_>], place: usize, sight: &mut Sight) {
 }
 
 /// Returns the name that a token is, if it is one.
-fn name_of(token: &SqlToken<'_>) -> Option<String> {
+fn name_of(token: &StatementToken<'_>) -> Option<String> {
     match token.kind {
         TokenKind::Word => Some(token.text.to_owned()),
         TokenKind::Quoted if !token.text.starts_with('\'') => {
@@ -164,9 +164,9 @@ fn name_of(token: &SqlToken<'_>) -> Option<String> {
 
 /// Returns the types of the columns of all tables that a query names; `None` for a name with several.
 fn known_columns(
-    settings: &Settings,
-    code: &[&SqlToken<'_>],
-    dialect: Dialect,
+    settings: &SqlSettings,
+    code: &[&StatementToken<'_>],
+    dialect: SqlDialect,
 ) -> Result<BTreeMap<String, Option<Type>>, Error> {
     let mut names: Vec<String> = code.iter().filter_map(|token| name_of(token)).collect();
     names
@@ -175,20 +175,20 @@ fn known_columns(
     names.sort_unstable();
     names.dedup();
     let text = match dialect {
-        Dialect::Sqlite => SQLITE,
-        Dialect::Postgresql => POSTGRESQL,
-        Dialect::Mysql => MYSQL,
+        SqlDialect::Sqlite => SQLITE,
+        SqlDialect::Postgresql => POSTGRESQL,
+        SqlDialect::Mysql => MYSQL,
     };
     let found: Vec<KnownColumn> = ask(settings, text, vec![json!(names).to_string().into()])?;
     let mut columns: BTreeMap<String, Option<Type>> = BTreeMap::new();
     for column in found {
         let kind = match dialect {
-            Dialect::Sqlite => Some(sqlite::declared_type(&column.r#type)),
+            SqlDialect::Sqlite => Some(sqlite::declared_type(&column.r#type)),
             // A type other than text, such as uuid, is not compared with one.
-            Dialect::Postgresql => postgresql::declared_type(&column.r#type).filter(|kind| {
+            SqlDialect::Postgresql => postgresql::declared_type(&column.r#type).filter(|kind| {
                 *kind != Type::String || POSTGRESQL_TEXTS.contains(&column.r#type.as_str())
             }),
-            Dialect::Mysql => mysql::kind(&column.r#type),
+            SqlDialect::Mysql => mysql::kind(&column.r#type),
         };
         columns
             .entry(column.name.to_lowercase())

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{Value, json};
 use weir_plugin_sdk::{Error, Field, Type};
 
-use super::{Described, ask, columns_of, no_table};
+use super::{SqlDescription, ask, columns_of, no_table};
 use crate::mysql;
-use crate::settings::{Settings, Source, quoted};
+use crate::settings::{SqlSettings, SqlSource, quoted};
 use crate::written::WrittenTable;
 
 const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version, \
@@ -34,7 +34,7 @@ struct MysqlTable {
 }
 
 #[derive(Deserialize)]
-struct MysqlColumnInfo {
+struct MysqlColumnRow {
     name: String,
     native: String,
     charset: Option<String>,
@@ -54,10 +54,10 @@ struct CheckClause {
     clause: String,
 }
 
-pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
+pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> {
     let (schema, name) = match settings.source() {
-        Source::Query(query) => return describe_query(settings, query),
-        Source::Table { schema, table } => (schema, table),
+        SqlSource::Query(query) => return describe_query(settings, query),
+        SqlSource::Table { schema, table } => (schema, table),
     };
     let tables: Vec<MysqlTable> = ask(settings, TABLE, vec![json!(schema), json!(name)])?;
     let table = tables
@@ -65,7 +65,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
         .next()
         .ok_or_else(|| no_table(settings))?;
     let place: Vec<Value> = vec![json!(table.schema), json!(name)];
-    let mut columns: Vec<MysqlColumnInfo> = ask(settings, COLUMNS, place.clone())?;
+    let mut columns: Vec<MysqlColumnRow> = ask(settings, COLUMNS, place.clone())?;
     let key: Vec<KeyColumn> = ask(settings, KEY, place.clone())?;
     let is_mariadb = table.version.contains("MariaDB");
     let is_view = table.kind.ends_with("VIEW");
@@ -90,10 +90,10 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     } else {
         None
     };
-    let mut described = Described {
+    let mut described = SqlDescription {
         key: key.into_iter().map(|part| part.name).collect(),
         read_only,
-        ..Described::default()
+        ..SqlDescription::default()
     };
     let names: Vec<_> = columns
         .iter()
@@ -134,7 +134,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
 }
 
 /// Checks that what a statement writes into a table can be taken back.
-pub(super) fn check_written(settings: &Settings, written: &WrittenTable) -> Result<(), Error> {
+pub(super) fn check_written(settings: &SqlSettings, written: &WrittenTable) -> Result<(), Error> {
     let place = vec![json!(written.schema), json!(written.name)];
     let tables: Vec<MysqlTable> = ask(settings, TABLE, place)?;
     let name = &written.name;
@@ -153,7 +153,7 @@ pub(super) fn check_written(settings: &Settings, written: &WrittenTable) -> Resu
     Err(Error::invalid(message).field("settings"))
 }
 
-fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> {
+fn describe_query(settings: &SqlSettings, query: &str) -> Result<SqlDescription, Error> {
     let columns: Vec<(String, String)> = columns_of(settings, query)?
         .into_iter()
         .map(|(name, native)| (name, native.unwrap_or_default()))
@@ -163,9 +163,9 @@ fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> 
         .map(|(name, native)| (name.as_str(), native.as_str()))
         .collect();
     let odd = find_odd_booleans(settings, &names)?;
-    let mut described = Described {
+    let mut described = SqlDescription {
         read_only: Some("A query is read-only."),
-        ..Described::default()
+        ..SqlDescription::default()
     };
     for (name, native) in &columns {
         described.add(name, field(name, native, &odd), |field| {
@@ -187,7 +187,10 @@ fn field(name: &str, native: &str, odd: &[String]) -> Option<Field> {
 }
 
 /// Returns the columns that are declared as `tinyint(1)`, as BOOLEAN is, and hold other numbers than 0 and 1.
-fn find_odd_booleans(settings: &Settings, columns: &[(&str, &str)]) -> Result<Vec<String>, Error> {
+fn find_odd_booleans(
+    settings: &SqlSettings,
+    columns: &[(&str, &str)],
+) -> Result<Vec<String>, Error> {
     let columns: Vec<&str> = columns
         .iter()
         .filter(|(_, native)| native.starts_with("tinyint(1)"))

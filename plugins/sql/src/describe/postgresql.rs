@@ -6,9 +6,9 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Error, Field, Type};
 
-use super::{Described, ask, columns_of, no_table};
+use super::{SqlDescription, ask, columns_of, no_table};
 use crate::native;
-use crate::settings::{Settings, Source, quoted};
+use crate::settings::{SqlSettings, SqlSource, quoted};
 
 /// Rows in which arrays are looked at.
 const ROWS_LOOKED_AT: u32 = 200;
@@ -54,13 +54,13 @@ const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
     WHERE i.indrelid = $1::int8::oid AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)";
 
 #[derive(Deserialize)]
-struct Table {
+struct PostgresTable {
     oid: i64,
     kind: String,
 }
 
 #[derive(Default, Deserialize)]
-struct ColumnInfo {
+struct PostgresColumnRow {
     name: String,
     native: String,
     /// 0 where there is no composite.
@@ -79,26 +79,26 @@ struct KeyPart {
 }
 
 #[derive(Deserialize)]
-struct Composite {
+struct CompositeType {
     members: i64,
 }
 
-pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
-    if let Source::Query(query) = settings.source() {
+pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> {
+    if let SqlSource::Query(query) = settings.source() {
         return describe_query(settings, query);
     }
-    let tables: Vec<Table> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
+    let tables: Vec<PostgresTable> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
     let table = tables
         .into_iter()
         .next()
         .ok_or_else(|| no_table(settings))?;
-    let mut columns: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
+    let mut columns: Vec<PostgresColumnRow> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
     let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
     find_dimensions(settings, &mut columns)?;
-    let mut described = Described {
+    let mut described = SqlDescription {
         key: key.into_iter().map(|part| part.name).collect(),
         read_only: matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only."),
-        ..Described::default()
+        ..SqlDescription::default()
     };
     for column in columns {
         let field = field(settings, &column)?;
@@ -111,12 +111,12 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     Ok(described)
 }
 
-fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> {
+fn describe_query(settings: &SqlSettings, query: &str) -> Result<SqlDescription, Error> {
     let mut columns = prepared_columns(settings, columns_of(settings, query)?)?;
     find_dimensions(settings, &mut columns)?;
-    let mut described = Described {
+    let mut described = SqlDescription {
         read_only: Some("A query is read-only."),
-        ..Described::default()
+        ..SqlDescription::default()
     };
     for column in columns {
         let field = field(settings, &column)?;
@@ -127,9 +127,9 @@ fn describe_query(settings: &Settings, query: &str) -> Result<Described, Error> 
 
 /// Adds the fields of the columns that a statement answers.
 pub(super) fn add_columns(
-    settings: &Settings,
+    settings: &SqlSettings,
     columns: Vec<(String, Option<String>)>,
-    described: &mut Described,
+    described: &mut SqlDescription,
 ) -> Result<(), Error> {
     for column in prepared_columns(settings, columns)? {
         let field = field(settings, &column)?;
@@ -139,22 +139,22 @@ pub(super) fn add_columns(
 }
 
 fn prepared_columns(
-    settings: &Settings,
+    settings: &SqlSettings,
     prepared: Vec<(String, Option<String>)>,
-) -> Result<Vec<ColumnInfo>, Error> {
+) -> Result<Vec<PostgresColumnRow>, Error> {
     let mut columns = Vec::new();
     for (name, native) in prepared {
         let native = native.unwrap_or_default();
         let mut members = 0;
         if native::element(&native).is_some() {
-            let found: Vec<Composite> = ask(settings, MEMBERS, vec![json!(native)])?;
+            let found: Vec<CompositeType> = ask(settings, MEMBERS, vec![json!(native)])?;
             members = found.first().map_or(0, |found| found.members);
         }
-        columns.push(ColumnInfo {
+        columns.push(PostgresColumnRow {
             name,
             native,
             members,
-            ..ColumnInfo::default()
+            ..PostgresColumnRow::default()
         });
     }
     Ok(columns)
@@ -169,7 +169,7 @@ pub(super) fn declared_type(native: &str) -> Option<Type> {
 }
 
 /// Looks at some rows, since an array of any number of dimensions fits a column of arrays.
-fn find_dimensions(settings: &Settings, columns: &mut [ColumnInfo]) -> Result<(), Error> {
+fn find_dimensions(settings: &SqlSettings, columns: &mut [PostgresColumnRow]) -> Result<(), Error> {
     let mut arrays: Vec<_> = columns
         .iter_mut()
         .filter(|column| native::element(&column.native).is_some())
@@ -206,7 +206,7 @@ fn find_dimensions(settings: &Settings, columns: &mut [ColumnInfo]) -> Result<()
 }
 
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
-fn field(settings: &Settings, column: &ColumnInfo) -> Result<Option<Field>, Error> {
+fn field(settings: &SqlSettings, column: &PostgresColumnRow) -> Result<Option<Field>, Error> {
     let Some((element, _)) = native::element(&column.native) else {
         let kind = native::kind(&column.native);
         return Ok(kind.map(|kind| {
@@ -235,8 +235,8 @@ fn field(settings: &Settings, column: &ColumnInfo) -> Result<Option<Field>, Erro
 }
 
 /// Returns the members of a composite, all of which may be null.
-fn members(settings: &Settings, composite: i64, depth: usize) -> Result<Vec<Field>, Error> {
-    let columns: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(composite)])?;
+fn members(settings: &SqlSettings, composite: i64, depth: usize) -> Result<Vec<Field>, Error> {
+    let columns: Vec<PostgresColumnRow> = ask(settings, COLUMNS, vec![json!(composite)])?;
     let fields = columns.into_iter().map(|column| {
         let (element, is_array) = match native::element(&column.native) {
             Some((element, _)) => (element, true),

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{self, json};
 use weir_plugin_sdk::{Error, Field, Type};
 
-use super::{Described, ask, columns_of, no_table};
-use crate::settings::{Settings, Source, quoted};
+use super::{SqlDescription, ask, columns_of, no_table};
+use crate::settings::{SqlSettings, SqlSource, quoted};
 
 /// Columns looked at in one pass over the table.
 const COLUMNS_A_PASS: usize = 40;
@@ -21,13 +21,13 @@ const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS
     FROM pragma_table_xinfo(?1) ORDER BY cid";
 
 #[derive(Deserialize)]
-struct Table {
+struct SqliteTable {
     name: String,
     r#type: String,
 }
 
 #[derive(Deserialize)]
-struct ColumnInfo {
+struct SqliteColumnRow {
     name: String,
     r#type: String,
     required: i64,
@@ -36,15 +36,15 @@ struct ColumnInfo {
     hidden: i64,
 }
 
-pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
+pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> {
     let (name, kind) = match settings.source() {
-        Source::Query(text) => return query(settings, text),
-        Source::Table {
+        SqlSource::Query(text) => return query(settings, text),
+        SqlSource::Table {
             schema: Some(schema),
             ..
         } if schema != "main" => return Err(no_table(settings)),
-        Source::Table { table, .. } => {
-            let tables: Vec<Table> = ask(settings, TABLE, vec![json!(table)])?;
+        SqlSource::Table { table, .. } => {
+            let tables: Vec<SqliteTable> = ask(settings, TABLE, vec![json!(table)])?;
             let table = tables
                 .into_iter()
                 .next()
@@ -52,7 +52,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
             (table.name, table.r#type)
         }
     };
-    let told: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(name)])?;
+    let told: Vec<SqliteColumnRow> = ask(settings, COLUMNS, vec![json!(name)])?;
     let told: Vec<_> = told
         .into_iter()
         .filter(|column| column.hidden != 1)
@@ -76,14 +76,14 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     if key.iter().any(is_null) {
         key.clear();
     }
-    let mut described = Described {
+    let mut described = SqlDescription {
         key,
         read_only: match kind.as_str() {
             "view" => Some("A view is read-only."),
             "virtual" => Some("A virtual table is read-only."),
             _ => None,
         },
-        ..Described::default()
+        ..SqlDescription::default()
     };
     for (column, seen) in told.into_iter().zip(&seen) {
         let is_number = numbered && column.pk > 0;
@@ -101,7 +101,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     Ok(described)
 }
 
-fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
+fn query(settings: &SqlSettings, text: &str) -> Result<SqlDescription, Error> {
     let columns = columns_of(settings, text)?;
     let seen = look(
         settings,
@@ -110,9 +110,9 @@ fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
             .map(|(name, _)| name.as_str())
             .collect::<Vec<_>>(),
     )?;
-    let mut described = Described {
+    let mut described = SqlDescription {
         read_only: Some("A query is read-only."),
-        ..Described::default()
+        ..SqlDescription::default()
     };
     for ((name, declared), seen) in columns.iter().zip(&seen) {
         if !settings.examples.is_empty() && declared.is_none() && seen.is_empty() {
@@ -130,14 +130,14 @@ fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
 /// Adds the fields of the columns that a statement answers. SQLite does not say of what type these are, so that a column of
 /// the table has that one's, and any other is text.
 pub(super) fn add_returned(
-    settings: &Settings,
+    settings: &SqlSettings,
     table: Option<&str>,
     columns: Vec<(String, Option<String>)>,
-    described: &mut Described,
+    described: &mut SqlDescription,
 ) -> Result<(), Error> {
     let known = match (table, columns.is_empty()) {
         (Some(table), false) => describe(&settings.with_table(table))?,
-        _ => Described::default(),
+        _ => SqlDescription::default(),
     };
     for (name, _) in columns {
         if known.left_out.contains(&name) {
@@ -160,7 +160,7 @@ pub(super) fn add_returned(
 
 /// The numbers of a column's values of each kind.
 #[derive(Default)]
-struct Seen {
+struct ColumnCounts {
     integers: i64,
     reals: i64,
     texts: i64,
@@ -172,13 +172,13 @@ struct Seen {
     most: i64,
 }
 
-impl Seen {
+impl ColumnCounts {
     fn is_empty(&self) -> bool {
         self.integers + self.reals + self.texts == 0
     }
 }
 
-fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
+fn look(settings: &SqlSettings, columns: &[&str]) -> Result<Vec<ColumnCounts>, Error> {
     let mut seen = Vec::new();
     for columns in columns.chunks(COLUMNS_A_PASS) {
         let list: Vec<_> = columns
@@ -206,7 +206,7 @@ fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
                     .and_then(serde_json::Number::as_i64)
                     .unwrap_or(0)
             };
-            Seen {
+            ColumnCounts {
                 integers: number("i"),
                 reals: number("r"),
                 texts: number("t"),
@@ -240,7 +240,7 @@ fn counts(at: usize, column: &str) -> String {
 }
 
 /// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
-fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
+fn field(name: &str, declared: &str, seen: &ColumnCounts) -> Option<Field> {
     if seen.blobs > 0
         || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0)
     {
@@ -251,7 +251,7 @@ fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
     Some(field)
 }
 
-fn kind(declared: &str, seen: &Seen) -> Type {
+fn kind(declared: &str, seen: &ColumnCounts) -> Type {
     let says = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
     let none = seen.is_empty();
     let numbers = seen.texts == 0;
@@ -288,11 +288,11 @@ fn kind(declared: &str, seen: &Seen) -> Type {
 
 /// Returns the type that a column's declaration says.
 pub(super) fn declared_type(declared: &str) -> Type {
-    kind(&declared.to_ascii_uppercase(), &Seen::default())
+    kind(&declared.to_ascii_uppercase(), &ColumnCounts::default())
 }
 
 /// Returns `integer` while all values fit into one; a column that already holds larger ones is `decimal`.
-fn integer(seen: &Seen) -> Type {
+fn integer(seen: &ColumnCounts) -> Type {
     if seen.least >= -INTEGER_MAX && seen.most <= INTEGER_MAX {
         Type::Integer
     } else {

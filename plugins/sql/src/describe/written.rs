@@ -3,32 +3,32 @@
 use weir_plugin_sdk::shape::{Effect, Operation};
 use weir_plugin_sdk::{Error, Field, Shape, Type};
 
-use super::{Described, check_names, mysql, postgresql, prepared_as, sqlite};
-use crate::dialect::Dialect;
-use crate::settings::Settings;
+use super::{SqlDescription, check_names, mysql, postgresql, prepared_as, sqlite};
+use crate::dialect::SqlDialect;
+use crate::settings::SqlSettings;
 use crate::written::{self, OPERATION, RECORDS, WrittenStatement};
 
 pub(super) fn describe(
-    settings: &Settings,
+    settings: &SqlSettings,
     statement: &WrittenStatement,
-    dialect: Dialect,
+    dialect: SqlDialect,
 ) -> Result<Shape, Error> {
-    if let (Dialect::Mysql, Some(table)) = (dialect, &statement.table) {
+    if let (SqlDialect::Mysql, Some(table)) = (dialect, &statement.table) {
         mysql::check_written(settings, table)?;
     }
     let (text, _) = statement.template.described()?;
     let options = r#"{"describe":true,"statement":true}"#;
     let columns = prepared_as(settings, text, options)?;
     check_names(&columns)?;
-    let mut described = Described::default();
+    let mut described = SqlDescription::default();
     match dialect {
-        Dialect::Sqlite => {
+        SqlDialect::Sqlite => {
             let table = statement.table.as_ref().map(|table| &*table.name);
             sqlite::add_returned(settings, table, columns, &mut described)?;
         }
-        Dialect::Postgresql => postgresql::add_columns(settings, columns, &mut described)?,
+        SqlDialect::Postgresql => postgresql::add_columns(settings, columns, &mut described)?,
         // It has no RETURNING.
-        Dialect::Mysql => {}
+        SqlDialect::Mysql => {}
     }
     let mut shape = Shape::new(settings.name());
     shape.left_out = described.left_out;

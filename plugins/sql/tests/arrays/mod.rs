@@ -11,7 +11,7 @@ use weir_plugin_sdk::{
     Adapter, Change, Comparison, Condition, Order, Query, Shape, Type, Verb,
     serde_json::{self, Value, json},
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe, object, outline, show};
 
@@ -279,7 +279,7 @@ fn what_goes_into_a_column_of_any_type_comes_out() {
                 record: object(record.clone()),
                 ..Change::new(Verb::Create)
             };
-            Sql::open(settings, &shape)?.write(&change)
+            SqlAdapter::open(settings, &shape)?.write(&change)
         });
         let written = written.map_err(|error| TestCaseError::fail(format!("{error}")))?;
         let written: Value = serde_json::from_str(&written).expect("JSON");
@@ -301,7 +301,7 @@ fn what_goes_into_a_column_of_any_type_comes_out() {
                 limit: 1,
                 ..Query::default()
             };
-            Sql::open(settings, &shape)?.read(&query).map(show)
+            SqlAdapter::open(settings, &shape)?.read(&query).map(show)
         });
         let read: Vec<Value> = serde_json::from_str(&read.expect("read").0).expect("JSON");
         prop_assert_eq!(read, vec![written]);
@@ -352,7 +352,7 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
             ..Query::default()
         };
         let page = both.on(Which::Postgresql, || {
-            Sql::open(settings, &describe(settings)?)?
+            SqlAdapter::open(settings, &describe(settings)?)?
                 .read(&query)
                 .map(show)
         });
@@ -464,7 +464,7 @@ fn dates_beyond_the_value_table_are_among_the_nulls() {
                         timezone: Some(zone.to_owned()),
                         ..describe(settings)?
                     };
-                    Sql::open(settings, &shape)?.read(&query).map(show)
+                    SqlAdapter::open(settings, &shape)?.read(&query).map(show)
                 });
                 let (records, next) = page.expect(column);
                 let records: Vec<Value> = serde_json::from_str(&records).expect("records");
@@ -544,7 +544,7 @@ fn a_list_that_an_array_cannot_hold_is_refused() {
                 record: object(json!({"id": 1, column: value.clone()})),
                 ..Change::new(Verb::Create)
             };
-            Sql::open(settings, &describe(settings)?)?.write(&change)
+            SqlAdapter::open(settings, &describe(settings)?)?.write(&change)
         });
         assert_eq!(
             done.map_err(|error| error.code),

@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_connections::{Connection, ConnectionConfig, Connections, sql};
+use weir_connections::{ConnectionConfig, ConnectionHandle, ConnectionRegistry, sql};
 use weir_plugin_sdk::{
     Adapter, Change, Error, Order, Page, Query, Shape, Verb, serde_json, serde_json::Value, testing,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::{mariadb::MariadbServer, server::Server};
 
@@ -145,7 +145,7 @@ impl Both {
         testing::reset();
         testing::sql::answer(database.dialect(), move |statement| {
             let parameters = serde_json::to_string(&statement.parameters).expect("JSON");
-            let given = sql::Statement {
+            let given = sql::SqlStatement {
                 text: &statement.text,
                 parameters: &parameters,
                 limit: statement.limit,
@@ -164,7 +164,7 @@ impl Both {
             let answer = match writes {
                 true if counts => runtime.block_on(database.execute(given)).map(|count| {
                     changed = count;
-                    sql::Rows {
+                    sql::SqlRows {
                         records: "[]".to_owned(),
                         truncated: false,
                     }
@@ -224,12 +224,12 @@ pub(crate) fn walk(both: &Both, table: &str, order: &[Order], limit: u32) -> Vec
 }
 
 pub(crate) fn describe(settings: &str) -> Result<Shape, Error> {
-    Sql::describe(settings)
+    SqlAdapter::describe(settings)
 }
 
-pub(crate) fn open(table: &str) -> Result<Sql, Error> {
+pub(crate) fn open(table: &str) -> Result<SqlAdapter, Error> {
     let settings = format!(r#"{{"connection":"db","table":"{table}"}}"#);
-    Sql::open(&settings, &describe(&settings)?)
+    SqlAdapter::open(&settings, &describe(&settings)?)
 }
 
 pub(crate) fn write(table: &str, verb: Verb, key: Value, record: Value) -> Result<String, Error> {
@@ -278,11 +278,11 @@ pub(crate) fn outline(shape: &Shape) -> String {
 
 fn connect(config: ConnectionConfig) -> Arc<sql::SqlConnection> {
     let configs = BTreeMap::from([("db".to_owned(), config)]);
-    match Connections::new(&configs, Path::new("/"))
+    match ConnectionRegistry::new(&configs, Path::new("/"))
         .expect("a database")
         .get("db")
     {
-        Some(Connection::Sql(sql)) => sql.clone(),
+        Some(ConnectionHandle::Sql(sql)) => sql.clone(),
         _ => unreachable!("it is a database"),
     }
 }

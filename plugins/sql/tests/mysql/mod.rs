@@ -6,7 +6,7 @@ use weir_plugin_sdk::{
     summary::{DateStep, SummaryFunction, SummaryGroup, SummaryMeasure},
     testing,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe, object, open, outline, show, walk, write};
 
@@ -370,7 +370,7 @@ fn times_are_those_of_the_zone() {
                     timezone: Some(zone.to_owned()),
                     ..describe(settings)?
                 };
-                Sql::open(settings, &shape)?.read(query).map(show)
+                SqlAdapter::open(settings, &shape)?.read(query).map(show)
             });
             page.expect("a page")
         };
@@ -434,7 +434,9 @@ fn days_are_counted_in_the_zone_where_it_is_known() {
                 timezone: Some(zone.to_owned()),
                 ..describe(settings)?
             };
-            Ok(Sql::open(settings, &shape)?.summarize(&query)?.records)
+            Ok(SqlAdapter::open(settings, &shape)?
+                .summarize(&query)?
+                .records)
         })
     };
     for (column, zone, step, label) in [
@@ -492,7 +494,7 @@ fn a_moment_comes_out_as_it_went_in_or_is_refused() {
                     ..describe(settings)?
                 };
                 let record = object(json!({ "id": id, column: moment }));
-                Sql::open(settings, &shape)?.write(&Change {
+                SqlAdapter::open(settings, &shape)?.write(&Change {
                     record,
                     ..Change::new(Verb::Create)
                 })

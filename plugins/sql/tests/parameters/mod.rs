@@ -5,7 +5,7 @@ use weir_plugin_sdk::{
     Adapter, Comparison, Condition, Error, Order, Query, SummaryQuery, Type, serde_json::Value,
     serde_json::json,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, describe, object, outline, show};
 
@@ -31,11 +31,11 @@ fn settings(query: &str, parameters: Value) -> String {
     json!({ "connection": "db", "query": query, "parameters": parameters }).to_string()
 }
 
-fn opened(settings: &str) -> Result<Sql, Error> {
+fn opened(settings: &str) -> Result<SqlAdapter, Error> {
     let mut shape = describe(settings)?;
     shape.key = vec!["id".to_owned()];
     shape.fields[0].nullable = false;
-    Sql::open(settings, &shape)
+    SqlAdapter::open(settings, &shape)
 }
 
 fn read(settings: &str, params: Value, query: Query) -> Result<(String, Option<String>), Error> {
@@ -255,7 +255,7 @@ fn filters_order_pages_and_summaries_go_over_a_query_with_parameters() {
             ..SummaryQuery::default()
         };
         let shape = describe(&settings)?;
-        Sql::open(&settings, &shape)?
+        SqlAdapter::open(&settings, &shape)?
             .summarize(&query)
             .map(|page| page.records)
     });

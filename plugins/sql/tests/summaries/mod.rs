@@ -5,7 +5,7 @@ use weir_plugin_sdk::{
     summary::{DateStep, SummaryFunction, SummaryGroup, SummaryMeasure},
     testing,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe};
 
@@ -48,7 +48,9 @@ fn ask(
             let field = shape.fields.iter_mut().find(|field| field.key == *key);
             field.expect("a column").kind = *kind;
         }
-        Ok(Sql::open(SETTINGS, &shape)?.summarize(query)?.records)
+        Ok(SqlAdapter::open(SETTINGS, &shape)?
+            .summarize(query)?
+            .records)
     })
 }
 

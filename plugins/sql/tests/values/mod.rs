@@ -4,7 +4,7 @@ use weir_plugin_sdk::{
     Adapter, Comparison, Condition, Field, Order, Query, Shape, Type, Value as CsvValue, Zone,
     serde_json, serde_json::Value, sql, testing,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe, open, outline, show, walk};
 
@@ -105,7 +105,7 @@ fn the_limits_of_each_type_are_shown_and_found() {
         for (field, (_, kind, ..)) in shape.fields.iter_mut().zip(&columns) {
             field.kind = *kind;
         }
-        Sql::open(settings, &shape)
+        SqlAdapter::open(settings, &shape)
     };
     let csv = |at: usize, cell: &str| {
         let (name, kind, ..) = columns[at];
@@ -324,7 +324,7 @@ fn a_list_does_not_end_at_a_value_that_does_not_fit() {
             let mut shape = describe(settings)?;
             // The shape was recorded before.
             shape.fields[1].kind = kind;
-            let table = Sql::open(settings, &shape)?;
+            let table = SqlAdapter::open(settings, &shape)?;
             let page = table.read(&first)?;
             table.read(&Query {
                 cursor: page.next,
@@ -360,7 +360,7 @@ fn texts_are_equal_letter_for_letter_under_any_collation() {
             .fields
             .iter_mut()
             .for_each(|field| field.nullable = false);
-        Sql::open(settings, &shape)
+        SqlAdapter::open(settings, &shape)
     };
     let read = |query: &Query| both.same(|| open()?.read(query).map(show)).expect("a page");
     for (column, value, found) in [
@@ -475,7 +475,7 @@ fn plain_comparisons_are_served_by_an_index() {
                 // The order is another matter.
                 let mut shape = describe(settings)?;
                 shape.fields.retain(|field| field.key == name);
-                Sql::open(settings, &shape)?.read(&query)?;
+                SqlAdapter::open(settings, &shape)?.read(&query)?;
                 planned(&testing::sql::statements().pop().expect("a statement"))
             });
             let plan = plan.expect(name);
@@ -506,7 +506,7 @@ fn plain_orders_are_served_by_an_index() {
         ]
     }) {
         let plans = both.on(Which::Postgresql, || {
-            let table = Sql::open(settings, &describe(settings)?)?;
+            let table = SqlAdapter::open(settings, &describe(settings)?)?;
             let mut query = Query {
                 order: vec![Order::parse(&by)],
                 limit: 1,
@@ -534,7 +534,7 @@ fn plain_orders_are_served_by_an_index() {
     }
     for by in ["id", "-id"] {
         let plan = both.on(Which::Postgresql, || {
-            let table = Sql::open(settings, &describe(settings)?)?;
+            let table = SqlAdapter::open(settings, &describe(settings)?)?;
             table.read(&Query {
                 order: vec![Order::parse(by)],
                 limit: 1,
@@ -568,7 +568,7 @@ fn both_parts_of_an_order_are_served_by_an_index() {
     let settings = r#"{"connection":"db","table":"ordered"}"#;
     for by in ["z", "-z", "d", "-d", "f", "-f", "n", "-n"] {
         let plan = both.on(Which::Postgresql, || {
-            let table = Sql::open(settings, &describe(settings)?)?;
+            let table = SqlAdapter::open(settings, &describe(settings)?)?;
             let order = vec![Order::parse(by)];
             let first = table.read(&Query {
                 order: order.clone(),
@@ -759,7 +759,7 @@ fn a_time_shown_twice_is_its_first_reading() {
                     timezone: Some(zone.to_owned()),
                     ..describe(settings)?
                 };
-                Sql::open(settings, &shape)?.read(query).map(show)
+                SqlAdapter::open(settings, &shape)?.read(query).map(show)
             });
             let (records, next) = page.expect("a page");
             (

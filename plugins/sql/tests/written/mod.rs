@@ -3,7 +3,7 @@
 use weir_plugin_sdk::{
     Adapter, Change, Error, Query, Type, Verb, serde_json::Value, serde_json::json,
 };
-use weir_sql::Sql;
+use weir_sql::SqlAdapter;
 
 use crate::both::{Both, Which, describe, object, open, show};
 
@@ -24,7 +24,7 @@ fn settings(statement: &str, more: Value) -> String {
 
 fn run(settings: &str, params: Value) -> Result<String, Error> {
     let shape = describe(settings)?;
-    Sql::open(settings, &shape)?.write(&Change {
+    SqlAdapter::open(settings, &shape)?.write(&Change {
         options: object(json!({ "operation": "run", "params": params })),
         ..Change::new(Verb::Call)
     })

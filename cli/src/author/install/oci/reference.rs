@@ -8,7 +8,7 @@ use reqwest::Url;
 use super::is_here;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(in super::super) struct Reference {
+pub(in super::super) struct OciReference {
     registry: String,
     pub(super) repository: String,
     tag: Option<String>,
@@ -16,7 +16,7 @@ pub(in super::super) struct Reference {
     pub(super) digest: Option<String>,
 }
 
-impl Reference {
+impl OciReference {
     /// Returns the version to request: a digest before a tag.
     pub(super) fn version(&self) -> &str {
         self.digest
@@ -88,7 +88,7 @@ fn is_tag(text: &str) -> bool {
             .all(|byte| is_word(byte) || b".-".contains(&byte))
 }
 
-impl FromStr for Reference {
+impl FromStr for OciReference {
     type Err = anyhow::Error;
 
     /// Without `oci://`.
@@ -129,7 +129,7 @@ impl FromStr for Reference {
     }
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for OciReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "oci://{}/{}", self.registry, self.repository)?;
         if let Some(tag) = &self.tag {
@@ -181,7 +181,7 @@ mod tests {
                 DIGEST,
             ),
         ] {
-            let reference: Reference = text
+            let reference: OciReference = text
                 .parse()
                 .unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(reference.base().expect("a URL").as_str(), base, "{text}");
@@ -225,7 +225,7 @@ mod tests {
             &short,
             &capitals,
         ] {
-            assert!(text.parse::<Reference>().is_err(), "{text}");
+            assert!(text.parse::<OciReference>().is_err(), "{text}");
         }
     }
 }

@@ -118,7 +118,7 @@ fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<St
     let mut anchored = (false, false);
     anchors(&hir, &mut anchored);
     for extra in (0..=64).chain([128, 256, 512, 1_024, 4_096]) {
-        let mut writer = Writer {
+        let mut writer = PatternWriter {
             text: String::new(),
             extra,
             nth,
@@ -190,7 +190,7 @@ fn anchors(hir: &Hir, found: &mut (bool, bool)) {
         .contains(regex_syntax::hir::Look::End);
 }
 
-struct Writer {
+struct PatternWriter {
     text: String,
     /// The number of rounds that an endless loop runs beyond its least.
     extra: u32,
@@ -198,7 +198,7 @@ struct Writer {
     over: bool,
 }
 
-impl Writer {
+impl PatternWriter {
     fn write(&mut self, hir: &Hir) {
         if self.text.len() > LENGTH_MAX {
             self.over = true;

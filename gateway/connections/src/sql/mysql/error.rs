@@ -3,7 +3,7 @@
 use sqlx::{Error, mysql::MySqlDatabaseError};
 
 use super::super::refused;
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// The error for the caller, and what became of the session.
 pub(super) struct SessionFailure {
@@ -58,7 +58,7 @@ impl SessionFailure {
 pub(super) fn while_connecting(error: Error) -> ConnectionError {
     let login = |details: &dyn std::fmt::Display| {
         ConnectionError::new(
-            Code::UpstreamError,
+            FailureCode::UpstreamError,
             "the database refuses the connection's login",
         )
         .details(details)
@@ -67,7 +67,7 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
         (Some(refusal), _) => match refusal.number() {
             // The server says the same of a database that is not there and of one without rights on it.
             1044 | 1049 => ConnectionError::new(
-                Code::UpstreamError,
+                FailureCode::UpstreamError,
                 "the connection's account may use no database of the name in its URL",
             )
             .details(refusal),
@@ -90,7 +90,7 @@ pub(super) fn while_committing(error: Error) -> SessionFailure {
 
 pub(super) fn unknown(reason: impl std::fmt::Display) -> SessionFailure {
     let error = ConnectionError::new(
-        Code::Unavailable,
+        FailureCode::Unavailable,
         "the connection broke; whether the change was made is unknown",
     );
     SessionFailure {
@@ -119,14 +119,16 @@ fn described(refusal: &MySqlDatabaseError) -> ConnectionError {
         1054 | 1166 => refused::gone(quoted(text).and_then(refused::column_name)),
         1146 | 1305 | 1049 | 1267 | 1271 => refused::changed(),
         1317 | 1969 | 3024 => refused::timed_out(),
-        1020 | 1213 => {
-            ConnectionError::new(Code::Conflict, "another change came between; try again")
-        }
-        1205 | 3572 => {
-            ConnectionError::new(Code::Unavailable, "the record is locked by another session")
-        }
+        1020 | 1213 => ConnectionError::new(
+            FailureCode::Conflict,
+            "another change came between; try again",
+        ),
+        1205 | 3572 => ConnectionError::new(
+            FailureCode::Unavailable,
+            "the record is locked by another session",
+        ),
         1038 | 1118 | 1153 | 1390 | 1436 => ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             "the statement is too large for the database",
         ),
         1264 | 1265 | 1292 | 1366 | 1367 | 1406 | 1411 | 1690 | 3140 | 3141 => {

@@ -10,15 +10,15 @@ use sqlx::{
 
 use super::{
     super::{
-        parameters::Parameter,
+        parameters::StatementParameter,
         refused,
-        rows::{Cell, RowsWriter},
+        rows::{RowsWriter, SqlCell},
     },
-    Access, Header, Outcome, SURPLUS_MAX_BYTES,
+    RowHeader, SURPLUS_MAX_BYTES, StatementAccess, StatementOutcome,
     error::{self, SessionFailure},
     no_rows, values,
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// Values that do not fit are refused, double quotes are around names, a backslash is a backslash, and times are UTC's.
 const SETTINGS: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,\
@@ -36,7 +36,7 @@ pub(super) struct MysqlSession {
 
 /// The rows of a statement, and whether there is nothing more of it on its way.
 pub(super) struct SessionAnswer {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: StatementOutcome,
     pub(super) is_whole: bool,
 }
 
@@ -81,7 +81,7 @@ impl MysqlSession {
     /// Begins a transaction whose statements may take so long. MySQL bounds reads alone.
     pub(super) async fn begin(
         &mut self,
-        access: Access,
+        access: StatementAccess,
         timeout: Duration,
     ) -> Result<(), SessionFailure> {
         self.is_at_rest = false;
@@ -91,8 +91,8 @@ impl MysqlSession {
             false => format!("max_execution_time = {}", timeout.as_millis()),
         };
         let mode = match access {
-            Access::Read => "READ ONLY",
-            Access::Write => "READ WRITE",
+            StatementAccess::Read => "READ ONLY",
+            StatementAccess::Write => "READ WRITE",
         };
         let text = format!("SET SESSION {timeout}, last_insert_id = 0; START TRANSACTION {mode}");
         self.control(text).await?;
@@ -103,7 +103,7 @@ impl MysqlSession {
     pub(super) async fn answer(
         &mut self,
         text: &str,
-        parameters: &[Parameter],
+        parameters: &[StatementParameter],
         limit: u32,
     ) -> Result<SessionAnswer, SessionFailure> {
         let statement = self.connection.prepare(AssertSqlSafe(text).into_sql_str());
@@ -114,7 +114,7 @@ impl MysqlSession {
         };
         if takes != parameters.len() {
             let error = ConnectionError::new(
-                Code::InvalidArguments,
+                FailureCode::InvalidArguments,
                 "the statement takes another number of parameters",
             );
             return Err(error.into());
@@ -137,26 +137,29 @@ impl MysqlSession {
         let is_whole = rows.surplus_bytes <= SURPLUS_MAX_BYTES;
         let rows = rows.writer.map_or_else(no_rows, RowsWriter::finish);
         Ok(SessionAnswer {
-            outcome: Outcome { rows, changed },
+            outcome: StatementOutcome { rows, changed },
             is_whole,
         })
     }
 
     /// Returns one row for each column, without running the statement.
-    pub(super) async fn describe(&mut self, text: &str) -> Result<Outcome, SessionFailure> {
+    pub(super) async fn describe(
+        &mut self,
+        text: &str,
+    ) -> Result<StatementOutcome, SessionFailure> {
         let statement = self.connection.prepare(AssertSqlSafe(text).into_sql_str());
         let statement = statement.await?;
         let columns = statement.columns();
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), columns.len() as u32);
+        let mut writer = RowsWriter::new(Arc::new(RowHeader::new(names)?), columns.len() as u32);
         for column in columns {
             writer.begin_row();
-            writer.cell(0, Cell::Text(column.name()))?;
-            writer.cell(1, Cell::Text(&values::type_name(column.type_info())))?;
-            writer.cell(2, Cell::Boolean(true))?;
+            writer.cell(0, SqlCell::Text(column.name()))?;
+            writer.cell(1, SqlCell::Text(&values::type_name(column.type_info())))?;
+            writer.cell(2, SqlCell::Boolean(true))?;
             writer.end_row()?;
         }
-        Ok(Outcome {
+        Ok(StatementOutcome {
             rows: writer.finish(),
             changed: 0,
         })
@@ -203,7 +206,7 @@ impl AnswerRows {
             Some(writer) => writer,
             None => {
                 let names = row.columns().iter().map(|column| column.name().to_owned());
-                let header = Header::new(names.collect())?;
+                let header = RowHeader::new(names.collect())?;
                 self.writer.insert(RowsWriter::new(Arc::new(header), limit))
             }
         };
@@ -215,16 +218,16 @@ impl AnswerRows {
     }
 }
 
-fn bound(parameters: &[Parameter]) -> Result<MySqlArguments, ConnectionError> {
+fn bound(parameters: &[StatementParameter]) -> Result<MySqlArguments, ConnectionError> {
     use sqlx::Arguments;
     let mut arguments = MySqlArguments::default();
     for parameter in parameters {
         let added = match parameter {
-            Parameter::Null => arguments.add(None::<&str>),
-            Parameter::Boolean(value) => arguments.add(i64::from(*value)),
-            Parameter::Integer(value) => arguments.add(*value),
-            Parameter::Real(value, _) => arguments.add(*value),
-            Parameter::Text(text) => arguments.add(text.as_str()),
+            StatementParameter::Null => arguments.add(None::<&str>),
+            StatementParameter::Boolean(value) => arguments.add(i64::from(*value)),
+            StatementParameter::Integer(value) => arguments.add(*value),
+            StatementParameter::Real(value, _) => arguments.add(*value),
+            StatementParameter::Text(text) => arguments.add(text.as_str()),
         };
         added.map_err(|error| refused::unfit().details(error))?;
     }
@@ -245,7 +248,7 @@ fn check_rights(grant: &str) -> Result<(), ConnectionError> {
     {
         None => Ok(()),
         Some(right) => Err(ConnectionError::new(
-            Code::Forbidden,
+            FailureCode::Forbidden,
             format!(
                 "the account of the database may do too much ({right}): give Weir one that has neither FILE nor SUPER, \
                  only rights on its database"

@@ -6,8 +6,8 @@ use sqlx::{
     mysql::{MySql, MySqlColumn, MySqlRow, MySqlTypeInfo},
 };
 
-use super::super::rows::{Cell, RowsWriter};
-use crate::{Code, ConnectionError};
+use super::super::rows::{RowsWriter, SqlCell};
+use crate::{ConnectionError, FailureCode};
 
 pub(super) fn write(row: &MySqlRow, writer: &mut RowsWriter) -> Result<(), ConnectionError> {
     for (index, column) in row.columns().iter().enumerate() {
@@ -16,7 +16,7 @@ pub(super) fn write(row: &MySqlRow, writer: &mut RowsWriter) -> Result<(), Conne
             .map_err(|error| unreadable(column, &error))?;
         // A date of zeros counts as null, too.
         if raw.is_null() {
-            writer.cell(index, Cell::Null)?;
+            writer.cell(index, SqlCell::Null)?;
             continue;
         }
         let bytes =
@@ -57,21 +57,21 @@ fn cell(
                 .map(u64::from_le_bytes)
                 .unwrap_or(0)
                 .to_string();
-            Some(Cell::Json(&number))
+            Some(SqlCell::Json(&number))
         }
         "FLOAT" => bytes
             .try_into()
             .ok()
-            .map(|bytes| Cell::Single(f32::from_le_bytes(bytes))),
+            .map(|bytes| SqlCell::Single(f32::from_le_bytes(bytes))),
         "DOUBLE" => bytes
             .try_into()
             .ok()
-            .map(|bytes| Cell::Real(f64::from_le_bytes(bytes))),
-        "DECIMAL" => std::str::from_utf8(bytes).ok().map(Cell::Text),
-        "JSON" => std::str::from_utf8(bytes).ok().map(Cell::Json),
-        name if is_whole(name) => whole(bytes, kind).map(Cell::Integer),
-        _ if is_text(kind) => std::str::from_utf8(bytes).ok().map(Cell::Text),
-        _ if is_binary(kind) => Some(Cell::Bytes(bytes)),
+            .map(|bytes| SqlCell::Real(f64::from_le_bytes(bytes))),
+        "DECIMAL" => std::str::from_utf8(bytes).ok().map(SqlCell::Text),
+        "JSON" => std::str::from_utf8(bytes).ok().map(SqlCell::Json),
+        name if is_whole(name) => whole(bytes, kind).map(SqlCell::Integer),
+        _ if is_text(kind) => std::str::from_utf8(bytes).ok().map(SqlCell::Text),
+        _ if is_binary(kind) => Some(SqlCell::Bytes(bytes)),
         _ => None,
     }) else {
         return Ok(None);
@@ -123,7 +123,7 @@ pub(super) fn type_name(kind: &MySqlTypeInfo) -> String {
 
 fn unreadable(column: &MySqlColumn, details: &dyn std::fmt::Display) -> ConnectionError {
     ConnectionError::new(
-        Code::UpstreamError,
+        FailureCode::UpstreamError,
         "a column of the answer has a type that cannot be read",
     )
     .field(column.name())

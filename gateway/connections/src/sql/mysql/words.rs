@@ -3,7 +3,7 @@
 //!
 //! Sessions have `NO_BACKSLASH_ESCAPES`, so that a text ends at its next quote, doubled ones aside.
 
-use super::super::{Access, refused};
+use super::super::{StatementAccess, refused};
 use crate::ConnectionError;
 
 /// Functions that read files, or take locks that outlive a transaction.
@@ -11,10 +11,10 @@ const FUNCTIONS: [&str; 2] = ["LOAD_FILE", "GET_LOCK"];
 
 /// Allows one statement that looks at or changes rows. Comments that a server runs, variables and `INTO` in a read are
 /// refused, too.
-pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
+pub(super) fn check(text: &str, access: StatementAccess) -> Result<(), ConnectionError> {
     let verbs: &[&str] = match access {
-        Access::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
-        Access::Write => &["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"],
+        StatementAccess::Read => &["SELECT", "WITH", "VALUES", "TABLE"],
+        StatementAccess::Write => &["INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"],
     };
     let mut tokens = SqlTokens { rest: text };
     let mut last = String::new();
@@ -23,11 +23,11 @@ pub(super) fn check(text: &str, access: Access) -> Result<(), ConnectionError> {
         let word = token.word();
         let is_refused = match &token {
             _ if is_first => token.is_quoted() || !verbs.contains(&word.as_str()),
-            SqlToken::Sign('@') => true,
-            SqlToken::Sign('=') => last == ":",
-            SqlToken::Sign('(') => FUNCTIONS.contains(&last.as_str()),
-            SqlToken::Name(_) if access == Access::Read => is_into(&word),
-            SqlToken::Name(_) => is_into(&last) && (word == "OUTFILE" || word == "DUMPFILE"),
+            MysqlToken::Sign('@') => true,
+            MysqlToken::Sign('=') => last == ":",
+            MysqlToken::Sign('(') => FUNCTIONS.contains(&last.as_str()),
+            MysqlToken::Name(_) if access == StatementAccess::Read => is_into(&word),
+            MysqlToken::Name(_) => is_into(&last) && (word == "OUTFILE" || word == "DUMPFILE"),
             _ => false,
         };
         if is_refused {
@@ -49,7 +49,7 @@ fn is_into(word: &str) -> bool {
     })
 }
 
-enum SqlToken<'a> {
+enum MysqlToken<'a> {
     Name(&'a str),
     /// A name in quotes, without them.
     QuotedName(&'a str),
@@ -57,7 +57,7 @@ enum SqlToken<'a> {
     Sign(char),
 }
 
-impl SqlToken<'_> {
+impl MysqlToken<'_> {
     fn word(&self) -> String {
         match self {
             Self::Name(name) | Self::QuotedName(name) => name.to_ascii_uppercase(),
@@ -76,7 +76,7 @@ struct SqlTokens<'a> {
 }
 
 impl<'a> SqlTokens<'a> {
-    fn next(&mut self) -> Result<Option<SqlToken<'a>>, ConnectionError> {
+    fn next(&mut self) -> Result<Option<MysqlToken<'a>>, ConnectionError> {
         loop {
             self.rest = self.rest.trim_start();
             if let Some(comment) = self.rest.strip_prefix("/*") {
@@ -95,17 +95,17 @@ impl<'a> SqlTokens<'a> {
             return Ok(None);
         };
         let token = match first {
-            '\'' => self.quoted(first).map(|_| SqlToken::Text)?,
-            '"' | '`' => self.quoted(first).map(SqlToken::QuotedName)?,
+            '\'' => self.quoted(first).map(|_| MysqlToken::Text)?,
+            '"' | '`' => self.quoted(first).map(MysqlToken::QuotedName)?,
             _ if is_of_name(first) => {
                 let end = self.rest.find(|char| !is_of_name(char));
                 let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
                 self.rest = rest;
-                SqlToken::Name(name)
+                MysqlToken::Name(name)
             }
             _ => {
                 self.rest = &self.rest[first.len_utf8()..];
-                SqlToken::Sign(first)
+                MysqlToken::Sign(first)
             }
         };
         Ok(Some(token))
@@ -163,7 +163,7 @@ mod tests {
             "SELECT 1 -1 AS a",
             "TABLE t",
         ] {
-            assert!(check(text, Access::Read).is_ok(), "{text}");
+            assert!(check(text, StatementAccess::Read).is_ok(), "{text}");
         }
         for text in [
             "",
@@ -190,7 +190,7 @@ mod tests {
             "DELETE FROM t",
             "`SELECT` 1",
         ] {
-            assert!(check(text, Access::Read).is_err(), "{text}");
+            assert!(check(text, StatementAccess::Read).is_err(), "{text}");
         }
         for text in [
             "INSERT INTO t VALUES (1)",
@@ -198,7 +198,7 @@ mod tests {
             "UPDATE t SET a = 'INTO OUTFILE'",
             "INSERT INTO \"outfile\" VALUES (1)",
         ] {
-            assert!(check(text, Access::Write).is_ok(), "{text}");
+            assert!(check(text, StatementAccess::Write).is_ok(), "{text}");
         }
         for text in [
             "SELECT 1",
@@ -211,7 +211,7 @@ mod tests {
             "WITH a AS (SELECT 1) SELECT 1.5INTO OUTFILE '/x'",
             "UPDATE t SET a = @a := 1",
         ] {
-            assert!(check(text, Access::Write).is_err(), "{text}");
+            assert!(check(text, StatementAccess::Write).is_err(), "{text}");
         }
     }
 }

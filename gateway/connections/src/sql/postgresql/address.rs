@@ -6,8 +6,8 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use super::{
-    login::Binding,
-    tls::{Certificates, Mode},
+    login::BindingMode,
+    tls::{TlsCertificates, TlsMode},
 };
 
 const PORT: u16 = 5432;
@@ -27,34 +27,34 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("PGCHANNELBINDING", "channel_binding"),
 ];
 
-pub(super) struct Address {
-    pub(super) host: Host,
+pub(super) struct PostgresqlAddress {
+    pub(super) host: PostgresqlHost,
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Option<String>,
     /// The settings that are sent to the server first.
     pub(super) settings: Vec<(String, String)>,
-    pub(super) tls: Mode,
-    pub(super) certificates: Certificates,
-    pub(super) binding: Binding,
+    pub(super) tls: TlsMode,
+    pub(super) certificates: TlsCertificates,
+    pub(super) binding: BindingMode,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Host {
+pub(super) enum PostgresqlHost {
     /// The name of a machine, or its IP address.
     Name(String),
     /// The folder of the server's socket.
     Folder(String),
 }
 
-impl Address {
+impl PostgresqlAddress {
     /// Parses a URL. The messages never repeat a part of it, since that may be a part of the password.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("`url` must begin with postgresql://".to_owned());
         }
         let url = Url::parse(url).map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
-        let mut parts = Parts::default();
+        let mut parts = AddressParts::default();
         for (variable, name) in ENVIRONMENT {
             if let Ok(value) = env::var(variable) {
                 parts
@@ -68,7 +68,7 @@ impl Address {
 }
 
 #[derive(Default)]
-struct Parts {
+struct AddressParts {
     host: Option<String>,
     port: Option<u16>,
     user: Option<String>,
@@ -76,12 +76,12 @@ struct Parts {
     database: Option<String>,
     application: Option<String>,
     options: Option<String>,
-    tls: Option<Mode>,
-    certificates: Certificates,
-    binding: Binding,
+    tls: Option<TlsMode>,
+    certificates: TlsCertificates,
+    binding: BindingMode,
 }
 
-impl Parts {
+impl AddressParts {
     fn set_from(&mut self, url: &Url) -> Result<(), String> {
         let named = [
             ("host", url.host_str()),
@@ -134,9 +134,9 @@ impl Parts {
             "channel_binding" => {
                 self.binding =
                     match value {
-                        "disable" => Binding::Disable,
-                        "prefer" => Binding::Prefer,
-                        "require" => Binding::Require,
+                        "disable" => BindingMode::Disable,
+                        "prefer" => BindingMode::Prefer,
+                        "require" => BindingMode::Require,
                         _ => return Err(
                             "`url` has a channel_binding that is none of disable, prefer, require"
                                 .to_owned(),
@@ -172,7 +172,7 @@ impl Parts {
         options.push_str(more);
     }
 
-    fn address(self) -> Result<Address, String> {
+    fn address(self) -> Result<PostgresqlAddress, String> {
         let port = self.port.unwrap_or(PORT);
         let host = self.host.unwrap_or_else(|| default_host(port));
         let user = self
@@ -183,12 +183,12 @@ impl Parts {
         if self.certificates.own.is_some() != self.certificates.own_key.is_some() {
             return Err("`url` must have sslcert and sslkey, or neither".to_owned());
         }
-        let tls = match self.tls.unwrap_or(Mode::Prefer) {
+        let tls = match self.tls.unwrap_or(TlsMode::Prefer) {
             // As in libpq, named authorities are used for verification.
-            Mode::Require if self.certificates.authorities.is_some() => Mode::VerifyCa,
+            TlsMode::Require if self.certificates.authorities.is_some() => TlsMode::VerifyCa,
             mode => mode,
         };
-        if self.binding == Binding::Require && tls == Mode::Disable {
+        if self.binding == BindingMode::Require && tls == TlsMode::Disable {
             return Err(
                 "`url` has channel_binding=require, which needs TLS: write sslmode=require or verify-full".to_owned()
             );
@@ -212,11 +212,11 @@ impl Parts {
         if settings.iter().any(|(_, value)| value.contains('\0')) {
             return Err("`url` holds a zero byte".to_owned());
         }
-        Ok(Address {
+        Ok(PostgresqlAddress {
             host: if host.starts_with('/') {
-                Host::Folder(host)
+                PostgresqlHost::Folder(host)
             } else {
-                Host::Name(host)
+                PostgresqlHost::Name(host)
             },
             port,
             user,
@@ -229,14 +229,14 @@ impl Parts {
     }
 }
 
-fn mode(value: &str) -> Result<Mode, String> {
+fn mode(value: &str) -> Result<TlsMode, String> {
     Ok(match value.to_ascii_lowercase().as_str() {
         // `allow` begins without TLS, and a server that insists on it refuses that.
-        "disable" | "allow" => Mode::Disable,
-        "prefer" => Mode::Prefer,
-        "require" => Mode::Require,
-        "verify-ca" => Mode::VerifyCa,
-        "verify-full" => Mode::VerifyFull,
+        "disable" | "allow" => TlsMode::Disable,
+        "prefer" => TlsMode::Prefer,
+        "require" => TlsMode::Require,
+        "verify-ca" => TlsMode::VerifyCa,
+        "verify-full" => TlsMode::VerifyFull,
         _ => return Err("`url` has an sslmode that is not known".to_owned()),
     })
 }
@@ -256,14 +256,14 @@ mod tests {
 
     #[test]
     fn a_url_says_where_and_how() {
-        let address = Address::parse(
+        let address = PostgresqlAddress::parse(
             "postgresql://us%40er:p%2Fw%20x@db.internal:6000/or%20ders?sslmode=verify-full&sslrootcert=/ca.pem\
              &application_name=mine&options=-c%20geqo%3Doff&options[search_path]=a%20b",
         )
         .expect("an address");
         assert_eq!(
             (&address.host, address.port),
-            (&Host::Name("db.internal".to_owned()), 6000)
+            (&PostgresqlHost::Name("db.internal".to_owned()), 6000)
         );
         assert_eq!(
             (address.user.as_str(), address.password.as_deref()),
@@ -271,7 +271,7 @@ mod tests {
         );
         assert_eq!(
             (address.tls, address.certificates.authorities.as_deref()),
-            (Mode::VerifyFull, Some("/ca.pem"))
+            (TlsMode::VerifyFull, Some("/ca.pem"))
         );
         let setting = |name: &str| {
             address
@@ -288,13 +288,16 @@ mod tests {
     #[test]
     fn what_providers_write_into_their_urls_is_taken_or_said_to_be_refused() {
         for (parameters, binding) in [
-            ("connect_timeout=10", Binding::Prefer),
-            ("channel_binding=prefer", Binding::Prefer),
-            ("channel_binding=disable", Binding::Disable),
-            ("sslmode=require&channel_binding=require", Binding::Require),
+            ("connect_timeout=10", BindingMode::Prefer),
+            ("channel_binding=prefer", BindingMode::Prefer),
+            ("channel_binding=disable", BindingMode::Disable),
+            (
+                "sslmode=require&channel_binding=require",
+                BindingMode::Require,
+            ),
         ] {
-            let address =
-                Address::parse(&format!("postgresql://u@h/d?{parameters}")).expect(parameters);
+            let address = PostgresqlAddress::parse(&format!("postgresql://u@h/d?{parameters}"))
+                .expect(parameters);
             assert_eq!(address.binding, binding, "{parameters}");
         }
         for (parameters, word) in [
@@ -302,7 +305,7 @@ mod tests {
             ("sslmode=disable&channel_binding=require", "needs TLS"),
             ("connect_timeout=soon", "seconds"),
         ] {
-            let refused = Address::parse(&format!("postgresql://u@h/d?{parameters}"))
+            let refused = PostgresqlAddress::parse(&format!("postgresql://u@h/d?{parameters}"))
                 .map(drop)
                 .expect_err(parameters);
             assert!(refused.contains(word), "{refused}");
@@ -311,36 +314,43 @@ mod tests {
 
     #[test]
     fn hosts_may_be_names_addresses_and_folders() {
-        let folder = || Host::Folder("/run/pg".to_owned());
+        let folder = || PostgresqlHost::Folder("/run/pg".to_owned());
         for (url, host) in [
-            ("postgres://u@h/d", Host::Name("h".to_owned())),
-            ("postgres://u@[::1]:1/d", Host::Name("::1".to_owned())),
+            ("postgres://u@h/d", PostgresqlHost::Name("h".to_owned())),
+            (
+                "postgres://u@[::1]:1/d",
+                PostgresqlHost::Name("::1".to_owned()),
+            ),
             (
                 "postgres://u@h/d?hostaddr=10.0.0.1",
-                Host::Name("10.0.0.1".to_owned()),
+                PostgresqlHost::Name("10.0.0.1".to_owned()),
             ),
             ("postgres://u@%2Frun%2Fpg/d", folder()),
             ("postgres:///d?host=/run/pg&user=u", folder()),
         ] {
-            assert_eq!(Address::parse(url).expect(url).host, host, "{url}");
+            assert_eq!(
+                PostgresqlAddress::parse(url).expect(url).host,
+                host,
+                "{url}"
+            );
         }
     }
 
     #[test]
     fn every_sslmode_is_kept_and_no_other_is_guessed() {
         for (parameters, mode) in [
-            ("", Mode::Prefer),
-            ("sslmode=disable", Mode::Disable),
-            ("sslmode=allow", Mode::Disable),
-            ("sslmode=prefer", Mode::Prefer),
-            ("sslmode=require", Mode::Require),
-            ("sslmode=require&sslrootcert=a", Mode::VerifyCa),
-            ("sslmode=prefer&sslrootcert=a", Mode::Prefer),
-            ("sslmode=verify-ca", Mode::VerifyCa),
-            ("sslmode=VERIFY-FULL", Mode::VerifyFull),
+            ("", TlsMode::Prefer),
+            ("sslmode=disable", TlsMode::Disable),
+            ("sslmode=allow", TlsMode::Disable),
+            ("sslmode=prefer", TlsMode::Prefer),
+            ("sslmode=require", TlsMode::Require),
+            ("sslmode=require&sslrootcert=a", TlsMode::VerifyCa),
+            ("sslmode=prefer&sslrootcert=a", TlsMode::Prefer),
+            ("sslmode=verify-ca", TlsMode::VerifyCa),
+            ("sslmode=VERIFY-FULL", TlsMode::VerifyFull),
         ] {
             assert_eq!(
-                Address::parse(&format!("postgres://u@h/d?{parameters}"))
+                PostgresqlAddress::parse(&format!("postgres://u@h/d?{parameters}"))
                     .expect(parameters)
                     .tls,
                 mode
@@ -354,7 +364,7 @@ mod tests {
             "sslcert=a",
             "port=x",
         ] {
-            let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}"))
+            let problem = PostgresqlAddress::parse(&format!("postgres://u:hunter2@h/d?{wrong}"))
                 .err()
                 .expect(wrong);
             assert!(!problem.contains("hunter2"), "{problem}");

@@ -2,18 +2,18 @@
 
 use super::{
     super::refused,
-    session::{Error, Refusal},
+    session::{PostgresqlError, PostgresqlRefusal},
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// The error for the caller, and what may be tried first.
-pub(super) struct Failure {
+pub(super) struct PostgresqlFailure {
     pub(super) said: ConnectionError,
-    pub(super) next: Next,
+    pub(super) next: RecoveryStep,
 }
 
 #[derive(PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum RecoveryStep {
     Say,
     /// Try once more, on the same session.
     Again,
@@ -26,59 +26,63 @@ pub(super) enum Next {
     Unknown,
 }
 
-impl From<ConnectionError> for Failure {
+impl From<ConnectionError> for PostgresqlFailure {
     fn from(said: ConnectionError) -> Self {
         Self {
             said,
-            next: Next::Say,
+            next: RecoveryStep::Say,
         }
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<PostgresqlError> for PostgresqlFailure {
+    fn from(error: PostgresqlError) -> Self {
         match error {
-            Error::Refused(refusal) => refused_by(&refusal),
-            Error::Lost { error, heard } => {
-                let next = if heard { Next::Say } else { Next::Elsewhere };
+            PostgresqlError::Refused(refusal) => refused_by(&refusal),
+            PostgresqlError::Lost { error, heard } => {
+                let next = if heard {
+                    RecoveryStep::Say
+                } else {
+                    RecoveryStep::Elsewhere
+                };
                 Self {
                     said: refused::unavailable().details(error),
                     next,
                 }
             }
-            Error::Said(said) => said.into(),
-            Error::Untyped(oids) => Self {
+            PostgresqlError::Said(said) => said.into(),
+            PostgresqlError::Untyped(oids) => Self {
                 said: refused::statement().details("its rows have other types each time"),
-                next: Next::Typed(oids),
+                next: RecoveryStep::Typed(oids),
             },
         }
     }
 }
 
 /// Reads an error while connecting, which always means that the database is not there for us.
-pub(super) fn while_connecting(error: Error) -> ConnectionError {
+pub(super) fn while_connecting(error: PostgresqlError) -> ConnectionError {
     match error {
-        Error::Refused(refusal) if refusal.code.starts_with("28") => {
+        PostgresqlError::Refused(refusal) if refusal.code.starts_with("28") => {
             let said = ConnectionError::new(
-                Code::UpstreamError,
+                FailureCode::UpstreamError,
                 "the database refuses the connection's login",
             );
             said.details(details(&refusal))
         }
-        Error::Refused(refusal) => refused::unavailable().details(details(&refusal)),
-        Error::Lost { error, .. } => refused::unavailable().details(error),
-        Error::Said(said) => said,
-        Error::Untyped(_) => refused::unavailable().details("rows in a login"),
+        PostgresqlError::Refused(refusal) => refused::unavailable().details(details(&refusal)),
+        PostgresqlError::Lost { error, .. } => refused::unavailable().details(error),
+        PostgresqlError::Said(said) => said,
+        PostgresqlError::Untyped(_) => refused::unavailable().details("rows in a login"),
     }
 }
 
 /// Reads an error while writing. A write that was sent may have run, so it is never sent a second time unless the
 /// server says that it has not.
-pub(super) fn while_writing(error: Error) -> Failure {
-    let failure = Failure::from(error);
-    Failure {
-        next: if failure.next == Next::Elsewhere {
-            Next::Say
+pub(super) fn while_writing(error: PostgresqlError) -> PostgresqlFailure {
+    let failure = PostgresqlFailure::from(error);
+    PostgresqlFailure {
+        next: if failure.next == RecoveryStep::Elsewhere {
+            RecoveryStep::Say
         } else {
             failure.next
         },
@@ -88,30 +92,30 @@ pub(super) fn while_writing(error: Error) -> Failure {
 
 /// Reads an error while committing. A COMMIT whose answer is lost may have happened, even if the server ends the
 /// session over it.
-pub(super) fn while_committing(error: Error) -> Failure {
+pub(super) fn while_committing(error: PostgresqlError) -> PostgresqlFailure {
     match error {
-        Error::Refused(refusal) if refusal.fatal => unknown(details(&refusal)),
-        Error::Refused(refusal) => Failure {
-            next: Next::Say,
+        PostgresqlError::Refused(refusal) if refusal.fatal => unknown(details(&refusal)),
+        PostgresqlError::Refused(refusal) => PostgresqlFailure {
+            next: RecoveryStep::Say,
             ..refused_by(&refusal)
         },
-        Error::Lost { error, .. } => unknown(error),
+        PostgresqlError::Lost { error, .. } => unknown(error),
         error => error.into(),
     }
 }
 
-pub(super) fn unknown(reason: impl std::fmt::Display) -> Failure {
+pub(super) fn unknown(reason: impl std::fmt::Display) -> PostgresqlFailure {
     let said = ConnectionError::new(
-        Code::Unavailable,
+        FailureCode::Unavailable,
         "the connection broke; whether the change was made is unknown",
     );
-    Failure {
+    PostgresqlFailure {
         said: said.details(reason),
-        next: Next::Unknown,
+        next: RecoveryStep::Unknown,
     }
 }
 
-fn refused_by(refusal: &Refusal) -> Failure {
+fn refused_by(refusal: &PostgresqlRefusal) -> PostgresqlFailure {
     let said = match refusal.code.as_str() {
         "23505" => with_field(refused::taken(), key_column(refusal.detail.as_deref())),
         "23P01" => refused::taken(),
@@ -126,14 +130,16 @@ fn refused_by(refusal: &Refusal) -> Failure {
         ),
         "42P01" | "3F000" | "42804" | "42846" | "42883" => refused::changed(),
         "57014" => refused::timed_out(),
-        "40001" | "40P01" => {
-            ConnectionError::new(Code::Conflict, "another change came between; try again")
-        }
-        "55P03" => {
-            ConnectionError::new(Code::Unavailable, "the record is locked by another session")
-        }
+        "40001" | "40P01" => ConnectionError::new(
+            FailureCode::Conflict,
+            "another change came between; try again",
+        ),
+        "55P03" => ConnectionError::new(
+            FailureCode::Unavailable,
+            "the record is locked by another session",
+        ),
         "54000" | "54001" => ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             "the statement is too large for the database",
         ),
         code => match code.get(..2).unwrap_or_default() {
@@ -145,17 +151,17 @@ fn refused_by(refusal: &Refusal) -> Failure {
     };
     let next = match refusal.code.as_str() {
         // A function's own plan is of before an alteration, or another transaction came between.
-        "0A000" if refusal.message.contains("cached plan") => Next::Again,
-        "40001" | "40P01" => Next::Again,
-        _ => Next::Say,
+        "0A000" if refusal.message.contains("cached plan") => RecoveryStep::Again,
+        "40001" | "40P01" => RecoveryStep::Again,
+        _ => RecoveryStep::Say,
     };
-    Failure {
+    PostgresqlFailure {
         said: said.details(details(refusal)),
         next,
     }
 }
 
-fn details(refusal: &Refusal) -> String {
+fn details(refusal: &PostgresqlRefusal) -> String {
     format!("{}: {}", refusal.code, refusal.message)
 }
 

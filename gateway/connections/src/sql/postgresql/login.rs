@@ -20,10 +20,10 @@ use tokio::{
 };
 
 use super::{
-    address::{Address, Host},
+    address::{PostgresqlAddress, PostgresqlHost},
     announced,
-    session::{CancelKey, Error, Refusal, Session, Stream},
-    tls::{self, Secured},
+    session::{CancelKey, PostgresqlError, PostgresqlRefusal, PostgresqlSession, PostgresqlStream},
+    tls::{self, SecuredStream},
 };
 
 /// The bound on a message of the login. A server that sends more is no PostgreSQL.
@@ -32,7 +32,7 @@ const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 /// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then a proxy
 /// with another certificate cannot pass it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Binding {
+pub(super) enum BindingMode {
     Disable,
     /// Bind the login if the server offers it.
     #[default]
@@ -40,9 +40,11 @@ pub(super) enum Binding {
     Require,
 }
 
-pub(super) async fn session(address: &Address) -> Result<Session, Error> {
-    let Secured { stream, end_point } = opened(address).await?;
-    let mut login = Login {
+pub(super) async fn session(
+    address: &PostgresqlAddress,
+) -> Result<PostgresqlSession, PostgresqlError> {
+    let SecuredStream { stream, end_point } = opened(address).await?;
+    let mut login = PostgresqlLogin {
         stream,
         end_point,
         incoming: BytesMut::new(),
@@ -68,7 +70,7 @@ pub(super) async fn session(address: &Address) -> Result<Session, Error> {
                 };
             }
             Message::ReadyForQuery(_) => {
-                return Ok(Session::new(login.stream, login.incoming, key));
+                return Ok(PostgresqlSession::new(login.stream, login.incoming, key));
             }
             _ => return Err(unexpected().into()),
         }
@@ -76,7 +78,7 @@ pub(super) async fn session(address: &Address) -> Result<Session, Error> {
 }
 
 /// Asks the server to end what a session runs. The request was sent when this returns.
-pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> {
+pub(super) async fn cancel(address: &PostgresqlAddress, key: CancelKey) -> io::Result<()> {
     let mut stream = opened(address).await?.stream;
     let mut request = BytesMut::new();
     frontend::cancel_request(key.process, key.secret, &mut request);
@@ -87,14 +89,14 @@ pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> 
     Ok(())
 }
 
-async fn opened(address: &Address) -> io::Result<Secured> {
-    let stream: Box<dyn Stream> = match &address.host {
-        Host::Name(name) => {
+async fn opened(address: &PostgresqlAddress) -> io::Result<SecuredStream> {
+    let stream: Box<dyn PostgresqlStream> = match &address.host {
+        PostgresqlHost::Name(name) => {
             let stream = TcpStream::connect((name.as_str(), address.port)).await?;
             stream.set_nodelay(true)?;
             Box::new(stream)
         }
-        Host::Folder(folder) => Box::new(
+        PostgresqlHost::Folder(folder) => Box::new(
             UnixStream::connect(Path::new(folder).join(format!(".s.PGSQL.{}", address.port)))
                 .await?,
         ),
@@ -102,16 +104,16 @@ async fn opened(address: &Address) -> io::Result<Secured> {
     tls::secured(stream, address).await
 }
 
-struct Login {
-    stream: Box<dyn Stream>,
+struct PostgresqlLogin {
+    stream: Box<dyn PostgresqlStream>,
     /// The end point that the login can be bound to.
     end_point: Option<Vec<u8>>,
     incoming: BytesMut,
     outgoing: BytesMut,
 }
 
-impl Login {
-    async fn identify(&mut self, address: &Address) -> Result<(), Error> {
+impl PostgresqlLogin {
+    async fn identify(&mut self, address: &PostgresqlAddress) -> Result<(), PostgresqlError> {
         let password = address.password.as_deref().unwrap_or_default().as_bytes();
         let mut is_bound = false;
         loop {
@@ -120,7 +122,7 @@ impl Login {
                 Message::AuthenticationOk
                 | Message::AuthenticationCleartextPassword
                 | Message::AuthenticationMd5Password(_)
-                    if address.binding == Binding::Require && !is_bound =>
+                    if address.binding == BindingMode::Require && !is_bound =>
                 {
                     return Err(unbound().into());
                 }
@@ -149,17 +151,20 @@ impl Login {
         &mut self,
         body: &AuthenticationSaslBody,
         password: &[u8],
-        wanted: Binding,
-    ) -> Result<bool, Error> {
+        wanted: BindingMode,
+    ) -> Result<bool, PostgresqlError> {
         let mechanisms: Vec<&str> = body.mechanisms().collect()?;
-        let end_point = self.end_point.take().filter(|_| wanted != Binding::Disable);
+        let end_point = self
+            .end_point
+            .take()
+            .filter(|_| wanted != BindingMode::Disable);
         let is_bound = end_point.is_some() && mechanisms.contains(&SCRAM_SHA_256_PLUS);
         let (mechanism, binding) = match end_point {
             Some(end_point) if is_bound => (
                 SCRAM_SHA_256_PLUS,
                 ChannelBinding::tls_server_end_point(end_point),
             ),
-            _ if wanted == Binding::Require => return Err(unbound().into()),
+            _ if wanted == BindingMode::Require => return Err(unbound().into()),
             // A server that offered it, and whose offer was taken out on the way, refuses this.
             Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
             None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
@@ -188,7 +193,7 @@ impl Login {
         self.stream.flush().await
     }
 
-    async fn next(&mut self) -> Result<Message, Error> {
+    async fn next(&mut self) -> Result<Message, PostgresqlError> {
         loop {
             // The length is checked before parsing, which makes room for all that is announced.
             if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
@@ -197,7 +202,9 @@ impl Login {
             match Message::parse(&mut self.incoming)? {
                 Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
                 Some(Message::ErrorResponse(body)) => {
-                    return Err(Error::Refused(Refusal::from(&body).into()));
+                    return Err(PostgresqlError::Refused(
+                        PostgresqlRefusal::from(&body).into(),
+                    ));
                 }
                 Some(message) => return Ok(message),
                 None => self.more().await?,

@@ -6,16 +6,16 @@ use tokio::time::timeout;
 use super::{
     super::session_pool::{CONNECT_MAX, HeldSession, PooledSession, SessionPool},
     CLEANUP_MAX,
-    address::Address,
+    address::PostgresqlAddress,
     error, login,
-    session::{CancelKey, Session},
+    session::{CancelKey, PostgresqlSession},
 };
 use crate::ConnectionError;
 
-impl PooledSession for Session {
-    type Address = Address;
+impl PooledSession for PostgresqlSession {
+    type Address = PostgresqlAddress;
 
-    async fn open(address: &Address) -> Result<Self, ConnectionError> {
+    async fn open(address: &PostgresqlAddress) -> Result<Self, ConnectionError> {
         let opened = login::session(address).await;
         opened.map_err(error::while_connecting)
     }
@@ -52,7 +52,7 @@ impl PooledSession for Session {
     }
 }
 
-impl SessionPool<Session> {
+impl SessionPool<PostgresqlSession> {
     /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it. Returns `false` if the
     /// server cannot be reached.
     pub(super) async fn cancel(&self, key: CancelKey) -> bool {
@@ -66,7 +66,7 @@ impl SessionPool<Session> {
 
     /// Brings a session to rest whose call was given up half-way: it is cancelled, read over, rolled back. Returns `None` if
     /// the server is still at work after a while, and otherwise whether the cancellation could be sent.
-    async fn settle(&self, session: &mut Session) -> Option<bool> {
+    async fn settle(&self, session: &mut PostgresqlSession) -> Option<bool> {
         let told = !session.under_way() || self.cancel(session.key).await;
         match timeout(CLEANUP_MAX, session.settle()).await {
             Ok(Ok(())) => {}
@@ -89,7 +89,7 @@ impl SessionPool<Session> {
     }
 }
 
-impl HeldSession<Session> {
+impl HeldSession<PostgresqlSession> {
     /// Brings the session to rest. Returns `false` if the server is still at work on it.
     pub(super) async fn settle(&mut self) -> bool {
         match &mut self.session {

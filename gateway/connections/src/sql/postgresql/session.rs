@@ -26,16 +26,16 @@ use postgres_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use self::description::{TYPES, Type, described, type_of};
+use self::description::{PostgresqlType, TYPES, described, type_of};
 pub(super) use self::{
-    description::{Column, Description},
-    refusal::{Error, Refusal},
+    description::{PostgresqlColumn, RowDescription},
+    refusal::{PostgresqlError, PostgresqlRefusal},
 };
 use super::{
-    super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused},
+    super::{RECORDS_MAX_BYTES, StatementAccess, parameters::StatementParameter, refused},
     announced,
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 /// The descriptions of rows that a session keeps.
 const DESCRIPTIONS_MAX: usize = 100;
@@ -57,13 +57,13 @@ const RESET: [&str; 4] = [
     "DISCARD TEMP",
 ];
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+pub(super) trait PostgresqlStream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> PostgresqlStream for T {}
 
 pub(super) type Row = DataRowBody;
 
-pub(super) struct Session {
-    stream: Box<dyn Stream>,
+pub(super) struct PostgresqlSession {
+    stream: Box<dyn PostgresqlStream>,
     outgoing: BytesMut,
     incoming: BytesMut,
     pub(super) key: CancelKey,
@@ -78,7 +78,7 @@ pub(super) struct Session {
     /// Whether the session must not be used again.
     dead: bool,
     /// What rows were described with, by the bytes of the description, which is the same for the same statement.
-    descriptions: HashMap<Bytes, Arc<Description>>,
+    descriptions: HashMap<Bytes, Arc<RowDescription>>,
     /// Types of the database's own, and whether each is an enumeration.
     enumerations: HashMap<u32, bool>,
 }
@@ -90,17 +90,21 @@ pub(super) struct CancelKey {
     pub(super) secret: i32,
 }
 
-pub(super) enum Reply {
+pub(super) enum PostgresqlReply {
     Row(Row),
-    Done(Done),
+    Done(StatementCompletion),
 }
 
 /// The end of one statement, with its command tag.
-pub(super) struct Done(Option<CommandCompleteBody>);
+pub(super) struct StatementCompletion(Option<CommandCompleteBody>);
 
-impl Session {
+impl PostgresqlSession {
     /// Creates a session. `incoming` are the bytes that were read from the stream beyond the login.
-    pub(super) fn new(stream: Box<dyn Stream>, incoming: BytesMut, key: CancelKey) -> Self {
+    pub(super) fn new(
+        stream: Box<dyn PostgresqlStream>,
+        incoming: BytesMut,
+        key: CancelKey,
+    ) -> Self {
         Self {
             stream,
             outgoing: BytesMut::new(),
@@ -159,9 +163,9 @@ impl Session {
         &mut self,
         text: &str,
         timeout: Duration,
-    ) -> Result<Vec<Column>, Error> {
+    ) -> Result<Vec<PostgresqlColumn>, PostgresqlError> {
         check(text)?;
-        self.begin(Access::Read, timeout)?;
+        self.begin(StatementAccess::Read, timeout)?;
         self.write(|to| {
             // Parameters have the types that the statement gives them.
             frontend::parse("", text, [], to)?;
@@ -186,12 +190,16 @@ impl Session {
     }
 
     /// Begins a request, with a transaction and the time that each of its statements may take.
-    pub(super) fn begin(&mut self, access: Access, timeout: Duration) -> Result<(), Error> {
+    pub(super) fn begin(
+        &mut self,
+        access: StatementAccess,
+        timeout: Duration,
+    ) -> Result<(), PostgresqlError> {
         // No statement has a name at the server: a function in the database can read the names and exchange the statements,
         // and its replacements outlast the ROLLBACK.
         self.text(match access {
-            Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
-            Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            StatementAccess::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            StatementAccess::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         })?;
         self.text(&format!(
             "SET LOCAL statement_timeout = {}",
@@ -200,7 +208,11 @@ impl Session {
     }
 
     /// Adds a statement to a request: it is parsed directly before its parameters are bound, all of them as text.
-    pub(super) fn execute(&mut self, text: &str, parameters: &[Parameter]) -> Result<(), Error> {
+    pub(super) fn execute(
+        &mut self,
+        text: &str,
+        parameters: &[StatementParameter],
+    ) -> Result<(), PostgresqlError> {
         check(text)?;
         self.write(|to| {
             let types = std::iter::repeat_n(TEXT_OID, parameters.len());
@@ -212,7 +224,7 @@ impl Session {
     }
 
     /// Ends a request whose changes are not kept, and releases locks.
-    pub(super) fn roll_back(&mut self) -> Result<(), Error> {
+    pub(super) fn roll_back(&mut self) -> Result<(), PostgresqlError> {
         self.text("ROLLBACK")?;
         self.text(UNLOCK)?;
         self.sync();
@@ -221,7 +233,7 @@ impl Session {
 
     /// Ends the request of a write, which leaves nothing but its rows. A row written under a lock is visible before the lock
     /// is free.
-    pub(super) fn commit(&mut self) -> Result<(), Error> {
+    pub(super) fn commit(&mut self) -> Result<(), PostgresqlError> {
         self.text("COMMIT")?;
         RESET.iter().try_for_each(|text| self.text(text))?;
         self.text(UNLOCK)?;
@@ -230,7 +242,7 @@ impl Session {
     }
 
     /// Ends the request of a read.
-    pub(super) fn end_of_read(&mut self) -> Result<(), Error> {
+    pub(super) fn end_of_read(&mut self) -> Result<(), PostgresqlError> {
         self.text(UNLOCK)?;
         self.text("ROLLBACK")?;
         self.sync();
@@ -242,7 +254,7 @@ impl Session {
         self.unanswered += 1;
     }
 
-    pub(super) async fn send(&mut self) -> Result<(), Error> {
+    pub(super) async fn send(&mut self) -> Result<(), PostgresqlError> {
         self.heard = false;
         self.failed = false;
         self.at_rest = false;
@@ -250,13 +262,13 @@ impl Session {
     }
 
     /// Reads the answer to `begin`.
-    pub(super) async fn began(&mut self) -> Result<(), Error> {
+    pub(super) async fn began(&mut self) -> Result<(), PostgresqlError> {
         self.done().await?;
         self.done().await
     }
 
     /// Reads what the rows of a statement are like, which comes before them.
-    pub(super) async fn description(&mut self) -> Result<Arc<Description>, Error> {
+    pub(super) async fn description(&mut self) -> Result<Arc<RowDescription>, PostgresqlError> {
         let raw = loop {
             // A long name is noticed as the statement is parsed.
             self.pass_over(b"123NAS");
@@ -295,12 +307,12 @@ impl Session {
             }
         }
         if !unknown.is_empty() {
-            return Err(Error::Untyped(unknown));
+            return Err(PostgresqlError::Untyped(unknown));
         }
         if self.descriptions.len() >= DESCRIPTIONS_MAX {
             self.descriptions.clear();
         }
-        let description = Arc::new(Description {
+        let description = Arc::new(RowDescription {
             columns,
             header: OnceLock::new(),
         });
@@ -309,17 +321,19 @@ impl Session {
     }
 
     /// Reads the next row of a statement, or its end.
-    pub(super) async fn reply(&mut self) -> Result<Reply, Error> {
+    pub(super) async fn reply(&mut self) -> Result<PostgresqlReply, PostgresqlError> {
         match self.next().await? {
-            Message::DataRow(row) => Ok(Reply::Row(row)),
-            Message::CommandComplete(body) => Ok(Reply::Done(Done(Some(body)))),
-            Message::EmptyQueryResponse => Ok(Reply::Done(Done(None))),
+            Message::DataRow(row) => Ok(PostgresqlReply::Row(row)),
+            Message::CommandComplete(body) => {
+                Ok(PostgresqlReply::Done(StatementCompletion(Some(body))))
+            }
+            Message::EmptyQueryResponse => Ok(PostgresqlReply::Done(StatementCompletion(None))),
             _ => Err(self.lost(unexpected())),
         }
     }
 
     /// Reads the end of a request's answer.
-    pub(super) async fn ready(&mut self) -> Result<(), Error> {
+    pub(super) async fn ready(&mut self) -> Result<(), PostgresqlError> {
         match self.next().await? {
             Message::ReadyForQuery(_) => Ok(()),
             _ => Err(self.lost(unexpected())),
@@ -327,7 +341,7 @@ impl Session {
     }
 
     /// Reads the rest of a request that ends with `end_of_read`, `commit` or `roll_back`, no part of which may fail.
-    pub(super) async fn ended(&mut self) -> Result<(), Error> {
+    pub(super) async fn ended(&mut self) -> Result<(), PostgresqlError> {
         loop {
             self.pass_over(b"123CD");
             if let Message::ReadyForQuery(body) = self.next().await? {
@@ -338,14 +352,14 @@ impl Session {
     }
 
     /// Reads the rest of the answer and leaves the session as it was found.
-    pub(super) async fn settle(&mut self) -> Result<(), Error> {
+    pub(super) async fn settle(&mut self) -> Result<(), PostgresqlError> {
         if self.at_rest() {
             return Ok(());
         }
         self.flush().await?;
         while self.unanswered > 0 {
             match self.next().await {
-                Ok(_) | Err(Error::Refused(_)) if !self.dead => {}
+                Ok(_) | Err(PostgresqlError::Refused(_)) if !self.dead => {}
                 Ok(_) => return Err(self.lost(unexpected())),
                 Err(error) => return Err(error),
             }
@@ -360,10 +374,10 @@ impl Session {
         &mut self,
         oids: impl Iterator<Item = u32>,
         timeout: Duration,
-    ) -> Result<HashMap<u32, Type>, Error> {
+    ) -> Result<HashMap<u32, PostgresqlType>, PostgresqlError> {
         let oids: Vec<String> = oids.map(|oid| oid.to_string()).collect();
         let oids = format!("{{{}}}", oids.join(","));
-        self.begin(Access::Read, timeout)?;
+        self.begin(StatementAccess::Read, timeout)?;
         self.write(|to| {
             frontend::parse("", TYPES, [TEXT_OID], to)?;
             let list = |list: &str, to: &mut BytesMut| {
@@ -377,7 +391,7 @@ impl Session {
         self.send().await?;
         self.began().await?;
         let mut types = HashMap::new();
-        while let Reply::Row(row) = self.reply().await? {
+        while let PostgresqlReply::Row(row) = self.reply().await? {
             let (oid, found) = type_of(&row).ok_or_else(|| self.lost(unexpected()))?;
             types.insert(oid, found);
         }
@@ -390,15 +404,15 @@ impl Session {
         &mut self,
         key: CancelKey,
         timeout: Duration,
-    ) -> Result<bool, Error> {
-        let process = Parameter::Text(key.process.to_string());
-        self.begin(Access::Read, timeout)?;
+    ) -> Result<bool, PostgresqlError> {
+        let process = StatementParameter::Text(key.process.to_string());
+        self.begin(StatementAccess::Read, timeout)?;
         self.execute(ACTIVE, &[process])?;
         self.roll_back()?;
         self.send().await?;
         self.began().await?;
         self.description().await?;
-        Ok(matches!(self.reply().await?, Reply::Row(_)))
+        Ok(matches!(self.reply().await?, PostgresqlReply::Row(_)))
     }
 
     /// Looks up types of the database's own, once for a session.
@@ -406,7 +420,7 @@ impl Session {
         &mut self,
         oids: Vec<u32>,
         timeout: Duration,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PostgresqlError> {
         let found = self.types(oids.iter().copied(), timeout).await?;
         for oid in oids {
             let enumeration = found.get(&oid).is_some_and(|found| found.enumeration);
@@ -416,7 +430,7 @@ impl Session {
     }
 
     /// Sends a statement of our own, without parameters.
-    fn text(&mut self, text: &str) -> Result<(), Error> {
+    fn text(&mut self, text: &str) -> Result<(), PostgresqlError> {
         self.write(|to| {
             frontend::parse("", text, [], to)?;
             bind([(); 0], |(), _| IsNull::Yes, 1, to)?;
@@ -427,12 +441,12 @@ impl Session {
     fn write(
         &mut self,
         message: impl FnOnce(&mut BytesMut) -> io::Result<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PostgresqlError> {
         // Half a message may be there.
         message(&mut self.outgoing).map_err(|error| self.lost(error))
     }
 
-    async fn flush(&mut self) -> Result<(), Error> {
+    async fn flush(&mut self) -> Result<(), PostgresqlError> {
         while !self.outgoing.is_empty() {
             match self.stream.write_buf(&mut self.outgoing).await {
                 Ok(0) => return Err(self.lost(io::ErrorKind::WriteZero.into())),
@@ -443,14 +457,14 @@ impl Session {
         self.stream.flush().await.map_err(|error| self.lost(error))
     }
 
-    async fn done(&mut self) -> Result<(), Error> {
+    async fn done(&mut self) -> Result<(), PostgresqlError> {
         match self.reply().await? {
-            Reply::Done(_) => Ok(()),
-            Reply::Row(_) => Err(self.lost(unexpected())),
+            PostgresqlReply::Done(_) => Ok(()),
+            PostgresqlReply::Row(_) => Err(self.lost(unexpected())),
         }
     }
 
-    async fn next(&mut self) -> Result<Message, Error> {
+    async fn next(&mut self) -> Result<Message, PostgresqlError> {
         loop {
             let message = match self.buffered()? {
                 Some(message) => message,
@@ -465,10 +479,10 @@ impl Session {
                 | Message::ParameterStatus(_)
                 | Message::NotificationResponse(_) => {}
                 Message::ErrorResponse(body) => {
-                    let refusal = Refusal::from(&body);
+                    let refusal = PostgresqlRefusal::from(&body);
                     self.failed = true;
                     self.dead |= refusal.fatal;
-                    return Err(Error::Refused(refusal.into()));
+                    return Err(PostgresqlError::Refused(refusal.into()));
                 }
                 Message::ReadyForQuery(_) => {
                     self.unanswered = self.unanswered.saturating_sub(1);
@@ -479,16 +493,16 @@ impl Session {
         }
     }
 
-    fn buffered(&mut self) -> Result<Option<Message>, Error> {
+    fn buffered(&mut self) -> Result<Option<Message>, PostgresqlError> {
         // ParseComplete, BindComplete and CloseComplete say that a step went well, which its result says too.
         self.pass_over(b"123");
         if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
             self.dead = true;
             let said = ConnectionError::new(
-                Code::TooLarge,
+                FailureCode::TooLarge,
                 "the records are larger than 8 MiB; ask for fewer",
             );
-            return Err(Error::Said(said.details("one row")));
+            return Err(PostgresqlError::Said(said.details("one row")));
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
@@ -506,7 +520,7 @@ impl Session {
         }
     }
 
-    async fn more(&mut self) -> Result<(), Error> {
+    async fn more(&mut self) -> Result<(), PostgresqlError> {
         if self.incoming.capacity() - self.incoming.len() < READ_BYTES / 2 {
             self.incoming.reserve(READ_BYTES);
         }
@@ -517,16 +531,16 @@ impl Session {
         }
     }
 
-    fn lost(&mut self, error: io::Error) -> Error {
+    fn lost(&mut self, error: io::Error) -> PostgresqlError {
         self.dead = true;
-        Error::Lost {
+        PostgresqlError::Lost {
             error,
             heard: self.heard,
         }
     }
 }
 
-impl Done {
+impl StatementCompletion {
     /// Returns the number in `UPDATE 3`.
     pub(super) fn rows(&self) -> u64 {
         self.tag()
@@ -544,9 +558,9 @@ impl Done {
     }
 }
 
-fn check(text: &str) -> Result<(), Error> {
+fn check(text: &str) -> Result<(), PostgresqlError> {
     match text.contains('\0') {
-        true => Err(Error::Said(
+        true => Err(PostgresqlError::Said(
             refused::statement().details("a zero byte in the statement"),
         )),
         false => Ok(()),
@@ -577,12 +591,12 @@ fn bind<T>(
 }
 
 /// Writes a parameter as text: the statement has the casts.
-fn text_of(parameter: &Parameter, to: &mut BytesMut) -> IsNull {
+fn text_of(parameter: &StatementParameter, to: &mut BytesMut) -> IsNull {
     let _ = match parameter {
-        Parameter::Null => return IsNull::Yes,
-        Parameter::Boolean(value) => write!(to, "{value}"),
-        Parameter::Integer(value) => write!(to, "{value}"),
-        Parameter::Real(_, text) | Parameter::Text(text) => {
+        StatementParameter::Null => return IsNull::Yes,
+        StatementParameter::Boolean(value) => write!(to, "{value}"),
+        StatementParameter::Integer(value) => write!(to, "{value}"),
+        StatementParameter::Real(_, text) | StatementParameter::Text(text) => {
             to.extend_from_slice(text.as_bytes());
             Ok(())
         }

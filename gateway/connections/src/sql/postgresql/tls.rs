@@ -17,13 +17,13 @@ use tokio_rustls::TlsConnector;
 use x509_cert::{Certificate, der::Decode as _};
 
 use super::{
-    address::{Address, Host},
-    session::Stream,
+    address::{PostgresqlAddress, PostgresqlHost},
+    session::PostgresqlStream,
 };
 
 /// The mode that `sslmode` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum TlsMode {
     Disable,
     /// TLS where the server has it, with whatever certificate.
     Prefer,
@@ -36,21 +36,24 @@ pub(super) enum Mode {
 
 /// Files in PEM, or their text.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Certificates {
+pub(super) struct TlsCertificates {
     pub(super) authorities: Option<String>,
     pub(super) own: Option<String>,
     pub(super) own_key: Option<String>,
 }
 
 /// A connection, and what a login over it can be bound to.
-pub(super) struct Secured {
-    pub(super) stream: Box<dyn Stream>,
+pub(super) struct SecuredStream {
+    pub(super) stream: Box<dyn PostgresqlStream>,
     pub(super) end_point: Option<Vec<u8>>,
 }
 
-pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> io::Result<Secured> {
-    if address.tls == Mode::Disable {
-        return Ok(Secured {
+pub(super) async fn secured(
+    mut stream: Box<dyn PostgresqlStream>,
+    address: &PostgresqlAddress,
+) -> io::Result<SecuredStream> {
+    if address.tls == TlsMode::Disable {
+        return Ok(SecuredStream {
             stream,
             end_point: None,
         });
@@ -62,8 +65,8 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
     stream.flush().await?;
     match stream.read_u8().await? {
         b'S' => {}
-        b'N' if address.tls == Mode::Prefer => {
-            return Ok(Secured {
+        b'N' if address.tls == TlsMode::Prefer => {
+            return Ok(SecuredStream {
                 stream,
                 end_point: None,
             });
@@ -77,8 +80,8 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
         }
     }
     let host = match &address.host {
-        Host::Name(name) => name.as_str(),
-        Host::Folder(_) => "localhost",
+        PostgresqlHost::Name(name) => name.as_str(),
+        PostgresqlHost::Folder(_) => "localhost",
     };
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(config(address).await?));
@@ -86,7 +89,7 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(<[_]>::first);
     let end_point = certificate.and_then(|certificate| end_point(certificate));
-    Ok(Secured {
+    Ok(SecuredStream {
         stream: Box::new(stream),
         end_point,
     })
@@ -114,21 +117,21 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Makes the configuration, anew for each connection, so that an exchanged file is used.
-async fn config(address: &Address) -> io::Result<ClientConfig> {
+async fn config(address: &PostgresqlAddress) -> io::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     let verifier: Arc<dyn ServerCertVerifier> = match address.tls {
-        Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(Lenient {
+        TlsMode::Disable | TlsMode::Prefer | TlsMode::Require => Arc::new(LenientVerifier {
             provider,
             authorities: None,
         }),
-        Mode::VerifyCa => Arc::new(Lenient {
+        TlsMode::VerifyCa => Arc::new(LenientVerifier {
             authorities: Some(verifier(address, &provider).await?),
             provider,
         }),
-        Mode::VerifyFull => verifier(address, &provider).await?,
+        TlsMode::VerifyFull => verifier(address, &provider).await?,
     };
     let builder = builder
         .dangerous()
@@ -146,7 +149,7 @@ async fn config(address: &Address) -> io::Result<ClientConfig> {
 
 /// Makes the verifier, with the authorities of `sslrootcert`; without it, with those that browsers know.
 async fn verifier(
-    address: &Address,
+    address: &PostgresqlAddress,
     provider: &Arc<CryptoProvider>,
 ) -> io::Result<Arc<WebPkiServerVerifier>> {
     let mut roots = RootCertStore::empty();
@@ -179,12 +182,12 @@ async fn pem(input: &str) -> io::Result<Vec<u8>> {
 
 /// Takes any certificate, or any of the authorities, whatever host it names.
 #[derive(Debug)]
-struct Lenient {
+struct LenientVerifier {
     provider: Arc<CryptoProvider>,
     authorities: Option<Arc<WebPkiServerVerifier>>,
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for LenientVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,

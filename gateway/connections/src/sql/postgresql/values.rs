@@ -4,10 +4,10 @@
 use fallible_iterator::FallibleIterator;
 
 use super::{
-    super::rows::{Cell, RowsWriter},
-    session::{Column, Row},
+    super::rows::{RowsWriter, SqlCell},
+    session::{PostgresqlColumn, Row},
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
 const BOOL: u32 = 16;
 const BYTEA: u32 = 17;
@@ -28,7 +28,7 @@ const JSONB: u32 = 3802;
 
 pub(super) fn write(
     row: &Row,
-    columns: &[Column],
+    columns: &[PostgresqlColumn],
     writer: &mut RowsWriter,
 ) -> Result<(), ConnectionError> {
     let mut ranges = row.ranges();
@@ -36,7 +36,7 @@ pub(super) fn write(
         let range = ranges.next().map_err(|error| unreadable(column, &error))?;
         let range = range.ok_or_else(|| unreadable(column, &"the row is too short"))?;
         let Some(range) = range else {
-            writer.cell(index, Cell::Null)?;
+            writer.cell(index, SqlCell::Null)?;
             continue;
         };
         match cell(column, &row.buffer()[range]) {
@@ -52,31 +52,31 @@ pub(super) fn write(
     writer.end_row()
 }
 
-fn cell<'a>(column: &Column, bytes: &'a [u8]) -> Option<Cell<'a>> {
+fn cell<'a>(column: &PostgresqlColumn, bytes: &'a [u8]) -> Option<SqlCell<'a>> {
     let text = || std::str::from_utf8(bytes).ok();
     if column.enumeration {
-        return text().map(Cell::Text);
+        return text().map(SqlCell::Text);
     }
     Some(match column.type_oid {
-        BOOL => Cell::Boolean(*bytes.first()? != 0),
-        INT2 => Cell::Integer(i16::from_be_bytes(bytes.try_into().ok()?).into()),
-        INT4 => Cell::Integer(i32::from_be_bytes(bytes.try_into().ok()?).into()),
-        OID => Cell::Integer(u32::from_be_bytes(bytes.try_into().ok()?).into()),
-        INT8 => Cell::Integer(i64::from_be_bytes(bytes.try_into().ok()?)),
-        FLOAT4 => Cell::Single(f32::from_be_bytes(bytes.try_into().ok()?)),
-        FLOAT8 => Cell::Real(f64::from_be_bytes(bytes.try_into().ok()?)),
-        TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN => Cell::Text(text()?),
-        BYTEA => Cell::Bytes(bytes),
-        JSON => Cell::Json(text()?),
+        BOOL => SqlCell::Boolean(*bytes.first()? != 0),
+        INT2 => SqlCell::Integer(i16::from_be_bytes(bytes.try_into().ok()?).into()),
+        INT4 => SqlCell::Integer(i32::from_be_bytes(bytes.try_into().ok()?).into()),
+        OID => SqlCell::Integer(u32::from_be_bytes(bytes.try_into().ok()?).into()),
+        INT8 => SqlCell::Integer(i64::from_be_bytes(bytes.try_into().ok()?)),
+        FLOAT4 => SqlCell::Single(f32::from_be_bytes(bytes.try_into().ok()?)),
+        FLOAT8 => SqlCell::Real(f64::from_be_bytes(bytes.try_into().ok()?)),
+        TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN => SqlCell::Text(text()?),
+        BYTEA => SqlCell::Bytes(bytes),
+        JSON => SqlCell::Json(text()?),
         // The first byte is the format's version.
-        JSONB if bytes.first() == Some(&1) => Cell::Json(std::str::from_utf8(&bytes[1..]).ok()?),
+        JSONB if bytes.first() == Some(&1) => SqlCell::Json(std::str::from_utf8(&bytes[1..]).ok()?),
         _ => return None,
     })
 }
 
-fn unreadable(column: &Column, details: &dyn std::fmt::Display) -> ConnectionError {
+fn unreadable(column: &PostgresqlColumn, details: &dyn std::fmt::Display) -> ConnectionError {
     ConnectionError::new(
-        Code::UpstreamError,
+        FailureCode::UpstreamError,
         "a column of the answer has a type that cannot be read",
     )
     .field(column.name.as_str())

@@ -10,18 +10,18 @@ use rusqlite::{
 
 use super::{
     super::refused,
-    guard::{Guard, Interrupted},
+    guard::{InterruptReason, SqliteGuard},
 };
-use crate::{Code, ConnectionError};
+use crate::{ConnectionError, FailureCode};
 
-pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
+pub(super) fn from(error: Error, guard: &SqliteGuard) -> ConnectionError {
     let described = match &error {
         Error::SqliteFailure(code, message) => {
             let text = message.as_deref().unwrap_or_default();
             match code.code {
                 ErrorCode::OperationInterrupted => {
                     return match guard.interrupted() {
-                        Some(Interrupted::Gone) => refused::cancelled(),
+                        Some(InterruptReason::Gone) => refused::cancelled(),
                         _ => refused::timed_out(),
                     };
                 }
@@ -31,10 +31,10 @@ pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
         }
         Error::SqlInputError { error, msg, .. } => plain(error.code, msg),
         Error::MultipleStatement => {
-            ConnectionError::new(Code::Forbidden, "one call runs one statement")
+            ConnectionError::new(FailureCode::Forbidden, "one call runs one statement")
         }
         Error::NulError(_) => ConnectionError::new(
-            Code::InvalidArguments,
+            FailureCode::InvalidArguments,
             "the statement holds a NUL character",
         ),
         _ => refused::statement(),
@@ -44,9 +44,10 @@ pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
 
 fn plain(code: ErrorCode, text: &str) -> ConnectionError {
     match code {
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-            ConnectionError::new(Code::Unavailable, "the database is busy with other writers")
-        }
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => ConnectionError::new(
+            FailureCode::Unavailable,
+            "the database is busy with other writers",
+        ),
         ErrorCode::CannotOpen
         | ErrorCode::SystemIoFailure
         | ErrorCode::DiskFull
@@ -54,13 +55,15 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
         ErrorCode::AuthorizationForStatementDenied | ErrorCode::PermissionDenied => {
             refused::denied()
         }
-        ErrorCode::ReadOnly => ConnectionError::new(Code::Forbidden, "the database is read-only"),
+        ErrorCode::ReadOnly => {
+            ConnectionError::new(FailureCode::Forbidden, "the database is read-only")
+        }
         ErrorCode::TooBig => ConnectionError::new(
-            Code::TooLarge,
+            FailureCode::TooLarge,
             "a value is too large for the database connection",
         ),
         ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
-            ConnectionError::new(Code::UpstreamError, "the database file is damaged")
+            ConnectionError::new(FailureCode::UpstreamError, "the database file is damaged")
         }
         ErrorCode::TypeMismatch => refused::unfit(),
         ErrorCode::SchemaChanged => refused::changed(),

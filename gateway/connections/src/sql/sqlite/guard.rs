@@ -50,7 +50,7 @@ const RTREE_TABLES: [&str; 3] = ["_node", "_rowid", "_parent"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Allowed {
+pub(super) enum SqliteAccess {
     Nothing,
     Reading,
     /// Rows, not the schema.
@@ -59,12 +59,12 @@ pub(super) enum Allowed {
     Everything,
 }
 
-pub(super) struct Guard {
+pub(super) struct SqliteGuard {
     allowed: AtomicU8,
-    call: Mutex<Option<Call>>,
+    call: Mutex<Option<GuardedCall>>,
 }
 
-enum Call {
+enum GuardedCall {
     /// A call on a thread of its own.
     Watched {
         deadline: Instant,
@@ -76,28 +76,28 @@ enum Call {
 
 /// Why the running statement was, or would be, interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Interrupted {
+pub(super) enum InterruptReason {
     Deadline,
     Gone,
     TooLongAtOnce,
 }
 
-impl Default for Guard {
+impl Default for SqliteGuard {
     fn default() -> Self {
         Self {
-            allowed: AtomicU8::new(Allowed::Nothing as u8),
+            allowed: AtomicU8::new(SqliteAccess::Nothing as u8),
             call: Mutex::default(),
         }
     }
 }
 
-impl Guard {
+impl SqliteGuard {
     pub(super) fn watch(&self, deadline: Instant, gone: Arc<AtomicBool>) {
-        *self.call.lock() = Some(Call::Watched { deadline, gone });
+        *self.call.lock() = Some(GuardedCall::Watched { deadline, gone });
     }
 
     pub(super) fn at_once(&self) {
-        *self.call.lock() = Some(Call::AtOnce {
+        *self.call.lock() = Some(GuardedCall::AtOnce {
             looks: LOOKS_AT_ONCE,
         });
     }
@@ -106,19 +106,23 @@ impl Guard {
         *self.call.lock() = None;
     }
 
-    pub(super) fn interrupted(&self) -> Option<Interrupted> {
+    pub(super) fn interrupted(&self) -> Option<InterruptReason> {
         match self.call.lock().as_ref()? {
-            Call::Watched { gone, .. } if gone.load(Ordering::Relaxed) => Some(Interrupted::Gone),
-            Call::Watched { deadline, .. } => {
-                (Instant::now() >= *deadline).then_some(Interrupted::Deadline)
+            GuardedCall::Watched { gone, .. } if gone.load(Ordering::Relaxed) => {
+                Some(InterruptReason::Gone)
             }
-            Call::AtOnce { looks } => (*looks == 0).then_some(Interrupted::TooLongAtOnce),
+            GuardedCall::Watched { deadline, .. } => {
+                (Instant::now() >= *deadline).then_some(InterruptReason::Deadline)
+            }
+            GuardedCall::AtOnce { looks } => {
+                (*looks == 0).then_some(InterruptReason::TooLongAtOnce)
+            }
         }
     }
 
     /// Decides whether to interrupt; SQLite asks every so many steps.
     fn look(&self) -> bool {
-        if let Some(Call::AtOnce { looks }) = self.call.lock().as_mut() {
+        if let Some(GuardedCall::AtOnce { looks }) = self.call.lock().as_mut() {
             *looks = looks.saturating_sub(1);
         }
         self.interrupted().is_some()
@@ -131,13 +135,13 @@ impl Guard {
         if looks == 0 {
             return true;
         }
-        if let Some(Call::AtOnce { looks: left }) = self.call.lock().as_mut() {
+        if let Some(GuardedCall::AtOnce { looks: left }) = self.call.lock().as_mut() {
             *left = left.saturating_sub(looks);
         }
         self.interrupted().is_none()
     }
 
-    pub(super) fn allow<T>(&self, what: Allowed, work: impl FnOnce() -> T) -> T {
+    pub(super) fn allow<T>(&self, what: SqliteAccess, work: impl FnOnce() -> T) -> T {
         let before = self.allowed.swap(what as u8, Ordering::Relaxed);
         let result = work();
         self.allowed.store(before, Ordering::Relaxed);
@@ -146,10 +150,10 @@ impl Guard {
 
     fn authorize(&self, action: &AuthAction<'_>) -> bool {
         let allowed = self.allowed.load(Ordering::Relaxed);
-        if allowed == Allowed::Everything as u8 {
+        if allowed == SqliteAccess::Everything as u8 {
             return true;
         }
-        let writing = allowed == Allowed::Writing as u8;
+        let writing = allowed == SqliteAccess::Writing as u8;
         match action {
             AuthAction::Select | AuthAction::Recursive => true,
             // This table shows raw pages, deleted rows among them.
@@ -176,7 +180,7 @@ impl Guard {
     }
 }
 
-pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard>)> {
+pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<SqliteGuard>)> {
     let access = if writable {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     } else {
@@ -186,7 +190,7 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     harden(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    let guard = Arc::new(Guard::default());
+    let guard = Arc::new(SqliteGuard::default());
     words::teach(&connection, &guard)?;
     let authorizer = guard.clone();
     connection.authorizer(Some(move |context: AuthContext<'_>| {

@@ -12,10 +12,10 @@ use rusqlite::{
 
 use super::{
     super::{RECORDS_MAX_BYTES, datetime, decimal},
-    guard::Guard,
+    guard::SqliteGuard,
 };
 
-pub(super) fn teach(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
+pub(super) fn teach(connection: &Connection, guard: &Arc<SqliteGuard>) -> Result<()> {
     exact(connection)?;
     searches(connection, guard)
 }
@@ -43,7 +43,7 @@ fn exact(connection: &Connection) -> Result<()> {
 
 /// Defines `instr`, `replace` and the trims by a set, with SQLite's results, in time that grows with their arguments'
 /// length.
-fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
+fn searches(connection: &Connection, guard: &Arc<SqliteGuard>) -> Result<()> {
     // Innocuous as the built-in ones are: views and indexes of the database may use them.
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -109,7 +109,7 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
 }
 
 /// Returns the place of the first character of `part`, counted from 1; 0 if it is not there.
-fn found(clock: &Guard, whole: &str, part: &str) -> Result<i64> {
+fn found(clock: &SqliteGuard, whole: &str, part: &str) -> Result<i64> {
     spend(clock, whole.len() + part.len())?;
     let before = whole.find(part).map(|at| &whole[..at]);
     Ok(before.map_or(0, |before| before.chars().count() as i64 + 1))
@@ -154,7 +154,7 @@ fn real(number: f64) -> String {
     }
 }
 
-fn spend(clock: &Guard, bytes: usize) -> Result<()> {
+fn spend(clock: &SqliteGuard, bytes: usize) -> Result<()> {
     if clock.spend(bytes) {
         Ok(())
     } else {

@@ -9,7 +9,7 @@ use std::{
 
 use wasmtime::{Engine, component::Component};
 
-use crate::engine::{Engines, Size};
+use crate::engine::{EnginePair, EngineSize};
 
 /// The bound on compiled files; the oldest go.
 const FILES_MAX: usize = 64;
@@ -18,14 +18,14 @@ const ENDING: &str = "cwasm";
 /// What the file beside it ends in, with what the plugin says about itself.
 const ABOUT: &str = "about";
 
-pub(in crate::load) struct Cache {
+pub(in crate::load) struct ComponentCache {
     /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
     folder: Option<PathBuf>,
     /// Version and settings of the compiler.
     engine: String,
 }
 
-impl Cache {
+impl ComponentCache {
     pub(in crate::load) fn open(folder: &Path, engine: &Engine) -> Self {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -41,9 +41,9 @@ impl Cache {
     pub(super) fn get(
         &self,
         digest: &str,
-        sizes: &[Size],
-        engines: &Engines,
-    ) -> Option<(Component, Size)> {
+        sizes: &[EngineSize],
+        engines: &EnginePair,
+    ) -> Option<(Component, EngineSize)> {
         let path = self.path(digest)?;
         let metadata = fs::symlink_metadata(&path).ok()?;
         let folder = fs::symlink_metadata(path.parent()?).ok()?;
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// Returns what a plugin that is built in says about itself, and the engine that its compiled code is for.
-    pub(in crate::load) fn kept_about(&self, digest: &str) -> Option<(String, Size)> {
+    pub(in crate::load) fn kept_about(&self, digest: &str) -> Option<(String, EngineSize)> {
         let code = self.path(digest)?;
         let path = code.with_extension(ABOUT);
         let folder = fs::symlink_metadata(path.parent()?).ok()?;
@@ -74,19 +74,20 @@ impl Cache {
         }
         let text = fs::read_to_string(&path).ok()?;
         let (size, about) = text.split_once('\n')?;
-        let size = [Size::Small, Size::Large]
+        let size = [EngineSize::Small, EngineSize::Large]
             .into_iter()
             .find(|known| known.word() == size)?;
         Some((about.to_owned(), size))
     }
 
     /// Keeps what a plugin says about itself beside its compiled code.
-    pub(in crate::load) fn keep_about(&self, digest: &str, about: &str, size: Size) {
+    pub(in crate::load) fn keep_about(&self, digest: &str, about: &str, size: EngineSize) {
         let Some(path) = self.path(digest).map(|code| code.with_extension(ABOUT)) else {
             return;
         };
         let text = format!("{}\n{about}", size.word());
-        if let Err(error) = weir_files::replace(&path, text.as_bytes(), weir_files::Readers::Owner)
+        if let Err(error) =
+            weir_files::replace(&path, text.as_bytes(), weir_files::FilePermission::Owner)
         {
             tracing::warn!(path = %path.display(), %error, "what a plugin says about itself is not cached");
         }
@@ -97,11 +98,12 @@ impl Cache {
         &self,
         digest: &str,
         code: &[u8],
-        sizes: &[Size],
-        engines: &Engines,
-    ) -> Result<(Component, Size), String> {
+        sizes: &[EngineSize],
+        engines: &EnginePair,
+    ) -> Result<(Component, EngineSize), String> {
         if let Some(path) = self.path(digest) {
-            if let Err(error) = weir_files::replace(&path, code, weir_files::Readers::Owner) {
+            if let Err(error) = weir_files::replace(&path, code, weir_files::FilePermission::Owner)
+            {
                 tracing::warn!(path = %path.display(), %error, "a compiled plugin is not cached");
             }
             self.prune(&path);
@@ -212,7 +214,7 @@ mod tests {
     #[test]
     fn the_oldest_compiled_files_go_and_no_other_file() {
         let folder = tempfile::tempdir().expect("a folder");
-        let cache = Cache {
+        let cache = ComponentCache {
             folder: Some(folder.path().to_owned()),
             engine: "engine".to_owned(),
         };

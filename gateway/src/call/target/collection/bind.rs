@@ -3,54 +3,54 @@
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{
-    Verb,
-    contract::{CollectionTarget, Destination},
+    ToolVerb,
+    contract::{CollectionTarget, FieldDestination},
 };
-use weir_plugin_host::{Change, Condition, Query};
+use weir_plugin_host::{AdapterChange, AdapterCondition, AdapterQuery};
 use weir_schema::validate::InvalidArguments;
 
 use super::{CollectionRequest, ReadRequest, listing, related, summary};
 use crate::{
     call::CallError,
     catalogue::{CatalogueTool, CollectionTool},
-    cursor::{Bound, Cursors},
-    identity::Caller,
+    cursor::{CursorCipher, CursorScope},
+    identity::CallerIdentity,
 };
 
 pub(in crate::call::target) fn bind(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     target: &CollectionTool,
     mut arguments: Map<String, Value>,
 ) -> Result<CollectionRequest, CallError> {
     target.published.binding.inject_defaults(&mut arguments);
     Ok(match target.published.verb {
-        Verb::Lookup => CollectionRequest::Read(ReadRequest {
+        ToolVerb::Lookup => CollectionRequest::Read(ReadRequest {
             query: query(caller, target, &arguments, 2).into(),
             bound: None,
             count: None,
             include: related::asked_relations(target, &arguments),
         }),
-        Verb::List => list(cursors, caller, tool, target, arguments)?,
-        Verb::Count => {
+        ToolVerb::List => list(cursors, caller, tool, target, arguments)?,
+        ToolVerb::Count => {
             let query = summary::count(query(caller, target, &arguments, 1));
             CollectionRequest::Summarize(query.into())
         }
-        Verb::Summarize => {
+        ToolVerb::Summarize => {
             let query = query(caller, target, &arguments, 1);
             let query = summary::summarize(target, &arguments, query)?;
             CollectionRequest::Summarize(query.into())
         }
-        Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
+        ToolVerb::Create | ToolVerb::Update | ToolVerb::Delete | ToolVerb::Call => {
             CollectionRequest::Write(change(caller, target, &arguments).into())
         }
     })
 }
 
 fn list(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     target: &CollectionTool,
     mut arguments: Map<String, Value>,
@@ -65,7 +65,7 @@ fn list(
     });
     let mut query = query(caller, target, &arguments, limit.min(binding.limit_max));
     listing::apply_choices(target, &arguments, &mut query)?;
-    let cursor_bound = Bound::new(
+    let cursor_bound = CursorScope::new(
         &tool.name,
         tool.version.major,
         caller.principal(),
@@ -90,12 +90,12 @@ fn list(
 
 /// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
 /// Cursors that are in use outlive an update of Weir, so this form stays as it is.
-fn written(query: &Query) -> String {
+fn written(query: &AdapterQuery) -> String {
     let conditions: Vec<[&str; 3]> = query
         .conditions
         .iter()
         .map(
-            |Condition {
+            |AdapterCondition {
                  column,
                  comparison,
                  value,
@@ -107,11 +107,11 @@ fn written(query: &Query) -> String {
 }
 
 fn query(
-    caller: &Caller,
+    caller: &CallerIdentity,
     target: &CollectionTool,
     arguments: &Map<String, Value>,
     limit: u32,
-) -> Query {
+) -> AdapterQuery {
     let mut conditions = Vec::new();
     let mut params = Map::new();
     for (to, value) in target
@@ -120,23 +120,23 @@ fn query(
         .asked(arguments, &caller.agent, &caller.tenant)
     {
         match to {
-            Destination::Condition { column, comparison }
-            | Destination::Guard { column, comparison } => {
+            FieldDestination::Condition { column, comparison }
+            | FieldDestination::Guard { column, comparison } => {
                 let (comparison, value) = condition(comparison, value);
                 let (column, comparison) = (column.clone(), comparison.to_owned());
-                conditions.push(Condition {
+                conditions.push(AdapterCondition {
                     column,
                     comparison,
                     value: value.to_string(),
                 });
             }
-            Destination::Param(name) | Destination::Column(name) => {
+            FieldDestination::Param(name) | FieldDestination::Column(name) => {
                 params.insert(name.clone(), value);
             }
-            Destination::Clear => {} // of an update alone
+            FieldDestination::Clear => {} // of an update alone
         }
     }
-    Query {
+    AdapterQuery {
         conditions,
         order: target.order.clone(),
         columns: target.columns.clone(),
@@ -155,7 +155,11 @@ fn condition(comparison: &str, value: Value) -> (&str, Value) {
     }
 }
 
-fn change(caller: &Caller, target: &CollectionTool, arguments: &Map<String, Value>) -> Change {
+fn change(
+    caller: &CallerIdentity,
+    target: &CollectionTool,
+    arguments: &Map<String, Value>,
+) -> AdapterChange {
     let CollectionTarget { verb, binding, .. } = &*target.published;
     let mut key = Map::new();
     let mut record = Map::new();
@@ -163,15 +167,15 @@ fn change(caller: &Caller, target: &CollectionTool, arguments: &Map<String, Valu
     let mut guards = Vec::new();
     for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
         let (members, name) = match to {
-            Destination::Condition { column, .. } => (&mut key, column),
-            Destination::Column(column) => (&mut record, column),
-            Destination::Param(name) => (&mut params, name),
-            Destination::Guard { column, comparison } => {
+            FieldDestination::Condition { column, .. } => (&mut key, column),
+            FieldDestination::Column(column) => (&mut record, column),
+            FieldDestination::Param(name) => (&mut params, name),
+            FieldDestination::Guard { column, comparison } => {
                 let (comparison, value) = condition(comparison, value);
                 guards.push(json!({ "column": column, "comparison": comparison, "value": value }));
                 continue;
             }
-            Destination::Clear => continue, // the fields it names are null by now
+            FieldDestination::Clear => continue, // the fields it names are null by now
         };
         members.insert(name.clone(), value);
     }
@@ -186,7 +190,7 @@ fn change(caller: &Caller, target: &CollectionTool, arguments: &Map<String, Valu
         members.insert("conditions".to_owned(), Value::Array(guards));
     }
     let options = (!members.is_empty()).then(|| Value::Object(members).to_string());
-    Change {
+    AdapterChange {
         verb: verb.word().to_owned(),
         key: (!key.is_empty()).then(|| Value::Object(key).to_string()),
         record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
@@ -201,12 +205,12 @@ mod tests {
     /// Another text here would make every cursor in use invalid.
     #[test]
     fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
-        let condition = |column: &str, comparison: &str, value: &str| Condition {
+        let condition = |column: &str, comparison: &str, value: &str| AdapterCondition {
             column: column.to_owned(),
             comparison: comparison.to_owned(),
             value: value.to_owned(),
         };
-        let mut query = Query {
+        let mut query = AdapterQuery {
             conditions: vec![
                 condition("country", "equals", r#""NO""#),
                 condition("elevation_ft", "at-least", "100"),

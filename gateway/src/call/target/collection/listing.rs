@@ -9,7 +9,10 @@ use serde_json::{Map, Value};
 use weir_contracts::{
     compile::count_field, contract::ListChoices, output::RecordChecker, validate::InvalidArguments,
 };
-use weir_plugin_host::{CallContext, CollectionRef, Host, Page, Query, SummaryPage, SummaryQuery};
+use weir_plugin_host::{
+    AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery, CallContext, CollectionRef,
+    PluginHost,
+};
 
 use super::{
     ReadRequest,
@@ -25,7 +28,7 @@ const COUNTING_MAX: Duration = Duration::from_secs(2);
 pub(in crate::call) enum ListTotal {
     /// The page has them all.
     Whole,
-    Counted(SummaryPage),
+    Counted(AdapterSummaryPage),
     /// Counting took too long.
     Unknown,
 }
@@ -34,7 +37,7 @@ pub(in crate::call) enum ListTotal {
 pub(super) fn apply_choices(
     target: &CollectionTool,
     arguments: &Map<String, Value>,
-    query: &mut Query,
+    query: &mut AdapterQuery,
 ) -> Result<(), CallError> {
     let Some(choices) = &target.published.binding.list else {
         return Ok(());
@@ -82,7 +85,10 @@ fn column_of(entry: &str) -> &str {
 }
 
 /// Returns the check of records whose columns the question chose.
-pub(super) fn chosen_checker(target: &CollectionTool, query: &Query) -> Option<Arc<RecordChecker>> {
+pub(super) fn chosen_checker(
+    target: &CollectionTool,
+    query: &AdapterQuery,
+) -> Option<Arc<RecordChecker>> {
     let choices = target.choices.as_ref()?;
     let is_chosen = query.columns != target.columns;
     is_chosen.then(|| RecordChecker::for_fields(&choices.fields, &query.columns).into())
@@ -91,12 +97,12 @@ pub(super) fn chosen_checker(target: &CollectionTool, query: &Query) -> Option<A
 /// Counts the records of a list of which one page was read. The page is worth more than the count: where counting takes too
 /// long, or the adapter is busy, the total stays unknown.
 pub(super) async fn count_all(
-    host: &Host,
+    host: &PluginHost,
     context: &CallContext,
     source: &CollectionRef,
     request: &ReadRequest,
-    page: &Page,
-    count: &Arc<SummaryQuery>,
+    page: &AdapterPage,
+    count: &Arc<AdapterSummaryQuery>,
 ) -> Result<ListTotal, CallError> {
     if page.next.is_none() && request.query.cursor.is_none() {
         return Ok(ListTotal::Whole);

@@ -1,7 +1,7 @@
 //! Related records that a lookup answers beside its own: each is read by its key, after the record that names it.
 
 use serde_json::{Map, Value};
-use weir_plugin_host::{CallContext, Condition, Host, Page, Query};
+use weir_plugin_host::{AdapterCondition, AdapterPage, AdapterQuery, CallContext, PluginHost};
 
 use super::{
     shape::{check_page, check_related, mismatch},
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     call::CallError,
     catalogue::{CollectionTool, RelatedCollection},
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// The answer for one relation of a lookup.
@@ -18,7 +18,7 @@ pub(in crate::call) struct RelatedPage {
     /// The place of the relation among those of the tool.
     relation: usize,
     /// `None`: the record names no other.
-    page: Option<Page>,
+    page: Option<AdapterPage>,
 }
 
 /// Returns the places of the relations that a call asks for, in the order of the tool.
@@ -40,11 +40,11 @@ pub(super) fn asked_relations(
 /// Reads the related records of a page's only record. A page that is no answer of a lookup names none: its fault is reported
 /// when it is shaped.
 pub(super) async fn read_related(
-    host: &Host,
+    host: &PluginHost,
     context: &CallContext,
     target: &CollectionTool,
     relations: &[usize],
-    page: &Page,
+    page: &AdapterPage,
 ) -> Result<Vec<RelatedPage>, CallError> {
     if relations.is_empty() {
         return Ok(Vec::new());
@@ -69,22 +69,22 @@ pub(super) async fn read_related(
 }
 
 /// Asks for the record whose key a record holds; `None` where a part of that key is null.
-fn key_query(related: &RelatedCollection, record: &Map<String, Value>) -> Option<Query> {
+fn key_query(related: &RelatedCollection, record: &Map<String, Value>) -> Option<AdapterQuery> {
     let condition = |(column, key): (&String, &String)| {
         let value = record.get(column).filter(|value| !value.is_null())?;
-        Some(Condition {
+        Some(AdapterCondition {
             column: key.clone(),
             comparison: "equals".to_owned(),
             value: value.to_string(),
         })
     };
     let conditions = related.by.iter().zip(&*related.key).map(condition);
-    Some(Query {
+    Some(AdapterQuery {
         conditions: conditions.collect::<Option<_>>()?,
         order: related.key.clone(),
         columns: related.columns.clone(),
         limit: 2,
-        ..Query::default()
+        ..AdapterQuery::default()
     })
 }
 
@@ -106,7 +106,7 @@ pub(super) fn add_related(
         };
         if found.len() > 1 {
             return Err(CallError::new(
-                Code::Ambiguous,
+                FailureCode::Ambiguous,
                 format!(
                     "More than one record is the `{}` of this one.",
                     related.name

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use weir_plugin_host::{CallContext, Change, CollectionRef, Host, WriteFailure};
+use weir_plugin_host::{AdapterChange, CallContext, CollectionRef, PluginHost, WriteFailure};
 
 use super::{CollectionAnswer, CollectionRequest, listing, related};
 use crate::{
-    call::{CallError, error::WriteOutcome, limits::Slot, record::CallRecord, target::ToolCall},
+    call::{
+        CallError, error::WriteOutcome, limits::CallPermit, record::CallRecord, target::ToolCall,
+    },
     catalogue::CollectionTool,
 };
 
@@ -15,7 +17,7 @@ pub(in crate::call::target) async fn run<'r>(
     call: &ToolCall<'_>,
     target: &CollectionTool,
     request: &'r CollectionRequest,
-    slot: Slot,
+    slot: CallPermit,
     record: &mut CallRecord,
 ) -> Result<CollectionAnswer<'r>, CallError> {
     let context = call.context(record);
@@ -63,11 +65,11 @@ pub(in crate::call::target) async fn run<'r>(
 }
 
 async fn write(
-    host: Arc<Host>,
-    slot: Slot,
+    host: Arc<PluginHost>,
+    slot: CallPermit,
     context: CallContext,
     collection: CollectionRef,
-    change: Arc<Change>,
+    change: Arc<AdapterChange>,
 ) -> Result<String, CallError> {
     let written = host.write(&context, &collection, &change).await;
     drop(slot);

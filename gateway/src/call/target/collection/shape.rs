@@ -4,18 +4,18 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::{
-    Shape, Verb,
+    CollectionShape, ToolVerb,
     contract::TextMode,
     output::{CheckedPage, OutputMismatch, RecordChecker, SkippedRecords},
 };
-use weir_plugin_host::Query;
+use weir_plugin_host::AdapterQuery;
 
 use super::{CollectionAnswer, ListTotal, RelatedPage, listing, related, summary};
 use crate::{
     call::{CallError, ToolResult, asking, error::WriteOutcome, target::ToolCall},
     catalogue::{CollectionTool, RelatedCollection},
-    codes::Code,
-    cursor::{Bound, Cursors},
+    codes::FailureCode,
+    cursor::{CursorCipher, CursorScope},
 };
 
 const SOURCE_CHANGED: &str =
@@ -23,12 +23,14 @@ const SOURCE_CHANGED: &str =
 
 /// Makes the result of a call of the answer.
 pub(in crate::call::target) fn shape(
-    cursors: &Cursors,
+    cursors: &CursorCipher,
     target: &CollectionTool,
     answer: CollectionAnswer<'_>,
 ) -> Result<ToolResult, CallError> {
     match answer {
-        CollectionAnswer::Page { page, related, .. } if target.published.verb == Verb::Lookup => {
+        CollectionAnswer::Page { page, related, .. }
+            if target.published.verb == ToolVerb::Lookup =>
+        {
             lookup(target, &page.records, &related)
         }
         CollectionAnswer::Page {
@@ -49,7 +51,7 @@ pub(in crate::call::target) fn shape(
 }
 
 /// Returns the cursor of the next page as the agent gets it.
-fn sealed(cursors: &Cursors, bound: &Bound, next: &str) -> Result<String, CallError> {
+fn sealed(cursors: &CursorCipher, bound: &CursorScope, next: &str) -> Result<String, CallError> {
     asking::seal(cursors, bound, next, "The source's cursor of the next page")
 }
 
@@ -75,7 +77,7 @@ fn lookup(
                 .map(|skipped| explain_skipped(target, &skipped));
             let skipped = skipped.unwrap_or_default();
             Err(CallError::new(
-                Code::NotFound,
+                FailureCode::NotFound,
                 format!("No record meets these conditions.{skipped}"),
             ))
         }
@@ -87,7 +89,7 @@ fn lookup(
             Ok(result(target, sentence, record))
         }
         _ => Err(CallError::new(
-            Code::Ambiguous,
+            FailureCode::Ambiguous,
             "More than one record meets these conditions.",
         )),
     }
@@ -95,7 +97,7 @@ fn lookup(
 
 fn list(
     target: &CollectionTool,
-    query: &Query,
+    query: &AdapterQuery,
     records: &str,
     next: Option<String>,
     total: Option<ListTotal>,
@@ -111,7 +113,7 @@ fn list(
     let (records, skipped) = (page.records, page.skipped);
     if records.len() > query.limit as usize {
         return Err(CallError::new(
-            Code::OutputMismatch,
+            FailureCode::OutputMismatch,
             "The source answered more than it was asked for.",
         ));
     }
@@ -228,10 +230,14 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
         .map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
     let record = checked.json;
     let (status, said) = match target.published.verb {
-        Verb::Create => ("created", "Created one record."),
-        Verb::Update => ("updated", "Updated one record."),
-        Verb::Delete => ("deleted", "Deleted one record."),
-        Verb::Lookup | Verb::List | Verb::Count | Verb::Summarize | Verb::Call => ("done", "Done."),
+        ToolVerb::Create => ("created", "Created one record."),
+        ToolVerb::Update => ("updated", "Updated one record."),
+        ToolVerb::Delete => ("deleted", "Deleted one record."),
+        ToolVerb::Lookup
+        | ToolVerb::List
+        | ToolVerb::Count
+        | ToolVerb::Summarize
+        | ToolVerb::Call => ("done", "Done."),
     };
     let mut sentence = sentence(target, &record).unwrap_or_else(|| said.to_owned());
     if !checked.odd.is_empty() {
@@ -266,7 +272,7 @@ fn not_passed_on(odd: &[(String, String)]) -> String {
 /// where the source is mended.
 fn key_of(target: &CollectionTool, records: &str, record: usize) -> Option<String> {
     const KEY_CHARS_MAX: usize = 100;
-    let shape: Shape = serde_json::from_str(&target.source.shape).ok()?;
+    let shape: CollectionShape = serde_json::from_str(&target.source.shape).ok()?;
     let [column] = &shape.key[..] else {
         return None;
     };
@@ -287,10 +293,10 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
     let error = match found.source_changed {
         true => match &found.column {
             Some(column) => CallError::new(
-                Code::SourceChanged,
+                FailureCode::SourceChanged,
                 format!("{SOURCE_CHANGED} `{column}` is missing."),
             ),
-            None => CallError::new(Code::SourceChanged, SOURCE_CHANGED),
+            None => CallError::new(FailureCode::SourceChanged, SOURCE_CHANGED),
         },
         false => {
             let place = match (&found.column, found.record) {
@@ -304,7 +310,7 @@ pub(super) fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError 
                 ),
             };
             CallError::new(
-                Code::OutputMismatch,
+                FailureCode::OutputMismatch,
                 format!("The source answered a value this tool may not pass on{place}."),
             )
         }
@@ -327,8 +333,8 @@ pub(in crate::call::target) async fn explain(
         has_drifted |= checks.has_drifted(&call.tool.contract, collection).await;
     }
     match has_drifted {
-        true if error.code == Code::OutputMismatch => CallError {
-            code: Code::SourceChanged,
+        true if error.code == FailureCode::OutputMismatch => CallError {
+            code: FailureCode::SourceChanged,
             message: SOURCE_CHANGED.into(),
             ..error
         },
@@ -376,13 +382,13 @@ mod tests {
 
     #[test]
     fn a_cursor_that_could_not_be_used_is_not_given_out() {
-        let cursors = Cursors::ephemeral().expect("randomness");
-        let bound = Bound::new("list_airports", 1, "dana", "{}");
+        let cursors = CursorCipher::ephemeral().expect("randomness");
+        let bound = CursorScope::new("list_airports", 1, "dana", "{}");
         let longest = "x".repeat(TEXT_MAX_BYTES);
         let next = sealed(&cursors, &bound, &longest).expect("a cursor");
         assert_eq!(cursors.open_sealed(&bound, &next), Some(longest.clone()));
         let error = sealed(&cursors, &bound, &(longest + "x")).expect_err("too long");
-        assert_eq!(error.code, Code::TooLarge);
+        assert_eq!(error.code, FailureCode::TooLarge);
         assert_eq!(
             error.message,
             "The source's cursor of the next page takes more than 32 KB, the most that is passed on."

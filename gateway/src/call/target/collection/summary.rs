@@ -2,34 +2,37 @@
 
 use serde_json::{Map, Value};
 use weir_contracts::{
-    contract::{Binding, SummaryChoices},
+    contract::{SummaryChoices, ToolBinding},
     output::{OutputMismatch, RecordChecker},
-    shape::{Field, Type},
+    shape::{ShapeField, ValueType},
     values,
 };
-use weir_plugin_host::{Condition, Query, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
+use weir_plugin_host::{
+    AdapterCondition, AdapterQuery, AdapterSummaryGroup, AdapterSummaryMeasure, AdapterSummaryPage,
+    AdapterSummaryQuery,
+};
 use weir_schema::validate::InvalidArguments;
 
 use super::shape::{check_page, check_with, explain_skipped, mismatch, result, sentence};
 use crate::{
     call::{CallError, ToolResult},
     catalogue::CollectionTool,
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// Asks how many records the conditions of a query let through.
-pub(super) fn count(query: Query) -> SummaryQuery {
-    let count = SummaryMeasure {
+pub(super) fn count(query: AdapterQuery) -> AdapterSummaryQuery {
+    let count = AdapterSummaryMeasure {
         name: "count".to_owned(),
         function: "count",
         column: None,
     };
-    SummaryQuery {
+    AdapterSummaryQuery {
         conditions: query.conditions,
         measures: vec![count],
         limit: 1,
         options: query.options,
-        ..SummaryQuery::default()
+        ..AdapterSummaryQuery::default()
     }
 }
 
@@ -37,15 +40,15 @@ pub(super) fn count(query: Query) -> SummaryQuery {
 pub(super) fn summarize(
     target: &CollectionTool,
     arguments: &Map<String, Value>,
-    query: Query,
-) -> Result<SummaryQuery, CallError> {
+    query: AdapterQuery,
+) -> Result<AdapterSummaryQuery, CallError> {
     let binding = &target.published.binding;
     let none = SummaryChoices::default();
     let choices = binding.summary.as_ref().unwrap_or(&none);
     let wanted = names(arguments, "group_by");
     let groups = wanted.iter().filter_map(|wanted| {
         let choice = choices.groups.iter().find(|one| one.name == **wanted)?;
-        Some(SummaryGroup {
+        Some(AdapterSummaryGroup {
             name: choice.name.clone(),
             column: choice.column.clone(),
             step: choice.step.map(|step| step.word()),
@@ -58,7 +61,7 @@ pub(super) fn summarize(
     }
     let measures = wanted.iter().filter_map(|wanted| {
         let choice = choices.measures.iter().find(|one| one.name == **wanted)?;
-        Some(SummaryMeasure {
+        Some(AdapterSummaryMeasure {
             name: choice.name.clone(),
             function: choice.function.word(),
             column: choice.column.clone(),
@@ -79,14 +82,18 @@ pub(super) fn summarize(
     let fields = target.summary.as_deref().unwrap_or_default();
     let is_number = |name: &str| {
         let field = fields.iter().find(|field| field.key == name);
-        field
-            .is_some_and(|field| matches!(field.kind, Type::Integer | Type::Number | Type::Decimal))
+        field.is_some_and(|field| {
+            matches!(
+                field.kind,
+                ValueType::Integer | ValueType::Number | ValueType::Decimal
+            )
+        })
     };
     let mut comparable = measure_names;
     comparable.retain(|name| is_number(name));
     let limit = arguments.get("limit").and_then(Value::as_u64);
     let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    Ok(SummaryQuery {
+    Ok(AdapterSummaryQuery {
         conditions: query.conditions,
         having: having(binding, arguments, &comparable)?,
         order: order.into_iter().map(str::to_owned).collect(),
@@ -110,10 +117,10 @@ pub(super) fn names<'a>(arguments: &'a Map<String, Value>, argument: &str) -> Ve
 
 /// Reads the conditions on measures that are numbers. A number becomes digits: exact measures are compared as such.
 fn having(
-    binding: &Binding,
+    binding: &ToolBinding,
     arguments: &Map<String, Value>,
     measures: &[&str],
-) -> Result<Vec<Condition>, CallError> {
+) -> Result<Vec<AdapterCondition>, CallError> {
     let mut conditions = Vec::new();
     let given = arguments.get("having").and_then(Value::as_array);
     for (index, given) in given.into_iter().flatten().enumerate() {
@@ -136,7 +143,7 @@ fn having(
                 true => Value::from(values::decimal_of(number)),
                 false => Value::Number(number.clone()),
             };
-            conditions.push(Condition {
+            conditions.push(AdapterCondition {
                 column: measure.to_owned(),
                 comparison: comparison.to_owned(),
                 value: value.to_string(),
@@ -148,8 +155,8 @@ fn having(
 
 pub(super) fn shape_summary(
     target: &CollectionTool,
-    query: &SummaryQuery,
-    page: &SummaryPage,
+    query: &AdapterSummaryQuery,
+    page: &AdapterSummaryPage,
 ) -> Result<ToolResult, CallError> {
     match &target.summary {
         Some(fields) => shape_groups(target, fields, query, page),
@@ -157,7 +164,10 @@ pub(super) fn shape_summary(
     }
 }
 
-fn shape_count(target: &CollectionTool, page: &SummaryPage) -> Result<ToolResult, CallError> {
+fn shape_count(
+    target: &CollectionTool,
+    page: &AdapterSummaryPage,
+) -> Result<ToolResult, CallError> {
     let checked = check_page(target, &page.records).map_err(|found| mismatch(found, None))?;
     let (record, count) = read_count(&checked.records)?;
     let mut structured = record.clone();
@@ -180,14 +190,14 @@ pub(super) fn read_count(records: &[String]) -> Result<(&String, u64), CallError
         Some((record, members.get("count")?.as_u64()?))
     });
     let message = "The source answered no count.";
-    counted.ok_or_else(|| CallError::new(Code::OutputMismatch, message))
+    counted.ok_or_else(|| CallError::new(FailureCode::OutputMismatch, message))
 }
 
 fn shape_groups(
     target: &CollectionTool,
-    fields: &[Field],
-    query: &SummaryQuery,
-    page: &SummaryPage,
+    fields: &[ShapeField],
+    query: &AdapterSummaryQuery,
+    page: &AdapterSummaryPage,
 ) -> Result<ToolResult, CallError> {
     let groups = query.groups.iter().map(|group| group.name.clone());
     let measures = query.measures.iter().map(|measure| measure.name.clone());
@@ -201,7 +211,7 @@ fn shape_groups(
     let checked = check_with(&checker, target, &page.records).map_err(fault)?;
     if checked.records.len() > query.limit as usize {
         let message = "The source answered more than it was asked for.";
-        return Err(CallError::new(Code::OutputMismatch, message));
+        return Err(CallError::new(FailureCode::OutputMismatch, message));
     }
     let records = checked.records.join(",");
     let mut structured = format!("{{\"records\":[{records}],\"more\":{}", page.more);

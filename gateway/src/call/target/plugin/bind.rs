@@ -1,27 +1,27 @@
 //! Makes the invocation of a plugin's function.
 
 use serde_json::{Map, Value, json};
-use weir_plugin_host::Invocation;
+use weir_plugin_host::ToolInvocation;
 
 use crate::{
     call::{
         CallError,
-        asking::{self, Asking},
+        asking::{self, CallerInteraction},
     },
     catalogue::{CatalogueTool, PluginTool},
-    cursor::Cursors,
-    identity::Caller,
+    cursor::CursorCipher,
+    identity::CallerIdentity,
 };
 
 /// Returns the invocation, with the defaults put in, and the caller's answers to an earlier question.
 pub(in crate::call::target) fn bind(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     target: &PluginTool,
     mut arguments: Map<String, Value>,
-    asking: Asking<'_>,
-) -> Result<Invocation, CallError> {
+    asking: CallerInteraction<'_>,
+) -> Result<ToolInvocation, CallError> {
     for (name, default) in &target.defaults {
         if !arguments.contains_key(name) {
             arguments.insert(name.clone(), default.clone());
@@ -35,7 +35,7 @@ pub(in crate::call::target) fn bind(
         .transpose()?;
     let read = |(state, responses)| json!({ "state": state, "responses": responses }).to_string();
     let resumed = resumed.map(read);
-    Ok(Invocation {
+    Ok(ToolInvocation {
         agent: caller.agent.clone(),
         arguments,
         is_item: false,

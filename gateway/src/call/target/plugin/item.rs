@@ -1,28 +1,28 @@
 //! A prompt, a resource or a completion of a plugin: the request, and the check of its answer.
 
 use serde_json::{Value, json};
-use weir_plugin_host::{CallContext, Invocation, ToolAnswer, ToolRef};
-use weir_upstream::Asked;
+use weir_plugin_host::{CallContext, ToolAnswer, ToolInvocation, ToolRef};
+use weir_upstream::UpstreamOperation;
 
 use super::run::failed;
 use crate::{
     call::{
         CallError, ItemOutcome, asking,
-        limits::Slot,
+        limits::CallPermit,
         target::{item::ItemCall, upstream::members},
     },
     catalogue::ItemPlugin,
-    codes::Code,
-    cursor::Bound,
+    codes::FailureCode,
+    cursor::CursorScope,
 };
 
 /// Asks the plugin for an item. `bound`: what a question of the plugin belongs to.
 pub(in crate::call) async fn ask_item(
     call: &ItemCall<'_>,
     plugin: &ItemPlugin,
-    asked: &Asked,
-    bound: &Bound,
-    slot: Slot,
+    asked: &UpstreamOperation,
+    bound: &CursorScope,
+    slot: CallPermit,
 ) -> Result<ItemOutcome, CallError> {
     let (gateway, request) = (call.gateway, call.request);
     let (method, params) = params(asked);
@@ -48,7 +48,7 @@ pub(in crate::call) async fn ask_item(
         contract: plugin.contract.clone(),
         read_only: true,
     };
-    let invocation = Invocation {
+    let invocation = ToolInvocation {
         agent: call.caller.agent.clone(),
         arguments: params.to_string(),
         is_item: true,
@@ -62,7 +62,7 @@ pub(in crate::call) async fn ask_item(
     drop(slot);
     match answer.map_err(|failure| failed(failure, false)) {
         // A listed item that is not there is as unknown as an unlisted one.
-        Err(error) if error.code == Code::NotFound => Err(CallError::unknown()),
+        Err(error) if error.code == FailureCode::NotFound => Err(CallError::unknown()),
         Err(error) => Err(error),
         Ok(ToolAnswer::Complete { value, .. }) => {
             members(value.as_deref().unwrap_or("null")).map(ItemOutcome::Complete)
@@ -75,23 +75,23 @@ pub(in crate::call) async fn ask_item(
     }
 }
 
-fn params(asked: &Asked) -> (&'static str, Value) {
+fn params(asked: &UpstreamOperation) -> (&'static str, Value) {
     match asked {
-        Asked::Tool {
+        UpstreamOperation::Tool {
             name, arguments, ..
         } => (
             "tools/call",
             json!({ "name": name, "arguments": arguments }),
         ),
-        Asked::Prompt { name, arguments } => {
+        UpstreamOperation::Prompt { name, arguments } => {
             let mut params = json!({ "name": name });
             if let Some(arguments) = arguments {
                 params["arguments"] = json!(arguments);
             }
             ("prompts/get", params)
         }
-        Asked::Resource { uri } => ("resources/read", json!({ "uri": uri })),
-        Asked::Completion {
+        UpstreamOperation::Resource { uri } => ("resources/read", json!({ "uri": uri })),
+        UpstreamOperation::Completion {
             reference,
             argument,
             context,

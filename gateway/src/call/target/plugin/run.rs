@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use weir_plugin_host::{
-    AdapterFailure, CallContext, GuestError, Host, Invocation, ToolAnswer, ToolRef, WriteFailure,
+    AdapterFailure, CallContext, GuestError, PluginHost, ToolAnswer, ToolInvocation, ToolRef,
+    WriteFailure,
 };
 
 use crate::{
-    call::{CallError, error::WriteOutcome, limits::Slot, record::CallRecord, target::ToolCall},
+    call::{
+        CallError, error::WriteOutcome, limits::CallPermit, record::CallRecord, target::ToolCall,
+    },
     catalogue::PluginTool,
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// The bound on a tool's own reason for a refusal.
@@ -19,8 +22,8 @@ const REASON_MAX: usize = 64;
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     target: &PluginTool,
-    invocation: &Arc<Invocation>,
-    slot: Slot,
+    invocation: &Arc<ToolInvocation>,
+    slot: CallPermit,
     record: &mut CallRecord,
 ) -> Result<ToolAnswer, CallError> {
     let context = call.context(record);
@@ -38,11 +41,11 @@ pub(in crate::call::target) async fn run(
 }
 
 async fn write(
-    host: Arc<Host>,
-    slot: Slot,
+    host: Arc<PluginHost>,
+    slot: CallPermit,
     context: CallContext,
     source: ToolRef,
-    invocation: Arc<Invocation>,
+    invocation: Arc<ToolInvocation>,
 ) -> Result<ToolAnswer, CallError> {
     let answer = host.call_tool(&context, &source, &invocation).await;
     drop(slot);
@@ -59,9 +62,10 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     match error.code {
         _ if !writes => error,
         _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
-        Code::Timeout | Code::Cancelled | Code::PluginFailed | Code::Internal => {
-            error.outcome(WriteOutcome::None)
-        }
+        FailureCode::Timeout
+        | FailureCode::Cancelled
+        | FailureCode::PluginFailed
+        | FailureCode::Internal => error.outcome(WriteOutcome::None),
         // The tool has said no in its own words.
         _ => error,
     }
@@ -75,14 +79,14 @@ fn refused(error: GuestError) -> CallError {
         .filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c))
         .collect();
     let error = CallError::from(error);
-    if error.code != Code::UpstreamError
-        || reason == Code::UpstreamError.label()
+    if error.code != FailureCode::UpstreamError
+        || reason == FailureCode::UpstreamError.label()
         || reason.is_empty()
     {
         return error;
     }
     CallError {
-        code: Code::ToolError,
+        code: FailureCode::ToolError,
         reason: Some(reason.chars().take(REASON_MAX).collect()),
         ..error
     }

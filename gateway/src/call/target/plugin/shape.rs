@@ -1,23 +1,23 @@
 //! Checks what a plugin's function answered against the published output schema.
 
 use serde_json::{Value, json as object};
-use weir_plugin_host::{Invocation, ToolAnswer};
+use weir_plugin_host::{ToolAnswer, ToolInvocation};
 use weir_schema::json;
 
 use crate::{
     call::{
-        CallError, CallOutcome, Content, ToolResult, asking, blocks, error::WriteOutcome,
+        CallContent, CallError, CallOutcome, ToolResult, asking, blocks, error::WriteOutcome,
         target::ToolCall,
     },
     catalogue::PluginTool,
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// Makes the outcome of a call of the answer.
 pub(in crate::call::target) fn shape(
     call: &ToolCall<'_>,
     target: &PluginTool,
-    invocation: &Invocation,
+    invocation: &ToolInvocation,
     answer: ToolAnswer,
 ) -> Result<CallOutcome, CallError> {
     let ToolCall { caller, tool, .. } = *call;
@@ -89,18 +89,18 @@ fn complete(
         _ => said,
     };
     let content = match (content, text) {
-        (Some(content), text) => Content::Blocks(blocks(content, text.as_deref())?),
-        (None, Some(text)) => Content::Text(text),
-        (None, None) => Content::Blocks("[]".to_owned()),
+        (Some(content), text) => CallContent::Blocks(blocks(content, text.as_deref())?),
+        (None, Some(text)) => CallContent::Text(text),
+        (None, None) => CallContent::Blocks("[]".to_owned()),
     };
-    Ok(ToolResult::of(content, structured, false))
+    Ok(ToolResult::from_content(content, structured, false))
 }
 
 /// Returns the answer in its one form, after checking it against the published schema.
 fn checked(target: &PluginTool, structured: &Value, text: &str) -> Result<String, CallError> {
     let Some(output) = target.output() else {
         return Err(CallError::new(
-            Code::Internal,
+            FailureCode::Internal,
             "The answer of this tool cannot be checked.",
         ));
     };

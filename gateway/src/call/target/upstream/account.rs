@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use weir_upstream::{AccountOwner, CallOwner, Upstream};
+use weir_upstream::{AccountOwner, CallOwner, UpstreamServer};
 
 use super::failure::URLS;
 use crate::{
-    accounts::Accounts,
+    accounts::AccountRegistry,
     call::{CallError, asking::can_answer},
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
 };
 
 const ELICITATION: &str = "elicitation/create";
@@ -21,14 +21,14 @@ const QUESTION: &str = "account";
 
 /// The parts of a question for an account.
 pub(super) struct AccountQuestions {
-    accounts: Option<Arc<Accounts>>,
+    accounts: Option<Arc<AccountRegistry>>,
     /// The base URL of links.
     base: Option<String>,
     agent: Arc<str>,
 }
 
 impl AccountQuestions {
-    pub(super) fn new(gateway: &Serving, caller: &Caller) -> Self {
+    pub(super) fn new(gateway: &ServingGateway, caller: &CallerIdentity) -> Self {
         let accounts = gateway.accounts().cloned();
         let base = accounts
             .as_ref()
@@ -44,7 +44,7 @@ impl AccountQuestions {
     /// `capabilities`: JSON. `scopes`: those that the call needs and the account has not.
     pub(super) async fn ask(
         &self,
-        upstream: &Upstream,
+        upstream: &UpstreamServer,
         caller: &CallOwner,
         capabilities: Option<&str>,
         scopes: &[String],
@@ -76,7 +76,7 @@ impl AccountQuestions {
         };
         let link = accounts.link(base, server, &owner, &label, scopes).await;
         let link = link.map_err(|fault| {
-            CallError::new(Code::Internal, "The gateway failed.").log(fault.to_string())
+            CallError::new(FailureCode::Internal, "The gateway failed.").log(fault.to_string())
         })?;
         let message = match scopes {
             [] => format!(
@@ -118,7 +118,7 @@ fn question(params: &Value) -> Value {
 
 /// Returns the error of a call that needs an account. Nothing was sent.
 pub(super) fn needed(message: impl Into<std::borrow::Cow<'static, str>>) -> CallError {
-    let error = CallError::new(Code::ToolError, message);
+    let error = CallError::new(FailureCode::ToolError, message);
     CallError {
         reason: Some("account_needed".to_owned()),
         ..error

@@ -1,7 +1,7 @@
 //! Makes the request to the server: the arguments as it takes them, and its caller's answers to an earlier question.
 
 use serde_json::{Map, Value, value::RawValue};
-use weir_upstream::Asked;
+use weir_upstream::UpstreamOperation;
 
 use super::{
     ResumedCall, UpstreamRequest,
@@ -10,19 +10,19 @@ use super::{
 use crate::{
     call::{CallError, asking},
     catalogue::{CatalogueTool, UpstreamTool},
-    codes::Code,
-    cursor::{Bound, Cursors},
-    identity::Caller,
+    codes::FailureCode,
+    cursor::{CursorCipher, CursorScope},
+    identity::CallerIdentity,
 };
 
 /// Returns the arguments as the server takes them, and the caller's answers to an earlier question.
 pub(in crate::call::target) fn bind(
-    cursors: &Cursors,
-    caller: &Caller,
+    cursors: &CursorCipher,
+    caller: &CallerIdentity,
     tool: &CatalogueTool,
     target: &UpstreamTool,
     arguments: Map<String, Value>,
-    resumed: Option<asking::Resumed<'_>>,
+    resumed: Option<asking::CallerResponses<'_>>,
 ) -> Result<UpstreamRequest, CallError> {
     let arguments = Value::Object(arguments);
     let mirrored = tool.mirrored.iter();
@@ -46,7 +46,7 @@ pub(in crate::call::target) fn bind(
     let resumed = resumed
         .map(|resumed| opened(cursors, &bound(), resumed))
         .transpose()?;
-    let asked = Asked::Tool {
+    let asked = UpstreamOperation::Tool {
         name: target.name.clone(),
         arguments: Some(arguments),
         as_task: target.as_task,
@@ -63,9 +63,9 @@ pub(in crate::call::target) fn bind(
 
 /// Returns the answers to an earlier question of the server, with its own state.
 pub(super) fn opened(
-    cursors: &Cursors,
-    bound: &Bound,
-    resumed: asking::Resumed<'_>,
+    cursors: &CursorCipher,
+    bound: &CursorScope,
+    resumed: asking::CallerResponses<'_>,
 ) -> Result<ResumedCall, CallError> {
     let (state, responses) = asking::open(cursors, bound, resumed)?;
     if let Some(handle) = state.as_str().filter(|state| parked::is_handle(state)) {
@@ -80,7 +80,7 @@ pub(super) fn opened(
     } else {
         Some(raw(&state)?)
     };
-    Ok(ResumedCall::Again(weir_upstream::Resumed {
+    Ok(ResumedCall::Again(weir_upstream::CallResumption {
         responses: raw(&responses)?,
         state,
     }))
@@ -88,7 +88,10 @@ pub(super) fn opened(
 
 pub(in crate::call) fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
     RawValue::from_string(value.to_string()).map_err(|error| {
-        CallError::new(Code::Internal, "The arguments of this tool cannot be sent.")
-            .log(error.to_string())
+        CallError::new(
+            FailureCode::Internal,
+            "The arguments of this tool cannot be sent.",
+        )
+        .log(error.to_string())
     })
 }

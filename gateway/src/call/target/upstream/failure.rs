@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json as object};
 use weir_schema::json;
-use weir_upstream::{Asked, CallFailure, Kind, Refusal};
+use weir_upstream::{CallFailure, UpstreamFailureKind, UpstreamOperation, UpstreamRefusal};
 
 use super::account;
 use crate::{
     call::{CallError, error::WriteOutcome},
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// Characters of a server's own words about a refusal, the data of its error included.
@@ -22,12 +22,12 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 pub(super) const URLS: &str = "weir-urls";
 
 /// Returns the error of a request that has no result.
-pub(super) fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
-    let unavailable = |message: &'static str| CallError::new(Code::Unavailable, message);
+pub(super) fn failed(failure: CallFailure, asked: &UpstreamOperation, writes: bool) -> CallError {
+    let unavailable = |message: &'static str| CallError::new(FailureCode::Unavailable, message);
     match failure {
         CallFailure::Overloaded { retry_after_ms } => {
             let message = "Too many calls of this tool's server are running at once.";
-            CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms)
+            CallError::new(FailureCode::Overloaded, message).retry_after_ms(retry_after_ms)
         }
         CallFailure::BackedOff { retry_after_ms } => {
             let message =
@@ -43,20 +43,24 @@ pub(super) fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallE
         CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
         CallFailure::Failed(failure) => {
             let error = match failure.kind {
-                Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
-                Kind::Cancelled => CallError::new(Code::Cancelled, "The call was cancelled."),
-                Kind::TooLarge => CallError::new(
-                    Code::TooLarge,
+                UpstreamFailureKind::Timeout => {
+                    CallError::new(FailureCode::Timeout, "The call took longer than it may.")
+                }
+                UpstreamFailureKind::Cancelled => {
+                    CallError::new(FailureCode::Cancelled, "The call was cancelled.")
+                }
+                UpstreamFailureKind::TooLarge => CallError::new(
+                    FailureCode::TooLarge,
                     "The tool answered more than may be passed on.",
                 ),
-                Kind::Access => unavailable(
+                UpstreamFailureKind::Access => unavailable(
                     "The server of this tool does not accept the gateway's credentials.",
                 ),
-                Kind::NoAccount => account::needed(
+                UpstreamFailureKind::NoAccount => account::needed(
                     "The caller's account at the server of this tool is not connected.",
                 ),
-                Kind::Protocol => CallError::new(
-                    Code::UpstreamError,
+                UpstreamFailureKind::Protocol => CallError::new(
+                    FailureCode::UpstreamError,
                     "The server of this tool answered no result.",
                 ),
                 _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
@@ -78,7 +82,7 @@ pub(super) fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallE
 
 /// Returns the URLs that a server of 2025-11-25 refuses for, as a question of the modern era: its caller calls again once they
 /// were opened. `None`: it is a refusal of another kind.
-pub(super) fn url_question(refusal: &Refusal) -> Option<Value> {
+pub(super) fn url_question(refusal: &UpstreamRefusal) -> Option<Value> {
     let data = refusal
         .data
         .as_ref()
@@ -101,16 +105,16 @@ pub(super) fn url_question(refusal: &Refusal) -> Option<Value> {
 }
 
 /// Reads an error of the protocol, by which the server has refused.
-fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
+fn refused(refusal: &UpstreamRefusal, asked: &UpstreamOperation, writes: bool) -> CallError {
     let message = readable(&refusal.words());
     let words = refusal.message.to_lowercase();
     let is_named = |name: &str| words.contains(&name.to_lowercase());
     let is_unknown = match asked {
-        Asked::Tool { name, .. } => {
+        UpstreamOperation::Tool { name, .. } => {
             words.contains("unknown tool")
                 || (is_named(name) && (words.contains("not found") || words.contains("unknown")))
         }
-        Asked::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
+        UpstreamOperation::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => {
             return CallError::unknown();
         }
         _ => false,
@@ -119,16 +123,16 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
         METHOD_NOT_FOUND => changed(message),
         INVALID_PARAMS if is_unknown => changed(message),
         INVALID_PARAMS => {
-            let error = CallError::new(Code::InvalidArguments, message);
+            let error = CallError::new(FailureCode::InvalidArguments, message);
             CallError {
                 reason: Some("refused_by_source".to_owned()),
                 ..error
             }
         }
         // It has done nothing yet.
-        URL_ELICITATION_REQUIRED => CallError::new(Code::ToolError, message),
+        URL_ELICITATION_REQUIRED => CallError::new(FailureCode::ToolError, message),
         code => {
-            let error = CallError::new(Code::UpstreamError, message)
+            let error = CallError::new(FailureCode::UpstreamError, message)
                 .log(format!("the server's error {code}"));
             if writes {
                 error.outcome(WriteOutcome::Unknown)
@@ -141,7 +145,7 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
 
 fn changed(words: String) -> CallError {
     CallError::new(
-        Code::SourceChanged,
+        FailureCode::SourceChanged,
         "The server of this tool no longer has it as it was published.",
     )
     .log(words)
@@ -170,17 +174,17 @@ fn readable(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_upstream::Failure;
+    use weir_upstream::UpstreamFailure;
 
     use super::{super::raw, *};
 
     fn refusal(code: i64, message: &str) -> CallError {
-        let refusal = Refusal {
+        let refusal = UpstreamRefusal {
             code,
             message: message.to_owned(),
             data: None,
         };
-        let asked = Asked::Tool {
+        let asked = UpstreamOperation::Tool {
             name: "create_issue".into(),
             arguments: None,
             as_task: false,
@@ -191,16 +195,20 @@ mod tests {
     #[test]
     fn a_server_that_no_longer_has_the_tool_is_told_from_one_that_refuses_arguments() {
         for (code, message, expected) in [
-            (-32602, "Unknown tool: create_issue", Code::SourceChanged),
+            (
+                -32602,
+                "Unknown tool: create_issue",
+                FailureCode::SourceChanged,
+            ),
             (
                 -32602,
                 "MCP error -32602: Tool create_issue not found",
-                Code::SourceChanged,
+                FailureCode::SourceChanged,
             ),
-            (-32602, "Tool foo not found", Code::InvalidArguments),
-            (-32602, "`title` is too long", Code::InvalidArguments),
-            (-32601, "Method not found", Code::SourceChanged),
-            (-32603, "Internal error", Code::UpstreamError),
+            (-32602, "Tool foo not found", FailureCode::InvalidArguments),
+            (-32602, "`title` is too long", FailureCode::InvalidArguments),
+            (-32601, "Method not found", FailureCode::SourceChanged),
+            (-32603, "Internal error", FailureCode::UpstreamError),
         ] {
             assert_eq!(refusal(code, message).code, expected, "{code} {message}");
         }
@@ -217,12 +225,12 @@ mod tests {
     #[test]
     fn the_data_of_a_refusal_is_passed_on_within_its_bound() {
         let with = |data: &Value| {
-            let refusal = Refusal {
+            let refusal = UpstreamRefusal {
                 code: -32603,
                 message: "Internal error".to_owned(),
                 data: Some(raw(data).expect("JSON")),
             };
-            let asked = Asked::Resource { uri: "u".into() };
+            let asked = UpstreamOperation::Resource { uri: "u".into() };
             refused(&refusal, &asked, false).message.into_owned()
         };
         assert_eq!(
@@ -242,7 +250,7 @@ mod tests {
         let url = object!({ "mode": "url", "message": "Sign in", "url": "https://example.com", "elicitationId": "7" });
         let refusal = |code, elicitations: Value| {
             let data = raw(&object!({ "elicitations": elicitations })).expect("JSON");
-            url_question(&Refusal {
+            url_question(&UpstreamRefusal {
                 code,
                 message: String::new(),
                 data: Some(data),
@@ -260,12 +268,12 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
-        let asked = Asked::Tool {
+        let asked = UpstreamOperation::Tool {
             name: "t".into(),
             arguments: None,
             as_task: false,
         };
-        let closed = Failure::new(Kind::Closed, "x", "y");
+        let closed = UpstreamFailure::new(UpstreamFailureKind::Closed, "x", "y");
         let sent = failed(CallFailure::Failed(closed.clone()), &asked, true);
         assert_eq!(
             (sent.outcome, sent.retry_after_ms),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use weir_upstream::Asked;
+use weir_upstream::UpstreamOperation;
 
 use super::{
     UpstreamAnswer, UpstreamRequest,
@@ -12,16 +12,16 @@ use super::{
     shape::{input_required, members},
 };
 use crate::{
-    call::{CallError, ItemOutcome, limits::Slot, target::item::ItemCall},
-    cursor::Bound,
+    call::{CallError, ItemOutcome, limits::CallPermit, target::item::ItemCall},
+    cursor::CursorScope,
 };
 
 /// Makes the request for an item of the server. `bound`: what a question of the server belongs to.
 pub(in crate::call) fn bind_item(
     call: &ItemCall<'_>,
     server: &Arc<str>,
-    asked: Asked,
-    bound: &Bound,
+    asked: UpstreamOperation,
+    bound: &CursorScope,
 ) -> Result<Arc<UpstreamRequest>, CallError> {
     let resumed = call.request.asking.resumed;
     let resumed = resumed
@@ -37,7 +37,7 @@ pub(in crate::call) fn bind_item(
 pub(in crate::call) async fn run_item(
     call: &ItemCall<'_>,
     request: &Arc<UpstreamRequest>,
-    slot: Slot,
+    slot: CallPermit,
 ) -> Result<UpstreamAnswer, CallError> {
     run::read(
         call.gateway,
@@ -54,7 +54,7 @@ pub(in crate::call) async fn run_item(
 /// Makes the outcome of a request for an item of the answer.
 pub(in crate::call) fn shape_item(
     call: &ItemCall<'_>,
-    bound: &Bound,
+    bound: &CursorScope,
     answer: &UpstreamAnswer,
 ) -> Result<ItemOutcome, CallError> {
     let mut members = members(answer.result.get())?;
@@ -82,14 +82,14 @@ pub(in crate::call) fn shape_item(
 pub(in crate::call) async fn complete(
     call: &ItemCall<'_>,
     server: &Arc<str>,
-    asked: Asked,
-    slot: Slot,
+    asked: UpstreamOperation,
+    slot: CallPermit,
 ) -> Result<Map<String, Value>, CallError> {
     let answer = run_item(call, &Arc::new(reading(server, asked)), slot).await?;
     members(answer.result.get())
 }
 
-fn reading(server: &Arc<str>, asked: Asked) -> UpstreamRequest {
+fn reading(server: &Arc<str>, asked: UpstreamOperation) -> UpstreamRequest {
     UpstreamRequest {
         server: server.clone(),
         asked,

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use weir_plugin_host::CallEvents;
 use weir_schema::json;
-use weir_upstream::{Answering, Listener, Progress, Question};
+use weir_upstream::{Answering, UpstreamListener, UpstreamProgress, UpstreamQuestion};
 
 use super::parked;
 use crate::call::asking::{self, secret_field};
@@ -21,14 +21,14 @@ pub(super) struct CallListener {
     pub questions: Option<mpsc::UnboundedSender<parked::ParkedQuestion>>,
 }
 
-impl Listener for CallListener {
+impl UpstreamListener for CallListener {
     fn wants_progress(&self) -> bool {
         self.events
             .as_ref()
             .is_some_and(|events| events.wants_progress())
     }
 
-    fn progress(&self, progress: Progress) {
+    fn progress(&self, progress: UpstreamProgress) {
         if let Some(events) = &self.events {
             let message = progress.message.as_deref().unwrap_or_default();
             events.progress(progress.progress, progress.total, message);
@@ -53,7 +53,7 @@ impl Listener for CallListener {
     }
 
     /// Declines what the caller cannot be asked, and what no caller may be asked.
-    fn ask(&self, question: Question) -> Answering {
+    fn ask(&self, question: UpstreamQuestion) -> Answering {
         let params = question
             .params
             .as_deref()

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Work that runs in the future that waits for it. Dropped before its end it is cancelled, and continues in a task of its
 /// own: most work is awaited to its end, and needs none.
-pub(super) struct Outliving<F>
+pub(super) struct SpawnOnDrop<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -18,7 +18,7 @@ where
     gone: CancellationToken,
 }
 
-impl<F> Outliving<F>
+impl<F> SpawnOnDrop<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -31,7 +31,7 @@ where
     }
 }
 
-impl<F> Future for Outliving<F>
+impl<F> Future for SpawnOnDrop<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -48,7 +48,7 @@ where
     }
 }
 
-impl<F> Drop for Outliving<F>
+impl<F> Drop for SpawnOnDrop<F>
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -78,7 +78,7 @@ mod tests {
             tokio::task::yield_now().await;
             done.send("done").expect("the test waits");
         };
-        let mut left = Outliving::new(work, gone);
+        let mut left = SpawnOnDrop::new(work, gone);
         assert!(
             Pin::new(&mut left)
                 .poll(&mut Context::from_waker(std::task::Waker::noop()))
@@ -87,7 +87,7 @@ mod tests {
         drop(left);
         assert_eq!(ended.await, Ok("done"));
         let gone = CancellationToken::new();
-        assert_eq!(Outliving::new(async { 7 }, gone.clone()).await, 7);
+        assert_eq!(SpawnOnDrop::new(async { 7 }, gone.clone()).await, 7);
         assert!(!gone.is_cancelled(), "nobody left");
     }
 }

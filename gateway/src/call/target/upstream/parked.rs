@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use weir_upstream::Question;
+use weir_upstream::UpstreamQuestion;
 
 use super::{UpstreamAnswer, bind::raw};
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
         asking::{self, AllowedQuestions},
         error::WriteOutcome,
     },
-    codes::Code,
+    codes::FailureCode,
 };
 
 /// The time that a caller has for its answer; after that the server gets none.
@@ -36,12 +36,12 @@ const MARK: &str = "weir-parked:";
 
 /// A question of the server, and where its answer goes. Nothing sent means that the caller declined.
 pub(super) struct ParkedQuestion {
-    pub question: Question,
+    pub question: UpstreamQuestion,
     pub answer: oneshot::Sender<Box<RawValue>>,
 }
 
 /// A call that is under way. Dropping it cancels the call at its server.
-pub(super) struct Running {
+pub(super) struct RunningUpstreamCall {
     task: JoinHandle<Result<UpstreamAnswer, CallError>>,
     /// The server's questions.
     asked: mpsc::UnboundedReceiver<ParkedQuestion>,
@@ -57,14 +57,14 @@ pub(super) struct Running {
 
 struct ParkedCall {
     since: Instant,
-    running: Running,
+    running: RunningUpstreamCall,
     answer: oneshot::Sender<Box<RawValue>>,
 }
 
 /// A handle is known to one process and to one caller, in whose sealed state it travels.
 static PARKED: LazyLock<Mutex<HashMap<u128, ParkedCall>>> = LazyLock::new(Mutex::default);
 
-impl Running {
+impl RunningUpstreamCall {
     /// Starts a call. `asked` are its server's questions, and `cancel` cancels it.
     pub(super) fn new(
         call: impl Future<Output = Result<UpstreamAnswer, CallError>> + Send + 'static,
@@ -101,7 +101,7 @@ impl Running {
             Some(asked) = self.asked.recv() => asked,
         };
         let ParkedQuestion {
-            question: Question { method, params },
+            question: UpstreamQuestion { method, params },
             answer,
         } = asked;
         let may_ask = AllowedQuestions {
@@ -115,7 +115,7 @@ impl Running {
         let writes = self.writes;
         let Some(handle) = park(self, answer) else {
             let error = CallError::new(
-                Code::Overloaded,
+                FailureCode::Overloaded,
                 "Too many calls wait for an answer of their callers.",
             );
             return Err(unfinished(error, writes));
@@ -128,7 +128,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningUpstreamCall {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
@@ -144,7 +144,7 @@ pub(super) fn unfinished(error: CallError, writes: bool) -> CallError {
 }
 
 /// Keeps a call until its caller answers. Returns the handle, or `None` if too many calls wait already.
-fn park(running: Running, answer: oneshot::Sender<Box<RawValue>>) -> Option<String> {
+fn park(running: RunningUpstreamCall, answer: oneshot::Sender<Box<RawValue>>) -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     let handle = u128::from_be_bytes(bytes);
@@ -185,7 +185,7 @@ pub(super) fn go_on(
     handle: &str,
     answer: Option<Box<RawValue>>,
     cancel: &CancellationToken,
-) -> Option<Running> {
+) -> Option<RunningUpstreamCall> {
     let ParkedCall {
         mut running,
         answer: to,
@@ -250,13 +250,14 @@ mod tests {
             #[expect(clippy::disallowed_methods, reason = "nothing is sent")]
             let (_questions, asked) = mpsc::unbounded_channel();
             let call = async { panic!("a call that breaks off") };
-            let error = Running::new(call, "s".into(), asked, writes, CancellationToken::new())
-                .follow()
-                .await
-                .err();
+            let error =
+                RunningUpstreamCall::new(call, "s".into(), asked, writes, CancellationToken::new())
+                    .follow()
+                    .await
+                    .err();
             assert_eq!(
                 error.map(|error| (error.code, error.outcome)),
-                Some((Code::Internal, outcome))
+                Some((FailureCode::Internal, outcome))
             );
         }
     }

@@ -11,7 +11,10 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::http::TraceContext;
 use weir_plugin_host::CallEvents;
 use weir_schema::json;
-use weir_upstream::{Asked, Call, CallFailure, CallOwner, Kind, Listener, Upstream};
+use weir_upstream::{
+    CallFailure, CallOwner, UpstreamCall, UpstreamFailureKind, UpstreamListener, UpstreamOperation,
+    UpstreamServer,
+};
 
 use super::{
     ResumedCall, UpstreamAnswer, UpstreamRequest,
@@ -20,18 +23,18 @@ use super::{
     call_owner,
     failure::{URLS, failed, url_question},
     listener::CallListener,
-    outliving::Outliving,
-    parked::{self, ParkedQuestion, Running, unfinished},
+    outliving::SpawnOnDrop,
+    parked::{self, ParkedQuestion, RunningUpstreamCall, unfinished},
 };
 use crate::{
     call::{
-        CallError, CallRequest, asking::AllowedQuestions, limits::Slot, record::CallRecord,
+        CallError, CallRequest, asking::AllowedQuestions, limits::CallPermit, record::CallRecord,
         target::ToolCall,
     },
-    codes::Code,
-    identity::Caller,
-    serving::Serving,
-    telemetry::Metrics,
+    codes::FailureCode,
+    identity::CallerIdentity,
+    serving::ServingGateway,
+    telemetry::GatewayMetrics,
 };
 
 /// The pause before a request is made again whose caller has opened URLs; each further one doubles it.
@@ -39,8 +42,8 @@ const OPENED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A request on its way, with everything it needs while its caller may go away.
 struct OutgoingCall {
-    upstream: Option<Arc<Upstream>>,
-    metrics: Arc<Metrics>,
+    upstream: Option<Arc<UpstreamServer>>,
+    metrics: Arc<GatewayMetrics>,
     owner: CallOwner,
     accounts: AccountQuestions,
     request: Arc<UpstreamRequest>,
@@ -52,16 +55,16 @@ struct OutgoingCall {
     capabilities: Option<String>,
     /// Where questions of the server go while the call is open.
     questions: Option<mpsc::UnboundedSender<ParkedQuestion>>,
-    _slot: Slot,
+    _slot: CallPermit,
 }
 
 impl OutgoingCall {
     fn new(
-        gateway: &Serving,
-        caller: &Caller,
+        gateway: &ServingGateway,
+        caller: &CallerIdentity,
         call: &CallRequest<'_>,
         request: &Arc<UpstreamRequest>,
-        slot: Slot,
+        slot: CallPermit,
         asked_at: Instant,
         carried: Option<&TraceContext>,
     ) -> Self {
@@ -104,7 +107,7 @@ impl OutgoingCall {
     }
 
     /// Returns the call that this one brings an answer for, if it does.
-    fn goes_on(&self) -> Option<Result<Running, CallError>> {
+    fn goes_on(&self) -> Option<Result<RunningUpstreamCall, CallError>> {
         let Some(ResumedCall::Parked { handle, answer }) = &self.request.resumed else {
             return None;
         };
@@ -112,7 +115,7 @@ impl OutgoingCall {
             parked::go_on(handle, answer.clone(), &self.cancel).ok_or_else(|| {
                 let message = "The call that asked has ended, or it runs at another node: send the answer again to reach that one, or call anew.";
                 unfinished(
-                    CallError::new(Code::Unavailable, message),
+                    CallError::new(FailureCode::Unavailable, message),
                     self.request.writes,
                 )
             }),
@@ -123,7 +126,7 @@ impl OutgoingCall {
     async fn run(self) -> Result<UpstreamAnswer, CallError> {
         let Some(upstream) = &self.upstream else {
             let error = CallError::new(
-                Code::Unavailable,
+                FailureCode::Unavailable,
                 "The server of this tool is not configured.",
             );
             return Err(error.log(format!("there is no [upstreams.{}]", self.request.server)));
@@ -135,7 +138,7 @@ impl OutgoingCall {
             Some(ResumedCall::Again(resumed)) => (!opened).then_some(resumed),
             // A call is sent once, and this one was.
             Some(ResumedCall::Parked { .. }) => {
-                let error = CallError::new(Code::Internal, "The gateway failed.");
+                let error = CallError::new(FailureCode::Internal, "The gateway failed.");
                 return Err(unfinished(
                     error.log("a call that waits for an answer was to be sent again"),
                     self.request.writes,
@@ -149,9 +152,9 @@ impl OutgoingCall {
                 events,
                 capabilities,
                 questions: self.questions.clone(),
-            }) as Arc<dyn Listener>
+            }) as Arc<dyn UpstreamListener>
         });
-        let call = || Call {
+        let call = || UpstreamCall {
             asked: &self.request.asked,
             resumed,
             listener: listener.clone(),
@@ -175,7 +178,9 @@ impl OutgoingCall {
                 {
                     url_question(refusal)
                 }
-                Err(CallFailure::Failed(failure)) if failure.kind == Kind::NoAccount => {
+                Err(CallFailure::Failed(failure))
+                    if failure.kind == UpstreamFailureKind::NoAccount =>
+                {
                     if !opened {
                         return self.ask_for_account(upstream, &failure.scopes).await;
                     }
@@ -207,10 +212,10 @@ impl OutgoingCall {
     /// Asks the caller to connect an account, as it can be asked.
     async fn ask_for_account(
         &self,
-        upstream: &Upstream,
+        upstream: &UpstreamServer,
         scopes: &[String],
     ) -> Result<UpstreamAnswer, CallError> {
-        let can_be_asked = !matches!(self.request.asked, Asked::Completion { .. });
+        let can_be_asked = !matches!(self.request.asked, UpstreamOperation::Completion { .. });
         let capabilities = self.capabilities.as_deref().filter(|_| can_be_asked);
         let question = self
             .accounts
@@ -246,7 +251,7 @@ impl OutgoingCall {
             _ => {
                 let message =
                     "The server wants its caller to open a URL first, and the caller did not.";
-                Err(CallError::new(Code::ToolError, message))
+                Err(CallError::new(FailureCode::ToolError, message))
             }
         }
     }
@@ -256,7 +261,7 @@ impl OutgoingCall {
 pub(in crate::call::target) async fn run(
     call: &ToolCall<'_>,
     request: &Arc<UpstreamRequest>,
-    slot: Slot,
+    slot: CallPermit,
     record: &mut CallRecord,
 ) -> Result<UpstreamAnswer, CallError> {
     let asked_at = record.asked_at();
@@ -279,11 +284,11 @@ pub(in crate::call::target) async fn run(
 
 /// Asks for something that changes nothing: a prompt, a resource or a completion.
 pub(super) async fn read(
-    gateway: &Serving,
-    caller: &Caller,
+    gateway: &ServingGateway,
+    caller: &CallerIdentity,
     call: &CallRequest<'_>,
     request: &Arc<UpstreamRequest>,
-    slot: Slot,
+    slot: CallPermit,
     asked_at: Instant,
     carried: Option<&TraceContext>,
 ) -> Result<UpstreamAnswer, CallError> {
@@ -301,7 +306,7 @@ async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
     }
     let cancel = outgoing.cancel.child_token();
     if !outgoing.may_be_asked() {
-        return Outliving::new(
+        return SpawnOnDrop::new(
             OutgoingCall {
                 cancel: cancel.clone(),
                 ..outgoing
@@ -323,7 +328,7 @@ async fn detached(outgoing: OutgoingCall) -> Result<UpstreamAnswer, CallError> {
         ..outgoing
     }
     .run();
-    Running::new(call, server, asked, writes, cancel)
+    RunningUpstreamCall::new(call, server, asked, writes, cancel)
         .follow()
         .await
 }

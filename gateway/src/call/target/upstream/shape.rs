@@ -3,20 +3,20 @@
 use serde_json::{Map, Value};
 use weir_contracts::uri;
 use weir_schema::json::{self, JsonError};
-use weir_upstream::Asked;
+use weir_upstream::UpstreamOperation;
 
 use super::{UpstreamAnswer, UpstreamRequest, parked};
 use crate::{
     call::{
-        CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
+        CallContent, CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
         asking::{self, AllowedQuestions},
         blocks,
         error::WriteOutcome,
         target::ToolCall,
     },
     catalogue::{CatalogueTool, UpstreamTool},
-    codes::Code,
-    cursor::{Bound, Cursors},
+    codes::FailureCode,
+    cursor::{CursorCipher, CursorScope},
 };
 
 /// Members of `_meta` of one answer.
@@ -44,12 +44,12 @@ pub(in crate::call::target) fn shape(
     match members.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
         Some("input_required") => {
-            let Asked::Tool {
+            let UpstreamOperation::Tool {
                 arguments: Some(arguments),
                 ..
             } = &request.asked
             else {
-                return Err(CallError::new(Code::Internal, "The gateway failed."));
+                return Err(CallError::new(FailureCode::Internal, "The gateway failed."));
             };
             let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
             let cursors = call.gateway.cursors();
@@ -77,8 +77,8 @@ pub(in crate::call::target) fn shape(
 
 /// Passes on the server's questions to its caller.
 pub(super) fn input_required(
-    cursors: &Cursors,
-    bound: &Bound,
+    cursors: &CursorCipher,
+    bound: &CursorScope,
     request: &CallRequest<'_>,
     members: &Map<String, Value>,
     may_ask: Option<&AllowedQuestions>,
@@ -143,8 +143,8 @@ fn complete(
     if !odd.is_empty() {
         content.push(blocks::text(&not_passed_on(odd)));
     }
-    let content = Content::Blocks(Value::Array(content).to_string());
-    let mut result = ToolResult::of(content, structured, is_error);
+    let content = CallContent::Blocks(Value::Array(content).to_string());
+    let mut result = ToolResult::from_content(content, structured, is_error);
     if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
         result
             .meta
@@ -185,7 +185,7 @@ fn structured(
     let checker = target.output();
     if target.promises_output() && checker.is_none() {
         return Err(CallError::new(
-            Code::Internal,
+            FailureCode::Internal,
             "The answer of this tool cannot be checked.",
         ));
     }

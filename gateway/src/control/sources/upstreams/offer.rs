@@ -4,23 +4,23 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::value::RawValue;
 use weir_contracts::{
-    Contract, Problem, name,
-    offer::{self, Lists},
-    upstream::{self as offered, Compiled, Overlay},
+    CompiledContract, FileProblem, name,
+    offer::{self, ServerLists},
+    upstream::{self as offered, CompiledUpstream, UpstreamOverlay},
 };
-use weir_upstream::{Listed, Resources, UpstreamConfig};
+use weir_upstream::{UpstreamConfig, UpstreamLists, UpstreamResources};
 
 use crate::control::sources::folder;
 
 /// A server's lists, as they can be published.
-pub struct Offer {
-    pub compiled: Compiled,
+pub struct CompiledOffer {
+    pub compiled: CompiledUpstream,
     /// The text that it was compiled from.
     pub source: String,
     /// The server's own name and version.
     pub server: String,
     pub notes: Vec<String>,
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<UpstreamOverlay>,
 }
 
 /// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
@@ -29,16 +29,16 @@ pub fn compile(
     name: &str,
     config: &UpstreamConfig,
     base: &Path,
-    listed: Listed,
+    listed: UpstreamLists,
     about: &RawValue,
     taken: &BTreeMap<String, String>,
-) -> Result<Offer, Vec<Problem>> {
+) -> Result<CompiledOffer, Vec<FileProblem>> {
     let overlay = match &config.overlay {
         None => None,
         Some(file) => {
             let path = base.join(file);
             let text = folder::read(&path).map_err(|problem| vec![problem])?;
-            Some(Overlay::read(&path.display().to_string(), &text)?)
+            Some(UpstreamOverlay::read(&path.display().to_string(), &text)?)
         }
     };
     compile_with(name, config, overlay, listed, about, taken)
@@ -48,11 +48,11 @@ pub fn compile(
 pub fn compile_with(
     name: &str,
     config: &UpstreamConfig,
-    overlay: Option<Overlay>,
-    listed: Listed,
+    overlay: Option<UpstreamOverlay>,
+    listed: UpstreamLists,
     about: &RawValue,
     taken: &BTreeMap<String, String>,
-) -> Result<Offer, Vec<Problem>> {
+) -> Result<CompiledOffer, Vec<FileProblem>> {
     let (all, mut notes) = server_lists(listed, about);
     let server = all
         .info
@@ -61,29 +61,29 @@ pub fn compile_with(
         .unwrap_or_default();
     // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
     let has_resources = all.resources.is_some();
-    let pinned = Lists {
+    let pinned = ServerLists {
         tools: all.tools,
         prompts: all.prompts,
         templates: all.templates.or_else(|| has_resources.then(Vec::new)),
         resources: all
             .resources
-            .filter(|_| config.resources == Resources::Pinned),
+            .filter(|_| config.resources == UpstreamResources::Pinned),
         instructions: all.instructions,
-        ..Lists::default()
+        ..ServerLists::default()
     };
     let composed = offer::compose(name, &pinned);
     let source = composed.document.pinned();
-    let with = offered::Upstream {
+    let with = offered::UpstreamOptions {
         name,
         contract: config.contract(name),
         prefix: config.prefix.as_deref(),
         overlay: overlay.as_ref(),
         taken: Some(taken),
         resources: match config.resources {
-            Resources::Live => offered::Resources::Live,
-            Resources::Pinned => offered::Resources::Pinned,
+            UpstreamResources::Live => offered::ResourceMode::Live,
+            UpstreamResources::Pinned => offered::ResourceMode::Pinned,
         },
-        ..offered::Upstream::default()
+        ..offered::UpstreamOptions::default()
     };
     let compiled = offered::compile(&with, &source)?;
     notes.extend(composed.problems.iter().map(ToString::to_string));
@@ -92,7 +92,7 @@ pub fn compile_with(
         config.prefix.as_deref().unwrap_or(name),
         &compiled.contract,
     ));
-    Ok(Offer {
+    Ok(CompiledOffer {
         compiled,
         source,
         server,
@@ -102,7 +102,7 @@ pub fn compile_with(
 }
 
 /// Says that tools have the prefix twice, since the server's own names have it already.
-fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
+fn named_twice(prefix: &str, contract: &CompiledContract) -> Option<String> {
     let own = name::prefixed(prefix, "");
     let twice = name::prefixed(prefix, &own);
     let named = contract
@@ -116,13 +116,13 @@ fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
 }
 
 /// Returns a server's lists, as documents are composed of them, and remarks about how it lists.
-pub fn server_lists(listed: Listed, about: &RawValue) -> (Lists, Vec<String>) {
-    let mut lists = Lists {
+pub fn server_lists(listed: UpstreamLists, about: &RawValue) -> (ServerLists, Vec<String>) {
+    let mut lists = ServerLists {
         tools: listed.tools,
         resources: listed.resources,
         templates: listed.templates,
         prompts: listed.prompts,
-        ..Lists::default()
+        ..ServerLists::default()
     };
     lists.server_result(about);
     (lists, listed.notes)

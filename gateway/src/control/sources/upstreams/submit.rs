@@ -3,16 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use weir_contracts::{
-    Contract,
+    CompiledContract,
     diff::{ForeignChanges, diff},
 };
-use weir_state::Source;
-use weir_upstream::{Changes, First, Upstream, UpstreamConfig};
+use weir_state::VersionSource;
+use weir_upstream::{ChangeMode, PublishMode, UpstreamConfig, UpstreamServer};
 
-use super::{APART, Offer, REPLACED_MIN, RESTLESS_APART, RESTLESS_MS, UpstreamSource};
+use super::{APART, CompiledOffer, REPLACED_MIN, RESTLESS_APART, RESTLESS_MS, UpstreamSource};
 use crate::{
     control::{
-        gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
+        gate::{ContractOrigin, DraftStatus, GateError, LiveContract, Submission, Verdict},
         sources::{folder, locks},
     },
     identity::now_ms,
@@ -22,8 +22,8 @@ impl UpstreamSource {
     /// Submits an offer, and returns the draft that waits, if one does.
     pub(super) async fn submit_offer(
         &self,
-        upstream: &Upstream,
-        contract: Contract,
+        upstream: &UpstreamServer,
+        contract: CompiledContract,
         source: &str,
     ) -> Result<Option<String>, GateError> {
         let owner = folder::owner(&self.gateway.config().base);
@@ -42,7 +42,7 @@ impl UpstreamSource {
             // An offer in between is no longer made.
             self.gate()
                 .state()
-                .drop_held(&name, Origin::Upstream, now_ms(), &by)
+                .drop_held(&name, ContractOrigin::Upstream, now_ms(), &by)
                 .await?;
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl UpstreamSource {
         let submission = Submission {
             contract,
             source,
-            origin: Origin::Upstream,
+            origin: ContractOrigin::Upstream,
             owner: Some(&owner),
             by: &by,
             hold,
@@ -68,8 +68,8 @@ impl UpstreamSource {
     }
 
     async fn restore_offer(&self, name: &str, owner: &str) -> Result<(), GateError> {
-        let source = Source {
-            origin: Origin::Upstream,
+        let source = VersionSource {
+            origin: ContractOrigin::Upstream,
             owner: Some(owner),
         };
         let config = Arc::clone(&self.gateway.config());
@@ -81,7 +81,7 @@ impl UpstreamSource {
     pub async fn agree(
         &self,
         upstream: &str,
-        offer: Offer,
+        offer: CompiledOffer,
         by: &str,
     ) -> Result<Verdict, GateError> {
         let owner = folder::owner(&self.gateway.config().base);
@@ -96,7 +96,7 @@ impl UpstreamSource {
         let submission = Submission {
             contract: offer.compiled.contract,
             source: &offer.source,
-            origin: Origin::Upstream,
+            origin: ContractOrigin::Upstream,
             owner: Some(&owner),
             by,
             hold: !is_first,
@@ -110,16 +110,16 @@ impl UpstreamSource {
         &self,
         config: &UpstreamConfig,
         live: Option<&LiveContract>,
-        contract: &Contract,
+        contract: &CompiledContract,
     ) -> Result<bool, GateError> {
         let Some(live) = live else {
             // A contract that was retired and comes back is compared with its last version, and waits.
             let is_first = !self.gate().was_published(&contract.name).await?;
-            return Ok(!(is_first && config.first == First::Publish));
+            return Ok(!(is_first && config.first == PublishMode::Publish));
         };
         let changes = match config.changes {
-            Changes::Hold => ForeignChanges::Hold,
-            Changes::Compatible => ForeignChanges::Compatible,
+            ChangeMode::Hold => ForeignChanges::Hold,
+            ChangeMode::Compatible => ForeignChanges::Compatible,
         };
         Ok(!diff(&live.contract, contract)
             .awaiting_consent(changes)
@@ -155,7 +155,12 @@ impl UpstreamSource {
         let replaced = self
             .gate()
             .state()
-            .superseded(contract, Origin::Upstream, base.as_deref(), since_ms)
+            .superseded(
+                contract,
+                ContractOrigin::Upstream,
+                base.as_deref(),
+                since_ms,
+            )
             .await;
         replaced.unwrap_or_else(|error| {
             tracing::error!(contract, %error, "its drafts cannot be counted");

@@ -1,16 +1,16 @@
 //! Tests the pace of the lookout.
 
-use weir_state::{ChangeClass, NewDraft, State};
+use weir_state::{ChangeClass, GatewayState, NewDraft};
 
 use super::*;
-use crate::{control::Control, identity::now_ms, testing};
+use crate::{control::ControlPlane, identity::now_ms, testing};
 
 #[tokio::test]
 async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_often() {
     let gateway = testing::gateway(|_| {}).await;
     let folder = tempfile::tempdir().expect("a folder");
-    let state = Arc::new(State::open(folder.path()).await.expect("opened"));
-    let control = Control::new(gateway.clone(), state.clone());
+    let state = Arc::new(GatewayState::open(folder.path()).await.expect("opened"));
+    let control = ControlPlane::new(gateway.clone(), state.clone());
     let source = control.upstreams();
     let hold = async |contract: &str, number: u32, at_ms: i64| {
         let (id, source) = (format!("{contract}{number}"), format!("source {number}"));
@@ -21,7 +21,7 @@ async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_of
             version: Some("1.0.0"),
             artifact: Some("{}"),
             source: &source,
-            origin: Origin::Upstream,
+            origin: ContractOrigin::Upstream,
             owner: None,
             class: ChangeClass::First,
             fingerprint: &source,

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{super::tests::*, *};
 use crate::{
-    config::Identity,
-    identity::{Caller, Identities, Refused, now_ms},
+    config::IdentityConfig,
+    identity::{AuthenticationError, CallerIdentity, IdentityRegistry, now_ms},
 };
 
 const PATH: &str = "/mcp/desk";
@@ -150,7 +150,7 @@ const CORPUS: [(&str, Change, TokenFault); 26] = [
 struct BoundClient {
     issuer: TestIssuer,
     key: TestIssuer,
-    identities: Identities,
+    identities: IdentityRegistry,
     _folder: tempfile::TempDir,
 }
 
@@ -207,7 +207,7 @@ impl BoundClient {
         self.key.sign(&header, &claims)
     }
 
-    async fn resolve(&self, presented: &Presented) -> Result<Caller, Refused> {
+    async fn resolve(&self, presented: &Presented) -> Result<CallerIdentity, AuthenticationError> {
         let tokens = self.identities.tokens().clone().expect("an issuer");
         let proof = RequestProof {
             text: presented.proof.as_deref(),
@@ -283,7 +283,7 @@ async fn the_proofs_of_an_attacker_are_refused() {
         let proof = Some(client.proof(&token, change));
         let token = token.clone();
         let resolved = client.resolve(&Presented { proof, token }).await;
-        assert_eq!(resolved, Err(Refused::Token(fault)), "{name}");
+        assert_eq!(resolved, Err(AuthenticationError::Token(fault)), "{name}");
     }
     let good = client.proof(&token, |_, _| {});
     let (message, signature) = good.rsplit_once('.').expect("three parts");
@@ -317,7 +317,7 @@ async fn the_proofs_of_an_attacker_are_refused() {
         let shown = format!("{text:.80?}");
         let (proof, token) = (text, token.clone());
         let resolved = client.resolve(&Presented { proof, token }).await;
-        assert_eq!(resolved, Err(Refused::Token(fault)), "{shown}");
+        assert_eq!(resolved, Err(AuthenticationError::Token(fault)), "{shown}");
     }
     let presented = Presented {
         proof: Some(good),
@@ -325,8 +325,11 @@ async fn the_proofs_of_an_attacker_are_refused() {
     };
     assert!(client.resolve(&presented).await.is_ok());
     let replayed = client.resolve(&presented).await;
-    assert_eq!(replayed, Err(Refused::Token(TokenFault::ProofReplayed)));
-    let section = Identity {
+    assert_eq!(
+        replayed,
+        Err(AuthenticationError::Token(TokenFault::ProofReplayed))
+    );
+    let section = IdentityConfig {
         required: true,
         dpop_bound_access_tokens_required: true,
         issuers: vec![config("file:keys.json".into())],
@@ -335,7 +338,7 @@ async fn the_proofs_of_an_attacker_are_refused() {
     let replayed = client.resolve(&presented).await;
     assert_eq!(
         replayed,
-        Err(Refused::Token(TokenFault::ProofReplayed)),
+        Err(AuthenticationError::Token(TokenFault::ProofReplayed)),
         "a reload forgets no proof"
     );
 }
@@ -351,7 +354,7 @@ async fn a_binding_is_never_left_out() {
         resolved.await.map_err(|caller| caller.refused)
     };
     let bound = client.token("ed");
-    let refused = Err(Refused::Token(TokenFault::Bound));
+    let refused = Err(AuthenticationError::Token(TokenFault::Bound));
     assert_eq!(bearer(&bound).await, refused);
     assert_eq!(bearer(&bound).await, refused, "also when it is known");
     let unbound = client.issuer.token(|_, _| {});
@@ -360,7 +363,10 @@ async fn a_binding_is_never_left_out() {
         token: unbound,
     };
     let resolved = client.resolve(&presented).await;
-    assert_eq!(resolved, Err(Refused::Token(TokenFault::Unbound)));
+    assert_eq!(
+        resolved,
+        Err(AuthenticationError::Token(TokenFault::Unbound))
+    );
     for confirmation in [
         json!({}),
         json!("k"),
@@ -376,7 +382,11 @@ async fn a_binding_is_never_left_out() {
             .token(|_, claims| claims["cnf"] = confirmation.clone());
         let resolved = bearer(&token).await;
         let fault = TokenFault::OtherBinding;
-        assert_eq!(resolved, Err(Refused::Token(fault)), "{confirmation}");
+        assert_eq!(
+            resolved,
+            Err(AuthenticationError::Token(fault)),
+            "{confirmation}"
+        );
     }
 }
 

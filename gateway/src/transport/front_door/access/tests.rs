@@ -7,19 +7,19 @@ fn access(
     origins: &[&str],
     public_url: Option<&str>,
     listen: &str,
-) -> anyhow::Result<Access> {
+) -> anyhow::Result<AccessCheck> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-    let http = crate::config::Http {
+    let http = crate::config::HttpConfig {
         hosts: owned(hosts),
         origins: owned(origins),
         public_url: public_url.map(str::to_owned),
         ..Default::default()
     };
-    Access::new(&AccessRules::http(&http), listen.parse()?)
+    AccessCheck::new(&AccessRules::http(&http), listen.parse()?)
 }
 
 #[track_caller]
-fn check(access: &Access, headers: &[(&str, &str)], status: Option<u16>) {
+fn check(access: &AccessCheck, headers: &[(&str, &str)], status: Option<u16>) {
     let headers: HeaderMap = headers
         .iter()
         .map(|(name, value)| {

@@ -26,7 +26,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const FIRST_MOMENT: Duration = Duration::from_millis(250);
 
 /// One connection.
-pub(in crate::transport::http) struct Seat {
+pub(in crate::transport::http) struct ConnectionSeat {
     pub(in crate::transport::http) peer: SocketAddr,
     number: u64,
     opened: Instant,
@@ -39,7 +39,7 @@ pub(in crate::transport::http) struct Seat {
     closed: CancellationToken,
 }
 
-pub(in crate::transport::http) struct Seats {
+pub(in crate::transport::http) struct SeatTable {
     connections_max: usize,
     /// The most connections of one address without a known key.
     address_connections_max: usize,
@@ -50,18 +50,18 @@ pub(in crate::transport::http) struct Seats {
 #[derive(Default)]
 struct TakenSeats {
     last: u64,
-    all: BTreeMap<u64, Arc<Seat>>,
+    all: BTreeMap<u64, Arc<ConnectionSeat>>,
     /// Connections without a known key when they were last checked.
-    unknown: HashMap<IpAddr, BTreeMap<u64, Arc<Seat>>, RandomState>,
+    unknown: HashMap<IpAddr, BTreeMap<u64, Arc<ConnectionSeat>>, RandomState>,
 }
 
 /// A place that is given back when it is dropped.
 pub(in crate::transport::http) struct SeatGuard {
-    seats: Arc<Seats>,
-    pub(in crate::transport::http) seat: Arc<Seat>,
+    seats: Arc<SeatTable>,
+    pub(in crate::transport::http) seat: Arc<ConnectionSeat>,
 }
 
-impl Seat {
+impl ConnectionSeat {
     pub(in crate::transport::http) fn set_known(&self) {
         if !self.is_known.load(Ordering::Relaxed) {
             self.is_known.store(true, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Seat {
     }
 }
 
-impl Seats {
+impl SeatTable {
     pub(in crate::transport::http) fn new(
         connections_max: usize,
         address_connections_max: usize,
@@ -159,7 +159,7 @@ impl Seats {
             gone += 1;
         }
         taken.last += 1;
-        let seat = Arc::new(Seat {
+        let seat = Arc::new(ConnectionSeat {
             peer,
             number: taken.last,
             opened: Instant::now(),
@@ -198,7 +198,7 @@ impl TakenSeats {
     }
 
     /// Returns the connection that makes room in a full listener, if one may leave now.
-    fn first_to_leave(&mut self) -> Option<(IpAddr, Arc<Seat>)> {
+    fn first_to_leave(&mut self) -> Option<(IpAddr, Arc<ConnectionSeat>)> {
         let addresses: Vec<IpAddr> = self.unknown.keys().copied().collect();
         let most = addresses
             .into_iter()
@@ -219,7 +219,7 @@ impl TakenSeats {
         }
     }
 
-    fn close(&mut self, address: IpAddr, seat: &Seat) {
+    fn close(&mut self, address: IpAddr, seat: &ConnectionSeat) {
         seat.leave.cancel();
         self.remove(address, seat.number);
     }
@@ -260,7 +260,7 @@ mod tests {
         ([10, 0, 0, last], 1).into()
     }
 
-    async fn take(seats: &Arc<Seats>, last: u8) -> SeatGuard {
+    async fn take(seats: &Arc<SeatTable>, last: u8) -> SeatGuard {
         seats.take(peer(last)).await.0
     }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_unknown_connection_of_an_address_gives_way() {
-        let seats = Seats::new(100, 3);
+        let seats = SeatTable::new(100, 3);
         let other = take(&seats, 2).await;
         let all: Vec<_> = futures::future::join_all((0..5).map(|_| take(&seats, 1))).await;
         let left: Vec<_> = all.iter().map(has_left).collect();
@@ -286,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_all_are_taken_an_unknown_one_gives_way_and_then_an_idle_one() {
-        let seats = Seats::new(4, 4);
+        let seats = SeatTable::new(4, 4);
         let mut all = Vec::new();
         for address in [1, 1, 2, 3] {
             all.push(take(&seats, address).await);
@@ -317,7 +317,7 @@ mod tests {
     /// People who only read may be behind one proxy, with one address: its bound is for connections without a key.
     #[tokio::test]
     async fn those_who_only_read_give_way_in_a_full_listener_alone() {
-        let seats = Seats::new(6, 2);
+        let seats = SeatTable::new(6, 2);
         let mut readers = Vec::new();
         for _ in 0..5 {
             let reader = take(&seats, 1).await;

@@ -17,7 +17,7 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(gateway: testing::Testing) -> Self {
+    async fn open(gateway: testing::GatewayFixture) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the test makes few calls")]
         let (called, calls) = mpsc::unbounded_channel();
         let routes =
@@ -45,7 +45,7 @@ impl Shop {
               "annotations": { "readOnlyHint": true }, "execution": { "taskSupport": "optional" },
               "_meta": { "own": 1, "dev.weir/contract": "another@9.0.0", "dev.weir/more": true } },
         ]);
-        testing::publish_offer(&gateway, &json!({ "tools": tools }), Resources::Pinned);
+        testing::publish_offer(&gateway, &json!({ "tools": tools }), ResourceMode::Pinned);
         Self {
             server: Running::serving(gateway).await,
             calls: Mutex::new(calls),

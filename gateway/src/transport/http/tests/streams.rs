@@ -144,7 +144,7 @@ async fn a_subscription_refused() {
 async fn a_subscription_names_each_resource_once_and_no_more_than_256() {
     let server = Running::with(|config| config.http.streams_max = 1).await;
     let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }, { "uri": "file:///b", "name": "b" }] });
-    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let (a, b) = ("up+file:///a", "up+file:///b");
     let absent: Vec<_> = (0..255)
         .map(|number| format!("up+file:///absent/{number}"))
@@ -203,7 +203,7 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
     );
     // A contract may have resources alone.
     let lists = json!({ "resources": [{ "uri": "file:///a", "name": "a" }] });
-    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let mut up = opened("/mcp/up").await;
     announcements.list_changed("up", 2);
     assert_eq!(told(&mut up).await, changed("resources"));

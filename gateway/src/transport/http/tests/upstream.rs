@@ -8,7 +8,7 @@ use std::{
 use axum::body::{Body, Bytes};
 use futures::{Stream, StreamExt as _, stream};
 use tokio::{net::TcpSocket, sync::Notify};
-use weir_upstream::{Ask, KeptFiles, UpstreamConfig};
+use weir_upstream::{ClientCapability, KeptFiles, UpstreamConfig};
 
 use super::*;
 
@@ -47,7 +47,7 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
     let ask = if is_modern {
         Vec::new()
     } else {
-        vec![Ask::Elicitation]
+        vec![ClientCapability::Elicitation]
     };
     // The call of `talk` ends with its time, and no other does.
     let timeout_ms = if is_modern { 1_000 } else { 60_000 };
@@ -68,7 +68,7 @@ async fn started(is_modern: bool) -> (Running, Arc<Heard>, UpstreamConfig) {
     let annotations = json!({ "readOnlyHint": is_modern });
     let tool = |name: &&str| json!({ "name": name, "inputSchema": {}, "annotations": annotations });
     let lists = json!({ "tools": names.iter().map(tool).collect::<Vec<_>>() });
-    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     (server, heard, config)
 }
 
@@ -164,7 +164,7 @@ fn confirm(heard: Arc<Heard>, id: &Value) -> Response {
 fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
     let events =
         messages.map(|message| Ok::<_, std::convert::Infallible>(format!("data: {message}\n\n")));
-    let mut response = Response::new(Body::from_stream(events));
+    let mut response = Response::new(MessageBody::from_stream(events));
     response.headers_mut().insert(
         "content-type",
         axum::http::HeaderValue::from_static("text/event-stream"),

@@ -3,30 +3,30 @@
 use weir_schema::client::ClientProfile;
 
 use super::*;
-use crate::{call::has_resource, catalogue::CatalogueViewer, config::View};
+use crate::{call::has_resource, catalogue::CatalogueViewer, config::ViewConfig};
 
-async fn server(lists: &Value, resources: Resources) -> Running {
+async fn server(lists: &Value, resources: ResourceMode) -> Running {
     let views = [
-        ("whole", View::default()),
+        ("whole", ViewConfig::default()),
         (
             "find",
-            View {
+            ViewConfig {
                 search: true,
-                ..View::default()
+                ..ViewConfig::default()
             },
         ),
         (
             "gemini",
-            View {
+            ViewConfig {
                 profile: Some(ClientProfile::Gemini),
-                ..View::default()
+                ..ViewConfig::default()
             },
         ),
         (
             "other",
-            View {
+            ViewConfig {
                 tools: vec!["up_plain".to_owned()],
-                ..View::default()
+                ..ViewConfig::default()
             },
         ),
     ];
@@ -63,7 +63,7 @@ async fn called(
 async fn clients_repeat_in_headers_what_they_were_shown() {
     let region = json!({ "type": "string", "x-mcp-header": "Region" });
     let lists = json!({ "tools": [{ "name": "locate", "inputSchema": { "type": "object", "properties": { "region": region } } }] });
-    let server = server(&lists, Resources::Pinned).await;
+    let server = server(&lists, ResourceMode::Pinned).await;
     let arguments = json!({ "region": "north" });
     let found = json!({ "name": "up_locate", "arguments": arguments });
     for (view, tool, arguments, is_shown) in [
@@ -101,10 +101,10 @@ async fn clients_repeat_in_headers_what_they_were_shown() {
 /// A receipt, which many clients would show to a model, is sent only if it is asked for.
 #[tokio::test]
 async fn results_in_a_view_with_a_profile_hold_no_receipt() {
-    let view = |profile, receipts| View {
+    let view = |profile, receipts| ViewConfig {
         profile,
         receipts,
-        ..View::default()
+        ..ViewConfig::default()
     };
     let gemini = Some(ClientProfile::Gemini);
     for (usually, views) in [
@@ -137,7 +137,7 @@ async fn results_in_a_view_with_a_profile_hold_no_receipt() {
         .await;
         let server = Running::serving(gateway).await;
         let lists = json!({ "tools": [{ "name": "t", "inputSchema": {} }] });
-        testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+        testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
         let params = r#""name":"up_t","arguments":{}"#;
         for (name, (_, has_receipt)) in names.iter().zip(views) {
             let path = format!("/mcp/view/{name}");
@@ -158,16 +158,16 @@ async fn results_in_a_view_with_a_profile_hold_no_receipt() {
 
 #[tokio::test]
 async fn claude_code_finds_the_tools_of_its_view_and_loads_those_that_are_named() {
-    let view = View {
+    let view = ViewConfig {
         profile: Some(ClientProfile::Anthropic),
         always_load: vec!["up_list_*".to_owned()],
-        ..View::default()
+        ..ViewConfig::default()
     };
     let views = [("claude".to_owned(), view)].into();
     let server = Running::with(|config| config.views = views).await;
     let tool = |name: &str, title: &str| json!({ "name": name, "title": title, "inputSchema": {} });
     let lists = json!({ "tools": [tool("list_days", "List days"), tool("other", "Another")] });
-    testing::publish_offer(&server.gateway, &lists, Resources::Pinned);
+    testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let metas = async |path: &str| {
         let listed = server.modern(path, "1", "tools/list", "").await.json();
         let tools = listed["result"]["tools"].as_array().expect("tools").clone();
@@ -206,7 +206,7 @@ async fn no_published_schema_names_its_dialect() {
           "outputSchema": schema("https://json-schema.org/draft/2020-12/schema") },
         { "name": "old", "inputSchema": schema("http://json-schema.org/draft-07/schema#") },
     ] });
-    let server = server(&lists, Resources::Pinned).await;
+    let server = server(&lists, ResourceMode::Pinned).await;
     for (view, method) in [
         ("whole", "tools/list"),
         ("gemini", "tools/list"),
@@ -237,7 +237,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
         ],
         "resources": [{ "uri": "ui://page", "name": "page" }, { "uri": "file:///a", "name": "a" }],
     });
-    for resources in [Resources::Pinned, Resources::Live] {
+    for resources in [ResourceMode::Pinned, ResourceMode::Live] {
         let server = server(&lists, resources).await;
         let listed = server
             .modern("/mcp/view/whole", "1", "tools/list", "")
@@ -261,7 +261,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
             got.json()["error"].clone()
         };
         let listing = |view: &str| {
-            let endpoint = Endpoint::View(view.into());
+            let endpoint = CatalogueEndpoint::View(view.into());
             server
                 .gateway
                 .snapshot()
@@ -271,7 +271,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
         };
         assert!(has_resource(&listing("whole"), &page) && !has_resource(&listing("other"), &page));
         // Its server is not there: that is said, and not that there is no such page. One that comes and goes is not there either.
-        if resources == Resources::Pinned {
+        if resources == ResourceMode::Pinned {
             assert_eq!(read("whole", &page).await["data"]["code"], "unavailable");
         }
         for (view, uri) in [("whole", "up+file:///a"), ("other", page.as_str())] {

@@ -9,7 +9,7 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{Field, RowDescriptionBody};
 
 use super::Row;
-use crate::{ConnectionError, sql::rows::Header};
+use crate::{ConnectionError, sql::rows::RowHeader};
 
 const CHAR_OID: u32 = 18;
 const BPCHAR_OID: u32 = 1042;
@@ -18,31 +18,31 @@ const FIRST_OWN_OID: u32 = 16384;
 
 /// The columns of a statement's rows.
 #[derive(Default)]
-pub(in crate::sql::postgresql) struct Description {
-    pub(in crate::sql::postgresql) columns: Vec<Column>,
-    pub(super) header: OnceLock<Arc<Header>>,
+pub(in crate::sql::postgresql) struct RowDescription {
+    pub(in crate::sql::postgresql) columns: Vec<PostgresqlColumn>,
+    pub(super) header: OnceLock<Arc<RowHeader>>,
 }
 
-pub(in crate::sql::postgresql) struct Column {
+pub(in crate::sql::postgresql) struct PostgresqlColumn {
     pub(in crate::sql::postgresql) name: String,
     pub(in crate::sql::postgresql) type_oid: u32,
     pub(in crate::sql::postgresql) enumeration: bool,
 }
 
-impl Column {
+impl PostgresqlColumn {
     /// Returns `true` for a type that does not come with the server.
     pub(super) fn is_own(&self) -> bool {
         self.type_oid >= FIRST_OWN_OID
     }
 }
 
-impl Description {
+impl RowDescription {
     /// Returns the header, which is made with the first row.
-    pub(in crate::sql::postgresql) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
+    pub(in crate::sql::postgresql) fn header(&self) -> Result<Arc<RowHeader>, ConnectionError> {
         if let Some(header) = self.header.get() {
             return Ok(Arc::clone(header));
         }
-        let header = Header::new(
+        let header = RowHeader::new(
             self.columns
                 .iter()
                 .map(|column| column.name.clone())
@@ -52,14 +52,14 @@ impl Description {
     }
 }
 
-pub(in crate::sql::postgresql) struct Type {
+pub(in crate::sql::postgresql) struct PostgresqlType {
     pub(in crate::sql::postgresql) name: String,
     pub(super) enumeration: bool,
 }
 
-pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
+pub(super) fn described(body: &RowDescriptionBody) -> io::Result<Vec<PostgresqlColumn>> {
     let column = |field: Field<'_>| {
-        Ok(Column {
+        Ok(PostgresqlColumn {
             name: field.name().to_owned(),
             type_oid: field.type_oid(),
             enumeration: false,
@@ -75,7 +75,7 @@ pub(super) const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named
     CASE WHEN kind.typtype = 'b' AND kind.typcategory = 'A' THEN kind.typelem ELSE kind.oid END \
     WHERE kind.oid = ANY ($1::oid[])";
 
-pub(super) fn type_of(row: &Row) -> Option<(u32, Type)> {
+pub(super) fn type_of(row: &Row) -> Option<(u32, PostgresqlType)> {
     let cells: Vec<&str> = row
         .ranges()
         .map(|range| Ok(range.and_then(|range| std::str::from_utf8(&row.buffer()[range]).ok())))
@@ -98,5 +98,5 @@ pub(super) fn type_of(row: &Row) -> Option<(u32, Type)> {
         (_, "t") => format!("{named}[]"),
         _ => named,
     };
-    Some((oid.parse().ok()?, Type { name, enumeration }))
+    Some((oid.parse().ok()?, PostgresqlType { name, enumeration }))
 }

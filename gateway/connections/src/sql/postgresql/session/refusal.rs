@@ -8,8 +8,8 @@ use postgres_protocol::message::backend::ErrorResponseBody;
 use crate::ConnectionError;
 
 #[derive(Debug)]
-pub(in crate::sql::postgresql) enum Error {
-    Refused(Box<Refusal>),
+pub(in crate::sql::postgresql) enum PostgresqlError {
+    Refused(Box<PostgresqlRefusal>),
     /// The connection broke. Unless `heard`, nothing was answered to the last request.
     Lost {
         error: io::Error,
@@ -22,7 +22,7 @@ pub(in crate::sql::postgresql) enum Error {
 
 /// The server's refusal.
 #[derive(Debug, Default)]
-pub(in crate::sql::postgresql) struct Refusal {
+pub(in crate::sql::postgresql) struct PostgresqlRefusal {
     pub(in crate::sql::postgresql) code: String,
     pub(in crate::sql::postgresql) message: String,
     pub(in crate::sql::postgresql) detail: Option<String>,
@@ -31,19 +31,19 @@ pub(in crate::sql::postgresql) struct Refusal {
     pub(in crate::sql::postgresql) fatal: bool,
 }
 
-impl From<ConnectionError> for Error {
+impl From<ConnectionError> for PostgresqlError {
     fn from(said: ConnectionError) -> Self {
         Self::Said(said)
     }
 }
 
-impl From<io::Error> for Error {
+impl From<io::Error> for PostgresqlError {
     fn from(error: io::Error) -> Self {
         Self::Lost { error, heard: true }
     }
 }
 
-impl From<&ErrorResponseBody> for Refusal {
+impl From<&ErrorResponseBody> for PostgresqlRefusal {
     fn from(body: &ErrorResponseBody) -> Self {
         let mut refusal = Self::default();
         let mut fields = body.fields();
