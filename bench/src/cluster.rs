@@ -22,6 +22,7 @@ use crate::{
     pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
     process::START_MAX,
     report::{Table, markdown},
+    rows::BenchDatabase,
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::BenchEndpoint,
 };
@@ -70,7 +71,7 @@ pub(crate) fn measure(
     machine: BenchMachine,
     effort: &BenchEffort,
 ) -> anyhow::Result<ClusterReport> {
-    place.start_postgres()?;
+    place.start_database(BenchDatabase::Postgres)?;
     let amount = match effort.rounds {
         1 => ClusterEffort {
             turns: 20,

@@ -71,7 +71,7 @@ enum AuditCommand {
     Collect(CollectArgs),
     /// Write the records that match to stdout, for a spreadsheet or another system
     Export {
-        #[arg(long, value_enum, default_value_t = As::Jsonl)]
+        #[arg(long, value_enum, default_value_t = AuditExportFormat::Jsonl)]
         format: AuditExportFormat,
         #[command(flatten)]
         filter: FilterArgs,

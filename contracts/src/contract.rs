@@ -34,7 +34,7 @@ pub use verb::ToolVerb;
 #[serde(deny_unknown_fields)]
 pub struct CompiledContract {
     /// Above the first one where programs before it could not read what the contract says.
-    #[serde(default, skip_serializing_if = "Format::is_first")]
+    #[serde(default, skip_serializing_if = "ArtifactFormat::is_first")]
     pub format: ArtifactFormat,
     /// Empty for bare forms.
     pub name: String,

@@ -66,9 +66,9 @@ const TOOLS_GOOD: usize = 128;
 
 macro_rules! rules {
     ($($name:ident $id:literal $level:ident $finds:literal $hint:literal)*) => {
-        $(pub(crate) const $name: &Rule = &Rule { id: $id, level: Level::$level, finds: $finds, hint: $hint };)*
+        $(pub(crate) const $name: &LintRule = &LintRule { id: $id, level: LintLevel::$level, finds: $finds, hint: $hint };)*
         /// Every rule, what harms first.
-        pub const RULES: &[&Rule] = &[$($name),*];
+        pub const RULES: &[&LintRule] = &[$($name),*];
     };
 }
 

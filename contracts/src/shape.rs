@@ -22,13 +22,13 @@ pub struct CollectionShape {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
     /// A shape written by hand that says nothing about them is taken as able to do everything.
-    #[serde(default = "Capabilities::unstated")]
+    #[serde(default = "ShapeCapabilities::unstated")]
     pub capabilities: ShapeCapabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
     /// The treatment of cells that are no values of their column, set by the contract.
-    #[serde(default, skip_serializing_if = "Misfits::is_refuse")]
+    #[serde(default, skip_serializing_if = "MisfitPolicy::is_refuse")]
     pub misfits: MisfitPolicy,
     /// The texts that stand for an empty cell. Set by the contract.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -389,7 +389,7 @@ pub struct ShapeCapabilities {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// The summaries that the source supports. A contract records as much of it as its tools need.
-    #[serde(default, skip_serializing_if = "Summaries::is_none")]
+    #[serde(default, skip_serializing_if = "SummarySupport::is_none")]
     pub summaries: SummarySupport,
     /// Extra inputs a field may be sent to with `param:`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

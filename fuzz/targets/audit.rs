@@ -7,7 +7,7 @@ mod edits;
 use std::{fs, path::PathBuf, sync::OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use weir_audit::{Receipt, ReceiptStatus, verify};
+use weir_audit::{AuditReceipt, ReceiptStatus, verify};
 
 const RIGHT: &[u8] = include_bytes!("../parts/segment.jsonl");
 /// The chain that the segment is of, as its first record says.
@@ -17,7 +17,7 @@ struct Trail {
     folder: tempfile::TempDir,
     segment: PathBuf,
     /// The receipts of every record of the right segment.
-    receipts: Vec<Receipt>,
+    receipts: Vec<AuditReceipt>,
 }
 
 fn trail() -> &'static Trail {

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use weir_contracts::{Contract, Shape, compile, form, lint};
+use weir_contracts::{CompiledContract, CollectionShape, compile, form, lint};
 
-fn shape() -> &'static Shape {
-    static SHAPE: OnceLock<Shape> = OnceLock::new();
+fn shape() -> &'static CollectionShape {
+    static SHAPE: OnceLock<CollectionShape> = OnceLock::new();
     SHAPE.get_or_init(|| {
-        Shape::read(
+        CollectionShape::read(
             r#"{"name":"notes","key":["id"],"fields":[
                 {"key":"id","type":"integer","generated":true},
                 {"key":"note","type":"string","nullable":true},
@@ -38,7 +38,7 @@ fuzz_target!(|text: &str| {
     match compile(&source, &shapes) {
         Ok(contract) => {
             let kept = contract.to_artifact();
-            let read = Contract::from_artifact(&kept).expect("what is kept can be read");
+            let read = CompiledContract::from_artifact(&kept).expect("what is kept can be read");
             assert_eq!(read.to_artifact().to_string(), kept.to_string());
             let _ = lint::lint_contract(&contract);
         }

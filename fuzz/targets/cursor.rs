@@ -7,26 +7,26 @@ mod edits;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use weir::cursor::{Bound, Cursors};
+use weir::cursor::{CursorScope, CursorCipher};
 
 const PLAIN: &str = r#"["2026-01-31",1001]"#;
 
 struct Sealed {
-    cursors: Cursors,
+    cursors: CursorCipher,
     text: String,
 }
 
 fn sealed() -> &'static Sealed {
     static SEALED: OnceLock<Sealed> = OnceLock::new();
     SEALED.get_or_init(|| {
-        let cursors = Cursors::ephemeral().expect("random numbers");
+        let cursors = CursorCipher::ephemeral().expect("random numbers");
         let text = cursors.seal(&bound("ann"), PLAIN).expect("sealed");
         Sealed { cursors, text }
     })
 }
 
-fn bound(agent: &str) -> Bound {
-    Bound::new("list_tickets", 1, agent, "{}")
+fn bound(agent: &str) -> CursorScope {
+    CursorScope::new("list_tickets", 1, agent, "{}")
 }
 
 fuzz_target!(|bytes: &[u8]| {

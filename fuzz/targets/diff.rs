@@ -16,7 +16,7 @@ mod values;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use tape::Tape;
-use weir_contracts::diff::{Class, Side, diff_schemas};
+use weir_contracts::diff::{ChangeSeverity, SchemaSide, diff_schemas};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut tape = Tape::new(bytes);
@@ -34,7 +34,7 @@ fn check(values: &[Value], old: &Value, new: &Value) {
     let (Some(valid_old), Some(valid_new)) = (judge::validator(old), judge::validator(new)) else {
         return;
     };
-    for side in [Side::Input, Side::Output] {
+    for side in [SchemaSide::Input, SchemaSide::Output] {
         let diff = diff_schemas(old, new, side);
         assert_eq!(
             diff.class,
@@ -42,11 +42,11 @@ fn check(values: &[Value], old: &Value, new: &Value) {
                 .iter()
                 .map(|item| item.class)
                 .max()
-                .unwrap_or(Class::Identical)
+                .unwrap_or(ChangeSeverity::Identical)
         );
         let (source, target) = match side {
-            Side::Input => (&valid_old, &valid_new),
-            Side::Output => (&valid_new, &valid_old),
+            SchemaSide::Input => (&valid_old, &valid_new),
+            SchemaSide::Output => (&valid_new, &valid_old),
         };
         for witness in diff.items.iter().filter_map(|item| item.witness.as_ref()) {
             let is_true = source.is_valid(witness) && !target.is_valid(witness);
@@ -57,11 +57,11 @@ fn check(values: &[Value], old: &Value, new: &Value) {
         }
         for value in values {
             let contradicts = match diff.class {
-                Class::Identical | Class::Cosmetic => {
+                ChangeSeverity::Identical | ChangeSeverity::Cosmetic => {
                     source.is_valid(value) != target.is_valid(value)
                 }
-                Class::Compatible => source.is_valid(value) && !target.is_valid(value),
-                Class::Review | Class::Undecided | Class::Breaking => false,
+                ChangeSeverity::Compatible => source.is_valid(value) && !target.is_valid(value),
+                ChangeSeverity::Review | ChangeSeverity::Undecided | ChangeSeverity::Breaking => false,
             };
             assert!(
                 !contradicts,

@@ -3,18 +3,18 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
-use weir::wire::{BATCH_MAX, Body, Malformed, Message, error_answer, request_id};
+use weir::wire::{BATCH_MAX, MessageBody, MalformedMessage, RpcMessage, error_answer, request_id};
 
 fuzz_target!(|bytes: &[u8]| {
-    match Body::read(bytes) {
-        Ok(Body::One(message)) => check(
+    match MessageBody::read(bytes) {
+        Ok(MessageBody::One(message)) => check(
             message,
             std::str::from_utf8(bytes).expect("it was read as text"),
         ),
-        Ok(Body::Batch(messages)) => {
+        Ok(MessageBody::Batch(messages)) => {
             assert!((1..=BATCH_MAX).contains(&messages.len()));
             for raw in messages {
-                match Message::read(raw.get()) {
+                match RpcMessage::read(raw.get()) {
                     Ok(message) => check(message, raw.get()),
                     Err(malformed) => refuse(&malformed),
                 }
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn check(message: Message<'_>, text: &str) {
+fn check(message: RpcMessage<'_>, text: &str) {
     serde_json::from_str::<&RawValue>(text).expect("what is read is JSON");
     // JSON may hold numbers that a value cannot.
     let Ok(whole) = serde_json::from_str::<Value>(text) else {
@@ -35,18 +35,18 @@ fn check(message: Message<'_>, text: &str) {
     };
     assert_eq!(whole["jsonrpc"], "2.0");
     let (method, params) = match message {
-        Message::Request { id, method, params } => {
+        RpcMessage::Request { id, method, params } => {
             assert_eq!(
                 serde_json::from_str::<Value>(id.as_json()).expect("an id is JSON"),
                 whole["id"]
             );
             (method, params)
         }
-        Message::Notification { method, params } => {
+        RpcMessage::Notification { method, params } => {
             assert!(whole.get("id").is_none_or(Value::is_null));
             (method, params)
         }
-        Message::Response(response) => {
+        RpcMessage::Response(response) => {
             let is = |member: &str, raw: &RawValue| {
                 assert_eq!(
                     serde_json::from_str::<Value>(raw.get()).expect("a part is JSON"),
@@ -66,7 +66,7 @@ fn check(message: Message<'_>, text: &str) {
     }
 }
 
-fn refuse(malformed: &Malformed<'_>) {
+fn refuse(malformed: &MalformedMessage<'_>) {
     answer(&error_answer(malformed.id.as_ref(), &malformed.error));
 }
 

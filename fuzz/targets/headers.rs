@@ -4,8 +4,8 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
 use weir::{
-    era::{Era, modern, names_modern},
-    wire::{Body, Message},
+    era::{RequestEra, modern, names_modern},
+    wire::{MessageBody, RpcMessage},
 };
 
 const NAMES: [&str; 5] = [
@@ -33,14 +33,14 @@ fuzz_target!(|bytes: &[u8]| {
         headers.append(name, value);
     }
     names_modern(&headers);
-    let Ok(Body::One(Message::Request { id, method, params })) = Body::read(BODY.as_bytes()) else {
+    let Ok(MessageBody::One(RpcMessage::Request { id, method, params })) = MessageBody::read(BODY.as_bytes()) else {
         panic!("the body is right");
     };
     let params = params.read().expect("the params are right");
     assert!(
         matches!(
-            Era::of(&method, &params.meta, Some(&headers)),
-            Ok(Era::Modern)
+            RequestEra::detect(&method, &params.meta, Some(&headers)),
+            Ok(RequestEra::Modern)
         ),
         "no header makes it legacy"
     );

@@ -5,7 +5,7 @@
 mod edits;
 
 use libfuzzer_sys::fuzz_target;
-use weir_contracts::lock::Lock;
+use weir_contracts::lock::ContractLock;
 
 const RIGHT: &str = include_str!("../parts/desk.lock.json");
 
@@ -18,11 +18,11 @@ fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    match Lock::read("desk.lock.json", text) {
+    match ContractLock::read("desk.lock.json", text) {
         Ok(lock) => {
             let written = lock.to_text();
             let again =
-                Lock::read("desk.lock.json", &written).expect("what is written can be read");
+                ContractLock::read("desk.lock.json", &written).expect("what is written can be read");
             assert!(again == lock && again.to_text() == written);
         }
         Err(problems) => assert!(

@@ -4,19 +4,19 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
 use weir::{
-    era::{Era, modern},
-    wire::{Body, Message, error_answer},
+    era::{RequestEra, modern},
+    wire::{MessageBody, RpcMessage, error_answer},
 };
 
 fuzz_target!(|meta: &str| {
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#
     );
-    let Ok(Body::One(Message::Request { id, method, params })) = Body::read(text.as_bytes()) else {
+    let Ok(MessageBody::One(RpcMessage::Request { id, method, params })) = MessageBody::read(text.as_bytes()) else {
         return;
     };
     let Ok(params) = params.read() else { return };
-    let Ok(era) = Era::of(&method, &params.meta, None) else {
+    let Ok(era) = RequestEra::detect(&method, &params.meta, None) else {
         return;
     };
     serde_json::from_str::<&RawValue>(&text).expect("what is read is JSON");
@@ -27,11 +27,11 @@ fuzz_target!(|meta: &str| {
     let said = &said["params"]["_meta"];
     let version = &said["io.modelcontextprotocol/protocolVersion"];
     assert_eq!(
-        era == Era::Modern,
+        era == RequestEra::Modern,
         said.get("io.modelcontextprotocol/protocolVersion")
             .is_some()
     );
-    if era == Era::Legacy {
+    if era == RequestEra::Legacy {
         return;
     }
     match modern::admit(id.clone(), &method, params, None) {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, value::RawValue};
-use weir_contracts::{Shape, output::RecordChecker};
+use weir_contracts::{CollectionShape, output::RecordChecker};
 
 const COLUMNS: [&str; 10] = [
     "s", "i", "n", "d", "b", "day", "at", "list", "record", "json",
@@ -15,7 +15,7 @@ const COLUMNS: [&str; 10] = [
 fn checker() -> &'static RecordChecker {
     static CHECKER: OnceLock<RecordChecker> = OnceLock::new();
     CHECKER.get_or_init(|| {
-        let shape = Shape::read(
+        let shape = CollectionShape::read(
             r#"{"name":"all","fields":[
                 {"key":"s","type":"string","nullable":true},{"key":"i","type":"integer","nullable":true},
                 {"key":"n","type":"number","nullable":true},{"key":"d","type":"decimal","nullable":true},

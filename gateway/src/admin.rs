@@ -116,7 +116,7 @@ type Answer<T> = Result<T, AdminProblem>;
                        carries `Authorization: Bearer weiradm_…`, or `weirses_…` of a session; roles are auditor, viewer, editor and operator, each may \
                        what the one before it may, and approver, who decides about writes that wait and may nothing else. Errors are RFC 9457 problem documents."
     ),
-    modifiers(&Bearer),
+    modifiers(&BearerScheme),
     // The data of events, which no body of a route has.
     components(schemas(EndedCall, StatsEvent)),
     security(("admin_key" = []))

@@ -44,7 +44,7 @@ pub(super) struct DraftOpenapiArgs {
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "document", conflicts_with_all = ["file", "connection", "url"])]
     headers: Vec<String>,
     /// The output on stdout
-    #[arg(long, value_enum, default_value_t = Print::Contract, requires = "foreign")]
+    #[arg(long, value_enum, default_value_t = DraftOutput::Contract, requires = "foreign")]
     print: DraftOutput,
     /// Everything that was not taken as it is, and not a few examples. Of a database: every table and view, as one contract
     #[arg(long, conflicts_with = "url")]

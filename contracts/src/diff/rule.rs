@@ -14,7 +14,7 @@ macro_rules! tool_rules {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum ToolRule { $($rule),* }
 
-        const TOOL_ROWS: &[ToolRow] = &[$(ToolRow { id: $id, class: Class::$class, what: $what }),*];
+        const TOOL_ROWS: &[ToolRow] = &[$(ToolRow { id: $id, class: ChangeSeverity::$class, what: $what }),*];
     };
 }
 

@@ -203,9 +203,9 @@ fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCa
                 .iter()
                 .map(|item| item.class)
                 .max()
-                .unwrap_or(Class::Identical)
+                .unwrap_or(ChangeSeverity::Identical)
         );
-        prop_assert_eq!(diff.breaking, diff.class >= Class::Undecided);
+        prop_assert_eq!(diff.breaking, diff.class >= ChangeSeverity::Undecided);
         let (source, target) = match side {
             SchemaSide::Input => (&valid_old, &valid_new),
             SchemaSide::Output => (&valid_new, &valid_old),

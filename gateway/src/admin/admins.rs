@@ -29,7 +29,7 @@ pub(super) struct NewAdmin {
 
 /// All admin keys that ever were. Role: operator.
 #[utoipa::path(get, path = "/v1/admins", responses(
-    (status = 200, body = Vec<AdminView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = Vec<AdminView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -40,9 +40,9 @@ pub(super) async fn list(
 
 /// Makes an admin key. Role: operator.
 #[utoipa::path(post, path = "/v1/admins", request_body = NewAdmin, responses(
-    (status = 201, body = MadeAdmin), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal)))]
+    (status = 201, body = MadeAdmin), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem)))]
 pub(super) async fn create(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -57,7 +57,7 @@ pub(super) async fn create(
 
 /// Revokes an admin key: the next request with it is refused. Role: operator.
 #[utoipa::path(delete, path = "/v1/admins/{id}", params(("id" = String, Path, description = "the key's id")), responses(
-    (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
 pub(super) async fn revoke(
     Shared(admin): Ask,
     staff: AdminPrincipal,

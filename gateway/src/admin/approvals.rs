@@ -27,7 +27,7 @@ pub(super) struct RejectedPlan {
 
 /// Writes that wait for a person, then those of the last day that no longer do, newest first. Role: approver or operator.
 #[utoipa::path(get, path = "/v1/approvals", responses((status = 200, body = Vec<PlanView>),
-    (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<PlanView>>> {
     staff.needs_approver()?;
     Ok(Json(approvals::list(&admin.control).await?))
@@ -35,8 +35,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 
 /// Returns a plan with the change that it would make. Role: approver or operator.
 #[utoipa::path(get, path = "/v1/approvals/{id}", params(("id" = String, Path, description = "the plan's id")), responses(
-    (status = 200, body = PlanView), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 404, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = PlanView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 404, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn show(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -49,10 +49,10 @@ pub(super) async fn show(
 /// Lets the agent make the write, once and before the plan expires. Role: approver or operator.
 #[utoipa::path(post, path = "/v1/approvals/{id}/approve", request_body = AgreedPlan,
     params(("id" = String, Path, description = "the plan's id")),
-    responses((status = 200, body = PlanView), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal, description = "another role is needed, or the admin asked for the write"),
-        (status = 404, body = Refusal), (status = 409, body = Refusal), (status = 413, body = Refusal),
-        (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 200, body = PlanView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem, description = "another role is needed, or the admin asked for the write"),
+        (status = 404, body = AdminProblem), (status = 409, body = AdminProblem), (status = 413, body = AdminProblem),
+        (status = 415, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn approve(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -68,10 +68,10 @@ pub(super) async fn approve(
 /// Rejects the write; the agent reads the reason. Role: approver or operator.
 #[utoipa::path(post, path = "/v1/approvals/{id}/reject", request_body = RejectedPlan,
     params(("id" = String, Path, description = "the plan's id")),
-    responses((status = 200, body = PlanView), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
-        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, body = PlanView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 409, body = AdminProblem),
+        (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn reject(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -137,8 +137,8 @@ fn kinds(text: Option<String>) -> Answer<Vec<String>> {
 
 /// The newest records that match, each with its receipt. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit", params(RecordFilter, RecordPage), responses(
-    (status = 200, body = Vec<ReceiptedRecord>), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = Vec<ReceiptedRecord>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn query(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -154,8 +154,8 @@ pub(super) async fn query(
 /// The records of one call, each with its receipt. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/{call_id}",
     params(("call_id" = String, Path, description = "the call's id, as errors, log lines and records have it")),
-    responses((status = 200, body = CallTrail), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 200, body = CallTrail), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn show_call(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -169,8 +169,8 @@ pub(super) async fn show_call(
 /// later record that something else knows. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/{call_id}/proof",
     params(ProofRange, ("call_id" = String, Path, description = "the call's id, of which the end is proven; or `chain:seq` of a record")),
-    responses((status = 200, body = RecordProof), (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 200, body = RecordProof), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn prove(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -184,8 +184,8 @@ pub(super) async fn prove(
 
 /// Whether any record was changed, deleted, moved or cut. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/verify", responses(
-    (status = 200, body = Report), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, body = TrailReport), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn verify(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<TrailReport>> {
     staff.needs(Role::Auditor)?;
     Ok(Json(audit::verify(&admin.control, &[]).await?))
@@ -193,9 +193,9 @@ pub(super) async fn verify(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<
 
 /// The same, and of each receipt whether its record is there, with the record. Role: auditor.
 #[utoipa::path(post, path = "/v1/audit/verify", request_body = Receipts, responses(
-    (status = 200, body = Report), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = TrailReport), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn verify_receipts(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -208,9 +208,9 @@ pub(super) async fn verify_receipts(
 /// Streams all records that match as JSON lines, as they were written, the oldest first. A broken stream ends the connection,
 /// so that a part is not taken for the whole. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/export", params(RecordFilter), responses(
-    (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
-    (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 422, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, content_type = "application/jsonl", body = String), (status = 400, body = AdminProblem),
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 422, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn export(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -33,9 +33,9 @@ fn local() -> String {
 /// Runs one call, or checks it, as an agent would make it. It is recorded like any other. Role: editor, and operator
 /// where it may change something.
 #[utoipa::path(post, path = "/v1/calls", request_body = Trial, responses(
-    (status = 200, body = Tried), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-    (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+    (status = 200, body = Tried), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+    (status = 415, body = AdminProblem), (status = 422, body = AdminProblem)))]
 pub(super) async fn try_call(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -10,7 +10,7 @@ use crate::control::{
 
 /// The collections of all live contracts. Role: viewer.
 #[utoipa::path(get, path = "/v1/collections", responses(
-    (status = 200, body = Vec<CollectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = Vec<CollectionView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -23,8 +23,8 @@ pub(super) async fn list(
 #[utoipa::path(post, path = "/v1/collections/{contract}/{collection}/describe",
     params(("contract" = String, Path, description = "the contract's name"),
         ("collection" = String, Path, description = "the collection's name in it")),
-    responses((status = 200, body = Described), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 200, body = Described), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn describe(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -84,8 +84,8 @@ impl From<WantedSource> for SourceRequest {
 
 /// The connections of the configuration: what uses them, and which could not be opened. Role: viewer.
 #[utoipa::path(get, path = "/v1/connections", responses(
-    (status = 200, body = Vec<ConnectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, body = Vec<ConnectionView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn list(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -97,8 +97,8 @@ pub(super) async fn list(
 /// Asks whether the other end answers, for at most 10 seconds. Role: editor.
 #[utoipa::path(post, path = "/v1/connections/{name}/check",
     params(("name" = String, Path, description = "the connection's name")),
-    responses((status = 200, body = ConnectionCheck), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+    responses((status = 200, body = ConnectionCheck), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
 pub(super) async fn check(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -111,9 +111,9 @@ pub(super) async fn check(
 /// The tables or spreadsheets behind a connection, 200 at a time. A web service lists none. Role: editor.
 #[utoipa::path(get, path = "/v1/connections/{name}/sources",
     params(("name" = String, Path, description = "the connection's name"), WantedSources),
-    responses((status = 200, body = SourceList), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 422, body = Refusal),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, body = SourceList), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 422, body = AdminProblem),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn list_sources(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -127,9 +127,9 @@ pub(super) async fn list_sources(
 
 /// Describes a source as it is now, and records this in the trail. Role: editor.
 #[utoipa::path(post, path = "/v1/sources/describe", request_body = WantedSource, responses(
-    (status = 200, body = DescribedSource), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-    (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = DescribedSource), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+    (status = 415, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn describe(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -142,9 +142,9 @@ pub(super) async fn describe(
 
 /// Drafts a contract over a source, as `weir draft` does; nothing is stored. It is recorded in the trail. Role: editor.
 #[utoipa::path(post, path = "/v1/sources/draft", request_body = WantedSource, responses(
-    (status = 200, body = DraftedSource), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-    (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = DraftedSource), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+    (status = 415, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn draft(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -158,9 +158,9 @@ pub(super) async fn draft(
 /// The first rows of a source, without the values of columns that are named like secrets. It is recorded in the trail. Role:
 /// editor.
 #[utoipa::path(post, path = "/v1/sources/rows", request_body = WantedRows, responses(
-    (status = 200, body = SourceRows), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-    (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = SourceRows), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+    (status = 415, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn rows(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -182,10 +182,10 @@ pub(super) async fn rows(
     params(("connection" = String, Path, description = "the connection's name"),
         ("path" = String, Path, description = "the file's path in it, folders parted by `/`")),
     request_body(content_type = "application/octet-stream", content = Vec<u8>),
-    responses((status = 200, body = UploadedFile), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 408, body = Refusal),
-        (status = 409, body = Refusal, description = "the connection takes no files"), (status = 413, body = Refusal),
-        (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 200, body = UploadedFile), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 408, body = AdminProblem),
+        (status = 409, body = AdminProblem, description = "the connection takes no files"), (status = 413, body = AdminProblem),
+        (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn upload(
     Shared(admin): Ask,
     staff: AdminPrincipal,

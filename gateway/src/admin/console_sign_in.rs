@@ -40,16 +40,16 @@ pub(super) struct AnsweredSignIn {
 /// Returns the provider that signs people in to the console. No credential is needed.
 #[utoipa::path(get, path = "/v1/session/oidc", security(()), responses(
     (status = 200, body = SignInProvider),
-    (status = 404, body = Refusal, description = "only admin keys sign in")))]
+    (status = 404, body = AdminProblem, description = "only admin keys sign in")))]
 pub(super) async fn show(Shared(admin): Ask) -> Answer<Json<SignInProvider>> {
     Ok(Json(console_sign_in::provider(&admin.control)?))
 }
 
 /// Begins a sign-in at the issuer, from a page of this address. Everyone may ask.
 #[utoipa::path(post, path = "/v1/session/oidc", request_body = WantedSignIn, security(()), responses(
-    (status = 201, body = StartedSignIn), (status = 400, body = Refusal), (status = 404, body = Refusal),
-    (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 201, body = StartedSignIn), (status = 400, body = AdminProblem), (status = 404, body = AdminProblem),
+    (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn begin(
     Shared(admin): Ask,
     headers: HeaderMap,
@@ -67,9 +67,9 @@ pub(super) async fn begin(
 /// Ends a sign-in. The link is of use once, within a minute, for `POST /v1/session`. Only the browser that began one can end
 /// it.
 #[utoipa::path(post, path = "/v1/session/oidc/answer", request_body = AnsweredSignIn, security(()), responses(
-    (status = 201, body = SignInLink), (status = 400, body = Refusal), (status = 403, body = Refusal),
-    (status = 404, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 201, body = SignInLink), (status = 400, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 404, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn finish(
     Shared(admin): Ask,
     JsonBody(answered): JsonBody<AnsweredSignIn>,

@@ -111,7 +111,7 @@ pub(super) struct Planned {
 
 /// Lists all contracts that ever were, and everything that is refused or waits. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
-    (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = ContractsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<ContractsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(contracts::list(&admin.control).await?))
@@ -122,10 +122,10 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
     params(("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")), responses(
     (status = 200, body = Submitted, description = "unchanged, or published"),
     (status = 202, body = Submitted, description = "held: an admin has to agree"),
-    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 409, body = Refusal), (status = 412, body = Refusal, description = "it has changed since it was read"),
-    (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal, description = "refused, with every problem"), (status = 503, body = Refusal)))]
+    (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 409, body = AdminProblem), (status = 412, body = AdminProblem, description = "it has changed since it was read"),
+    (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem, description = "refused, with every problem"), (status = 503, body = AdminProblem)))]
 pub(super) async fn submit(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -154,9 +154,9 @@ pub(super) async fn show_preview(
 /// Previews a contract: its tools, its difference, its cost. Nothing is stored. Role: editor.
 #[utoipa::path(post, path = "/v1/contracts/preview", request_body = PreviewedText, responses(
     (status = 200, body = ContractPreview, description = "also where the contract is refused, with every problem"),
-    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn preview(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -173,7 +173,7 @@ pub(super) async fn preview(
     params(("name" = String, Path, description = "the contract's name")),
     responses((status = 200, body = ContractDetail,
             headers(("ETag" = String, description = "for `If-Match` of what changes it"))),
-        (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+        (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
 pub(super) async fn show(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -211,8 +211,8 @@ impl IfMatch {
 #[utoipa::path(get, path = "/v1/contracts/{name}/versions/{version}",
     params(("name" = String, Path, description = "the contract's name"),
         ("version" = String, Path, description = "such as 1.2.0")),
-    responses((status = 200, body = VersionDetail), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+    responses((status = 200, body = VersionDetail), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
 pub(super) async fn version(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -227,9 +227,9 @@ pub(super) async fn version(
 /// The difference between two versions, and, where calls are kept, which of them the second would have refused
 /// (`impact`). Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts/{name}/diff",
-    params(("name" = String, Path, description = "the contract's name"), Between),
-    responses((status = 200, body = Object), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+    params(("name" = String, Path, description = "the contract's name"), DiffQuery),
+    responses((status = 200, body = Object), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
 pub(super) async fn compare(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -246,9 +246,9 @@ pub(super) async fn compare(
 /// Lists the agents whose past calls other tools would refuse. Nothing is stored. Role: viewer.
 #[utoipa::path(post, path = "/v1/contracts/{name}/impact", request_body = Planned,
     params(("name" = String, Path, description = "the contract's name")),
-    responses((status = 200, body = PlannedImpact), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-        (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+    responses((status = 200, body = PlannedImpact), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+        (status = 415, body = AdminProblem), (status = 422, body = AdminProblem)))]
 pub(super) async fn plan(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -266,10 +266,10 @@ pub(super) async fn plan(
 #[utoipa::path(post, path = "/v1/contracts/{name}/rollback", request_body = Back,
     params(("name" = String, Path, description = "the contract's name"),
         ("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")),
-    responses((status = 200, body = NowLive), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
-        (status = 412, body = Refusal, description = "it has changed since it was read"),
-        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+    responses((status = 200, body = NowLive), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 409, body = AdminProblem),
+        (status = 412, body = AdminProblem, description = "it has changed since it was read"),
+        (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem)))]
 pub(super) async fn roll_back(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -294,9 +294,9 @@ pub(super) async fn roll_back(
 #[utoipa::path(post, path = "/v1/contracts/{name}/retire",
     params(("name" = String, Path, description = "the contract's name"),
         ("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")),
-    responses((status = 202, body = Submitted), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal),
-        (status = 412, body = Refusal, description = "it has changed since it was read")))]
+    responses((status = 202, body = Submitted), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem),
+        (status = 412, body = AdminProblem, description = "it has changed since it was read")))]
 pub(super) async fn retire(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -309,9 +309,9 @@ pub(super) async fn retire(
 }
 
 /// Drafts: all that wait, then the newest 200 that no longer do, newest first. Role: viewer.
-#[utoipa::path(get, path = "/v1/drafts", params(Of), responses((status = 200, body = Vec<DraftView>),
-    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 404, body = Refusal, description = "there is no draft `before`, or none any more")))]
+#[utoipa::path(get, path = "/v1/drafts", params(DraftsQuery), responses((status = 200, body = Vec<DraftView>),
+    (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 404, body = AdminProblem, description = "there is no draft `before`, or none any more")))]
 pub(super) async fn drafts(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -328,8 +328,8 @@ pub(super) async fn drafts(
 
 /// One draft. Role: viewer.
 #[utoipa::path(get, path = "/v1/drafts/{id}", params(("id" = String, Path, description = "the draft's id")), responses(
-    (status = 200, body = DraftView), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 404, body = Refusal)))]
+    (status = 200, body = DraftView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 404, body = AdminProblem)))]
 pub(super) async fn draft(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -342,9 +342,9 @@ pub(super) async fn draft(
 /// Publishes a draft exactly as it was reported. Role: editor, and operator where it breaks.
 #[utoipa::path(post, path = "/v1/drafts/{id}/publish", request_body = Agreed,
     params(("id" = String, Path, description = "the draft's id")),
-    responses((status = 200, body = NowLive), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
-        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+    responses((status = 200, body = NowLive), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 409, body = AdminProblem),
+        (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem)))]
 pub(super) async fn publish(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -365,8 +365,8 @@ pub(super) async fn publish(
 
 /// Discards a pending draft. Role: editor.
 #[utoipa::path(post, path = "/v1/drafts/{id}/discard", params(("id" = String, Path, description = "the draft's id")),
-    responses((status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal), (status = 409, body = Refusal)))]
+    responses((status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem), (status = 409, body = AdminProblem)))]
 pub(super) async fn discard(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -15,7 +15,7 @@ use crate::control::{
 
 /// Returns the vocabulary of contract files: field types with their keys, matches, verbs. Role: viewer.
 #[utoipa::path(get, path = "/v1/form", responses(
-    (status = 200, body = FormView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = FormView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn show(staff: AdminPrincipal) -> Answer<Json<FormView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(form::describe()))
@@ -24,7 +24,7 @@ pub(super) async fn show(staff: AdminPrincipal) -> Answer<Json<FormView>> {
 /// The JSON Schema 2020-12 of a contract file, for editors. Role: viewer.
 #[utoipa::path(get, path = "/v1/form/schema", responses(
     (status = 200, body = Object, content_type = "application/schema+json"),
-    (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn schema(staff: AdminPrincipal) -> Answer<Response> {
     staff.needs(Role::Viewer)?;
     let kind = [(CONTENT_TYPE, "application/schema+json")];

@@ -54,7 +54,7 @@ impl From<NewKey> for KeyRequest {
 
 /// All keys that ever were, revoked ones too. Role: viewer.
 #[utoipa::path(get, path = "/v1/keys", responses(
-    (status = 200, body = Vec<KeyView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = Vec<KeyView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Vec<KeyView>>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(keys::list(&admin.control).await?))
@@ -62,9 +62,9 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 
 /// Makes a key for an agent, also where it names contracts or tools that are still to come. Role: operator.
 #[utoipa::path(post, path = "/v1/keys", request_body = NewKey, responses(
-    (status = 201, body = MadeKey), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 201, body = MadeKey), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn create(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -77,7 +77,7 @@ pub(super) async fn create(
 
 /// Revokes one key: the next call with it is refused, and its open streams and sessions end. Role: operator.
 #[utoipa::path(delete, path = "/v1/keys/{id}", params(("id" = String, Path, description = "the key's id")), responses(
-    (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
 pub(super) async fn revoke(
     Shared(admin): Ask,
     staff: AdminPrincipal,

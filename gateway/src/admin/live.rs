@@ -50,8 +50,8 @@ pub(super) struct WantedEvents {
 
 /// What was counted of calls in the last seconds, from the counters that Prometheus scrapes too. Role: viewer.
 #[utoipa::path(get, path = "/v1/stats", params(WantedFigures), responses(
-    (status = 200, body = StatsView), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 422, body = Refusal)))]
+    (status = 200, body = StatsView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 422, body = AdminProblem)))]
 pub(super) async fn stats(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -67,8 +67,8 @@ pub(super) async fn stats(
 /// `upstream`, `config` and `key` where those are others than before, within about a second: ask for them again. `missed` says
 /// how many events a slow reader lost. At most 16 streams are served at once. Role: viewer.
 #[utoipa::path(get, path = "/v1/events", params(WantedEvents), responses(
-    (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = Refusal),
-    (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 503, body = Refusal, description = "as many streams are open as may be")))]
+    (status = 200, content_type = "text/event-stream", body = String), (status = 400, body = AdminProblem),
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 503, body = AdminProblem, description = "as many streams are open as may be")))]
 pub(super) async fn events(
     Shared(admin): Ask,
     staff: AdminPrincipal,

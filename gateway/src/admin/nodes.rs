@@ -39,8 +39,8 @@ const UNCHANGING: [&str; 2] = ["/preview", "/impact"];
 /// The processes that share the state, with the last change that each has taken over; none where the state is a file. Role:
 /// viewer.
 #[utoipa::path(get, path = "/v1/nodes", responses(
-    (status = 200, body = NodeList), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, body = NodeList), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<NodeList>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(nodes::list(&admin.control).await?))

@@ -36,7 +36,7 @@ pub(super) struct Accept {
 
 /// Lists plugins that run and files that were refused. Role: viewer.
 #[utoipa::path(get, path = "/v1/plugins", responses(
-    (status = 200, body = PluginsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = PluginsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<PluginsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(plugins::list(&admin.control)))
@@ -47,10 +47,10 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 #[utoipa::path(put, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body(content_type = "application/wasm", content = Vec<u8>),
-    responses((status = 200, body = PluginView), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 413, body = Refusal),
-        (status = 422, body = Refusal, description = "the file is no plugin for this gateway"),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, body = PluginView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 413, body = AdminProblem),
+        (status = 422, body = AdminProblem, description = "the file is no plugin for this gateway"),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn upload(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -70,12 +70,12 @@ pub(super) async fn upload(
 #[utoipa::path(post, path = "/v1/plugins/{name}/accept",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body = Accept,
-    responses((status = 200, body = PluginView), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal),
-        (status = 404, body = Refusal, description = "no file of that name and digest waits"),
-        (status = 413, body = Refusal), (status = 415, body = Refusal),
-        (status = 422, body = Refusal, description = "it does not load all the same"),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, body = PluginView), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem, description = "no file of that name and digest waits"),
+        (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+        (status = 422, body = AdminProblem, description = "it does not load all the same"),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn accept(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -91,10 +91,10 @@ pub(super) async fn accept(
 /// Removes a plugin's file: a built-in plugin serves instead, or its tools answer `unavailable`. Role: operator.
 #[utoipa::path(delete, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name, with or without `.wasm`, or the plugin's")),
-    responses((status = 200, body = Vec<FileOutcome>), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal),
-        (status = 409, body = Refusal, description = "it is built in: there is no file to take away"),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, body = Vec<FileOutcome>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem),
+        (status = 409, body = AdminProblem, description = "it is built in: there is no file to take away"),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn remove(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -108,7 +108,7 @@ pub(super) async fn remove(
 /// Loads the files of the folder, and retries files that were refused or are held. Role: operator.
 #[utoipa::path(post, path = "/v1/plugins/reload", responses(
     (status = 200, body = Vec<FileOutcome>, description = "one for each file, and for each plugin that is built in"),
-    (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn reload(
     Shared(admin): Ask,
     staff: AdminPrincipal,

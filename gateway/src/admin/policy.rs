@@ -28,7 +28,7 @@ pub(super) struct PolicySchema {
 
 /// Returns the policies in force, and the problems of the files of their folder. Role: viewer.
 #[utoipa::path(get, path = "/v1/policy", responses(
-    (status = 200, body = PolicyStatus), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = PolicyStatus), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn show_policy(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -39,7 +39,7 @@ pub(super) async fn show_policy(
 
 /// Returns the Cedar schema of the contracts that are served. Role: viewer.
 #[utoipa::path(get, path = "/v1/policy/schema", responses(
-    (status = 200, body = PolicySchema), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = PolicySchema), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn policy_schema(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -51,9 +51,9 @@ pub(super) async fn policy_schema(
 
 /// Says what the policies in force decide of each case. Nothing is called. Role: viewer.
 #[utoipa::path(post, path = "/v1/policy/test", request_body = PolicyCases, responses(
-    (status = 200, body = Vec<PolicyCaseResult>), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal)))]
+    (status = 200, body = Vec<PolicyCaseResult>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem)))]
 pub(super) async fn test_policy(
     Shared(admin): Ask,
     staff: AdminPrincipal,

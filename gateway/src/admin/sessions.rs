@@ -16,8 +16,8 @@ const KEY_ALONE: &str = "a session makes no other one: sign in with the admin ke
 /// Begins a session, with an admin key or a link from `POST /v1/session/link` as the bearer token. Its own token is taken
 /// like the key for 12 hours, or until it is not used for an hour. Role: any.
 #[utoipa::path(post, path = "/v1/session", responses(
-    (status = 201, body = NewSession), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 201, body = NewSession), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn begin(
     Shared(admin): Ask,
     SignInPrincipal(staff): SignInPrincipal,
@@ -30,7 +30,7 @@ pub(super) async fn begin(
 
 /// Returns the caller: role, version of the program, address for clients. Role: any.
 #[utoipa::path(get, path = "/v1/session", responses(
-    (status = 200, body = SessionView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = SessionView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<SessionView>> {
     staff.needs(Role::Approver)?;
     let expires_ms = staff.session.as_ref().map(|session| session.expires_ms);
@@ -39,8 +39,8 @@ pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 
 /// Ends the session that the request came with. Role: any.
 #[utoipa::path(delete, path = "/v1/session", responses(
-    (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 409, body = Refusal, description = "the request came with an admin key")))]
+    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 409, body = AdminProblem, description = "the request came with an admin key")))]
 pub(super) async fn end(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<StatusCode> {
     staff.needs(Role::Approver)?;
     let session = staff.session.as_ref().map(|session| session.id.as_str());
@@ -50,8 +50,8 @@ pub(super) async fn end(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Sta
 
 /// Makes a link that begins one session of the same admin key, once, within 60 seconds. Role: any.
 #[utoipa::path(post, path = "/v1/session/link", responses(
-    (status = 201, body = SignInLink), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 201, body = SignInLink), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn link(
     Shared(admin): Ask,
     staff: AdminPrincipal,

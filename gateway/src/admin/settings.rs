@@ -12,7 +12,7 @@ use crate::control::{
 /// The effective configuration, without secrets: of connections their names and what plugins may do with them. Role:
 /// viewer.
 #[utoipa::path(get, path = "/v1/config", responses(
-    (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = Object), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(settings::show(&admin.control)))
@@ -21,8 +21,8 @@ pub(super) async fn show(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 /// Reads the configuration again, as SIGHUP does: all of what may change while serving, or, where anything is wrong,
 /// nothing. Role: operator.
 #[utoipa::path(post, path = "/v1/config/reload", responses(
-    (status = 200, body = ReloadedSettings), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 422, body = Refusal)))]
+    (status = 200, body = ReloadedSettings), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 422, body = AdminProblem)))]
 pub(super) async fn reload(
     Shared(admin): Ask,
     staff: AdminPrincipal,

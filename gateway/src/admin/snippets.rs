@@ -22,9 +22,9 @@ pub(super) struct WantedSnippets {
 
 /// Lists what clients write into their configurations to connect, without a key in it. Role: viewer.
 #[utoipa::path(get, path = "/v1/snippets", params(WantedSnippets), responses(
-    (status = 200, body = Vec<ClientSnippet>), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal, description = "there is no such client, or no such agent"),
-    (status = 409, body = Refusal, description = "HTTP is not served at a configured address")))]
+    (status = 200, body = Vec<ClientSnippet>), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem, description = "there is no such client, or no such agent"),
+    (status = 409, body = AdminProblem, description = "HTTP is not served at a configured address")))]
 pub(super) async fn list(
     Shared(admin): Ask,
     staff: AdminPrincipal,

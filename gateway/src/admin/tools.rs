@@ -26,9 +26,9 @@ pub(super) struct WantedTools {
 
 /// The tools that are served, with their cost, 200 at a time. Role: viewer.
 #[utoipa::path(get, path = "/v1/tools", params(WantedTools), responses(
-    (status = 200, body = ToolsPage), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 404, body = Refusal, description = "there is no such agent"),
-    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = ToolsPage), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 404, body = AdminProblem, description = "there is no such agent"),
+    (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn list(
     Shared(admin): Ask,
     staff: AdminPrincipal,

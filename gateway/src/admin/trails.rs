@@ -28,8 +28,8 @@ pub(super) struct LineRange {
 
 /// The last record of each chain: of all machines that share the state, else of this one. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/heads", responses(
-    (status = 200, body = CollectedHeads), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, body = CollectedHeads), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn heads(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -40,8 +40,8 @@ pub(super) async fn heads(
 
 /// The chains of this machine with their segments. Role: auditor.
 #[utoipa::path(get, path = "/v1/audit/chains", responses(
-    (status = 200, body = Vec<ChainFiles>), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 503, body = Refusal)))]
+    (status = 200, body = Vec<ChainFiles>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+    (status = 503, body = AdminProblem)))]
 pub(super) async fn chains(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -55,9 +55,9 @@ pub(super) async fn chains(
 #[utoipa::path(get, path = "/v1/audit/chains/{chain}/{segment}",
     params(LineRange, ("chain" = String, Path, description = "a chain of this machine"),
         ("segment" = u32, Path, description = "the number of one of its segments")),
-    responses((status = 200, content_type = "application/jsonl", body = String), (status = 400, body = Refusal),
-        (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal),
-        (status = 503, body = Refusal)))]
+    responses((status = 200, content_type = "application/jsonl", body = String), (status = 400, body = AdminProblem),
+        (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn lines(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -40,7 +40,7 @@ pub(super) struct WantedLook {
 
 /// All of them, as the last look found each. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams", responses(
-    (status = 200, body = UpstreamsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = UpstreamsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<UpstreamsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(upstreams::list(&admin.control)))
@@ -48,8 +48,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 
 /// One of them. Role: viewer.
 #[utoipa::path(get, path = "/v1/upstreams/{name}", params(("name" = String, Path, description = "as it is configured")),
-    responses((status = 200, body = UpstreamView), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+    responses((status = 200, body = UpstreamView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
 pub(super) async fn show(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -62,8 +62,8 @@ pub(super) async fn show(
 /// Looks at its lists now, and returns the findings. Role: editor.
 #[utoipa::path(post, path = "/v1/upstreams/{name}/look",
     params(("name" = String, Path, description = "as it is configured")),
-    responses((status = 200, body = UpstreamView), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+    responses((status = 200, body = UpstreamView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
 pub(super) async fn look(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -76,7 +76,7 @@ pub(super) async fn look(
 /// Lists the accounts that callers have connected at it, without their secrets. Role: operator.
 #[utoipa::path(get, path = "/v1/upstreams/{name}/accounts",
     params(("name" = String, Path, description = "as it is configured, or was")),
-    responses((status = 200, body = Vec<AccountView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    responses((status = 200, body = Vec<AccountView>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list_accounts(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -90,8 +90,8 @@ pub(super) async fn list_accounts(
 #[utoipa::path(delete, path = "/v1/upstreams/{name}/accounts/{number}",
     params(("name" = String, Path, description = "as it is configured, or was"),
         ("number" = i64, Path, description = "the account's number")),
-    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+    responses((status = 204), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
 pub(super) async fn disconnect(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -105,9 +105,9 @@ pub(super) async fn disconnect(
 /// Looks at a server that is not in the configuration: its offer, lint, and cost. Nothing is added, and no command is
 /// started. Role: operator.
 #[utoipa::path(post, path = "/v1/upstreams/look", request_body = WantedLook, responses(
-    (status = 200, body = UpstreamOffer), (status = 400, body = Refusal), (status = 401, body = Refusal),
-    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    (status = 200, body = UpstreamOffer), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+    (status = 403, body = AdminProblem), (status = 413, body = AdminProblem), (status = 415, body = AdminProblem),
+    (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn look_at(
     Shared(admin): Ask,
     staff: AdminPrincipal,

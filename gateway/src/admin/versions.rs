@@ -30,7 +30,7 @@ pub(super) struct PinnedVersion {
 
 /// The versions that are served beside live ones, and the agents that are pinned. Role: viewer.
 #[utoipa::path(get, path = "/v1/versions", responses(
-    (status = 200, body = VersionsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 200, body = VersionsView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
 pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Json<VersionsView>> {
     staff.needs(Role::Viewer)?;
     Ok(Json(versions::list(&admin.control).await?))
@@ -40,9 +40,9 @@ pub(super) async fn list(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Js
 #[utoipa::path(put, path = "/v1/versions/{contract}/{major}", request_body = LastDay,
     params(("contract" = String, Path, description = "the contract's name"),
         ("major" = u32, Path, description = "the major version")),
-    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
-        (status = 415, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 204), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 413, body = AdminProblem),
+        (status = 415, body = AdminProblem), (status = 422, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn set_sunset(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -59,10 +59,10 @@ pub(super) async fn set_sunset(
 #[utoipa::path(put, path = "/v1/pins/{agent}/{contract}", request_body = PinnedVersion,
     params(("agent" = String, Path, description = "who calls"),
         ("contract" = String, Path, description = "the contract's name")),
-    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
-        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal),
-        (status = 503, body = Refusal)))]
+    responses((status = 204), (status = 400, body = AdminProblem), (status = 401, body = AdminProblem),
+        (status = 403, body = AdminProblem), (status = 404, body = AdminProblem), (status = 409, body = AdminProblem),
+        (status = 413, body = AdminProblem), (status = 415, body = AdminProblem), (status = 422, body = AdminProblem),
+        (status = 503, body = AdminProblem)))]
 pub(super) async fn pin(
     Shared(admin): Ask,
     staff: AdminPrincipal,
@@ -79,8 +79,8 @@ pub(super) async fn pin(
 #[utoipa::path(delete, path = "/v1/pins/{agent}/{contract}",
     params(("agent" = String, Path, description = "who calls"),
         ("contract" = String, Path, description = "the contract's name")),
-    responses((status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal), (status = 503, body = Refusal)))]
+    responses((status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem), (status = 503, body = AdminProblem)))]
 pub(super) async fn unpin(
     Shared(admin): Ask,
     staff: AdminPrincipal,

@@ -58,14 +58,14 @@ pub(crate) async fn agree(
             tokio::pin!(initialize);
             tokio::select! {
                 verdict = &mut discover => match verdict {
-                    Ok(Verdict::Modern(about)) => Ok(Agreed { version: MODERN, about }),
+                    Ok(EraVerdict::Modern(about)) => Ok(HandshakeResult { version: MODERN, about }),
                     // The other question may be answered yet; if not, its failure says why.
-                    Ok(Verdict::Legacy | Verdict::Unclear(_)) | Err(_) => initialize.await,
+                    Ok(EraVerdict::Legacy | EraVerdict::Unclear(_)) | Err(_) => initialize.await,
                 },
                 agreed = &mut initialize => match agreed {
                     Ok(agreed) => Ok(agreed),
                     Err(failure) => match discover.await {
-                        Ok(Verdict::Modern(about)) => Ok(Agreed { version: MODERN, about }),
+                        Ok(EraVerdict::Modern(about)) => Ok(HandshakeResult { version: MODERN, about }),
                         _ => Err(failure),
                     },
                 },

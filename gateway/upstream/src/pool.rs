@@ -261,7 +261,7 @@ impl UpstreamPool {
         };
         self.tasks.spawn(async move {
             let opened = tokio::select! {
-                opened = Session::open(&pool.target, settings) => opened,
+                opened = UpstreamSession::open(&pool.target, settings) => opened,
                 () = pool.closing.cancelled() => return,
             };
             let opening = match opened {

@@ -440,7 +440,7 @@ impl UpstreamServer {
         let lease = tokio::select! {
             lease = session => lease.map_err(|unready| self.not_there(unready))?,
             () = call.cancel.cancelled() => {
-                let failure = Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it");
+                let failure = UpstreamFailure::new(UpstreamFailureKind::Cancelled, "the call to run to its end", "its caller cancelled it");
                 return Err(CallFailure::Failed(failure.before_sending()));
             }
         };

@@ -72,7 +72,7 @@ macro_rules! schema_rules {
 
         /// Every rule, in the order of its variants.
         pub const SCHEMA_ROWS: &[SchemaRow] =
-            &[$(SchemaRow { name: $name, input: Class::$input, output: Class::$output, what: $what }),*];
+            &[$(SchemaRow { name: $name, input: ChangeSeverity::$input, output: ChangeSeverity::$output, what: $what }),*];
     };
 }
 

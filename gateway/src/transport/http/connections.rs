@@ -40,7 +40,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 tokio::task_local! {
     /// The connection that a task serves. It is asked for rarely, so no request carries it.
-    static CONNECTION: Connection;
+    static CONNECTION: ClientConnection;
 }
 
 /// The bounds on the connections of one listener.

@@ -122,7 +122,7 @@ impl UpstreamSession {
                 biased;
                 () = call.cancel.cancelled() => {
                     let cause = "its caller cancelled it";
-                    Err(Failure::new(Kind::Cancelled, "the task to run to its end", cause).into())
+                    Err(UpstreamFailure::new(UpstreamFailureKind::Cancelled, "the task to run to its end", cause).into())
                 }
                 ended = self.look(task, call, deadline) => ended,
             },

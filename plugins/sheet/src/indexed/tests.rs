@@ -156,7 +156,7 @@ proptest! {
         let new = files::stat("data", "x.csv").unwrap().version;
         for query in &queries {
             let before = walk(&passes, query);
-            weir_plugin_sdk::index::extend(&super::Source::source(&indexed.settings), &old, &new).unwrap();
+            weir_plugin_sdk::index::extend(&super::SheetSource::source(&indexed.settings), &old, &new).unwrap();
             prop_assert_eq!(indexed.read(query).ok(), before.ok().map(|pages| pages[0].clone()));
         }
     }
@@ -412,7 +412,7 @@ proptest! {
         let rows = tail.split_once('\n').map_or("", |(_, rows)| rows);
         files::put("data", "x.csv", format!("{text}\n{rows}").as_bytes());
         let new = files::stat("data", "x.csv").unwrap().version;
-        weir_plugin_sdk::index::extend(&super::Source::source(&indexed.settings), &old, &new).unwrap();
+        weir_plugin_sdk::index::extend(&super::SheetSource::source(&indexed.settings), &old, &new).unwrap();
         for query in queries.iter().rev() {
             prop_assert_eq!(summed(&indexed, query), summed(&passes, query));
         }

@@ -96,7 +96,7 @@ impl RunningUpstreamCall {
         let asked = tokio::select! {
             biased;
             ended = &mut self.task => return ended.unwrap_or_else(|error| {
-                Err(unfinished(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()), self.writes))
+                Err(unfinished(CallError::new(FailureCode::Internal, "The gateway failed.").log(error.to_string()), self.writes))
             }),
             Some(asked) = self.asked.recv() => asked,
         };

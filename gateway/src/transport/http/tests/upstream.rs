@@ -164,7 +164,7 @@ fn confirm(heard: Arc<Heard>, id: &Value) -> Response {
 fn events(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
     let events =
         messages.map(|message| Ok::<_, std::convert::Infallible>(format!("data: {message}\n\n")));
-    let mut response = Response::new(MessageBody::from_stream(events));
+    let mut response = Response::new(Body::from_stream(events));
     response.headers_mut().insert(
         "content-type",
         axum::http::HeaderValue::from_static("text/event-stream"),
