@@ -81,7 +81,7 @@ pub struct CompiledUpstream {
     pub notes: Vec<FileProblem>,
 }
 
-/// Compiles the text of a document ([`offer::Document`]). An error is one of the document as a whole or of the overlay; an
+/// Compiles the text of a document ([`offer::OfferDocument`]). An error is one of the document as a whole or of the overlay; an
 /// offer of which nothing is left makes a contract without tools.
 pub fn compile(
     upstream: &UpstreamOptions<'_>,

@@ -209,7 +209,10 @@ impl NodeMessages {
     /// rests on an earlier one.
     pub async fn is_live(&self, node: &str) -> Result<bool, StateError> {
         let begun = Instant::now();
-        let mut live = self.live.lock().await;
+        let Ok(mut live) = tokio::time::timeout(ANSWER_WITHIN, self.live.lock()).await else {
+            let why = "the database does not answer";
+            return Err(StateError::Unreachable(why.to_owned()));
+        };
         let is_known = |(looked, nodes): &(Instant, Vec<String>)| {
             let is_live = nodes.iter().any(|live| live == node);
             let is_current = match is_live {

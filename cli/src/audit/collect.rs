@@ -88,6 +88,8 @@ impl CollectArgs {
         config.audit.copies = Some(url.to_owned());
         let bucket = open_bucket(&config)?.context("it is no bucket")?;
         for chain in bucket.chains().await? {
+            // Its gaps are looked for even if a part of it cannot be read.
+            collected.chains.insert(chain.clone());
             for segment in bucket.segments(&chain).await? {
                 match bucket
                     .collect_segment(&chain, segment, collected.trail)
@@ -99,7 +101,6 @@ impl CollectArgs {
                     done => done?,
                 }
             }
-            collected.chains.insert(chain);
         }
         Ok(())
     }
@@ -117,8 +118,12 @@ impl CollectArgs {
                 AppError::Problems(_) => anyhow::anyhow!("the configuration has problems"),
             })?;
         let heads = api.ask(Method::GET, "/v1/audit/heads", None).await?;
-        let heads: CollectedHeads =
+        let mut heads: CollectedHeads =
             serde_json::from_value(heads).context("it answered with no list of heads")?;
+        // A gateway that shares its state with none has no name.
+        for head in heads.heads.iter_mut().filter(|head| head.node.is_empty()) {
+            head.node = machine.unwrap_or("this gateway").to_owned();
+        }
         trail.put_heads(heads)?;
         Ok(api)
     }
@@ -167,14 +172,20 @@ impl<'a> CollectionRun<'a> {
             chain, segments, ..
         } in chains
         {
+            self.chains.insert(chain.clone());
             for SegmentFile { number, .. } in segments {
                 let mut segment = self.trail.begin_segment(&chain, number)?;
-                read_segment(api, &chain, number, &mut segment).await?;
+                let is_whole = read_segment(api, &chain, number, &mut segment).await?;
                 if let Err(error) = segment.finish() {
                     self.refuse(machine, error)?;
                 }
+                if !is_whole {
+                    let gone = format!(
+                        "segment {number} of {chain} was listed and is not there: removed since, or the URL leads to several machines"
+                    );
+                    self.fail(machine, &anyhow::anyhow!(gone));
+                }
             }
-            self.chains.insert(chain);
         }
         Ok(())
     }
@@ -192,24 +203,24 @@ impl<'a> CollectionRun<'a> {
     }
 }
 
+/// Reads a segment to its end. Returns `false` if it is not there.
 async fn read_segment(
     api: &AdminClient,
     chain: &ChainName,
     number: u32,
     to: &mut CollectedSegment,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let place = path(&["v1", "audit", "chains", chain.as_str(), &number.to_string()]);
     loop {
         let from = to.bytes();
         let Some(mut lines) = api.open(&format!("{place}?from={from}")).await? else {
-            // Retention removed it since it was listed.
-            return Ok(());
+            return Ok(false);
         };
         while let Some(part) = lines.chunk().await? {
             to.write(&part)?;
         }
         if to.bytes() == from {
-            return Ok(());
+            return Ok(true);
         }
     }
 }

@@ -185,11 +185,12 @@ impl CopyBucket {
                 Err(object_store::Error::NotFound { .. }) => continue,
                 lines => lines?,
             };
-            let mut lines = lines.into_stream();
+            let (mut lines, before) = (lines.into_stream(), collected.bytes());
             while let Some(lines) = lines.try_next().await? {
                 collected.write(&lines).map_err(CopyError::Collected)?;
             }
-            end = part.end;
+            // What was read may be less than what was listed, or more.
+            end = part.from.max(end) + (collected.bytes() - before);
         }
         collected.finish().map_err(CopyError::Collected)
     }

@@ -233,8 +233,12 @@ impl<'a> CallParams<'a> {
 impl McpCall<'_> {
     /// Returns `true` for a call whose result is kept: its caller may leave and ask again.
     pub fn is_kept(&self, scope: &RequestScope) -> bool {
-        let (Some(_), CallSubject::Tool { name, .. }) =
-            (&self.params.idempotency_key, &self.params.subject)
+        let CallParams {
+            idempotency_key: Some(_),
+            is_preview: false,
+            subject: CallSubject::Tool { name, .. },
+            ..
+        } = &self.params
         else {
             return false;
         };

@@ -79,16 +79,40 @@ impl CopyMark {
         if known.has_left || copy.number < known.reported {
             return Ok(false);
         }
-        let text = serde_json::to_vec(&copy).map_err(io::Error::other)?;
-        weir_files::replace(&self.folder.join(FILE), &text, FilePermission::Owner)?;
+        self.write(&copy)?;
         known.copy = Some(copy);
         Ok(true)
     }
 
-    /// Notes that this node is about to say that it has taken over all changes up to a number.
-    pub(crate) fn report(&self, number: i64) -> io::Result<()> {
+    /// Notes when the copy that is whole was known last to lack nothing, if there still is one.
+    pub(crate) fn set_again(&self, known_ms: u64) -> io::Result<()> {
         let mut known = self.known.lock();
-        if known.copy.as_ref().is_some_and(|copy| copy.number < number) {
+        let Some(copy) = known.copy.clone() else {
+            return Ok(());
+        };
+        let copy = MarkedCopy { known_ms, ..copy };
+        self.write(&copy)?;
+        known.copy = Some(copy);
+        Ok(())
+    }
+
+    /// Removes the mark of an earlier process: the database may be another one, or know less.
+    pub(crate) fn give_up(&self) -> io::Result<()> {
+        let mut known = self.known.lock();
+        self.remove_file()?;
+        known.copy = None;
+        Ok(())
+    }
+
+    /// Notes that this node is about to say that it has taken over all changes up to a number. `timeline` is that of the server: a
+    /// copy of another one may have what this one does not know, as one may where the numbers go back.
+    pub(crate) fn report(&self, number: i64, timeline: Option<&str>) -> io::Result<()> {
+        let mut known = self.known.lock();
+        let is_back = number >= 0 && number < known.reported;
+        let is_past = |copy: &MarkedCopy| {
+            copy.number < number || is_back || copy.timeline.as_deref() != timeline
+        };
+        if known.copy.as_ref().is_some_and(is_past) {
             self.remove_file()?;
             known.copy = None;
         }
@@ -110,6 +134,11 @@ impl CopyMark {
     pub(crate) fn stay(&self, copy: MarkedCopy) -> io::Result<bool> {
         self.known.lock().has_left = false;
         self.set(copy)
+    }
+
+    fn write(&self, copy: &MarkedCopy) -> io::Result<()> {
+        let text = serde_json::to_vec(copy).map_err(io::Error::other)?;
+        weir_files::replace(&self.folder.join(FILE), &text, FilePermission::Owner)
     }
 
     fn remove_file(&self) -> io::Result<()> {
@@ -151,9 +180,9 @@ mod tests {
         let mark = open().expect("no other process");
         assert!(open().is_none(), "one process keeps it");
         assert!(mark.set(copy(5)).expect("written"));
-        mark.report(5).expect("kept");
+        mark.report(5, None).expect("kept");
         assert_eq!(mark.copy(), Some(copy(5)));
-        mark.report(6).expect("removed");
+        mark.report(6, None).expect("removed");
         assert_eq!(mark.copy(), None);
         assert!(!mark.set(copy(5)).expect("not written"), "it came too late");
         drop(mark);

@@ -267,7 +267,7 @@ pub struct ReplyRow {
 /// The state of a request as it begins.
 #[derive(Clone, Debug)]
 pub enum IdempotencyState {
-    /// The request is the first with its key: it runs, and ends with [`State::end_reply`].
+    /// The request is the first with its key: it runs, and ends with [`GatewayState::end_reply`].
     First,
     /// The first one has not ended, or its process was stopped; the digest of the request.
     Pending(String),
@@ -553,7 +553,7 @@ pub struct CallKey {
 /// The state of a write with a key as it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BegunCall {
-    /// It is the first with its key: it runs, and ends with [`State::end_call`](crate::State::end_call).
+    /// It is the first with its key: it runs, and ends with [`GatewayState::end_call`](crate::State::end_call).
     First,
     /// The first one has not ended.
     Running,

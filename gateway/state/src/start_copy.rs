@@ -39,7 +39,7 @@ impl GatewayState {
         let away = match Self::connect(address, folder).await {
             Ok(mut state) => {
                 // A copy is not worth a start that fails.
-                state.mark = open_mark(folder, stale_max);
+                state.mark = open_mark(folder, stale_max).filter(|mark| mark.give_up().is_ok());
                 return Ok(state);
             }
             Err(error) if error.is_away() => error,
@@ -121,16 +121,12 @@ impl GatewayState {
 
     /// Notes that nothing has changed since the copy was made.
     fn mark_again(&self, mark: &CopyMark, looked: Duration) -> Result<(), StateError> {
-        let copy = mark.copy();
-        let is_old = |copy: &MarkedCopy| copy.age().is_none_or(|age| age > MARK_INTERVAL);
-        let Some(copy) = copy.filter(is_old) else {
+        let is_old = |copy: MarkedCopy| copy.age().is_none_or(|age| age > MARK_INTERVAL);
+        if !mark.copy().is_some_and(is_old) {
             return Ok(());
-        };
-        let copy = MarkedCopy {
-            known_ms: now_ms().saturating_sub(milliseconds(looked)),
-            ..copy
-        };
-        mark.set(copy).map(drop).map_err(failed)
+        }
+        let known_ms = now_ms().saturating_sub(milliseconds(looked));
+        mark.set_again(known_ms).map_err(failed)
     }
 
     async fn make_copy(&self, mark: &CopyMark) -> Result<(), StateError> {
@@ -145,6 +141,8 @@ impl GatewayState {
         }
         let known_ms = now_ms();
         let copy = Self::open(&folder).await?;
+        // One that begins meanwhile makes the copy one of an earlier server.
+        let timeline = self.timeline.last();
         let number = self.copy_to_start(&copy).await?;
         let nodes = self.nodes().await?;
         if let StateEngine::Sqlite(pool) = &copy.engine {
@@ -153,7 +151,7 @@ impl GatewayState {
         let copy = MarkedCopy {
             number,
             folder: (*name).to_owned(),
-            timeline: self.timeline.last(),
+            timeline,
             nodes: nodes.iter().filter(|node| node.is_live()).count(),
             known_ms,
         };
@@ -170,10 +168,15 @@ fn open_mark(folder: &Path, stale_max: Duration) -> Option<CopyMark> {
     if stale_max.is_zero() {
         return None;
     }
-    CopyMark::open(folder).unwrap_or_else(|error| {
-        tracing::warn!(%error, "this machine keeps no copy of the state");
-        None
-    })
+    let mark = CopyMark::open(folder);
+    match &mark {
+        Ok(Some(_)) => {}
+        Ok(None) => tracing::warn!(
+            "another process keeps the copy of this state folder: this one has none until it is started again"
+        ),
+        Err(error) => tracing::warn!(%error, "this machine keeps no copy of the state"),
+    }
+    mark.ok().flatten()
 }
 
 fn now_ms() -> u64 {

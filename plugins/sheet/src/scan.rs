@@ -55,9 +55,10 @@ pub(crate) fn settled<T>(
         let info = stat(settings)?;
         let table = cache::get(settings, &info.version);
         let is_kept = table.is_some();
-        let answer = read(&info, table)?;
+        let answer = read(&info, table);
+        // What failed may have failed of the change: the indexes are those of the new version by now.
         if is_kept || stat(settings)?.version == info.version {
-            return Ok(answer);
+            return answer;
         }
         cache::forget(settings);
     }

@@ -226,14 +226,15 @@ impl<'q> SheetSelect<'q> {
         self.counted_fields().next().is_some()
     }
 
-    /// Returns the columns that a summary reads, by index of the field: one of them all where it only counts records.
-    pub(crate) fn fields_read(&self) -> Vec<usize> {
+    /// Returns the columns that a summary reads, by index of the field: the first that the file has where it only counts records.
+    pub(crate) fn fields_read(&self, columns: &ColumnPositions) -> Vec<usize> {
         let conditions = self.conditions.iter().map(|(at, _)| *at);
         let mut fields: Vec<usize> = conditions.chain(self.columns.iter().copied()).collect();
         fields.sort_unstable();
         fields.dedup();
         if fields.is_empty() {
-            fields.push(0);
+            let mut all = 0..self.shape.fields.len();
+            fields.extend(all.find(|at| columns.position(*at, self.shape).is_ok()));
         }
         fields
     }

@@ -41,13 +41,20 @@ pub(crate) fn summarize(
         if let Some(table) = table {
             return scan.table(&table);
         }
-        if matches!(settings.format, SheetFormat::Delimited(_)) && indexed::applies(settings, info)
+        // What keeps the file from being read is said by the pass.
+        if matches!(settings.format, SheetFormat::Delimited(_))
+            && indexed::applies(settings, info)
+            && let Ok(source) = SheetSource::open(settings, shape, zone, info)
         {
-            let source = SheetSource::open(settings, shape, zone, info)?;
-            let mut summary = begin(&ColumnPositions::locate(&source.head.names, shape))?;
-            if let Some(columns) = source.columns(&select.fields_read()) {
-                CellLanes::new(columns, &summary, zone).take(&mut summary, &source)?;
-                return Ok(summary);
+            let positions = ColumnPositions::locate(&source.head.names, shape);
+            let mut summary = begin(&positions)?;
+            if let Some(columns) = source.columns(&select.fields_read(&positions)) {
+                let taken = CellLanes::new(columns, &summary, zone).take(&mut summary, &source);
+                match taken {
+                    // The index went, or is broken.
+                    Err(error) if error.is("not_found") || error.is("unavailable") => {}
+                    taken => return taken.map(|()| summary),
+                }
             }
         }
         scan.rows(info)
@@ -72,6 +79,8 @@ struct SheetSummary<'s> {
 
 /// The cells that are kept to find groups by; those beyond are read as any other.
 const PLACES_MAX: usize = 4_096;
+/// The bytes of a cell that is kept: one may be as long as a row.
+const PLACE_BYTES_MAX: usize = 256;
 
 impl<'s> SheetSummary<'s> {
     fn new(
@@ -112,7 +121,7 @@ impl RowSink for SheetSummary<'_> {
                     Some(at) => *at,
                     None => {
                         let at = self.summarizer.group(value)?;
-                        if self.places.len() < PLACES_MAX {
+                        if self.places.len() < PLACES_MAX && cell.len() <= PLACE_BYTES_MAX {
                             self.places.insert(cell.into(), at);
                         }
                         at

@@ -36,7 +36,7 @@ async fn an_answer_that_comes_to_another_node_is_refused_and_goes_on_at_the_righ
     assert!(
         elsewhere["isError"] == true
             && text.contains("unavailable")
-            && text.contains("another node: send the answer again"),
+            && text.contains("it may run at another one: send the answer again"),
         "{elsewhere}"
     );
     // Nothing of the call was lost by that: the next try may come to the node that asked.

@@ -56,18 +56,21 @@ impl Gate {
         if !is_breaking || base != Some(&*version) {
             return None;
         }
-        let mut previews = self.keep_previews.lock();
-        let is_same = |(draft, preview): &&(String, Arc<KeepPreview>)| {
-            draft == id && preview.version == version
+        let is_same = |(draft, preview): &(String, Arc<KeepPreview>)| {
+            (draft == id && preview.version == version).then(|| preview.clone())
         };
-        if let Some((_, known)) = previews.iter().find(is_same) {
-            return Some(known.clone());
+        let known = self.keep_previews.lock().iter().find_map(is_same);
+        if known.is_some() {
+            return known;
         }
+        // Others look meanwhile.
         let preview = Arc::new(KeepPreview {
             version,
             shim: apart(|| derived_shim(&live, new)),
             needs_shim: live.plugin().is_some(),
         });
+        let mut previews = self.keep_previews.lock();
+        previews.retain(|(draft, _)| draft != id);
         if previews.len() >= PREVIEWS_MAX {
             previews.pop_front();
         }

@@ -105,7 +105,10 @@ pub async fn create(
         created_by: by.to_owned(),
         revoked_ms: None,
     };
-    let detail = serde_json::Map::from_iter([("admin".to_owned(), row.name.clone().into())]);
+    let detail = serde_json::Map::from_iter([
+        ("admin".to_owned(), row.name.clone().into()),
+        ("role".to_owned(), roles.to_string().into()),
+    ]);
     control
         .gateway()
         .audit()

@@ -225,7 +225,7 @@ fn most_called<T, N: Ord>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u6
         all.select_nth_unstable_by(NAMED_MAX, |a, b| rank(a).cmp(&rank(b)));
         all.truncate(NAMED_MAX);
     }
-    all.sort_by(|a, b| rank(a).cmp(&rank(b)));
+    all.sort_by_key(rank);
     all
 }
 

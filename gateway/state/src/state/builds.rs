@@ -97,6 +97,13 @@ impl GatewayState {
     /// Keeps a build, its content first: a row always has its file, unless another process removed it meanwhile, which
     /// is found out afterwards.
     pub async fn keep_build(&self, build: NewBuild) -> Result<(), StateError> {
+        if self.reads_copy() {
+            let kept = self.kept_builds(&build.plugin, &build.definitions).await?;
+            let is_same = |row: &KeptBuildRow| row.digest == build.digest && row.kind == build.kind;
+            if kept.iter().any(is_same) {
+                return Ok(()); // it was kept before; nothing can be written now
+            }
+        }
         let path = self.content(&build.digest, build.kind);
         let build = write_content(path.clone(), build).await?;
         let mut change = self.change().await?;
@@ -222,8 +229,8 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Removes the files of builds that no row names: another process may have dropped their rows. One that is written meanwhile
-    /// by [`keep_build`](Self::keep_build) is written again there.
+    /// Removes the files of builds that no row names: another process may have dropped their rows. The lock of writers is held, so
+    /// that no row is added meanwhile; a file whose row [`keep_build`](Self::keep_build) adds afterwards is written again there.
     pub async fn remove_unnamed_builds(&self) -> Result<(), StateError> {
         let entries = fs::read_dir(self.folder.join(CONTENT));
         let names = entries.into_iter().flatten().flatten();
@@ -234,11 +241,12 @@ impl GatewayState {
             return Ok(());
         }
         let query = "SELECT DISTINCT digest, kind FROM kept_builds";
-        let named: Vec<(String, BuildKind)> = sql(query).fetch_all(&self.engine).await?;
+        let mut change = self.change().await?;
+        let named: Vec<(String, BuildKind)> = sql(query).fetch_all(&mut change).await?;
         for (digest, kind) in found.iter().filter(|build| !named.contains(build)) {
             self.remove_content(digest, *kind);
         }
-        Ok(())
+        change.commit().await
     }
 
     fn remove_content(&self, digest: &str, kind: BuildKind) {

@@ -227,7 +227,9 @@ impl GatewayState {
         let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
         let seen = taken.min().unwrap_or(NOTHING);
         if let Some(mark) = &self.mark {
-            mark.report(seen).map_err(copy_failed)?;
+            let timeline = self.timeline.last();
+            mark.report(seen, timeline.as_deref())
+                .map_err(copy_failed)?;
         }
         let renew = concat!(
             "INSERT INTO nodes (id, name, version, formats, configuration, started_ms, stale_ms, seen, builds, lease_ms) ",

@@ -14,6 +14,9 @@ use crate::stream::{DelimitedParser, RowFlow};
 
 /// The processor time of an instance for one piece of building.
 const PIECE_NS: u64 = 400_000_000;
+/// The times that one piece of building adds to its index, at most. Each is two calls of the host, whose number is bounded; a piece
+/// of the file ends at most 64 blocks.
+const ADDS_MAX: usize = 200;
 const ENTRIES_AT_ONCE: usize = 8_192;
 
 impl SheetSource<'_> {
@@ -44,7 +47,7 @@ impl SheetSource<'_> {
         let mut parser = DelimitedParser::at(self.head.layout, offset)?.with_closed_quotes();
         // The rows read belong to this version only if the file still has it.
         let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
-        let mut is_over = false;
+        let (mut is_over, mut adds) = (false, 0);
         while !is_over {
             let mut piece = files::read(
                 &self.settings.connection,
@@ -71,6 +74,7 @@ impl SheetSource<'_> {
                     let upto = span.end.min(self.info.size);
                     index::add(&name, &making.take(), covered, upto)?;
                     covered = upto;
+                    adds += 1;
                 }
                 Ok(RowFlow::Continue)
             })?;
@@ -81,7 +85,7 @@ impl SheetSource<'_> {
                 // Text behind an open quote would swallow appended rows: such a file gets no index.
                 parser.check_quotes()?;
             }
-            if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
+            if adds >= ADDS_MAX || clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
                 break;
             }
         }

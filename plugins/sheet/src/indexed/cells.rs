@@ -64,7 +64,7 @@ impl CellBlock {
         };
         let bytes = self
             .listed()
-            .or_else(|| self.numbers())
+            .or_else(|| self.numbers().filter(|bytes| self.is_short(bytes)))
             .unwrap_or_else(|| self.texts());
         self.text.clear();
         self.ends.clear();
@@ -141,6 +141,12 @@ impl CellBlock {
             bytes.extend_from_slice(&offset.to_le_bytes()[..width]);
         }
         Some(bytes)
+    }
+
+    /// Returns `true` for numbers that take no more than the texts, but for what stands before the numbers. Each text has a byte for
+    /// its length, as no number is longer.
+    fn is_short(&self, numbers: &[u8]) -> bool {
+        numbers.len() <= self.text.len() + self.ends.len() + size_of::<i64>()
     }
 
     fn texts(&self) -> Vec<u8> {
@@ -420,5 +426,11 @@ mod tests {
         assert!(bytes(|row| ["open", "closed", "new"][row % 3].to_owned()) < 1_100);
         assert!(bytes(|row| format!("{}.5", row * 7 % 4_000)) < 8_500);
         assert!(bytes(|row| format!("{}.{}", row * 7 % 4_000, "5".repeat(row % 3 + 1))) < 17_000);
+        // Few numbers that are far apart, among empty cells.
+        let few = |row: usize| match row % 100 {
+            0 => (row * 10_000_000_000).to_string(),
+            _ => String::new(),
+        };
+        assert!(bytes(few) < 5_000);
     }
 }

@@ -460,3 +460,58 @@ fn a_summary_reads_its_columns_alone() {
         assert!(index::asked().is_empty());
     }
 }
+
+fn count() -> SummaryQuery {
+    let count = SummaryMeasure {
+        name: "count".to_owned(),
+        function: SummaryFunction::Count,
+        column: None,
+    };
+    SummaryQuery {
+        measures: vec![count],
+        limit: 1,
+        ..SummaryQuery::default()
+    }
+}
+
+#[test]
+fn records_are_counted_by_a_column_that_the_file_has() {
+    testing::reset();
+    files::put("data", "x.csv", rows(2_000));
+    let gone = weir_plugin_sdk::Field::new("gone", weir_plugin_sdk::Type::String);
+    let change = |shape: &mut Shape| shape.fields.insert(0, gone.clone());
+    let (sheet, passes) = (open("always", change), open("never", change));
+    let expected = passes.summarize(&count()).unwrap();
+    assert_eq!(summed(&sheet, &count()).unwrap(), expected);
+    let reads = files::reads();
+    assert_eq!(sheet.summarize(&count()).unwrap(), expected);
+    assert_eq!(files::reads(), reads);
+}
+
+#[test]
+fn a_summary_passes_over_the_file_where_an_index_is_broken() {
+    testing::reset();
+    files::put("data", "x.csv", rows(2_000));
+    let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
+    sheet.summarize(&count()).unwrap();
+    let info = files::stat("data", "x.csv").unwrap();
+    for column in index::asked() {
+        let name = weir_plugin_sdk::index::Name {
+            source: super::SheetSource::source(&sheet.settings),
+            version: info.version.clone(),
+            column,
+        };
+        let no_block = weir_plugin_sdk::index::Entry {
+            key: vec![0; 11],
+            at: 0,
+            length: 0,
+        };
+        index::begin(&name).unwrap();
+        index::add(&name, &[no_block], 0, info.size).unwrap();
+        index::finish(&name).unwrap();
+    }
+    let ranges = index::ranges();
+    let summed = sheet.summarize(&count());
+    assert!(index::ranges() > ranges, "the index is read");
+    assert_eq!(summed, passes.summarize(&count()));
+}
