@@ -12,6 +12,8 @@ export const STATS_S = 900;
 export const STATS_KEY = ["stats"];
 /** The time before a stream that ended is opened again. */
 const AGAIN_MS = 5_000;
+/** Events come each second: a stream that says nothing for so long is gone. */
+const SILENT_MS = 10_000;
 /** The lists that an event makes old, by their query keys. */
 const READ_AGAIN: Record<string, string[]> = {
   draft: ["drafts", "draft", "contracts", "contract"],
@@ -49,6 +51,14 @@ export function splitEvents(text: string): { events: [string, string][]; rest: s
   return { events, rest };
 }
 
+function inTime<T>(promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silent = new Promise<never>((_, fail) => {
+    timer = setTimeout(() => fail(new Error("no event")), SILENT_MS);
+  });
+  return Promise.race([promise, silent]).finally(() => clearTimeout(timer));
+}
+
 async function read(signal: AbortSignal, hear: (name: string, data: string) => void) {
   const headers = { Authorization: `Bearer ${currentToken() ?? ""}` };
   // Calls are shown nowhere as they end.
@@ -58,7 +68,7 @@ async function read(signal: AbortSignal, hear: (name: string, data: string) => v
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await inTime(reader.read());
     if (done) return;
     const { events, rest } = splitEvents(text + value);
     text = rest;
@@ -80,7 +90,8 @@ export function useLiveEvents() {
     const hear = (name: string, data: string) => {
       if (name === "stats") {
         const figures = JSON.parse(data) as StatsEvent;
-        client.setQueryData<StatsView>(STATS_KEY, (before) => before && addFigures(before, figures));
+        // A node of an older release leaves them out.
+        if (figures.since_start) client.setQueryData<StatsView>(STATS_KEY, (before) => before && addFigures(before, figures));
       }
       // What was missed may have been any of them.
       readAgain(name === "missed" ? ALL_FOLLOWED : (READ_AGAIN[name] ?? []));
@@ -89,6 +100,9 @@ export function useLiveEvents() {
       const { signal } = stop;
       const over = () => {
         if (signal.aborted) return;
+        // A stream that went silent gives its place back.
+        stop.abort();
+        stop = new AbortController();
         const wasOpen = isOpen;
         isOpen = false;
         // From now on lists are read often.

@@ -155,6 +155,48 @@ tools:
     );
 }
 
+/// One tool that the adapter refuses would spoil the whole contract.
+#[test]
+fn writes_that_mysql_does_not_count_are_left_out() {
+    for (statement, is_taken) in [
+        ("INSERT INTO t (a) VALUES (1)", true),
+        ("INSERT INTO shop.t (a) SELECT b FROM u JOIN v", true),
+        (
+            "UPDATE `t` SET a = 1, b = 2 WHERE c IN (SELECT d FROM u, v);",
+            true,
+        ),
+        ("UPDATE t SET duplicate = 1 WHERE a = 1", true),
+        ("DELETE FROM t WHERE a = 1", true),
+        (
+            "INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
+            false,
+        ),
+        ("INSERT INTO t (a) VALUES (1) RETURNING a", false),
+        ("INSERT IGNORE INTO t (a) VALUES (1)", false),
+        ("UPDATE LOW_PRIORITY t SET a = 1", false),
+        ("UPDATE t, u SET t.a = u.a", false),
+        ("UPDATE t JOIN u USING (a) SET t.a = 1", false),
+        ("DELETE t FROM t JOIN u USING (a)", false),
+        ("DELETE FROM t USING t, u WHERE t.a = u.a", false),
+        (
+            "MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE",
+            false,
+        ),
+    ] {
+        let text = format!(
+            "sources: {{ y: {{ kind: mysql, host: h, database: d, user: u, password: p }} }}\n\
+             tools:\n  kept: {{ kind: mysql-sql, source: y, description: One., statement: SELECT 1 AS a }}\n  \
+             written: {{ kind: mysql-sql, source: y, description: One., statement: \"{statement}\" }}\n"
+        );
+        let imported =
+            toolbox("tools.yaml", &text, None).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let left_out = imported.remarks.iter().any(|remark| {
+            remark.left_out && (&*remark.place, remark.reason) == ("/tools/written", "statement")
+        });
+        assert_eq!(left_out, !is_taken, "{statement}: {:?}", imported.remarks);
+    }
+}
+
 /// The file is a stranger's.
 #[test]
 fn what_is_no_configuration_is_refused() {

@@ -19,7 +19,7 @@ export function OverviewPage() {
       <div className="stack wide">
         {start?.served_tools === 0 && <FirstSteps />}
         <Needs trailFails={start?.is_audit_failing ?? false} />
-        <Loaded query={query}>{(stats) => <Figures stats={stats} />}</Loaded>
+        <Loaded query={query}>{(stats) => stats.since_start && <Figures stats={stats} />}</Loaded>
       </div>
     </>
   );

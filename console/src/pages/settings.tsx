@@ -9,6 +9,7 @@ import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable } from "../parts/table";
+import { PageTabs } from "../parts/tabs";
 import { Badge, CodeBlock, RoleBadges, Time } from "../parts/words";
 import { mayDo, ROLES, type Role } from "../session";
 import { PoliciesTab } from "./settings/policies";

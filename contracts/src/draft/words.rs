@@ -3,7 +3,10 @@
 use deunicode::deunicode;
 use pluralizer::pluralize;
 
-use crate::{name, shape::ColumnReading};
+use crate::{
+    name,
+    shape::{ColumnReading, ValueType},
+};
 
 /// Longer names leave no room for what filters put around them.
 const FIELD_LENGTH: usize = 50;
@@ -279,11 +282,18 @@ pub(super) fn reading_words(reading: &ColumnReading) -> String {
     match (&format.date, &format.datetime) {
         (Some(pattern), _) => format!("dates such as {}", last_day(pattern)),
         (_, Some(pattern)) => format!("times such as {}", last_day(pattern)),
+        _ if reading.kind == ValueType::String && format.keys().next().is_none() => {
+            "text as it stands".to_owned()
+        }
         _ => {
             let grouping = format.grouping.as_deref().unwrap_or_default();
             let decimal = format.decimal.as_deref();
             let decimal = decimal.unwrap_or(if grouping == "." { "," } else { "." });
-            let number = unit(format!("1{grouping}234{decimal}5"));
+            let fraction = match reading.kind {
+                ValueType::Integer => String::new(),
+                _ => format!("{decimal}5"),
+            };
+            let number = unit(format!("1{grouping}234{fraction}"));
             format!("numbers such as {number} (one thousand and more)")
         }
     }
@@ -319,7 +329,7 @@ fn last_day(pattern: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::{ColumnFormat, ValueType};
+    use crate::shape::ColumnFormat;
 
     #[test]
     fn fields() {
@@ -391,6 +401,18 @@ mod tests {
         assert_eq!(
             number(Some("."), None),
             "numbers such as 1.234,5 (one thousand and more)"
+        );
+        let unmarked = |kind: ValueType| {
+            reading_words(&ColumnReading {
+                kind,
+                format: ColumnFormat::default(),
+                null_words: Vec::new(),
+            })
+        };
+        assert_eq!(unmarked(ValueType::String), "text as it stands");
+        assert_eq!(
+            unmarked(ValueType::Integer),
+            "numbers such as 1234 (one thousand and more)"
         );
         assert_eq!(
             number(None, Some("# €")),

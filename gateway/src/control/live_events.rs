@@ -45,8 +45,8 @@ pub struct EventSubscription {
 #[derive(PartialEq)]
 struct SeenState {
     drafts: Vec<String>,
-    /// The generation of what is served, and what is refused.
-    contracts: (u64, Vec<String>),
+    /// The generation of what is served, the revisions of what is live, and what is refused or waits.
+    contracts: (u64, Vec<i64>, String),
     drifted: usize,
     plugins: BTreeMap<String, String>,
     upstreams: BTreeMap<String, String>,
@@ -159,10 +159,12 @@ impl SeenState {
             let known = format!("{state} {} {draft} {reason}", seen.tools);
             (upstream.name.to_string(), known)
         });
-        let refused = control.refused().into_iter().map(|refused| refused.name);
+        let live = control.gate().live();
+        let revisions = live.values().map(|live| live.revision).collect();
+        let unserved = format!("{:?} {:?}", control.refused(), control.unserved());
         Ok(Self {
             drafts: drafts.into_iter().map(|draft| draft.id).collect(),
-            contracts: (gateway.snapshot().generation, refused.collect()),
+            contracts: (gateway.snapshot().generation, revisions, unserved),
             drifted: control.drift().count(),
             plugins,
             upstreams: upstreams.collect(),

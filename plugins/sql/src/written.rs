@@ -147,7 +147,10 @@ fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Error> {
             &"on MySQL and MariaDB it answers how many rows it changed; leave RETURNING out",
         ));
     }
-    if outside.iter().any(|token| token.is_word("duplicate")) {
+    if outside
+        .windows(2)
+        .any(|pair| pair[0].is_word("on") && pair[1].is_word("duplicate"))
+    {
         return Err(refused(
             &"a row that ON DUPLICATE KEY UPDATE changes is counted twice; write an UPDATE",
         ));

@@ -23,6 +23,15 @@ pub(super) struct TranslatedStatement {
 
 type Refusal = (&'static str, String);
 
+/// What MySQL and MariaDB take between a verb and its table, and the adapter does not.
+const MYSQL_MODIFIERS: [&str; 5] = [
+    "low_priority",
+    "high_priority",
+    "delayed",
+    "quick",
+    "ignore",
+];
+
 pub(super) fn translate(
     tool: &Value,
     syntax: SqlSyntax,
@@ -41,6 +50,9 @@ pub(super) fn translate(
     let writes = writes(&code)?;
     if syntax == SqlSyntax::Mysql {
         check_mysql(&code)?;
+        if writes {
+            check_mysql_write(&code)?;
+        }
     }
     let (text, used) = with_names(&all, &names)?;
     if !writes && has_outside(&code, "order") {
@@ -87,6 +99,53 @@ fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
     Err(("statement", why))
 }
 
+/// Refuses what writes on MySQL and the adapter does not take: one such tool would spoil the whole contract.
+fn check_mysql_write(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
+    let is_one_of =
+        |token: &StatementToken<'_>, words: &[&str]| words.iter().any(|word| token.is_word(word));
+    let is_name =
+        |token: &StatementToken<'_>| matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
+    let outside: Vec<&StatementToken<'_>> = outside(code).collect();
+    let (verb, next) = (code[0], code.get(1));
+    let on_duplicate =
+        |pair: &[&StatementToken<'_>]| pair[0].is_word("on") && pair[1].is_word("duplicate");
+    let is_several = |token: &StatementToken<'_>| {
+        token.is_symbol(",") || is_one_of(token, &["join", "straight_join", "using"])
+    };
+    let ends: &[&str] = match verb.is_word("update") {
+        true => &["set"],
+        false => &["where", "order", "limit"],
+    };
+    let mut tables = outside.iter().take_while(|token| !is_one_of(token, ends));
+    let is_single = verb.is_word("insert")
+        || ((verb.is_word("update") || next.is_some_and(|next| next.is_word("from")))
+            && !tables.any(|token| is_several(token)));
+    let mut named = code[1..]
+        .iter()
+        .skip_while(|token| is_one_of(token, &["into", "from"]));
+    let has_name = match (named.next(), named.next(), named.next()) {
+        (Some(schema), Some(dot), Some(name)) if dot.is_symbol(".") => {
+            is_name(schema) && is_name(name)
+        }
+        (Some(name), ..) => is_name(name),
+        _ => false,
+    };
+    let is_taken = !verb.is_word("merge")
+        && !next.is_some_and(|next| is_one_of(next, &MYSQL_MODIFIERS))
+        && !outside.iter().any(|token| token.is_word("returning"))
+        && !outside.windows(2).any(on_duplicate)
+        && is_single
+        && has_name;
+    match is_taken {
+        true => Ok(()),
+        false => Err((
+            "statement",
+            "a statement that writes on MySQL names one table, without IGNORE, RETURNING and ON DUPLICATE KEY UPDATE"
+                .to_owned(),
+        )),
+    }
+}
+
 /// Returns `true` for a statement that changes rows. Statements that do neither are refused.
 fn writes(code: &[&StatementToken<'_>]) -> Result<bool, Refusal> {
     let reads = ["select", "with", "values"];
@@ -107,14 +166,21 @@ fn writes(code: &[&StatementToken<'_>]) -> Result<bool, Refusal> {
 }
 
 fn has_outside(code: &[&StatementToken<'_>], word: &str) -> bool {
+    outside(code).any(|token| token.is_word(word))
+}
+
+/// Returns the tokens that are in no parentheses.
+fn outside<'c, 'a>(
+    code: &'c [&'a StatementToken<'a>],
+) -> impl Iterator<Item = &'a StatementToken<'a>> + 'c {
     let mut depth = 0_usize;
-    code.iter().any(|token| {
+    code.iter().copied().filter(move |token| {
         match token.text {
             "(" if token.kind == TokenKind::Symbol => depth += 1,
             ")" if token.kind == TokenKind::Symbol => depth = depth.saturating_sub(1),
             _ => {}
         }
-        depth == 0 && token.is_word(word)
+        depth == 0
     })
 }
 

@@ -518,9 +518,13 @@ impl From<SourceFailure> for OperationError {
                     _ => (FailureKind::Invalid, message),
                 }
             }
-            SourceFailure::Adapter(AdapterFailure::OverLimit(_))
-            | SourceFailure::Shape(_)
-            | SourceFailure::Unservable(_) => (FailureKind::Invalid, failure.to_string()),
+            SourceFailure::Adapter(AdapterFailure::OverLimit(bound)) => {
+                tracing::warn!(why = bound.reason, "a source could not be looked at");
+                (FailureKind::Invalid, failure.to_string())
+            }
+            SourceFailure::Shape(_) | SourceFailure::Unservable(_) => {
+                (FailureKind::Invalid, failure.to_string())
+            }
             SourceFailure::Absent(_) => (FailureKind::NotFound, failure.to_string()),
             SourceFailure::Connection(error) => return failed(error.clone()),
             SourceFailure::Adapter(AdapterFailure::Failed(why)) => {

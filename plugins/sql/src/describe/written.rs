@@ -16,7 +16,10 @@ pub(super) fn describe(
     if let (SqlDialect::Mysql, Some(table)) = (dialect, &statement.table) {
         mysql::check_written(settings, table)?;
     }
-    let (text, _) = statement.template.described()?;
+    let text = match dialect {
+        SqlDialect::Mysql => statement.template.described()?.0,
+        SqlDialect::Postgresql | SqlDialect::Sqlite => statement.template.text.clone(),
+    };
     let options = r#"{"describe":true,"statement":true}"#;
     let columns = prepared_as(settings, text, options)?;
     check_names(&columns)?;
