@@ -2,6 +2,7 @@
 
 // The tests of connections start one in the same way.
 #[path = "../../gateway/connections/tests/mariadb/mod.rs"]
+#[expect(dead_code, reason = "tests share a server, and have a database each")]
 mod server;
 
 use std::path::Path;
