@@ -110,7 +110,7 @@ pub(crate) fn make_caller(runtime: &tokio::runtime::Runtime) -> anyhow::Result<C
     identities.agent("agent-0").context("the key is there")
 }
 
-/// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
+/// Measures views of accesses that are new: each is prepared, and the least used make room.
 fn views() -> anyhow::Result<GrowthFigure> {
     let contracts = contracts(100)?;
     let catalogue = ToolCatalogue::new(&contracts, &BTreeMap::new(), None);

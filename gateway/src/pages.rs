@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use weir_contracts::contract::{CallLimits, CallTarget, ToolAnnotations};
 
-    fn of(input_schema: Value) -> String {
+    fn page_of(input_schema: Value) -> String {
         let tool = ContractTool {
             name: "t".to_owned(),
             title: None,
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_a_contract_says_is_text_and_no_markup() {
-        let page = of(
+        let page = page_of(
             json!({ "properties": { "\"><img src=x>": { "type": "string", "default": "</script><!-- <script>" } } }),
         );
         assert!(
@@ -191,6 +191,6 @@ mod tests {
     /// No unit test embeds files, so that this is a program without them.
     #[test]
     fn a_program_without_its_forms_says_how_to_make_them() {
-        assert!(of(json!({})).contains("cargo xtask console"));
+        assert!(page_of(json!({})).contains("cargo xtask console"));
     }
 }

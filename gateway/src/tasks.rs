@@ -351,6 +351,7 @@ impl CallTask {
         state.is_told |= state.entered == entered && state.stage.has_ended();
     }
 
+    /// Ends the call of the task.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }

@@ -44,7 +44,7 @@ pub fn move_over(file: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
-/// are told `false`.
+/// get `false`.
 pub fn create_once(path: &Path, bytes: &[u8], readers: FilePermission) -> io::Result<bool> {
     let fresh = write(path, bytes, readers)?;
     match fresh.persist_noclobber(path) {

@@ -12,6 +12,7 @@ use crate::codes::FailureCode;
 /// The number of the stage of a task whose node is gone.
 pub const LOST: u64 = u64::MAX;
 
+/// The state of a task, as its node sends it to another one.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TaskReport {
     pub contract: String,

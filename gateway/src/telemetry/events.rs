@@ -85,6 +85,7 @@ impl EventFeed {
         subscriber
     }
 
+    /// Returns `true` if a stream takes these events.
     pub fn has_subscribers(&self) -> bool {
         self.sender.receiver_count() > 0
     }

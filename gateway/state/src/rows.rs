@@ -181,6 +181,7 @@ pub struct AdminRow {
 }
 
 impl AdminRow {
+    /// Returns the role of the key, with the right to approve that it may have beside it.
     pub fn roles(&self) -> JoinedRoles {
         JoinedRoles {
             role: self.role,

@@ -27,7 +27,7 @@ async fn replace(fleet: &mut Fleet, load: &Load, node: usize, program: Option<&P
     load.wait_for(100).await;
 }
 
-/// Writes through the load balancer until it is told to end. Returns the codes of what was written.
+/// Writes through the load balancer until it is stopped. Returns the codes of what was written.
 fn write_all_the_time(
     fleet: &Fleet,
     mut ending: tokio::sync::oneshot::Receiver<()>,

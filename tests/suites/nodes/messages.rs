@@ -316,7 +316,7 @@ async fn who_listens_at_one_node_hears_of_a_task_of_another() {
     assert_eq!(ended["result"]["isError"], false, "{ended}");
 }
 
-/// A task that its node keeps no more is not asked for as long as somebody listens for it.
+/// A task that its node keeps no more is not asked for as long as a client listens for it.
 #[tokio::test]
 async fn a_forgotten_task_of_another_node_is_looked_at_once() {
     let server = Postgres::start();

@@ -253,7 +253,7 @@ fn view(control: &ControlPlane, upstream: &UpstreamServer) -> UpstreamView {
 mod tests {
     use super::*;
 
-    fn shown(url: &str) -> String {
+    fn address_of(url: &str) -> String {
         address(&UpstreamConfig {
             url: Some(url.to_owned()),
             ..UpstreamConfig::default()
@@ -263,11 +263,11 @@ mod tests {
     #[test]
     fn an_address_has_nothing_that_may_be_secret() {
         assert_eq!(
-            shown("https://ann:pass@mcp.example.org/mcp?key=secret#part"),
+            address_of("https://ann:pass@mcp.example.org/mcp?key=secret#part"),
             "https://mcp.example.org/mcp"
         );
-        assert_eq!(shown("env:SERVER_URL"), "env:SERVER_URL");
-        assert_eq!(shown("no URL?key=secret"), "");
+        assert_eq!(address_of("env:SERVER_URL"), "env:SERVER_URL");
+        assert_eq!(address_of("no URL?key=secret"), "");
         let command = UpstreamConfig {
             command: vec!["uvx".into(), "--token=secret".into()],
             ..UpstreamConfig::default()

@@ -291,7 +291,7 @@ impl UpstreamSource {
                         seen.draft = draft;
                         None
                     }
-                    Err(GateError::Refused(problems)) => Some(said(&problems)),
+                    Err(GateError::Refused(problems)) => Some(join_problems(&problems)),
                     Err(error) => Some(error.to_string()),
                 };
                 seen.reason = why.is_some().then_some(REFUSED);
@@ -347,7 +347,7 @@ impl UpstreamSource {
             &about,
             &taken,
         )
-        .map_err(|problems| refused(said(&problems)))
+        .map_err(|problems| refused(join_problems(&problems)))
     }
 
     /// Returns whether something is published that the server lists by this method: then an error instead of the list does not
@@ -438,7 +438,7 @@ fn log(upstream: &UpstreamServer, seen: &UpstreamFindings) {
     }
 }
 
-fn said(problems: &[FileProblem]) -> String {
+fn join_problems(problems: &[FileProblem]) -> String {
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     problems.join("; ")
 }

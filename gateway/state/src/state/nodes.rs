@@ -132,8 +132,8 @@ impl GatewayState {
         Ok(())
     }
 
-    /// Takes this process off the nodes: it serves nothing any more. What nobody waits for it to take over would be missing in
-    /// its copy of the state, which is given up.
+    /// Takes this process off the nodes: it serves nothing any more. Its copy of the state is given up, since a change that
+    /// others make from now on does not wait for this process.
     pub async fn leave(&self) -> Result<(), StateError> {
         let Some(node) = self.node.row.get() else {
             return Ok(());
