@@ -4,9 +4,10 @@
 mod build;
 mod cells;
 mod columns;
+mod entries;
+mod head;
 mod signatures;
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -17,9 +18,7 @@ use weir_plugin_sdk::serde_json::json;
 use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone};
 
 use crate::cache;
-use crate::header::{ColumnPositions, names};
-use crate::layout::DelimitedLayout;
-use crate::scan::{is_header, no_header};
+use crate::header::ColumnPositions;
 use crate::select::{RowCollector, RowVerdict, SheetSelect, UnclearRows};
 use crate::settings::{SheetFormat, SheetSettings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
@@ -27,6 +26,8 @@ use crate::stream::{DelimitedParser, FILE_BYTES_MAX, ROW_BYTES_MAX, RowFlow, rea
 use crate::table::SheetRow;
 pub(crate) use cells::{BlockCells, CellNumber};
 pub(crate) use columns::{CellColumn, broken};
+use entries::{FEW, behind, entries, exactly, within};
+pub(crate) use head::SheetHead;
 use signatures::{BlockCandidates, Slice};
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the requested order, each further than before. A
@@ -41,8 +42,6 @@ const GROUPS_MAX: usize = 64;
 const MISFITS_MAX: usize = 16_384;
 /// Rows behind those that an index covers, which writers have put there since it was built.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
-/// Entries that are asked for first, where mostly more are not wanted.
-const FEW: u32 = 128;
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 2_048;
 
@@ -53,18 +52,6 @@ pub(crate) struct SheetSource<'s> {
     pub(crate) zone: &'s Zone,
     pub(crate) info: &'s Info,
     pub(crate) head: Rc<SheetHead>,
-}
-
-/// The beginning of a file: how it is written, its header, and where its rows begin.
-#[derive(Debug)]
-pub(crate) struct SheetHead {
-    pub(crate) layout: DelimitedLayout,
-    pub(crate) names: Vec<String>,
-    pub(crate) body_at: u64,
-    /// The rows up to the header; blank lines are not counted.
-    pub(crate) rows: u64,
-    /// The header has a quote that is never closed, and is all of the file.
-    pub(crate) is_open: bool,
 }
 
 /// Returns `true` if this file is read through indexes.
@@ -656,141 +643,6 @@ impl IndexCandidates {
     fn has_at_most(&self, most: usize) -> bool {
         let (blocks, groups) = self.candidates.count();
         blocks <= most && groups <= GROUPS_MAX
-    }
-}
-
-/// Returns all entries whose keys lie between these, in their order. They are asked for so many at once.
-fn within(name: &Name, (from, to): (Vec<u8>, Vec<u8>), limit: u32) -> Result<Vec<Entry>, Error> {
-    let mut range = Range {
-        from,
-        to: Some(to),
-        limit,
-        ..Range::default()
-    };
-    let mut entries = Vec::new();
-    loop {
-        let page = index::range(name, &range)?;
-        let is_last = page.len() < range.limit as usize;
-        range.after = page.last().cloned();
-        range.limit = RANGE_MAX;
-        entries.extend(page);
-        if is_last {
-            return Ok(entries);
-        }
-    }
-}
-
-/// Returns all entries in these ranges, in the file's order; `None` if there are more than `most`.
-fn entries(name: &Name, ranges: &[Range], most: usize) -> Result<Option<Vec<Entry>>, Error> {
-    let mut entries: Vec<Entry> = Vec::new();
-    for range in ranges {
-        let mut range = range.clone();
-        // Mostly there are few, and the host answers few at once.
-        let mut page_max = FEW;
-        loop {
-            range.limit = (most + 1 - entries.len()).min(page_max as usize) as u32;
-            page_max = (page_max * 4).min(RANGE_MAX);
-            let page = index::range(name, &range)?;
-            let is_last = page.len() < range.limit as usize;
-            range.after = page.last().cloned();
-            entries.extend(page);
-            if entries.len() > most {
-                return Ok(None);
-            }
-            if is_last {
-                break;
-            }
-        }
-    }
-    entries.sort_unstable_by_key(|entry| entry.at);
-    Ok(Some(entries))
-}
-
-/// Returns the range of keys with this value.
-fn exactly(value: &Value<'_>) -> Range {
-    let from = sort_key(value);
-    Range {
-        to: Some(behind(&from)),
-        from,
-        ..Range::default()
-    }
-}
-
-/// Returns the least key that is greater.
-fn behind(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
-}
-
-thread_local! { static HEADS: RefCell<Vec<(String, String, Rc<SheetHead>)>> = const { RefCell::new(Vec::new()) }; }
-const HEADS_MAX: usize = 16;
-
-impl SheetHead {
-    fn cached(settings: &SheetSettings, info: &Info) -> Result<Rc<Self>, Error> {
-        let source = SheetSource::source(settings);
-        let known = HEADS.with_borrow(|heads| {
-            let mut known = heads
-                .iter()
-                .filter(|(of, version, _)| *of == source && *version == info.version);
-            known.next().map(|(.., head)| head.clone())
-        });
-        if let Some(head) = known {
-            return Ok(head);
-        }
-        let head = Rc::new(Self::read(settings, info)?);
-        HEADS.with_borrow_mut(|heads| {
-            heads.retain(|(of, ..)| *of != source);
-            if heads.len() == HEADS_MAX {
-                heads.remove(0);
-            }
-            heads.push((source, info.version.clone(), head.clone()));
-        });
-        Ok(head)
-    }
-
-    fn read(settings: &SheetSettings, info: &Info) -> Result<Self, Error> {
-        let SheetFormat::Delimited(delimiter) = settings.format else {
-            return Err(no_header());
-        };
-        let mut parser: Option<DelimitedParser> = None;
-        let mut head = None;
-        let mut layout = None;
-        let mut row = |layout: DelimitedLayout,
-                       number: u64,
-                       row: SheetRow<'_>,
-                       span: std::ops::Range<usize>| {
-            if !is_header(settings, number, row) {
-                return Ok(RowFlow::Continue);
-            }
-            // A line end that is put behind the file is not part of it.
-            let body_at = info.size.min(span.end as u64);
-            head = Some(Self {
-                layout,
-                names: names(row.cells()),
-                body_at,
-                rows: number,
-                is_open: false,
-            });
-            Ok(RowFlow::Stop)
-        };
-        read_pieces(settings, info.size, |piece| {
-            let layout = match layout {
-                Some(layout) => layout,
-                None => *layout.insert(DelimitedLayout::find(piece, delimiter)?),
-            };
-            let parser = parser.get_or_insert_with(|| DelimitedParser::new(layout));
-            parser.feed(piece, &mut |number, cells, span| {
-                row(layout, number, cells, span)
-            })
-        })?;
-        let mut is_open = false;
-        if let (Some(mut parser), Some(layout)) = (parser, layout) {
-            let mut row = |number, cells: SheetRow<'_>, span| row(layout, number, cells, span);
-            parser.feed(b"\n", &mut row)?;
-            is_open = parser.is_within_row();
-            parser.finish(&mut row)?;
-        }
-        head.map(|head| Self { is_open, ..head })
-            .ok_or_else(no_header)
     }
 }
 
