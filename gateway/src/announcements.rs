@@ -27,7 +27,7 @@ pub struct ChangeNotifier {
 
 #[derive(Default)]
 struct AnnouncementCounts {
-    /// By contract, in the order of [`crate::catalogue::Listing::digests`].
+    /// By contract, in the order of [`crate::catalogue::CatalogueListing::digests`].
     lists: HashMap<Arc<str>, [AnnouncementThrottle; 3]>,
     /// Resources with a listener, by the URI that clients know.
     resources: BTreeMap<Arc<str>, ResourceListeners>,
@@ -95,7 +95,7 @@ impl ChangeNotifier {
         })
     }
 
-    /// `list`: in the order of [`crate::catalogue::Listing::digests`].
+    /// `list`: in the order of [`crate::catalogue::CatalogueListing::digests`].
     pub fn list_changed(self: &Arc<Self>, contract: &str, list: usize) {
         let contract: Arc<str> = contract.into();
         self.lock().lists.entry(contract.clone()).or_default();

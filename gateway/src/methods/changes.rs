@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::{RequestScope, SessionClient};
 use crate::{announcements::WatchedResources, call, wire::notification};
 
-/// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
+/// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::CatalogueListing::digests).
 const LISTS_CHANGED: [&str; 3] = [
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",

@@ -268,7 +268,7 @@ pub struct ReplyRow {
 /// The state of a request as it begins.
 #[derive(Clone, Debug)]
 pub enum IdempotencyState {
-    /// The request is the first with its key: it runs, and ends with [`GatewayState::end_reply`].
+    /// The request is the first with its key: it runs, and ends with [`GatewayState::end_reply`](crate::GatewayState::end_reply).
     First,
     /// The first one has not ended, or its process was stopped; the digest of the request.
     Pending(String),
@@ -554,7 +554,7 @@ pub struct CallKey {
 /// The state of a write with a key as it begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BegunCall {
-    /// It is the first with its key: it runs, and ends with [`GatewayState::end_call`](crate::State::end_call).
+    /// It is the first with its key: it runs, and ends with [`GatewayState::end_call`](crate::GatewayState::end_call).
     First,
     /// The first one has not ended.
     Running,

@@ -93,7 +93,7 @@ pub async fn look(control: &ControlPlane, name: &str) -> OperationResult<Upstrea
 }
 
 /// Asks a server of the configuration for its offer, and returns the part that could be published. Nothing is submitted. The
-/// session stays open until [`weir_upstream::Upstreams::close`].
+/// session stays open until [`weir_upstream::UpstreamRegistry::close`].
 pub async fn preview(control: &ControlPlane, name: &str) -> OperationResult<CompiledOffer> {
     let gateway = control.gateway();
     let config = gateway.config();
