@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    body::plain_media,
     document::ImportDocument,
     schema::{SCHEMAS_MAX, spend},
 };
@@ -51,18 +52,11 @@ pub(super) fn read_response<'d>(
             .flatten()
     };
     let found = successes.iter().find_map(|(_, response)| {
-        let plain = |media: &str| {
-            media
-                .split(';')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_ascii_lowercase()
-        };
-        let exact = contents(response).find(|(media, _)| plain(media) == "application/json");
+        let exact = contents(response).find(|(media, _)| plain_media(media) == "application/json");
         let close = || {
-            contents(response)
-                .find(|(media, _)| plain(media).ends_with("+json") || plain(media) == "*/*")
+            contents(response).find(|(media, _)| {
+                plain_media(media).ends_with("+json") || plain_media(media) == "*/*"
+            })
         };
         exact
             .or_else(close)

@@ -137,7 +137,7 @@ fn choose_content(body: &Value) -> Result<(&str, &Value), String> {
 }
 
 /// Returns a media type without its parameters, in lower case.
-fn plain_media(media: &str) -> String {
+pub(super) fn plain_media(media: &str) -> String {
     media
         .split(';')
         .next()

@@ -172,7 +172,7 @@ impl ChainShipper {
             let (folder, name) = (self.folder.clone(), chain.clone());
             let read = blocking(move || weir_audit::read_lines(&folder, &name, number, from)).await;
             let lines = match read {
-                // It was removed, by whoever may.
+                // It was removed meanwhile.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
                 lines => lines?,
             };

@@ -52,7 +52,7 @@ async fn a_copy_is_not_started_from_that_may_lack_a_change_or_is_too_old() {
     wait_for_copy(&node).await;
     let marked = std::fs::read(mark(&node.house)).expect("it is kept");
 
-    // Asked to end while the database is there, it leaves: nobody waits for it from then on.
+    // Asked to end while the database is there, it leaves, and no change waits for it from then on.
     node.gateway.signal("TERM");
     node.gateway.left();
     assert!(!mark(&node.house).exists());
