@@ -53,8 +53,9 @@ pub(crate) fn measure(
         url: format!("http://127.0.0.1:{port}/mcp"),
         key: Some(house.key("bench", KeyBreadth::Wide)?),
     };
-    let (url, token) = house.admin()?;
-    let mut browser = ConsoleBrowser::start(place, &url, &token)?;
+    let idle = WeirInstance::build(place, WeirBackend::WasmTenant, 1)?;
+    let (idle_process, _) = idle.start(&place.load_core, START_MAX)?;
+    let mut browser = ConsoleBrowser::start(place, &house.admin()?, &idle.admin()?)?;
     let (mut times, mut bytes) = (Vec::new(), 0.0);
     for _ in 0..OPENINGS {
         let opened = browser.ask("interactive")?;
@@ -66,16 +67,18 @@ pub(crate) fn measure(
     let calls = (rate * effort.seconds) as u64;
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        alone.push(load(calls)?.1);
-        let opened = browser.ask(&format!("open {CONSOLES}"))?;
-        ensure!(
-            opened["open"] == CONSOLES,
-            "the consoles do not open: {opened}"
-        );
-        beside.push(load(calls)?.1);
-        browser.ask("close")?;
+        for (command, times) in [("beside", &mut alone), ("open", &mut beside)] {
+            let opened = browser.ask(&format!("{command} {CONSOLES}"))?;
+            ensure!(
+                opened["open"] == CONSOLES,
+                "the consoles do not open: {opened}"
+            );
+            times.push(load(calls)?.1);
+            browser.ask("close")?;
+        }
     }
     browser.stop()?;
+    idle_process.stop()?;
     process.stop()?;
     let losses = alone.iter().zip(&beside);
     let losses = losses.map(|(alone, beside)| (1.0 - alone / beside) * 100.0);
@@ -121,12 +124,17 @@ struct ConsoleBrowser {
 }
 
 impl ConsoleBrowser {
-    fn start(place: &BenchPaths, url: &str, token: &str) -> anyhow::Result<Self> {
+    /// Starts it for the console that is measured and that of an idle gateway, each by its address and token.
+    fn start(
+        place: &BenchPaths,
+        (url, token): &(String, String),
+        (idle_url, idle_token): &(String, String),
+    ) -> anyhow::Result<Self> {
         let node = place.peer("node-runtime").join("bin/node");
         let mut child = Command::new(&node)
             .arg(place.servers().join("consoles.mjs"))
             .arg(place.peer("console"))
-            .args([CHROMIUM, url, token])
+            .args([CHROMIUM, url, token, idle_url, idle_token])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -213,7 +221,8 @@ impl ConsoleResults {
 const HOW: &str = "\
 `cargo xtask bench -- --only console --write docs/benchmarks` writes this page. Chromium opens the console of a gateway with one
 contract over loopback, without a cache and with a processor that is throttled four times; the time ends when the pages are listed and one
-that was clicked is there. Then the gateway is asked as fast as it answers, in turns without a console and with three that are open at the overview. Chromium and
-the generator share a core, and the gateway has the other one: the figure is the gateway's own processor time, for calls and consoles
-together, by the number of calls.
+that was clicked is there. Then the gateway is asked as fast as it answers, in turns while three consoles of another, idle gateway are open at
+the overview, and while three of its own are. Chromium, the generator and the idle gateway share a core, so that Chromium takes as much
+from the generator in both turns, and the gateway has the other core: the figure is the gateway's own processor time, for calls and
+consoles together, by the number of calls.
 ";
