@@ -113,14 +113,14 @@ fn as_read(described: &CollectionShape) -> (CollectionShape, Vec<String>) {
 
 /// Writes a reading in the words of a contract.
 fn said_of(reading: &ColumnReading) -> Value {
-    let mut said = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
-    said.extend(
+    let mut shape = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
+    shape.extend(
         reading
             .format
             .keys()
             .map(|(key, given)| (key.to_owned(), given.into())),
     );
-    Value::Object(said)
+    Value::Object(shape)
 }
 
 /// Makes a contract name from the name of a file, table or path.
@@ -313,12 +313,12 @@ impl<'a> ContractDrafter<'a> {
         let _ = writeln!(text, "    shape:");
         for field in formatted {
             let format = field.format.as_deref().cloned().unwrap_or_default();
-            let said = flow(&said_of(&ColumnReading {
+            let reading_text = flow(&said_of(&ColumnReading {
                 kind: field.kind,
                 format,
                 null_words: Vec::new(),
             }));
-            let _ = writeln!(text, "      {}: {said}", scalar(&field.key));
+            let _ = writeln!(text, "      {}: {reading_text}", scalar(&field.key));
         }
     }
 

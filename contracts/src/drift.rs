@@ -150,8 +150,8 @@ pub fn edits(source: &form::ContractSource, collection: &str, old: &str, new: &s
         )
         .into_iter()
         .for_each(&mut write);
-        let told = entry.overrides.iter().any(|told| told.column == old);
-        told.then(|| write(format!("{}/shape", entry.place)));
+        let is_overridden = entry.overrides.iter().any(|column| column.column == old);
+        is_overridden.then(|| write(format!("{}/shape", entry.place)));
     }
     let mut added = Vec::new();
     for tool in source
@@ -194,11 +194,11 @@ pub fn edits(source: &form::ContractSource, collection: &str, old: &str, new: &s
                 format!("{place}: write `{function}({new})` for `{measure}`")
             }));
         }
-        let said = tool
+        let is_mentioned = tool
             .say
             .as_ref()
             .is_some_and(|say| say.contains(&format!("{{{old}}}")));
-        said.then(|| write(format!("{}/say", tool.place)));
+        is_mentioned.then(|| write(format!("{}/say", tool.place)));
     }
     edits.extend(added);
     edits

@@ -123,16 +123,16 @@ impl ServerLists {
 
     /// Reads `{info, capabilities, instructions}`, or the unchanged result of `initialize` or `server/discover`.
     fn server(&mut self, server: &RawMembers<'_>) {
-        let told = server
+        let described = server
             .object("_meta")
             .and_then(|meta| RawMembers::read(meta.get()).ok());
-        let told = told
+        let described = described
             .as_ref()
             .and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
         let info = server
             .object("info")
             .or_else(|| server.object("serverInfo"))
-            .or(told);
+            .or(described);
         self.info = info.map(ToOwned::to_owned);
         self.capabilities = server.object("capabilities").map(ToOwned::to_owned);
         self.instructions = server.text("instructions");

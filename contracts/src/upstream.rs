@@ -244,16 +244,16 @@ impl UpstreamCompiler<'_> {
             .overlay
             .and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
         let name = self.name(item, overlay)?;
-        let mut told = RewriteReport::default();
+        let mut report = RewriteReport::default();
         let mut target = OfferTarget::new(
             ToolProvider::Upstream(self.upstream.name.to_owned()),
             &item.name,
         );
         let set = overlay.map(|overlay| &overlay.set);
-        let input_schema = schemas::input(item, set, overlay, &mut target, &mut told)?;
+        let input_schema = schemas::input(item, set, overlay, &mut target, &mut report)?;
         let output_schema = match overlay.is_some_and(|overlay| overlay.drops_output) {
             true => None,
-            false => schemas::output(item, &mut target, &mut told)?,
+            false => schemas::output(item, &mut target, &mut report)?,
         };
         let description = overlay
             .and_then(|overlay| overlay.description.clone())
@@ -273,7 +273,7 @@ impl UpstreamCompiler<'_> {
             None => title(self.contract, &description, &item.name),
         };
         let annotations = self.annotations(item);
-        target.listed = self.listed(item, has_resources, &mut told);
+        target.listed = self.listed(item, has_resources, &mut report);
         let (limits, clear) = (
             overlay.map(|overlay| &overlay.limits),
             overlay.map_or(&[][..], |overlay| &overlay.clear),
@@ -315,7 +315,7 @@ impl UpstreamCompiler<'_> {
             },
         };
         self.check(item, &tool)?;
-        self.tell(item, &tool, &told);
+        self.tell(item, &tool, &report);
         Ok(tool)
     }
 
@@ -364,14 +364,14 @@ impl UpstreamCompiler<'_> {
         &self,
         item: &ParsedEntry,
         has_resources: bool,
-        told: &mut RewriteReport,
+        report: &mut RewriteReport,
     ) -> Map<String, Value> {
         let mut listed = item.listed.clone();
         if let Some(Value::Object(meta)) = listed.get_mut("_meta") {
             if has_resources {
                 uri::publish_page(self.contract, meta);
             } else if uri::remove_page(meta) {
-                told.tell(
+                report.tell(
                     "it names a page of its own, and the server says that it has no resources: the link is removed",
                 );
             }
@@ -446,15 +446,19 @@ impl UpstreamCompiler<'_> {
 
     fn tell(&mut self, item: &ParsedEntry, tool: &ContractTool, lowered: &RewriteReport) {
         let Some(offer) = tool.offer() else { return };
-        let mut told: Vec<String> = lowered.told.iter().map(|what| (*what).to_owned()).collect();
+        let mut changes: Vec<String> = lowered
+            .changes
+            .iter()
+            .map(|what| (*what).to_owned())
+            .collect();
         for (published, own) in &offer.keys {
-            told.push(format!(
+            changes.push(format!(
                 "the argument {} is published as {}",
                 name::quoted(own),
                 name::quoted(published)
             ));
         }
-        for what in told {
+        for what in changes {
             let message = format!("{}: {what}", quoted(item));
             self.notes.push(self.problem(&item.place, message));
         }
@@ -468,18 +472,20 @@ impl UpstreamCompiler<'_> {
         {
             return Some(own);
         }
-        let said = offer
+        let instructions = offer
             .instructions
             .clone()
-            .filter(|said| !said.trim().is_empty())?;
-        let why = match said.chars().count() > TEXT_MAX {
+            .filter(|instructions| !instructions.trim().is_empty())?;
+        let why = match instructions.chars().count() > TEXT_MAX {
             true => Some(format!("they have more than {TEXT_MAX} characters")),
-            false => lint::lint_words(&said)
+            false => lint::lint_words(&instructions)
                 .into_iter()
                 .find(|finding| finding.level == LintLevel::Error)
                 .map(|finding| format!("{}: {}", finding.rule, finding.message)),
         };
-        let Some(why) = why else { return Some(said) };
+        let Some(why) = why else {
+            return Some(instructions);
+        };
         let problem = self.problem(
             "/server/instructions",
             format!("the server's instructions are left out: {why}"),

@@ -48,9 +48,9 @@ fn due() -> Value {
 fn written(contract: &CompiledContract, arguments: Value) -> Result<Value, Value> {
     let tool = &contract.tools[0];
     let validator = tool.argument_validator().expect("a schema");
-    let told = |content: String| serde_json::from_str::<Value>(&content).expect("JSON");
+    let answer = |content: String| serde_json::from_str::<Value>(&content).expect("JSON");
     let taken = validator.validate(&arguments.to_string());
-    let mut taken = taken.map_err(|refused| told(refused.structured_content().to_json()))?;
+    let mut taken = taken.map_err(|refused| answer(refused.structured_content().to_json()))?;
     tool.collection()
         .expect("bound")
         .binding
@@ -195,12 +195,12 @@ fn what_is_set_and_named_is_refused_and_told_how_to_repair() {
 fn a_field_of_that_name_is_refused_where_the_update_has_its_own() {
     let clear = json!({ "name": "clear", "type": "checkbox" });
     let problems = desk(&[note(), clear.clone()]).expect_err("two of one name");
-    let told: Vec<_> = problems
+    let answer: Vec<_> = problems
         .iter()
         .map(|problem| (problem.place.as_str(), problem.message.as_str()))
         .collect();
     assert_eq!(
-        told,
+        answer,
         [(
             "/tools/0/fields/2/name",
             "an update with a nullable field has its own 'clear'"

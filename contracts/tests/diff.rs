@@ -996,21 +996,21 @@ fn check(
     rule: &str,
 ) {
     let diff = diff_schemas(old, new, side);
-    let told = format!("{side:?} {old} → {new}: {diff:#?}");
+    let answer = format!("{side:?} {old} → {new}: {diff:#?}");
     let wanted = format!("{}-{rule}", side.word());
     if diff.class != class
         || rules(&diff).first() != Some(&wanted.as_str())
         || diff.breaking != class.is_breaking()
     {
-        wrong.push(format!("expected {class:?} {wanted}: {told}"));
+        wrong.push(format!("expected {class:?} {wanted}: {answer}"));
     }
     for item in &diff.items {
         match &item.witness {
             Some(witness) if !is_true(side, old, new, witness) => {
-                wrong.push(format!("a false witness: {told}"))
+                wrong.push(format!("a false witness: {answer}"))
             }
             None if item.class == ChangeSeverity::Breaking && !is_unshown(item) => {
-                wrong.push(format!("no witness: {told}"))
+                wrong.push(format!("no witness: {answer}"))
             }
             _ => {}
         }

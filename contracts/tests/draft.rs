@@ -560,7 +560,7 @@ fn a_wide_sheet_is_read() {
         );
         let note = format!("{columns} fields");
         assert_eq!(
-            draft.notes.iter().any(|told| told.contains(&note)),
+            draft.notes.iter().any(|answer| answer.contains(&note)),
             !writes,
             "{:?}",
             draft.notes

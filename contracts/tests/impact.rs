@@ -51,7 +51,7 @@ fn calls_are_judged_or_said_not_to_be() {
         why: why.to_owned(),
     };
     let open = |what: &str| ImpactVerdict::CannotTell {
-        why: format!("{what} is not told by what was kept"),
+        why: format!("{what} is not known from what was kept"),
     };
     let call = json!({ "subject": "Abc", "status": "open", "priority": 4, "amount": 2, "tags": ["a", "a"] });
     let profile = kept(&old(), call);

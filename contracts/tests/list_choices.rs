@@ -58,8 +58,8 @@ fn problem(collection: &str, tools: &str, shape: CollectionShape) -> (String, Op
     let [problem] = &problems[..] else {
         panic!("{problems:?}");
     };
-    let told = format!("{}: {}", problem.place, problem.message);
-    (told, problem.hint.clone())
+    let answer = format!("{}: {}", problem.place, problem.message);
+    (answer, problem.hint.clone())
 }
 
 fn schemas(contract: &CompiledContract) -> (Value, Value) {
@@ -165,7 +165,7 @@ fn each_choice_stands_alone() {
 
 #[test]
 fn what_no_source_can_is_refused_with_its_place() {
-    for (order, keys, told, hint) in [
+    for (order, keys, expected, hint) in [
         (
             &["id"][..],
             "order_by: [city], ",
@@ -256,7 +256,7 @@ fn what_no_source_can_is_refused_with_its_place() {
         };
         assert_eq!(
             format!("{}: {}", problem.place, problem.message),
-            format!("/tools/0/{told}")
+            format!("/tools/0/{expected}")
         );
         assert_eq!(problem.hint.as_deref().unwrap_or_default(), hint, "{keys}");
     }
@@ -264,7 +264,7 @@ fn what_no_source_can_is_refused_with_its_place() {
 
 #[test]
 fn a_choice_tells_nothing_of_columns_that_are_not_published() {
-    for (keys, told) in [
+    for (keys, expected) in [
         (
             "order_by: [total], ",
             "/tools/0/order_by/0: column 'total' is not published",
@@ -275,7 +275,7 @@ fn a_choice_tells_nothing_of_columns_that_are_not_published() {
         ),
     ] {
         let (problem, _) = problem(", hide: [total]", &with(keys), shape(&["*"], "all"));
-        assert_eq!(problem, told);
+        assert_eq!(problem, expected);
     }
 }
 
@@ -287,16 +287,16 @@ fn the_names_belong_to_the_list_that_opts_in_and_to_lists_alone() {
         ("with_total: true, ", "with_total"),
     ] {
         let tool = with(keys).replace("name: city", &format!("name: {name}, column: city"));
-        let (told, _) = problem("", &tool, shape(&["*"], "all"));
+        let (answer, _) = problem("", &tool, shape(&["*"], "all"));
         assert_eq!(
-            told,
+            answer,
             format!("/tools/0/fields/0/name: this list has its own '{name}'")
         );
         let tool = with(keys)
             .replace("verb: list", "verb: count")
             .replace("order: [-placed], returns: [id, city], ", "");
-        let (told, _) = problem("", &tool, shape(&["*"], "all"));
-        assert_eq!(told, format!("/tools/0/{name}: only a list has it"));
+        let (answer, _) = problem("", &tool, shape(&["*"], "all"));
+        assert_eq!(answer, format!("/tools/0/{name}: only a list has it"));
     }
 }
 

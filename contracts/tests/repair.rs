@@ -49,8 +49,8 @@ fn repair(arguments: &Value, error: &Value) -> Value {
 fn repair_by_text(arguments: &Value, text: &str) -> Value {
     let mut arguments = arguments.clone();
     for line in text.lines().skip(1) {
-        let (path, told) = match line.strip_prefix("arguments: ") {
-            Some(told) => (String::new(), told),
+        let (path, answer) = match line.strip_prefix("arguments: ") {
+            Some(answer) => (String::new(), answer),
             None if line.starts_with('"') => {
                 let mut parts = serde_json::Deserializer::from_str(line).into_iter::<String>();
                 let Some(Ok(path)) = parts.next() else {
@@ -59,15 +59,15 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
                 (path, &line[parts.byte_offset()..])
             }
             None => match line.split_once(": ") {
-                Some((path, told)) => (path.to_owned(), told),
+                Some((path, answer)) => (path.to_owned(), answer),
                 None => continue,
             },
         };
-        let after = |words: &str| told.rsplit_once(words).map(|(_, rest)| rest);
+        let after = |words: &str| answer.rsplit_once(words).map(|(_, rest)| rest);
         // A value may hold the word itself.
-        let example = told
-            .match_indices(" Example: ")
-            .find_map(|(at, words)| serde_json::from_str::<Value>(&told[at + words.len()..]).ok());
+        let example = answer.match_indices(" Example: ").find_map(|(at, words)| {
+            serde_json::from_str::<Value>(&answer[at + words.len()..]).ok()
+        });
         let near = after(" Did you mean ")
             .and_then(|rest| serde_json::from_str::<String>(rest.strip_suffix('?')?).ok());
         let Some((parent, last)) = path.rsplit_once('/') else {
@@ -75,10 +75,10 @@ fn repair_by_text(arguments: &Value, text: &str) -> Value {
             continue;
         };
         let name = last.replace("~1", "/").replace("~0", "~");
-        let is_unknown = told.contains("is not an argument of this tool");
+        let is_unknown = answer.contains("is not an argument of this tool");
         match (arguments.pointer_mut(parent), near, example) {
             (Some(Value::Object(map)), near, _)
-                if is_unknown || told.ends_with(" Leave it out.") =>
+                if is_unknown || answer.ends_with(" Leave it out.") =>
             {
                 if let (Some(value), Some(near)) = (map.remove(&name), near) {
                     map.insert(near, value);
@@ -170,12 +170,16 @@ fn check_repairable(schema: &Value, arguments: &Value) {
 /// Checks the refusal of a validator that has refused other arguments before.
 #[track_caller]
 fn check_told_as_new(worn: &ArgumentValidator, schema: &Value, arguments: &Value) {
-    let told = |validator: &ArgumentValidator| {
+    let answer = |validator: &ArgumentValidator| {
         let refused = validator.validate(&arguments.to_string());
         refused.map_err(|refused| refused.structured_content().to_json())
     };
     let new = ArgumentValidator::new(schema).expect("a schema");
-    assert_eq!(told(worn), told(&new), "schema {schema}, sent {arguments}");
+    assert_eq!(
+        answer(worn),
+        answer(&new),
+        "schema {schema}, sent {arguments}"
+    );
 }
 
 fn name() -> impl Strategy<Value = String> {

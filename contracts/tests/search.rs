@@ -111,7 +111,7 @@ impl Tally {
 
     /// Prints the rates, and holds them against what is promised.
     fn holds(&self, tools: usize) {
-        let told = format!(
+        let answer = format!(
             "{} questions over {tools} tools: first {:.3}, among five {:.3}; by plain text among five {:.3}\n{}",
             self.asked,
             self.part(self.first),
@@ -119,10 +119,10 @@ impl Tally {
             self.part(self.plain),
             self.missed.join("\n")
         );
-        println!("{told}");
-        assert!(self.asked >= 200, "{told}");
-        assert!(self.part(self.among_five) >= 0.94, "{told}");
-        assert!(self.among_five > self.plain, "{told}");
+        println!("{answer}");
+        assert!(self.asked >= 200, "{answer}");
+        assert!(self.part(self.among_five) >= 0.94, "{answer}");
+        assert!(self.among_five > self.plain, "{answer}");
     }
 }
 

@@ -107,7 +107,7 @@ fn a_shim_that_does_not_do_says_why() {
         .fits(&old, &other)
         .expect_err("a tool less");
     assert!(why.contains("tool-removed"), "{why}");
-    for (steps, told) in [
+    for (steps, message) in [
         (
             json!([{ "rename": { "at": "/name", "to": "there_is_none" } }]),
             "there is no 'there_is_none' in the new version",
@@ -124,13 +124,13 @@ fn a_shim_that_does_not_do_says_why() {
         let shim = json!({ "tools": { "list": { "input": steps } } });
         let shim = VersionShim::read(&shim).expect("a shim");
         let why = shim.fits(&old, &old).expect_err("it cannot be made");
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(message), "{why}");
     }
 }
 
 #[test]
 fn what_is_no_shim_is_refused_with_its_place() {
-    for (shim, told) in [
+    for (shim, message) in [
         (json!(3), "the shim at /: "),
         (json!({ "tool": {} }), "unknown field `tool`"),
         (
@@ -145,7 +145,7 @@ fn what_is_no_shim_is_refused_with_its_place() {
         ),
     ] {
         let why = VersionShim::read(&shim).expect_err("no shim");
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(message), "{why}");
     }
     let written = json!({ "tools": { "list": { "name": "l", "input": [
         { "set": { "at": "/a", "value": [1] } }, { "value": { "at": "/b/*", "from": "x", "to": "y" } },

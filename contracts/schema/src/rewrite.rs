@@ -73,14 +73,14 @@ const OF_OBJECTS: &[&str] = &[
 /// The changes that were made, in words for a report.
 #[derive(Default)]
 pub struct RewriteReport {
-    pub told: Vec<&'static str>,
+    pub changes: Vec<&'static str>,
 }
 
 impl RewriteReport {
     /// Adds a change, unless it is there already.
     pub fn tell(&mut self, what: &'static str) {
-        if !self.told.contains(&what) {
-            self.told.push(what);
+        if !self.changes.contains(&what) {
+            self.changes.push(what);
         }
     }
 }

@@ -12,9 +12,9 @@ fn object(properties: Value, required: Value) -> Value {
 #[track_caller]
 fn check(profile: ClientProfile, input: Value, expected: Value, rules: &[&str]) {
     let lowered = lower("tool", &input, profile);
-    let told: Vec<&str> = lowered.remarks.iter().map(|remark| remark.rule).collect();
+    let answer: Vec<&str> = lowered.remarks.iter().map(|remark| remark.rule).collect();
     assert_eq!(
-        (&lowered.input, &told[..]),
+        (&lowered.input, &answer[..]),
         (&expected, rules),
         "{:#?}",
         lowered.remarks
@@ -287,7 +287,7 @@ fn gemini_is_told_what_stands_beside_null_whatever_it_is() {
         json!({ "type": "null" }),
     );
     let either = json!({ "anyOf": [text, number] });
-    for (nested, told) in [
+    for (nested, expected) in [
         (
             json!({ "anyOf": [{ "oneOf": [text, number] }, none] }),
             &either,
@@ -313,7 +313,7 @@ fn gemini_is_told_what_stands_beside_null_whatever_it_is() {
             &object(json!({ "a": nested }), json!([])),
             ClientProfile::Gemini,
         );
-        assert_eq!(lowered.input["properties"]["a"], *told, "{nested}");
+        assert_eq!(lowered.input["properties"]["a"], *expected, "{nested}");
     }
 }
 

@@ -97,18 +97,18 @@ fn the_text_tells_every_error_in_a_line() {
 fn the_text_says_which_alternatives_there_are() {
     let order = json!({ "anyOf": [{ "const": 1 }, { "const": -1 }, { "enum": ["asc", "desc"] }] });
     let schema = json!({ "type": "object", "properties": { "order": order } });
-    let told = text(&schema, r#"{"order":"up"}"#);
+    let answer = text(&schema, r#"{"order":"up"}"#);
     assert!(
-        told.ends_with("/order: fits none of the alternatives: 1, -1, asc, desc. Example: 1"),
-        "{told}"
+        answer.ends_with("/order: fits none of the alternatives: 1, -1, asc, desc. Example: 1"),
+        "{answer}"
     );
     let open =
         json!({ "anyOf": [{ "const": "asc" }, { "type": "string", "pattern": "^[0-9]+$" }] });
     let schema = json!({ "type": "object", "properties": { "order": open } });
-    let told = text(&schema, r#"{"order":"up"}"#);
+    let answer = text(&schema, r#"{"order":"up"}"#);
     assert!(
-        told.contains("/order: fits none of the alternatives: asc, a value of type string."),
-        "{told}"
+        answer.contains("/order: fits none of the alternatives: asc, a value of type string."),
+        "{answer}"
     );
 }
 
@@ -126,11 +126,11 @@ fn the_text_stays_one_line_an_error_and_bounded() {
         .iter()
         .map(|name| ((*name).to_owned(), json!(1)))
         .collect();
-    let told = text(
+    let answer = text(
         &json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         &Value::Object(sent).to_string(),
     );
-    assert_eq!(told.lines().count(), 1 + names.len(), "{told}");
+    assert_eq!(answer.lines().count(), 1 + names.len(), "{answer}");
     for line in [
         "\"/a\\u000ab: c\": ",
         "\"/\\u202ex\": ",
@@ -139,8 +139,8 @@ fn the_text_stays_one_line_an_error_and_bounded() {
         "\"/\\u001b[31m\": ",
     ] {
         assert!(
-            told.contains(&format!("\n{line}is not an argument")),
-            "{line} in {told}"
+            answer.contains(&format!("\n{line}is not an argument")),
+            "{line} in {answer}"
         );
     }
     let property = |index: usize| {
@@ -152,15 +152,15 @@ fn the_text_stays_one_line_an_error_and_bounded() {
     let properties: Map<String, Value> = (0..40).map(property).collect();
     let required: Vec<&String> = properties.keys().collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
-    let told = text(&schema, "{}");
+    let answer = text(&schema, "{}");
     assert!(
-        told.len() < 13_000
-            && told
+        answer.len() < 13_000
+            && answer
                 .lines()
                 .last()
                 .is_some_and(|last| last.ends_with(" more.")),
         "{}",
-        told.len()
+        answer.len()
     );
 }
 

@@ -523,7 +523,7 @@ fn destination(old: &BindingInput, new: &BindingInput) -> Option<(ToolRule, &'st
 
 /// Compares bound fields. Their names are the author's own; what counts is where the value comes from and goes.
 fn bound_fields(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut DiffReport) {
-    let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
+    let describe = |field: &BoundField| json!({ "to": field.to, "source": field.source });
     let is_kept = |field: &BoundField, others: &[BoundField]| {
         others
             .iter()
@@ -550,7 +550,7 @@ fn bound_fields(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut D
                     ToolRule::BoundFieldChanged,
                     Some(tool),
                     path,
-                    (told(was), told(now)),
+                    (describe(was), describe(now)),
                     reason,
                 );
             }
@@ -560,7 +560,7 @@ fn bound_fields(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut D
                     ToolRule::BoundFieldRemoved,
                     Some(tool),
                     path,
-                    (told(was), Value::Null),
+                    (describe(was), Value::Null),
                     reason,
                 );
             }
@@ -582,7 +582,7 @@ fn bound_fields(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut D
                 ToolRule::BoundFieldAdded,
                 Some(tool),
                 path,
-                (Value::Null, told(now)),
+                (Value::Null, describe(now)),
                 reason,
             );
         }

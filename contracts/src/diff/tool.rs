@@ -65,7 +65,7 @@ fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
         open_world_hint,
         others,
     } = &tool.annotations;
-    let said = [
+    let stated = [
         *read_only_hint,
         *destructive_hint,
         *idempotent_hint,
@@ -80,9 +80,9 @@ fn of_tool(tool: &ContractTool) -> DiffTool<'_> {
         output: tool
             .checked_output()
             .map(|schema| Cow::Owned(schema.value())),
-        hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
+        hints: std::array::from_fn(|index| stated[index].unwrap_or(HINTS[index].1)),
         further: Some(ContractParts {
-            stated: said,
+            stated,
             annotations: others,
             listed: tool.offer().map(|offer| &offer.listed),
             published: (&tool.input_schema, tool.output_schema.as_ref()),

@@ -113,11 +113,16 @@ impl<'a> ContractDrafter<'a> {
         }
         let _ = writeln!(text, "    relations:");
         for relation in &self.relations {
-            let said = serde_json::json!({
+            let relation_text = serde_json::json!({
                 "collection": relation.collection,
                 "columns": relation.columns,
             });
-            let _ = writeln!(text, "      {}: {}", scalar(&relation.name), flow(&said));
+            let _ = writeln!(
+                text,
+                "      {}: {}",
+                scalar(&relation.name),
+                flow(&relation_text)
+            );
         }
     }
 

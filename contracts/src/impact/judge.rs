@@ -71,7 +71,7 @@ fn fails(path: &str, key: &str) -> ImpactAnswer {
 
 fn unknown(path: &str, key: &str) -> ImpactAnswer {
     ImpactAnswer::Unknown(format!(
-        "{key} at {} is not told by what was kept",
+        "{key} at {} is not known from what was kept",
         at(path)
     ))
 }

@@ -270,7 +270,7 @@ fn listed_values(description: &str) -> Option<&str> {
     ];
     let small = description.to_ascii_lowercase();
     let from = |at: usize| description.get(at..);
-    if let Some(at) = SAYS_SO.iter().find_map(|said| small.find(said)) {
+    if let Some(at) = SAYS_SO.iter().find_map(|phrase| small.find(phrase)) {
         return from(at);
     }
     let begins_list = |rest: &str| {
@@ -280,8 +280,8 @@ fn listed_values(description: &str) -> Option<&str> {
     let is_list = |rest: &str| begins_list(rest) || is_list_of_words(rest);
     // And not `none of`.
     let is_word = |at: usize| !small[..at].ends_with(char::is_alphanumeric);
-    let mut said = small.match_indices("one of").map(|(at, _)| at);
-    if let Some(at) = said.find(|at| is_word(*at) && is_list(&small[at + "one of".len()..])) {
+    let mut matches = small.match_indices("one of").map(|(at, _)| at);
+    if let Some(at) = matches.find(|at| is_word(*at) && is_list(&small[at + "one of".len()..])) {
         return from(at);
     }
     let is_alternatives = |word: &&str| {
@@ -336,7 +336,7 @@ fn quoted_choice(description: &str) -> Option<&str> {
             .rev()
             .collect::<String>()
             .to_ascii_lowercase();
-        let is_example = EXAMPLES.iter().any(|said| before.contains(said));
+        let is_example = EXAMPLES.iter().any(|phrase| before.contains(phrase));
         (!word.is_empty() && !word.contains(char::is_whitespace) && !is_example)
             .then(|| &description[start..])
     })

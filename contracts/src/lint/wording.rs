@@ -135,8 +135,8 @@ pub(super) fn repeats(text: &str, name: &str) -> bool {
         telling.dedup();
         telling
     };
-    let said = telling(words(text));
-    !said.is_empty() && said == telling(name::words(name))
+    let telling_words = telling(words(text));
+    !telling_words.is_empty() && telling_words == telling(name::words(name))
 }
 
 fn check_name(tool: &LintedTool<'_>, findings: &mut LintFindings) {
@@ -225,9 +225,9 @@ fn check_long(tool: &LintedTool<'_>, words: &[String], findings: &mut LintFindin
 fn check_words(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     let mut about = name::words(tool.name);
     about.extend(tool.title.map(words).unwrap_or_default());
-    let said = words(tool.description);
-    let built = said.iter().enumerate().find(|(at, word)| {
-        let is_key = said
+    let description = words(tool.description);
+    let built = description.iter().enumerate().find(|(at, word)| {
+        let is_key = description
             .get(at + 1)
             .is_some_and(|next| next.starts_with("key") || next.starts_with("token"));
         let stem = word.trim_end_matches('s');
@@ -249,7 +249,7 @@ fn check_words(tool: &LintedTool<'_>, findings: &mut LintFindings) {
     let said_twice = |pair: &[String]| pair[0] == "version" && number(&pair[1]);
     if let Some(word) = name::words(tool.name)
         .iter()
-        .chain(&said)
+        .chain(&description)
         .find(|word| version(word))
     {
         findings.add(
@@ -258,7 +258,7 @@ fn check_words(tool: &LintedTool<'_>, findings: &mut LintFindings) {
             VERSION_WORD,
             format!("it names the version {}", name::quoted(word)),
         );
-    } else if let Some(pair) = said.windows(2).find(|pair| said_twice(pair)) {
+    } else if let Some(pair) = description.windows(2).find(|pair| said_twice(pair)) {
         findings.add(
             Some(tool.name),
             "",

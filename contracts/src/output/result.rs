@@ -53,7 +53,7 @@ mod tests {
         let error = json!({ "required": ["code"] });
         let published = json!({ "type": "object", "anyOf": [own, error] });
         let checker = ResultChecker::new(&published).expect("a schema");
-        for (result, told) in [
+        for (result, expected) in [
             (json!({}), "the member is missing at /items"),
             (
                 json!({ "items": [{}] }),
@@ -72,7 +72,7 @@ mod tests {
             let found = checker
                 .check(&result, &result.to_string())
                 .expect_err("it does not fit");
-            assert_eq!(found.to_string(), told);
+            assert_eq!(found.to_string(), expected);
         }
         assert_eq!(checker.check(&json!({ "code": "x" }), "{}"), Ok(()));
     }

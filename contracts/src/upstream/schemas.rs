@@ -15,7 +15,7 @@ pub(super) fn input(
     set: Option<&Map<String, Value>>,
     overlay: Option<&ToolOverlay>,
     target: &mut OfferTarget,
-    told: &mut RewriteReport,
+    report: &mut RewriteReport,
 ) -> Result<Value, RefusedEntry> {
     const PLACE: &str = "/detail/input";
     let refused = |why: String| RefusedEntry::new(PLACE, why);
@@ -27,7 +27,7 @@ pub(super) fn input(
         Some(schema) => dialect::translate(schema).map_err(refused)?,
         None => json!({}),
     };
-    rewrite::root(&mut schema, told).map_err(refused)?;
+    rewrite::root(&mut schema, report).map_err(refused)?;
     if !rewrite::has_few_alternatives(&schema) {
         return Err(refused(
             "too many alternatives are reached from the root of its input".to_owned(),
@@ -59,17 +59,17 @@ pub(super) fn input(
         target.set_headers = repeated.collect();
     }
     target.keys = renaming::publish(&mut schema).map_err(refused)?;
-    rewrite::inside(&mut schema, told);
+    rewrite::inside(&mut schema, report);
     let Some((plain, is_wider)) = rewrite::plain_root(&schema) else {
         return Ok(schema);
     };
     if is_wider {
-        told.tell(
+        report.tell(
             "alternatives at the root of the input are published as one object, and arguments are checked against all of it",
         );
         target.input = Some(schema.into());
     } else {
-        told.tell("`allOf` at the root of the input is written as one object");
+        report.tell("`allOf` at the root of the input is written as one object");
     }
     Ok(plain)
 }
@@ -79,7 +79,7 @@ pub(super) fn input(
 pub(super) fn output(
     item: &ParsedEntry,
     target: &mut OfferTarget,
-    told: &mut RewriteReport,
+    report: &mut RewriteReport,
 ) -> Result<Option<Value>, RefusedEntry> {
     let Some(output) = &item.output else {
         return Ok(None);
@@ -102,11 +102,11 @@ pub(super) fn output(
         return Ok(Some(schema));
     }
     if !rewrite::has_few_alternatives(&schema) || !rewrite::is_object(&schema, &schema, 0) {
-        told.tell("results that are no objects are not described in lists, where clients refuse that; they are checked against their schema");
+        report.tell("results that are no objects are not described in lists, where clients refuse that; they are checked against their schema");
         target.output = Some(schema.into());
         return Ok(None);
     }
-    told.tell("`\"type\": \"object\"` is added at the root of the output");
+    report.tell("`\"type\": \"object\"` is added at the root of the output");
     let mut published = schema.clone();
     if let Value::Object(members) = &mut published {
         let at = usize::from(members.contains_key("$schema"));

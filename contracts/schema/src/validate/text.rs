@@ -114,36 +114,36 @@ impl SchemaViolation {
 
     /// Returns the fault, as words that follow the name of the argument.
     fn phrase(&self) -> String {
-        let said = |key: &str| self.render_constraint(key);
+        let bound = |key: &str| self.render_constraint(key);
         match self.reason {
             "missing_required" => "is required".to_owned(),
             "unknown_argument" => "is not an argument of this tool".to_owned(),
             "wrong_type" => format!("must be of type {}", self.types().unwrap_or_default()),
-            "not_in_enum" => match said("enum").or_else(|| said("const")) {
+            "not_in_enum" => match bound("enum").or_else(|| bound("const")) {
                 Some(allowed) => format!("must be one of {allowed}"),
                 None => "is not one of the allowed values".to_owned(),
             },
             "out_of_range" => format!("must be {}", self.bounds().join(" and ")),
             "bad_format" => format!(
                 "must be a valid {}",
-                said("format").unwrap_or_else(|| "text".to_owned())
+                bound("format").unwrap_or_else(|| "text".to_owned())
             ),
             "too_long" => format!(
                 "may have at most {}",
-                counted(&said("maxLength").unwrap_or_default(), "character")
+                counted(&bound("maxLength").unwrap_or_default(), "character")
             ),
             "too_short" => {
                 format!(
                     "must have at least {}",
-                    counted(&said("minLength").unwrap_or_default(), "character")
+                    counted(&bound("minLength").unwrap_or_default(), "character")
                 )
             }
-            "pattern_mismatch" => format!("must match {}", said("pattern").unwrap_or_default()),
-            "too_many_items" => match said("maxItems") {
+            "pattern_mismatch" => format!("must match {}", bound("pattern").unwrap_or_default()),
+            "too_many_items" => match bound("maxItems") {
                 Some(most) => format!("has too many items, may have {most}"),
                 None => "has too many items".to_owned(),
             },
-            "too_few_items" => match said("minItems") {
+            "too_few_items" => match bound("minItems") {
                 Some(least) => format!("has too few items, must have {least}"),
                 None => "has too few items".to_owned(),
             },
@@ -151,10 +151,10 @@ impl SchemaViolation {
             "not_unique" => "has an item twice".to_owned(),
             "not_multiple" => format!(
                 "must be a multiple of {}",
-                said("multipleOf").unwrap_or_default()
+                bound("multipleOf").unwrap_or_default()
             ),
             "too_few_properties" => {
-                let least = said("minProperties").unwrap_or_default();
+                let least = bound("minProperties").unwrap_or_default();
                 match self.path.is_empty() {
                     true => format!("must have at least {}", counted(&least, "member")),
                     false => format!("or another argument must be there, at least {least} in all"),
@@ -223,7 +223,7 @@ impl SchemaViolation {
 
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
-        let said = |key: &str, before: &str, after: &str| {
+        let rule = |key: &str, before: &str, after: &str| {
             Some(format!("{before}{}{after}", self.render_constraint(key)?))
         };
         let number = |key: &str, before: &str, what: &str| {
@@ -240,11 +240,11 @@ impl SchemaViolation {
             .into_iter()
             .chain(self.bounds().into_iter().map(Some));
         let rules = rules.chain([
-            said("multipleOf", "a multiple of ", ""),
+            rule("multipleOf", "a multiple of ", ""),
             number("minLength", "at least", "character"),
             number("maxLength", "at most", "character"),
-            said("pattern", "matching ", ""),
-            said("format", "a valid ", ""),
+            rule("pattern", "matching ", ""),
+            rule("format", "a valid ", ""),
             number("minItems", "at least", "item"),
             number("maxItems", "at most", "item"),
             self.render_constraint("uniqueItems")
