@@ -290,9 +290,9 @@ mod tests {
             #[expect(dead_code, reason = "only what is wrong is looked at")]
             connection: String,
         }
-        let told = parse_settings::<Settings>(r#"{"conection": "db"}"#).unwrap_err();
+        let error = parse_settings::<Settings>(r#"{"conection": "db"}"#).unwrap_err();
         assert_eq!(
-            told.message,
+            error.message,
             "The settings are wrong: unknown field `conection`, expected `connection`."
         );
     }

@@ -374,10 +374,10 @@ fn a_tag_stands_among_the_members_of_what_its_variant_holds() {
         r#"{"kind":"Either","by":"Place","row":1}"#,
         r#"{"kind":"Stop"}"#,
     ];
-    for told in values {
-        let arguments = json!({ "values": [serde_json::from_str::<Value>(told).unwrap()] });
-        assert!(meets(&arguments), "{told} meets {schema}");
-        assert_eq!(value("commands", arguments), format!("[{told}]"));
+    for expected in values {
+        let arguments = json!({ "values": [serde_json::from_str::<Value>(expected).unwrap()] });
+        assert!(meets(&arguments), "{expected} meets {schema}");
+        assert_eq!(value("commands", arguments), format!("[{expected}]"));
     }
     for wrong in [
         json!({ "kind": "Change", "Add": { "n": 1, "m": "b" }, "other": 1 }),
@@ -400,12 +400,12 @@ fn an_answer_that_leaves_members_out_meets_its_schema() {
         serde_json::from_str(&tools::definitions::<WeirPlugin>().unwrap()).unwrap();
     let mut tools = definitions.as_array().unwrap().iter();
     let schema = &tools.find(|tool| tool["name"] == "trimmed").unwrap()["outputSchema"];
-    for (full, told) in [
+    for (full, expected) in [
         (false, "{}"),
         (true, r#"{"tags":["a"],"note":"a","since":"a"}"#),
     ] {
         let answer = value("trimmed", json!({ "full": full }));
-        assert_eq!(answer, told);
+        assert_eq!(answer, expected);
         fits(&serde_json::from_str(&answer).unwrap(), schema, schema).unwrap();
     }
     let sent: Value = serde_json::from_str(&schema_of::<Trimmed>()).unwrap();

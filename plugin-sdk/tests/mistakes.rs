@@ -14,7 +14,7 @@ fn each_mistake_is_told_at_its_place_and_says_what_to_write() {
 #[test]
 fn no_mistake_speaks_of_what_its_author_never_wrote() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
-    let (mut sources, mut told) = (0, 0);
+    let (mut sources, mut answer) = (0, 0);
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         sources += usize::from(path.extension().is_some_and(|extension| extension == "rs"));
@@ -24,7 +24,7 @@ fn no_mistake_speaks_of_what_its_author_never_wrote() {
         {
             continue;
         }
-        told += 1;
+        answer += 1;
         let text = fs::read_to_string(&path).unwrap();
         let errors = text
             .lines()
@@ -55,6 +55,6 @@ fn no_mistake_speaks_of_what_its_author_never_wrote() {
             path.display()
         );
     }
-    assert_eq!(sources, told, "each mistake has its file");
-    assert!(told >= 40, "{told} mistakes");
+    assert_eq!(sources, answer, "each mistake has its file");
+    assert!(answer >= 40, "{answer} mistakes");
 }

@@ -112,8 +112,8 @@ pub(crate) async fn run(
         .as_ref()
         .is_some_and(PluginInstance::memory_refused);
     match answer {
-        Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes)
-            .map(|told| masked(told, &generation.profile)),
+        Ok(Ok(reply)) => result_fits(reply, generation.profile.limits.result_max_bytes)
+            .map(|reply| masked(reply, &generation.profile)),
         Ok(Err(error)) => Err(AdapterFailure::Guest(guest_error(
             error,
             &generation.profile,
@@ -172,11 +172,11 @@ async fn ask_guest(
             GuestRequest::Read { collection, query } => instance
                 .read(collection, query)
                 .await
-                .map(|told| told.map(GuestReply::Page)),
+                .map(|result| result.map(GuestReply::Page)),
             GuestRequest::Summarize { collection, query } => instance
                 .summarize(collection, query)
                 .await
-                .map(|told| told.map(GuestReply::Summary)),
+                .map(|result| result.map(GuestReply::Summary)),
             GuestRequest::Write { collection, change } => {
                 instance.write(collection, change).await.map(text)
             }
@@ -215,13 +215,13 @@ async fn metered<T>(meter: &GuestMeter, running: impl Future<Output = T>) -> T {
     .await
 }
 
-fn text(told: Result<String, types::Error>) -> Result<GuestReply, types::Error> {
-    told.map(GuestReply::Text)
+fn text(result: Result<String, types::Error>) -> Result<GuestReply, types::Error> {
+    result.map(GuestReply::Text)
 }
 
 /// Reads a tool's answer. An answer of an unknown kind is a failure of the plugin.
-fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<GuestReply> {
-    match told {
+fn tool_answer(result: Result<answers::Answer, types::Error>) -> Answer<GuestReply> {
+    match result {
         Ok(answer) => ToolAnswer::read(answer)
             .map(|answer| Ok(GuestReply::Answer(answer)))
             .map_err(wasmtime::Error::msg),
@@ -229,8 +229,8 @@ fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<GuestReply
     }
 }
 
-pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, AdapterFailure> {
-    let size = match &told {
+pub(crate) fn result_fits(reply: GuestReply, max: usize) -> Result<GuestReply, AdapterFailure> {
+    let size = match &reply {
         GuestReply::Text(text) => text.len(),
         GuestReply::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
         GuestReply::Summary(page) => page.records.len(),
@@ -242,13 +242,13 @@ pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, Ad
             setting: Some("result_max_bytes"),
         }));
     }
-    Ok(told)
+    Ok(reply)
 }
 
 /// Masks the credentials of web services that the guest may have read in their answers.
-fn masked(told: GuestReply, profile: &GuestProfile) -> GuestReply {
+fn masked(reply: GuestReply, profile: &GuestProfile) -> GuestReply {
     let mask = |text: String| profile.masked(text);
-    match told {
+    match reply {
         GuestReply::Text(text) => GuestReply::Text(mask(text)),
         GuestReply::Page(page) => GuestReply::Page(AdapterPage {
             records: mask(page.records),

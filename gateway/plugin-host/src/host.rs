@@ -26,7 +26,7 @@ use crate::{
     native::NativeRegistry,
     plugin::{LoadedPlugin, PluginCounters, PluginGeneration},
     pool::{InstanceKey, InstancePool},
-    tools::{Gate, told_context},
+    tools::{Gate, context_json},
 };
 
 /// The time a describe may take if no deadline is set.
@@ -393,7 +393,7 @@ impl PluginHost {
             collection: collection.clone(),
             change: Arc::clone(change),
         };
-        let told = self
+        let result = self
             .run(
                 context,
                 &collection.adapter,
@@ -403,7 +403,7 @@ impl PluginHost {
             )
             .await;
         self.later.take(&writes, context, collection);
-        let failure = match told {
+        let failure = match result {
             Ok(GuestReply::Text(record)) => return Ok(record),
             Ok(_) => AdapterFailure::Failed("it answered no record".into()),
             Err(failure) => failure,
@@ -428,7 +428,7 @@ impl PluginHost {
         } else {
             CallPurpose::Write
         };
-        let told = self
+        let result = self
             .run_tool(context, tool, purpose, invocation, &writes)
             .await;
         if writes.refused() {
@@ -444,7 +444,7 @@ impl PluginHost {
                 handed_over: false,
             });
         }
-        let failure = match told {
+        let failure = match result {
             Ok(GuestReply::Answer(answer)) => return Ok(answer),
             Ok(_) => AdapterFailure::Failed("it answered no tool's answer".into()),
             Err(failure) => failure,
@@ -466,7 +466,7 @@ impl PluginHost {
         let ask = GuestRequest::Call {
             tool: tool.clone(),
             invocation: Arc::clone(invocation),
-            context: told_context(context, tool, invocation),
+            context: context_json(context, tool, invocation),
         };
         check_size(&ask)?;
         let plugin = self.served.by_name.load().get(&*tool.plugin).cloned();
@@ -512,12 +512,12 @@ impl PluginHost {
         let counters = &plugin.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        let told = self
+        let result = self
             .run_on(generation, context, purpose, ask, writes, counters)
             .await;
-        counters.ended(&told, began.elapsed());
-        generation.latest.ended(&told);
-        told
+        counters.ended(&result, began.elapsed());
+        generation.latest.ended(&result);
+        result
     }
 
     async fn run_on(
@@ -554,13 +554,13 @@ impl PluginHost {
         let call = GuestCall::new(&generation.profile, purpose, context, writes);
         let kept =
             generation.profile.limits.isolation != PluginIsolation::Call && !ask.is_describe();
-        let told = call::run(generation, &mut lease.instance, call, ask).await;
-        counters.used(lease.instance.as_ref(), &told);
+        let result = call::run(generation, &mut lease.instance, call, ask).await;
+        counters.used(lease.instance.as_ref(), &result);
         if let Some(attempt) = attempt {
-            attempt.ended(end(&told), Instant::now());
+            attempt.ended(end(&result), Instant::now());
         }
         // Any other end of the call leaves an instance in an unknown state.
-        let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
+        let clean = matches!(result, Ok(_) | Err(AdapterFailure::Guest(_)));
         let reusable = lease
             .instance
             .as_ref()
@@ -572,14 +572,14 @@ impl PluginHost {
                 self.pool.drop_generation(generation.id);
             }
         }
-        told
+        result
     }
 }
 
 /// Returns what the outcome proves. An error of the guest's own is an answer. A deadline may be the source's fault, and
 /// a call that found no room met no guest: these prove nothing.
-fn end<T>(told: &Result<T, AdapterFailure>) -> AttemptOutcome {
-    match told {
+fn end<T>(result: &Result<T, AdapterFailure>) -> AttemptOutcome {
+    match result {
         Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => AttemptOutcome::Failed,
         Ok(_) | Err(AdapterFailure::Guest(_)) => AttemptOutcome::Answered,
         Err(_) => AttemptOutcome::Open,

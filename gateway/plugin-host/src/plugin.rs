@@ -171,11 +171,11 @@ impl LoadedPlugin {
 
 impl PluginCounters {
     /// Counts a call that has come back.
-    pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>, took: Duration) {
+    pub(crate) fn ended<T>(&self, result: &Result<T, AdapterFailure>, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.busy_nanoseconds
             .fetch_add(nanoseconds, Ordering::Relaxed);
-        let count = match told {
+        let count = match result {
             Err(AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_)) => &self.failed,
             Err(AdapterFailure::Timeout) => &self.timeout,
             Err(AdapterFailure::Overloaded { .. }) => &self.overloaded,
@@ -189,12 +189,12 @@ impl PluginCounters {
     pub(crate) fn used<T>(
         &self,
         instance: Option<&PluginInstance>,
-        told: &Result<T, AdapterFailure>,
+        result: &Result<T, AdapterFailure>,
     ) {
         let Some(instance) = instance else { return };
         self.memory_peak_bytes
             .fetch_max(instance.bytes(), Ordering::Relaxed);
-        if instance.memory_refused() && matches!(told, Err(AdapterFailure::OverLimit(_))) {
+        if instance.memory_refused() && matches!(result, Err(AdapterFailure::OverLimit(_))) {
             self.memory.fetch_add(1, Ordering::Relaxed);
         }
     }

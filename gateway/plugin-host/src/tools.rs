@@ -184,7 +184,7 @@ impl ToolAnswer {
 
 /// A tool's information about its call.
 #[derive(Serialize)]
-struct ToldContext<'a> {
+struct InvocationContext<'a> {
     agent: &'a str,
     tenant: &'a str,
     call_id: &'a str,
@@ -197,7 +197,7 @@ struct ToldContext<'a> {
 }
 
 /// JSON.
-pub(crate) fn told_context(
+pub(crate) fn context_json(
     context: &CallContext,
     tool: &ToolRef,
     invocation: &ToolInvocation,
@@ -207,7 +207,7 @@ pub(crate) fn told_context(
         .duration_since(UNIX_EPOCH)
         .unwrap_or(Duration::ZERO)
         + left;
-    let told = ToldContext {
+    let context = InvocationContext {
         agent: &invocation.agent,
         tenant: &context.tenant,
         call_id: &context.call_id,
@@ -218,5 +218,5 @@ pub(crate) fn told_context(
             .as_deref()
             .and_then(|stated| serde_json::from_str(stated).ok()),
     };
-    serde_json::to_string(&told).expect("plain data")
+    serde_json::to_string(&context).expect("plain data")
 }

@@ -10,7 +10,7 @@ use syn::{
 use crate::{
     docs,
     literal::JsonLiteral,
-    mistakes::{MacroErrors, unknown},
+    mistakes::{MacroErrors, new_key, unknown},
 };
 
 const KEYS: [&str; 15] = [
@@ -102,24 +102,8 @@ impl ArgKeys {
     }
 
     fn key(&mut self, meta: &ParseNestedMeta<'_>, seen: &mut Vec<String>) -> syn::Result<()> {
-        let Some(key) = meta.path.get_ident().cloned() else {
-            return Err(meta.error("write a key of `#[arg(…)]`"));
-        };
-        let name = key.to_string();
-        if !KEYS.contains(&name.as_str()) {
-            return Err(syn::Error::new(
-                key.span(),
-                unknown(&name, "#[arg(…)]", &KEYS),
-            ));
-        }
-        if seen.contains(&name) {
-            return Err(syn::Error::new(
-                key.span(),
-                format!("`{name}` stands there twice: write it once"),
-            ));
-        }
-        seen.push(name.clone());
-        match name.as_str() {
+        let key = new_key(meta, "#[arg(…)]", &KEYS, seen)?;
+        match key.to_string().as_str() {
             "min_len" => self.min_len = Some(read_length(key, meta)?),
             "max_len" => self.max_len = Some(read_length(key, meta)?),
             "gt" => self.gt = Some(read_number(key, meta)?),

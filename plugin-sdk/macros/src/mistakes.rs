@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::Error;
+use syn::{Error, Ident, meta::ParseNestedMeta};
 
 #[derive(Default)]
 pub(crate) struct MacroErrors(Option<Error>);
@@ -29,6 +29,28 @@ impl MacroErrors {
             .map(|error| error.to_compile_error())
             .unwrap_or_default()
     }
+}
+
+/// Reads the key of `attribute` that comes next: one of `known` that is not `seen` yet.
+pub(crate) fn new_key(
+    meta: &ParseNestedMeta<'_>,
+    attribute: &str,
+    known: &[&str],
+    seen: &mut Vec<String>,
+) -> syn::Result<Ident> {
+    let Some(key) = meta.path.get_ident().cloned() else {
+        return Err(meta.error(format!("write a key of `{attribute}`")));
+    };
+    let name = key.to_string();
+    if !known.contains(&name.as_str()) {
+        return Err(Error::new(key.span(), unknown(&name, attribute, known)));
+    }
+    if seen.contains(&name) {
+        let message = format!("`{name}` stands there twice: write it once");
+        return Err(Error::new(key.span(), message));
+    }
+    seen.push(name);
+    Ok(key)
 }
 
 /// Returns the sentence about an unknown key: which key was meant, or else all keys there are.

@@ -12,7 +12,7 @@ use syn::{
 use crate::{
     arg::{ArgKeys, aliases},
     docs,
-    mistakes::{MacroErrors, unknown},
+    mistakes::{MacroErrors, new_key},
     rules::{ParameterSlot, optional, slot},
     types,
 };
@@ -112,24 +112,8 @@ impl ToolKeys {
         let mut keys = Self::default();
         let mut seen: Vec<String> = Vec::new();
         let parser = syn::meta::parser(|meta| {
-            let Some(key) = meta.path.get_ident().cloned() else {
-                return Err(meta.error("write a key of `#[tool(…)]`"));
-            };
-            let name = key.to_string();
-            if !KEYS.contains(&name.as_str()) {
-                return Err(syn::Error::new(
-                    key.span(),
-                    unknown(&name, "#[tool(…)]", &KEYS),
-                ));
-            }
-            if seen.contains(&name) {
-                return Err(syn::Error::new(
-                    key.span(),
-                    format!("`{name}` stands there twice: write it once"),
-                ));
-            }
-            seen.push(name.clone());
-            match name.as_str() {
+            let key = new_key(&meta, "#[tool(…)]", &KEYS, &mut seen)?;
+            match key.to_string().as_str() {
                 "name" => {
                     let name: LitStr = meta.value()?.parse()?;
                     tool_name(&name.value())

@@ -42,7 +42,7 @@ pub(crate) mod progress {
         }
         // If the host no longer answers, the call is over.
         host::ask::<wire::Cancelled>("progress.cancelled", &(), &[])
-            .is_ok_and(|(told, _)| told.cancelled)
+            .is_ok_and(|(reply, _)| reply.cancelled)
     }
 }
 
@@ -115,8 +115,8 @@ pub(crate) mod sql {
         let head = wire::Connection {
             connection: connection.into(),
         };
-        let (told, _) = host::ask::<wire::Dialect<'_>>("sql.dialect", &head, &[])?;
-        Ok(told.dialect.into_owned())
+        let (reply, _) = host::ask::<wire::Dialect<'_>>("sql.dialect", &head, &[])?;
+        Ok(reply.dialect.into_owned())
     }
 
     pub(crate) fn query(statement: &Statement) -> Result<Rows> {
@@ -134,13 +134,13 @@ pub(crate) mod sql {
         let head = wire::Statements {
             statements: statements.iter().map(to_wire).collect(),
         };
-        let (told, body) =
+        let (reply, body) =
             match host::ask::<wire::Answers<wire::Rows>>("sql.query-many", &head, &[]) {
-                Ok(told) => told,
+                Ok(reply) => reply,
                 Err(error) => return statements.iter().map(|_| Err(error.clone())).collect(),
             };
         let mut body = &*body;
-        let answers = told.answers.into_iter().map(|answer| match answer {
+        let answers = reply.answers.into_iter().map(|answer| match answer {
             wire::Answered::Done(head) => rows(&head, &mut body),
             wire::Answered::Failed(record) => Err(Error::from(record)),
         });
@@ -206,13 +206,13 @@ pub(crate) mod http {
             .flatten()
             .copied()
             .collect();
-        let (told, body) =
+        let (reply, body) =
             match host::ask::<wire::Answers<wire::Response>>("http.send-many", &head, &bodies) {
-                Ok(told) => told,
+                Ok(reply) => reply,
                 Err(error) => return requests.iter().map(|_| Err(error.clone())).collect(),
             };
         let mut body = &*body;
-        let answers = told.answers.into_iter().map(|answer| match answer {
+        let answers = reply.answers.into_iter().map(|answer| match answer {
             wire::Answered::Done(head) => response(head, &mut body),
             wire::Answered::Failed(record) => Err(Error::from(record)),
         });
@@ -265,10 +265,10 @@ pub(crate) mod files {
             root: root.into(),
             path: path.into(),
         };
-        let (told, _) = host::ask::<wire::Info<'_>>("files.stat", &head, &[])?;
+        let (reply, _) = host::ask::<wire::Info<'_>>("files.stat", &head, &[])?;
         Ok(Info {
-            version: told.version.into_owned(),
-            size: told.size,
+            version: reply.version.into_owned(),
+            size: reply.size,
         })
     }
 
@@ -303,8 +303,8 @@ pub(crate) mod files {
             path: path.into(),
             if_version,
         };
-        let (told, _) = host::ask::<wire::Version<'_>>("files.replace", &head, content)?;
-        Ok(told.version.into_owned())
+        let (reply, _) = host::ask::<wire::Version<'_>>("files.replace", &head, content)?;
+        Ok(reply.version.into_owned())
     }
 
     pub(crate) fn list(root: &str, prefix: &str, cursor: Option<&str>) -> Result<Listing> {
@@ -316,10 +316,10 @@ pub(crate) mod files {
             prefix: prefix.into(),
             cursor: cursor.map(Into::into),
         };
-        let (told, _) = host::ask::<wire::Listing>("files.list", &head, &[])?;
+        let (reply, _) = host::ask::<wire::Listing>("files.list", &head, &[])?;
         Ok(Listing {
-            paths: told.paths,
-            next: told.next,
+            paths: reply.paths,
+            next: reply.next,
         })
     }
 }
@@ -340,9 +340,10 @@ pub(crate) mod parts {
             path: path.into(),
             parts,
         };
-        let (told, body) = host::ask::<wire::Lengths>("parts.read", &head, &[])?;
+        let (reply, body) = host::ask::<wire::Lengths>("parts.read", &head, &[])?;
         let mut body = &*body;
-        told.lengths
+        reply
+            .lengths
             .into_iter()
             .map(|length| Ok(super::part(&mut body, length)?.to_vec()))
             .collect()
@@ -372,8 +373,8 @@ pub(crate) mod parts {
             if_version: if_version.into(),
             edits,
         };
-        let (told, _) = host::ask::<wire::Version<'_>>("parts.replace", &head, &contents)?;
-        Ok(told.version.into_owned())
+        let (reply, _) = host::ask::<wire::Version<'_>>("parts.replace", &head, &contents)?;
+        Ok(reply.version.into_owned())
     }
 }
 
@@ -408,9 +409,9 @@ pub(crate) mod index {
         let mut keys = range.from.clone();
         keys.extend(range.to.iter().flatten());
         keys.extend(range.after.iter().flat_map(|after| &after.key));
-        let (told, body) = host::ask::<wire::Entries>("index.entries", &head, &keys)?;
+        let (reply, body) = host::ask::<wire::Entries>("index.entries", &head, &keys)?;
         let mut body = &*body;
-        let entries = told.entries.into_iter().map(|(key, at, length)| {
+        let entries = reply.entries.into_iter().map(|(key, at, length)| {
             Ok(Entry {
                 key: super::part(&mut body, key)?.to_vec(),
                 at,

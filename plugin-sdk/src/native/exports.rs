@@ -16,7 +16,7 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
     let has_collections = !P::adapters().is_empty();
     let has_items = P::items().is_some();
     let has_tools = !P::tools().is_empty() || has_items;
-    let told = match function {
+    let result = match function {
         b"about.about" => about::<P>(has_collections, has_tools, has_items),
         b"collections.describe" if has_collections => describe::<P>(head, body),
         b"collections.configure" if has_collections => configure::<P>(head),
@@ -39,7 +39,7 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
             };
         }
     };
-    told.unwrap_or_else(failed)
+    result.unwrap_or_else(failed)
 }
 
 fn about<P: Plugin>(has_collections: bool, has_tools: bool, has_items: bool) -> Result<Answer> {
@@ -180,7 +180,7 @@ fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
         resumed: resumed.map(Into::into),
         options: options.map(Into::into),
     })?;
-    Ok(told(reply))
+    Ok(encode_reply(reply))
 }
 
 fn item_definitions<P: Plugin>() -> Result<Answer> {
@@ -210,10 +210,10 @@ fn get<P: Plugin>(head: &[u8], params: &[u8]) -> Result<Answer> {
         context,
         resumed,
     })?;
-    Ok(told(reply))
+    Ok(encode_reply(reply))
 }
 
-fn told(reply: tools::Reply) -> Answer {
+fn encode_reply(reply: tools::Reply) -> Answer {
     let tools::Reply {
         kind,
         value,
@@ -222,14 +222,14 @@ fn told(reply: tools::Reply) -> Answer {
         state,
         options,
     } = reply;
-    let told = wire::Told {
+    let head = wire::ReplyHead {
         kind: kind.into(),
         content: content.map(Into::into),
         requests: requests.map(Into::into),
         state: state.map(Into::into),
         options: options.map(Into::into),
     };
-    done(&told, value.unwrap_or_default().into_bytes())
+    done(&head, value.unwrap_or_default().into_bytes())
 }
 
 fn parsed<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {

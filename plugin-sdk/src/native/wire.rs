@@ -113,7 +113,7 @@ pub(crate) struct Call<'a> {
 
 /// The answer of `tools.call`; the body is the value, and an empty body is none.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Told<'a> {
+pub(crate) struct ReplyHead<'a> {
     pub(crate) kind: Text<'a>,
     pub(crate) content: Option<Text<'a>>,
     pub(crate) requests: Option<Text<'a>>,

@@ -71,13 +71,13 @@ mod tests {
             (1_000..2_000).contains(&written),
             "{written} lines of 1,000 bytes were written"
         );
-        let told: Vec<u64> = taken.iter().filter_map(|(_, dropped)| *dropped).collect();
+        let counts: Vec<u64> = taken.iter().filter_map(|(_, dropped)| *dropped).collect();
         assert_eq!(
-            told.first(),
+            counts.first(),
             Some(&1),
             "the first dropped line is reported at once"
         );
-        assert!(told.len() < 5, "told {} times", told.len());
+        assert!(counts.len() < 5, "reported {} times", counts.len());
     }
 
     #[test]

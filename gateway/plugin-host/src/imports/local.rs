@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_line_for_the_log_alone_is_told_to_no_caller() {
-        for (fields, told) in [
+        for (fields, expected) in [
             (None, Some(json!("failed"))),
             (Some("no JSON"), Some(json!("failed"))),
             (
@@ -210,7 +210,7 @@ mod tests {
             (Some(r#"{"weir.log_only":true}"#), None),
             (Some(r#"{"port":1,"weir.log_only":true}"#), None),
         ] {
-            assert_eq!(logged("failed".to_owned(), fields), told, "{fields:?}");
+            assert_eq!(logged("failed".to_owned(), fields), expected, "{fields:?}");
         }
     }
 }

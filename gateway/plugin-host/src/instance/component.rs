@@ -169,10 +169,10 @@ impl ComponentInstance {
             options: query.options.as_deref(),
         };
         let summaries = self.summaries.as_ref().ok_or_else(no_collections)?;
-        let told = summaries
+        let result = summaries
             .call_summarize(&mut self.store, &collection.key, query)
             .await?;
-        Ok(told.map(|summary| AdapterSummaryPage {
+        Ok(result.map(|summary| AdapterSummaryPage {
             records: summary.records,
             more: summary.more,
         }))
@@ -287,9 +287,9 @@ impl ComponentInstance {
         }
         let settings = Arc::clone(&self.store.data().profile.settings);
         let tools = self.tools.as_ref().ok_or_else(no_tools)?;
-        let told = tools.call_configure(&mut self.store, &settings).await?;
-        self.set_up = told.is_ok();
-        Ok(told)
+        let result = tools.call_configure(&mut self.store, &settings).await?;
+        self.set_up = result.is_ok();
+        Ok(result)
     }
 
     async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
@@ -297,7 +297,7 @@ impl ComponentInstance {
             return Ok(Ok(()));
         }
         let collections = self.collections.as_ref().ok_or_else(no_collections)?;
-        let told = collections
+        let result = collections
             .call_configure(
                 &mut self.store,
                 &collection.key,
@@ -306,10 +306,10 @@ impl ComponentInstance {
                 &collection.shape,
             )
             .await?;
-        if told.is_ok() {
+        if result.is_ok() {
             self.configured.insert(Arc::clone(&collection.key));
         }
-        Ok(told)
+        Ok(result)
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct LibraryProcess {
     group: Option<Pid>,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    said: Arc<Mutex<String>>,
+    printed: Arc<Mutex<String>>,
     listens: tokio::task::JoinHandle<()>,
     cpu_max: Duration,
     /// The processor time that the last call had.
@@ -91,9 +91,9 @@ impl LibraryProcess {
                 program.display()
             ))
         })?;
-        let said = Arc::<Mutex<String>>::default();
+        let printed = Arc::<Mutex<String>>::default();
         let stderr = process.stderr.take().expect("stderr is piped");
-        let listens = tokio::spawn(listen(stderr, Arc::clone(&said), Arc::clone(profile)));
+        let listens = tokio::spawn(listen(stderr, Arc::clone(&printed), Arc::clone(profile)));
         let mut child = Self {
             group: process
                 .id()
@@ -105,7 +105,7 @@ impl LibraryProcess {
                 process.stdout.take().expect("stdout is piped"),
             ),
             process,
-            said,
+            printed,
             listens,
             processor_max: limits.cpu_max,
             cpu_max: limits.cpu_max,
@@ -199,16 +199,16 @@ impl LibraryProcess {
                 code.unwrap_or_default()
             ),
         };
-        let said = self.stderr_text();
-        wasmtime::Error::msg(if said.is_empty() {
+        let printed = self.stderr_text();
+        wasmtime::Error::msg(if printed.is_empty() {
             how
         } else {
-            format!("{how}: {said}")
+            format!("{how}: {printed}")
         })
     }
 
     fn stderr_text(&self) -> String {
-        self.said.lock().clone()
+        self.printed.lock().clone()
     }
 
     fn kill(&self) {
@@ -242,7 +242,7 @@ fn name_of(signal: i32) -> &'static str {
 }
 
 /// Logs what a library writes to its stderr or stdout, within the plugin's own bound, and keeps the last line.
-async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<GuestProfile>) {
+async fn listen(stderr: ChildStderr, printed: Arc<Mutex<String>>, profile: Arc<GuestProfile>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -267,6 +267,6 @@ async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Gues
         if profile.log.passes(plugin, text.len()) {
             tracing::info!(target: "weir::plugin", plugin, "{text}");
         }
-        *said.lock() = text;
+        *printed.lock() = text;
     }
 }

@@ -354,12 +354,12 @@ impl<'a> LibraryRequest<'a> {
         };
         let entries = index::Host::entries(guest, name.into(), range).await?;
         Ok(answered(entries, |entries| {
-            let told = entries
+            let listed = entries
                 .iter()
                 .map(|entry| (entry.key.len(), entry.at, entry.length))
                 .collect();
             (
-                wire::Entries { entries: told },
+                wire::Entries { entries: listed },
                 entries.into_iter().flat_map(|entry| entry.key).collect(),
             )
         }))
@@ -439,12 +439,12 @@ fn response_out(response: http::Response) -> (wire::Response, Vec<u8>) {
 }
 
 fn answered<T, H: Serialize>(
-    told: Result<T, types::Error>,
+    result: Result<T, types::Error>,
     out: impl FnOnce(T) -> (H, Vec<u8>),
 ) -> Answer {
-    match told {
-        Ok(told) => {
-            let (head, body) = out(told);
+    match result {
+        Ok(value) => {
+            let (head, body) = out(value);
             done(&head, body)
         }
         Err(error) => failed(error),
@@ -452,11 +452,14 @@ fn answered<T, H: Serialize>(
 }
 
 /// Joins several answers into one.
-fn all<T, H: Serialize>(told: Vec<Result<T, types::Error>>, out: fn(T) -> (H, Vec<u8>)) -> Answer {
+fn all<T, H: Serialize>(
+    results: Vec<Result<T, types::Error>>,
+    out: fn(T) -> (H, Vec<u8>),
+) -> Answer {
     let mut bodies = Vec::new();
-    let answers = told.into_iter().map(|told| match told {
-        Ok(told) => {
-            let (head, body) = out(told);
+    let answers = results.into_iter().map(|result| match result {
+        Ok(value) => {
+            let (head, body) = out(value);
             bodies.extend(body);
             wire::Answered::Done(head)
         }
@@ -468,8 +471,8 @@ fn all<T, H: Serialize>(told: Vec<Result<T, types::Error>>, out: fn(T) -> (H, Ve
     done(&answers, bodies)
 }
 
-fn nothing(told: Result<(), types::Error>) -> Answer {
-    answered(told, |()| ((), Vec::new()))
+fn nothing(result: Result<(), types::Error>) -> Answer {
+    answered(result, |()| ((), Vec::new()))
 }
 
 fn done(head: &impl Serialize, body: Vec<u8>) -> Answer {

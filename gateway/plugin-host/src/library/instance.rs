@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     DESCRIBE, LibraryCode, LibraryInterfaces,
-    abi::{Answer as Told, DONE, FAILED, PANICKED, UNKNOWN},
+    abi::{Answer as PipeAnswer, DONE, FAILED, PANICKED, UNKNOWN},
     child::LibraryProcess,
     imports,
     message::PipeMessage,
@@ -66,10 +66,10 @@ impl LibraryInstance {
 
     /// Notes which interfaces it has.
     pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
-        let told = self.ask("about.about", &(), Vec::new()).await?;
-        let told = told
+        let answer = self.ask("about.about", &(), Vec::new()).await?;
+        let answer = answer
             .map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
-        let wire::Interfaces { interfaces } = head("about.about", &told.head)?;
+        let wire::Interfaces { interfaces } = head("about.about", &answer.head)?;
         let has = |name: &str| interfaces.iter().any(|interface| interface == name);
         let interfaces = LibraryInterfaces {
             collections: has("collections"),
@@ -83,7 +83,7 @@ impl LibraryInstance {
             ));
         }
         let _ = self.code.interfaces.set(interfaces); // each instance says the same
-        text("about.about", told.body)
+        text("about.about", answer.body)
     }
 
     pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
@@ -112,14 +112,14 @@ impl LibraryInstance {
             cursor: query.cursor.as_deref().map(Into::into),
             options: query.options.as_deref().map(Into::into),
         };
-        let told = match self.ask("collections.read", &asked, Vec::new()).await? {
-            Ok(told) => told,
+        let answer = match self.ask("collections.read", &asked, Vec::new()).await? {
+            Ok(answer) => answer,
             Err(error) => return Ok(Err(error)),
         };
-        let wire::Next { next } = head("collections.read", &told.head)?;
+        let wire::Next { next } = head("collections.read", &answer.head)?;
         let next = next.map(Into::into);
         Ok(Ok(AdapterPage {
-            records: text("collections.read", told.body)?,
+            records: text("collections.read", answer.body)?,
             next,
         }))
     }
@@ -171,13 +171,13 @@ impl LibraryInstance {
             limit: query.limit,
             options: query.options.as_deref().map(Into::into),
         };
-        let told = match self.ask("summaries.summarize", &asked, Vec::new()).await? {
-            Ok(told) => told,
+        let answer = match self.ask("summaries.summarize", &asked, Vec::new()).await? {
+            Ok(answer) => answer,
             Err(error) => return Ok(Err(error)),
         };
-        let wire::Summarized { more } = head("summaries.summarize", &told.head)?;
+        let wire::Summarized { more } = head("summaries.summarize", &answer.head)?;
         Ok(Ok(AdapterSummaryPage {
-            records: text("summaries.summarize", told.body)?,
+            records: text("summaries.summarize", answer.body)?,
             more,
         }))
     }
@@ -234,21 +234,21 @@ impl LibraryInstance {
         } else {
             "tools.call"
         };
-        let told = match self
+        let answer = match self
             .ask(function, &asked, invocation.arguments.as_bytes().to_vec())
             .await?
         {
-            Ok(told) => told,
+            Ok(answer) => answer,
             Err(error) => return Ok(Err(error)),
         };
-        let wire::Told {
+        let wire::ReplyHead {
             kind,
             content,
             requests,
             state,
             options,
-        } = head(function, &told.head)?;
-        let value = text(function, told.body)?;
+        } = head(function, &answer.head)?;
+        let value = text(function, answer.body)?;
         Ok(Ok(answers::Answer {
             kind: kind.into(),
             value: (!value.is_empty()).then_some(value),
@@ -292,12 +292,12 @@ impl LibraryInstance {
             return Ok(Ok(()));
         }
         let settings = Arc::clone(&self.guest.profile.settings);
-        let told = self
+        let result = self
             .ask("tools.configure", &(), settings.as_bytes().to_vec())
             .await?
             .map(drop);
-        self.set_up = told.is_ok();
-        Ok(told)
+        self.set_up = result.is_ok();
+        Ok(result)
     }
 
     async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
@@ -310,14 +310,14 @@ impl LibraryInstance {
             settings: (&*collection.settings).into(),
             shape: (&*collection.shape).into(),
         };
-        let told = self
+        let result = self
             .ask("collections.configure", &asked, Vec::new())
             .await?
             .map(drop);
-        if told.is_ok() {
+        if result.is_ok() {
             self.configured.insert(Arc::clone(&collection.key));
         }
-        Ok(told)
+        Ok(result)
     }
 
     async fn ask_text(
@@ -327,13 +327,18 @@ impl LibraryInstance {
         body: Vec<u8>,
     ) -> Answer<String> {
         match self.ask(function, head, body).await? {
-            Ok(told) => Ok(Ok(text(function, told.body)?)),
+            Ok(answer) => Ok(Ok(text(function, answer.body)?)),
             Err(error) => Ok(Err(error)),
         }
     }
 
     /// Makes one call of the library, and answers its own calls of the gateway meanwhile.
-    async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
+    async fn ask(
+        &mut self,
+        function: &str,
+        head: &impl Serialize,
+        body: Vec<u8>,
+    ) -> Answer<PipeAnswer> {
         let head = serde_json::to_vec(head).expect("plain data");
         self.child
             .send(&PipeMessage::Call {
@@ -344,7 +349,7 @@ impl LibraryInstance {
             .await?;
         loop {
             match self.child.receive().await? {
-                PipeMessage::Answer(told) => return judged(function, told),
+                PipeMessage::Answer(received) => return judged(function, received),
                 PipeMessage::Call {
                     function,
                     head,
@@ -369,9 +374,9 @@ fn conditions(conditions: &[crate::AdapterCondition]) -> Vec<wire::Condition<'_>
         .collect()
 }
 
-fn judged(function: &str, told: Told) -> Answer<Told> {
-    match told.status {
-        DONE => Ok(Ok(told)),
+fn judged(function: &str, answer: PipeAnswer) -> Answer<PipeAnswer> {
+    match answer.status {
+        DONE => Ok(Ok(answer)),
         FAILED => {
             let wire::ErrorRecord {
                 code,
@@ -379,7 +384,7 @@ fn judged(function: &str, told: Told) -> Answer<Told> {
                 field,
                 retry_after_ms,
                 details,
-            } = head(function, &told.head)?;
+            } = head(function, &answer.head)?;
             Ok(Err(types::Error {
                 code: code.into(),
                 message: message.into(),
@@ -389,7 +394,7 @@ fn judged(function: &str, told: Told) -> Answer<Told> {
             }))
         }
         PANICKED => {
-            let message = head::<wire::Panic<'_>>(function, &told.head)
+            let message = head::<wire::Panic<'_>>(function, &answer.head)
                 .map(|panic| panic.message.into_owned());
             let message = message.unwrap_or_default();
             Err(wasmtime::Error::msg(format!(

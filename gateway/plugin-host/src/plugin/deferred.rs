@@ -119,9 +119,9 @@ mod tests {
         }
         go_on.send(()).expect("the attempt waits");
         for call in staying {
-            let told = tokio::time::timeout(Duration::from_secs(20), call).await;
-            let told = told.expect("no second attempt").expect("no panic");
-            assert_eq!(told, Err("the disk is gone".to_owned()));
+            let result = tokio::time::timeout(Duration::from_secs(20), call).await;
+            let result = result.expect("no second attempt").expect("no panic");
+            assert_eq!(result, Err("the disk is gone".to_owned()));
         }
         assert_eq!(attempts.load(Ordering::SeqCst), 1, "one for all of them");
         // A failure is not kept, and neither is that of an attempt whose callers have all left.

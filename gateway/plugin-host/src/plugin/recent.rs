@@ -18,8 +18,8 @@ impl Default for OutcomeWindow {
 
 impl OutcomeWindow {
     /// Counts a call that has come back. Calls in which the plugin had no part do not count.
-    pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>) {
-        let failed = match told {
+    pub(crate) fn ended<T>(&self, result: &Result<T, AdapterFailure>) {
+        let failed = match result {
             Ok(_) | Err(AdapterFailure::Guest(_)) => 0,
             Err(
                 AdapterFailure::Failed(_) | AdapterFailure::OverLimit(_) | AdapterFailure::Timeout,

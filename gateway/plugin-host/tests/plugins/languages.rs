@@ -145,8 +145,8 @@ async fn check(name: &str, crash: Crash) {
         "{refused:?}"
     );
     let failure = guest.act("spin").await.expect_err("no end");
-    let told = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("200 ms of processor time"));
-    assert!(told, "{failure:?}");
+    let answer = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("200 ms of processor time"));
+    assert!(answer, "{failure:?}");
 }
 
 struct Guest {
@@ -271,13 +271,13 @@ impl Guest {
             (5 << 20) + 13
         );
         let failure = self.act("too-large").await.expect_err("nine megabytes");
-        let told = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("at most 8388608"));
-        assert!(told, "{failure:?}");
+        let answer = matches!(&failure, AdapterFailure::OverLimit(bound) if bound.reason.contains("at most 8388608"));
+        assert!(answer, "{failure:?}");
     }
 
     async fn a_crash_ends_one_call(&self, crash: Crash) {
         let failure = self.act_as("crash", "trap").await.expect_err("it crashes");
-        let told = match &failure {
+        let answer = match &failure {
             // The text of an exception may hold a secret.
             AdapterFailure::Guest(error) => {
                 crash == Crash::IsCaught
@@ -289,7 +289,7 @@ impl Guest {
             }
             _ => false,
         };
-        assert!(told, "{failure:?}");
+        assert!(answer, "{failure:?}");
         assert_eq!(
             self.act_as("crash", "count").await.expect("an answer"),
             r#"[{"calls":1}]"#

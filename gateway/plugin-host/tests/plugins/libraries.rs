@@ -453,10 +453,11 @@ async fn endless_work_for_later_calls_leaves_others_theirs() {
     let bench = bench(&[("endless", endless), ("quick", quick)], BTreeMap::new()).await;
     let works = tokio::spawn(Arc::clone(&bench.host).work_later());
     let worked = async |adapter: &str| {
-        let told = read(&bench, adapter, "worked").await.expect("an answer");
-        told.trim_matches(|c: char| !c.is_ascii_digit())
+        let answer = read(&bench, adapter, "worked").await.expect("an answer");
+        answer
+            .trim_matches(|c: char| !c.is_ascii_digit())
             .parse::<u64>()
-            .expect(&told)
+            .expect(&answer)
     };
     read(&bench, "endless", "ask-later")
         .await

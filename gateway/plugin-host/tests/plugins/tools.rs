@@ -64,10 +64,10 @@ async fn an_answer_of_an_unknown_kind_is_a_failure_of_the_plugin() {
             .await
             .expect_err("no answer")
             .failure;
-        let AdapterFailure::Failed(told) = &failure else {
+        let AdapterFailure::Failed(answer) = &failure else {
             panic!("{kind}: {failure:?}")
         };
-        assert!(told.contains(why), "{kind}: {told}");
+        assert!(answer.contains(why), "{kind}: {answer}");
     }
     assert_eq!(
         bench.value("strange", json!({"kind": "complete"})).await,
@@ -78,21 +78,21 @@ async fn an_answer_of_an_unknown_kind_is_a_failure_of_the_plugin() {
 #[tokio::test]
 async fn a_tool_is_told_who_asks_and_the_settings_of_its_plugin() {
     let bench = Tools::load().await;
-    let told = bench.value("whoami", json!({})).await;
-    assert_eq!(told["greeting"], "hello");
+    let answer = bench.value("whoami", json!({})).await;
+    assert_eq!(answer["greeting"], "hello");
     for (member, value) in [
         ("agent", "robot"),
         ("tenant", "tenant"),
         ("call_id", "call-1"),
         ("contract", "tools@1.0.0"),
     ] {
-        assert_eq!(told[member], value, "{member}");
+        assert_eq!(answer[member], value, "{member}");
     }
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .expect("after 1970")
         .as_millis();
-    let left = told["deadline_ms"].as_u64().expect("a number") as i128 - now as i128;
+    let left = answer["deadline_ms"].as_u64().expect("a number") as i128 - now as i128;
     assert!(
         (290_000..=300_000).contains(&left),
         "{left} ms are left of 300 s"
