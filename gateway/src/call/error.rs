@@ -431,14 +431,14 @@ mod tests {
 
     #[test]
     fn a_failing_tool_is_no_adapter_and_its_bound_is_named() {
-        let told = |failure| CallError::of_tool(failure).message.into_owned();
+        let message = |failure| CallError::of_tool(failure).message.into_owned();
         assert_eq!(
-            told(AdapterFailure::Failed("it panicked".into())),
+            message(AdapterFailure::Failed("it panicked".into())),
             "The tool failed."
         );
         let over = |reason: &str, setting| {
             let reason = reason.to_owned();
-            told(AdapterFailure::OverLimit(BoundReached { reason, setting }))
+            message(AdapterFailure::OverLimit(BoundReached { reason, setting }))
         };
         assert_eq!(
             over(
@@ -464,14 +464,14 @@ mod tests {
             ("internal", "plugin_failed"),
             ("tool_error", "upstream_error"),
         ] {
-            let said = GuestError {
+            let error = GuestError {
                 code: word.into(),
                 message: "x".into(),
                 field: None,
                 retry_after_ms: None,
                 details: None,
             };
-            assert_eq!(CallError::from(said).code.label(), label, "{word}");
+            assert_eq!(CallError::from(error).code.label(), label, "{word}");
         }
     }
 

@@ -35,18 +35,18 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
         }
         let wrong =
             || CallError::header_mismatch(format!("the {header} header is not valid base64"));
-        let told = first
+        let decoded_value = first
             .map(|(_, value)| decoded(value).ok_or_else(wrong))
             .transpose()?;
         let argument = format!("the argument `{}`", mirrored.path.join("."));
-        match (told, mirrored.value(&arguments)) {
+        match (decoded_value, mirrored.value(&arguments)) {
             (None, Some(_)) if listed.iter().any(|listed| listed.header == mirrored.header) => {
                 return Err(CallError::header_mismatch(format!(
                     "the {header} header is missing, and {argument} is given"
                 )));
             }
             (None, _) => {}
-            (Some(told), Some(value)) if *told == *value.as_bytes() => {}
+            (Some(decoded_value), Some(value)) if *decoded_value == *value.as_bytes() => {}
             (Some(_), _) => {
                 return Err(CallError::header_mismatch(format!(
                     "the {header} header does not match {argument}"

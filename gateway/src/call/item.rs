@@ -454,19 +454,19 @@ mod tests {
             required,
         };
         let declared = [argument("city", true), argument("state", false)];
-        let said = |given: Option<&str>| {
+        let checked = |given: Option<&str>| {
             arguments(&declared, given)
                 .map(|_| ())
                 .map_err(|error| error.message)
         };
-        assert_eq!(said(Some(r#"{"city":"Oslo"}"#)), Ok(()));
+        assert_eq!(checked(Some(r#"{"city":"Oslo"}"#)), Ok(()));
         for (given, wanted) in [
             (None, "needs the argument 'city'"),
             (Some(r#"{"city":1}"#), "'city' must be a string"),
             (Some(r#"{"city":"a","town":"b"}"#), "has no argument 'town'"),
             (Some(r#"{"city":"a","city":"b"}"#), "at "),
         ] {
-            let message = said(given).expect_err("refused");
+            let message = checked(given).expect_err("refused");
             assert!(message.contains(wanted), "{message}");
         }
     }

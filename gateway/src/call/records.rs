@@ -51,34 +51,34 @@ pub(super) async fn read(
         _ => return (Err(CallError::unknown()), proof),
     };
     proof.receipt = result.receipt;
-    let said = result.structured.unwrap_or_default();
+    let structured = result.structured.unwrap_or_default();
     if !result.is_error {
-        let content = json!({ "uri": uri, "mimeType": "application/json", "text": said });
+        let content = json!({ "uri": uri, "mimeType": "application/json", "text": structured });
         let members = Map::from_iter([("contents".to_owned(), json!([content]))]);
         return (Ok(ItemOutcome::Complete(members)), proof);
     }
-    let said: Value = serde_json::from_str(&said).unwrap_or_default();
-    if let Some(call_id) = said["call_id"].as_str() {
+    let structured: Value = serde_json::from_str(&structured).unwrap_or_default();
+    if let Some(call_id) = structured["call_id"].as_str() {
         proof.call_id = call_id.into();
     }
-    (Err(failed(&said)), proof)
+    (Err(failed(&structured)), proof)
 }
 
 /// Returns the error of a failed read. A key that cannot be one names no record, like one that no record has.
-fn failed(said: &Value) -> CallError {
-    let row = TABLE.iter().find(|row| said["code"] == row.label);
+fn failed(refusal: &Value) -> CallError {
+    let row = TABLE.iter().find(|row| refusal["code"] == row.label);
     let code = row.map_or(FailureCode::Internal, |row| row.code);
     if matches!(code, FailureCode::NotFound | FailureCode::InvalidArguments) {
         return CallError::unknown();
     }
     let error = CallError::new(
         code,
-        said["message"]
+        refusal["message"]
             .as_str()
             .unwrap_or("The record cannot be read.")
             .to_owned(),
     );
-    let wait = said["retry_after_ms"]
+    let wait = refusal["retry_after_ms"]
         .as_u64()
         .and_then(|wait| u32::try_from(wait).ok());
     CallError {

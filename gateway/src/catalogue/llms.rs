@@ -52,16 +52,16 @@ pub(super) fn write<'t>(
 }
 
 fn one(page: &mut String, tool: &CatalogueTool) {
-    let told = &tool.tool;
-    line(page, &format!("\n### {}", told.name));
-    if let Some(title) = &told.title {
+    let listed = &tool.tool;
+    line(page, &format!("\n### {}", listed.name));
+    if let Some(title) = &listed.title {
         line(page, &format!("\n**{}**", plain(title)));
     }
-    if !told.description.is_empty() {
-        line(page, &format!("\n{}", paragraphs(&told.description)));
+    if !listed.description.is_empty() {
+        line(page, &format!("\n{}", paragraphs(&listed.description)));
     }
-    line(page, &format!("\n{}", effects(&told.annotations)));
-    let input = &told.input_schema.value();
+    line(page, &format!("\n{}", effects(&listed.annotations)));
+    let input = &listed.input_schema.value();
     let has_arguments = input["properties"]
         .as_object()
         .is_some_and(|properties| !properties.is_empty());
@@ -74,7 +74,7 @@ fn one(page: &mut String, tool: &CatalogueTool) {
         },
     );
     properties(page, input, 0);
-    if let Some(output) = &told.output_schema {
+    if let Some(output) = &listed.output_schema {
         let members = answer(&output.value());
         let has_members = members["properties"]
             .as_object()
@@ -96,7 +96,7 @@ fn one(page: &mut String, tool: &CatalogueTool) {
         .collect();
     line(
         page,
-        &format!("\n    weir call {}{}", told.name, words.concat()),
+        &format!("\n    weir call {}{}", listed.name, words.concat()),
     );
 }
 
@@ -141,14 +141,14 @@ fn properties(page: &mut String, schema: &Value, depth: usize) {
             notes.push("required".to_owned());
         }
         notes.extend(rules(property));
-        let mut told = format!("{}- `{name}` ({})", "  ".repeat(depth), notes.join("; "));
+        let mut entry = format!("{}- `{name}` ({})", "  ".repeat(depth), notes.join("; "));
         if let Some(description) = property["description"]
             .as_str()
             .filter(|text| !text.is_empty())
         {
-            let _ = write!(told, ": {}", plain(description));
+            let _ = write!(entry, ": {}", plain(description));
         }
-        line(page, &told);
+        line(page, &entry);
         if depth + 1 < DEPTH_MAX {
             let inner = without_null(property);
             properties(
@@ -263,11 +263,12 @@ fn paragraphs(text: &str) -> String {
         .split("\n\n")
         .map(plain)
         .filter(|paragraph| !paragraph.is_empty());
-    let told = paragraphs.map(
-        |paragraph| match paragraph.starts_with(['#', '>', '`', '=', '~']) {
-            true => format!("\\{paragraph}"),
-            false => paragraph,
-        },
-    );
-    told.collect::<Vec<_>>().join("\n\n")
+    let escaped =
+        paragraphs.map(
+            |paragraph| match paragraph.starts_with(['#', '>', '`', '=', '~']) {
+                true => format!("\\{paragraph}"),
+                false => paragraph,
+            },
+        );
+    escaped.collect::<Vec<_>>().join("\n\n")
 }

@@ -178,8 +178,8 @@ impl ConfigReader {
                 }
                 Err(error) => {
                     let place = format!("{place}/{key}");
-                    let told = value_fault(&place, &error);
-                    self.problem(place, told.message, &told.hint);
+                    let fault = value_fault(&place, &error);
+                    self.problem(place, fault.message, &fault.hint);
                 }
             }
         }
@@ -218,17 +218,17 @@ impl ConfigReader {
                 Ok(entry) => return taken.is_empty().then_some(entry),
                 Err(error) => error,
             };
-            let told = value_fault(place, &error);
-            if told
+            let fault = value_fault(place, &error);
+            if fault
                 .missing
                 .as_ref()
                 .is_some_and(|missing| taken.contains(missing))
             {
                 return None;
             }
-            let wrong = match &told.unknown {
+            let wrong = match &fault.unknown {
                 Some(unknown) => vec![unknown.clone()],
-                None if told.missing.is_some() => Vec::new(),
+                None if fault.missing.is_some() => Vec::new(),
                 None => at_fault::<T>(&value, &error),
             };
             let place = format!(
@@ -238,8 +238,8 @@ impl ConfigReader {
                     .map(|key| format!("/{key}"))
                     .collect::<String>()
             );
-            let told = self::value_fault(&place, &error);
-            self.problem(place, told.message, &told.hint);
+            let fault = self::value_fault(&place, &error);
+            self.problem(place, fault.message, &fault.hint);
             value = without(&value, &wrong)?;
             taken.push(wrong.concat());
         }
@@ -291,8 +291,8 @@ impl ConfigReader {
                 .pointer(place)
                 .is_some_and(|value| value.as_u64() == Some(0))
             {
-                let told = words::parse_fault("invalid value: integer, expected u64", place, 1);
-                self.problem(place.into(), told.message, &told.hint);
+                let fault = words::parse_fault("invalid value: integer, expected u64", place, 1);
+                self.problem(place.into(), fault.message, &fault.hint);
             }
         }
         if config.limits.instances_max > INSTANCES_MAX {
@@ -311,9 +311,9 @@ impl ConfigReader {
             {
                 // A connection that exists and is wrong has been reported already.
                 let wrong = format!("/connections/{connection}");
-                let told =
+                let is_about_it =
                     |problem: &FileProblem| problem.place.split('/').take(3).eq(wrong.split('/'));
-                if self.problems.iter().any(told) {
+                if self.problems.iter().any(is_about_it) {
                     continue;
                 }
                 let place = format!("/plugins/{plugin}/grants/{connection}");
@@ -614,8 +614,8 @@ db = "wrte"
 web = "read"
 "#;
         let problems = read("weir.toml", text, Path::new(".")).expect_err("refused");
-        let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        told.sort_by_key(|problem| {
+        let mut messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        messages.sort_by_key(|problem| {
             problem
                 .split([':', ' '])
                 .nth(1)
@@ -655,7 +655,7 @@ weir.toml:26 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 429
   hint: write a number of MB without quotes, such as 64
 weir.toml:28 at /plugins/sql/grants/db: must be \"read\", \"write\" or \"statements\"
   hint: did you mean \"write\"?";
-        assert_eq!(told.join("\n"), expected);
+        assert_eq!(messages.join("\n"), expected);
     }
 
     /// A hint that is followed mends the file: it names the unit, the nearest word, or nothing.

@@ -13,28 +13,28 @@ pub(super) struct KeyFault {
 }
 
 /// Reads a message about the value of `key`. `least` is the smallest whole number that it takes.
-pub(super) fn parse_fault(said: &str, key: &str, least: u64) -> KeyFault {
+pub(super) fn parse_fault(error: &str, key: &str, least: u64) -> KeyFault {
     let plain = |message: String, hint: String| KeyFault {
         message,
         hint,
         unknown: None,
         missing: None,
     };
-    let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
-    if said.starts_with("unknown field ")
+    let quoted: Vec<&str> = error.split('`').skip(1).step_by(2).collect();
+    if error.starts_with("unknown field ")
         && let [unknown, known @ ..] = &quoted[..]
     {
         let unknown = (*unknown).to_owned();
-        let told = plain(
+        let fault = plain(
             format!("unknown key `{unknown}`"),
             known_keys(&unknown, known),
         );
         return KeyFault {
             unknown: Some(unknown),
-            ..told
+            ..fault
         };
     }
-    if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
+    if let (true, [missing, ..]) = (error.starts_with("missing field "), &quoted[..]) {
         let missing = (*missing).to_owned();
         let hint = match &*missing {
             "kind" => "write kind = \"sqlite\", \"postgresql\", \"mariadb\", \"mysql\", \"http\" or \"files\""
@@ -46,7 +46,7 @@ pub(super) fn parse_fault(said: &str, key: &str, least: u64) -> KeyFault {
             ..plain(format!("`{missing}` is missing"), hint)
         };
     }
-    if said.starts_with("unknown variant ") {
+    if error.starts_with("unknown variant ") {
         let known = quoted.get(1..).unwrap_or_default();
         let near = quoted
             .first()
@@ -54,23 +54,23 @@ pub(super) fn parse_fault(said: &str, key: &str, least: u64) -> KeyFault {
         let hint = near.map_or_else(String::new, |near| format!("did you mean \"{near}\"?"));
         return plain(format!("must be {}", either(known)), hint);
     }
-    if said.contains("socket address") {
+    if error.contains("socket address") {
         return plain(
             "must be an address with its port".to_owned(),
             "write it as \"127.0.0.1:8484\"".to_owned(),
         );
     }
-    if said == super::RATE {
+    if error == super::RATE {
         return plain(
-            said.to_owned(),
+            error.to_owned(),
             "write it as \"1000/s\", \"600/min\" or \"off\"".to_owned(),
         );
     }
-    let Some((found, expected)) = said
+    let Some((found, expected)) = error
         .split_once(", expected ")
         .filter(|(found, _)| found.starts_with("invalid "))
     else {
-        return plain(said.to_owned(), String::new());
+        return plain(error.to_owned(), String::new());
     };
     let is_text = found.contains("string");
     if let Some(most) = most(expected) {

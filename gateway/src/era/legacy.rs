@@ -97,12 +97,12 @@ mod tests {
             PROTOCOL_VERSION_HEADER.parse().expect("a name"),
             "1999-01-01".parse().expect("a value"),
         )]);
-        let told = header_version(&headers).expect_err("no version").message;
+        let message = header_version(&headers).expect_err("no version").message;
         assert!(
             ProtocolVersion::ALL
                 .iter()
-                .all(|version| told.contains(version.as_str())),
-            "{told}"
+                .all(|version| message.contains(version.as_str())),
+            "{message}"
         );
     }
 }

@@ -252,10 +252,10 @@ fn a_key_is_small() {
             .env(ALONE, "1")
             .output();
         let output = output.expect("it starts once more");
-        let told = String::from_utf8_lossy(&output.stdout);
+        let answer = String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && told.contains("1 passed"),
-            "{told}"
+            output.status.success() && answer.contains("1 passed"),
+            "{answer}"
         );
         return;
     }

@@ -22,7 +22,7 @@ pub(super) fn lowered(blocks: &str, version: ProtocolVersion) -> Cow<'_, str> {
 /// Lowers one block.
 pub(super) fn lower(block: &mut Value, version: ProtocolVersion) {
     let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
-    let said = match block["type"].as_str() {
+    let replacement = match block["type"].as_str() {
         _ if version >= ProtocolVersion::V2025_06_18 => return,
         Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
         Some("audio") if version < ProtocolVersion::V2025_03_26 => {
@@ -33,7 +33,7 @@ pub(super) fn lower(block: &mut Value, version: ProtocolVersion) {
         }
         _ => return,
     };
-    *block = json!({ "type": "text", "text": said });
+    *block = json!({ "type": "text", "text": replacement });
 }
 
 #[cfg(test)]

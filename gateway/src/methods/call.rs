@@ -421,11 +421,11 @@ mod tests {
     #[test]
     fn content_blocks_and_meta_reach_the_client_as_they_are() {
         let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
-        let mut told =
+        let mut sent =
             ToolResult::from_content(CallContent::Blocks(blocks.to_owned()), None, false);
-        told.meta
+        sent.meta
             .push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
-        let answer = result(&call(ProtocolVersion::V2025_11_25).answer(None, &told));
+        let answer = result(&call(ProtocolVersion::V2025_11_25).answer(None, &sent));
         let expected = json!({
             "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
             "isError": false,

@@ -26,7 +26,7 @@ pub(super) struct FollowedTasks {
     scope: Arc<RequestScope>,
     heard: watch::Receiver<u64>,
     /// By the task's id, the number of that stage.
-    told: BTreeMap<String, u64>,
+    reported: BTreeMap<String, u64>,
     /// The same of tasks that other nodes have.
     elsewhere: BTreeMap<String, (TaskPlace, u64)>,
     looks: Interval,
@@ -38,10 +38,10 @@ impl FollowedTasks {
     pub(super) fn new(scope: Arc<RequestScope>, ids: Vec<String>) -> Self {
         let mut heard = scope.gateway.tasks().heard();
         heard.mark_changed();
-        let (mut told, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        let (mut reported, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
         for id in ids.into_iter().take(IDS_MAX) {
             if scope.task(&id).is_some() {
-                told.insert(id, 0);
+                reported.insert(id, 0);
             } else if elsewhere.len() < ELSEWHERE_MAX
                 && let Some(place) = tasks::place(&scope, &id)
             {
@@ -53,18 +53,18 @@ impl FollowedTasks {
         Self {
             scope,
             heard,
-            told,
+            reported,
             elsewhere,
             looks,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty() && self.elsewhere.is_empty()
+        self.reported.is_empty() && self.elsewhere.is_empty()
     }
 
     pub(super) fn ids(&self) -> Vec<&String> {
-        let mut ids: Vec<&String> = self.told.keys().chain(self.elsewhere.keys()).collect();
+        let mut ids: Vec<&String> = self.reported.keys().chain(self.elsewhere.keys()).collect();
         ids.sort_unstable();
         ids
     }
@@ -74,7 +74,7 @@ impl FollowedTasks {
     pub(super) async fn changed(&mut self, meta: &str) -> Vec<Vec<u8>> {
         loop {
             let now = tokio::select! {
-                changed = self.heard.changed(), if !self.told.is_empty() => match changed {
+                changed = self.heard.changed(), if !self.reported.is_empty() => match changed {
                     Ok(()) => self.now(meta),
                     // The gateway, which we hold, keeps the sender.
                     Err(_) => std::future::pending().await,
@@ -96,15 +96,16 @@ impl FollowedTasks {
     fn now(&mut self, meta: &str) -> Vec<Vec<u8>> {
         let scope = &self.scope;
         let mut messages = Vec::new();
-        self.told.retain(|id, _| scope.gateway.tasks().keeps(id));
-        for (id, told) in &mut self.told {
+        self.reported
+            .retain(|id, _| scope.gateway.tasks().keeps(id));
+        for (id, last) in &mut self.reported {
             // A caller that may no longer see a task gets no news of it either.
             let Some(task) = scope.task(id) else {
                 continue;
             };
             let seen = task.tell();
-            if seen.entered != *told {
-                *told = seen.entered;
+            if seen.entered != *last {
+                *last = seen.entered;
                 messages.push(tasks::notification(id, &seen, meta));
             }
         }
@@ -130,13 +131,13 @@ impl FollowedTasks {
                 // A node that does not answer now may do so at the next look.
                 Ok(LookedTask::Hidden) | Err(_) => continue,
             };
-            let Some((place, told)) = self.elsewhere.get_mut(&id) else {
+            let Some((place, last)) = self.elsewhere.get_mut(&id) else {
                 continue;
             };
-            if seen.entered == *told {
+            if seen.entered == *last {
                 continue;
             }
-            *told = seen.entered;
+            *last = seen.entered;
             messages.push(tasks::notification(&id, &seen, meta));
             tasks::note_delivered(scope, place, &seen);
             if seen.stage.has_ended() {

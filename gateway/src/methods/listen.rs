@@ -203,8 +203,8 @@ impl ListenSubscription {
                         biased;
                         () = self.ending.cancelled() => break,
                         () = self.caller.ended() => break,
-                        told = self.tasks.changed(&meta) => {
-                            self.due.extend(told);
+                        changed_tasks = self.tasks.changed(&meta) => {
+                            self.due.extend(changed_tasks);
                             continue;
                         }
                         changed = self.changes.changed() => changed,

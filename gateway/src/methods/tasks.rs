@@ -69,7 +69,7 @@ pub(super) async fn run(
 ) -> McpAnswer {
     let tasks = scope.gateway.tasks();
     let gone = task.token().drop_guard_ref();
-    let (tell, mut told) = oneshot::channel();
+    let (tell, mut receiver) = oneshot::channel();
     let (running, task_scope, snapshot) =
         (call.clone().into_owned(), scope.clone(), snapshot.clone());
     tasks.run(&task, {
@@ -87,7 +87,7 @@ pub(super) async fn run(
     let answer = loop {
         tokio::select! {
             biased;
-            answer = &mut told => break answer,
+            answer = &mut receiver => break answer,
             () = cancel.cancelled(), if !is_cancelled => {
                 is_cancelled = true;
                 task.cancel();

@@ -143,7 +143,7 @@ fn bounds(rule: &Value) -> Vec<String> {
     ];
     let none = Map::new();
     let rule = rule.as_object().unwrap_or(&none);
-    let said = |(keyword, words): &(&str, &str)| {
+    let phrase = |(keyword, words): &(&str, &str)| {
         let value = rule.get(*keyword)?;
         Some(format!(
             "{words} {}",
@@ -152,7 +152,7 @@ fn bounds(rule: &Value) -> Vec<String> {
                 .map_or_else(|| value.to_string(), str::to_owned)
         ))
     };
-    WORDS.iter().filter_map(said).collect()
+    WORDS.iter().filter_map(phrase).collect()
 }
 
 /// Quotes a text for a shell.

@@ -15,9 +15,9 @@ impl CallEvents for CallTask {
         true
     }
 
-    fn progress(&self, done: f64, total: Option<f64>, said: &str) {
-        let message = match (said.is_empty(), total) {
-            (false, _) => shorten(said, MESSAGE_MAX_CHARS).into_owned(),
+    fn progress(&self, done: f64, total: Option<f64>, text: &str) {
+        let message = match (text.is_empty(), total) {
+            (false, _) => shorten(text, MESSAGE_MAX_CHARS).into_owned(),
             (true, Some(total)) => format!("{done} of {total}"),
             (true, None) => format!("{done}"),
         };
@@ -27,7 +27,7 @@ impl CallEvents for CallTask {
         if matches!(state.stage, TaskStage::Open)
             && let Some(events) = &self.events
         {
-            events.progress(done, total, said);
+            events.progress(done, total, text);
         }
     }
 

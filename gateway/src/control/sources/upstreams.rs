@@ -196,7 +196,7 @@ impl UpstreamSource {
     /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
     /// call doubts it.
     async fn look_out(self: Arc<Self>, upstream: Arc<UpstreamServer>, watcher: &FileWatcher) {
-        let (mut failures, mut said) = (0_u32, None);
+        let (mut failures, mut last_report) = (0_u32, None);
         loop {
             let began = Instant::now();
             let overlay = upstream
@@ -206,14 +206,14 @@ impl UpstreamSource {
                 .map(|file| self.gateway.config().base.join(file));
             let stamp = overlay.as_deref().and_then(folder::stamp);
             let seen = self.look_at(&upstream).await;
-            let told = (
+            let report = (
                 seen.failure.clone(),
                 seen.left_out.clone(),
                 seen.draft.clone(),
             );
-            if said.as_ref() != Some(&told) {
+            if last_report.as_ref() != Some(&report) {
                 log(&upstream, &seen);
-                said = Some(told);
+                last_report = Some(report);
             }
             let pause = match seen.failure {
                 None => {

@@ -101,8 +101,8 @@ pub(super) fn challenge(response: &mut Response, refused: AuthenticationError) {
 
 /// Answers the steps of OAuth. Clients that meet a 401 try them, and show `error_description`.
 pub(super) fn no_sign_in(status: u16, takes_tokens: bool) -> Response {
-    let told = if takes_tokens { ELSEWHERE } else { NO_SIGN_IN };
-    json(status, told.as_bytes().to_vec())
+    let body = if takes_tokens { ELSEWHERE } else { NO_SIGN_IN };
+    json(status, body.as_bytes().to_vec())
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {

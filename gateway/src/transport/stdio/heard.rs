@@ -18,7 +18,7 @@ pub(super) async fn heard<T>(
         ended.cancel();
         answer
     };
-    let said = async {
+    let sending = async {
         loop {
             let is_over = tokio::select! {
                 biased;
@@ -35,7 +35,7 @@ pub(super) async fn heard<T>(
             }
         }
     };
-    tokio::join!(running, said).0
+    tokio::join!(running, sending).0
 }
 
 /// Sends a message unless `cancel` comes first.

@@ -239,12 +239,12 @@ async fn subscriptions_interleave_and_end() {
         9
     );
     testing::publish(&client.gateway, &[("desk", &["find_ticket"])]);
-    let mut told = [
+    let mut answer = [
         id(&client.next().await).to_string(),
         id(&client.next().await).to_string(),
     ];
-    told.sort();
-    assert_eq!(told, ["0", "1"]);
+    answer.sort();
+    assert_eq!(answer, ["0", "1"]);
     let mut ended: Vec<_> = client
         .end()
         .await

@@ -229,7 +229,7 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
         .record(record)
         .map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
     let record = checked.json;
-    let (status, said) = match target.published.verb {
+    let (status, default_sentence) = match target.published.verb {
         ToolVerb::Create => ("created", "Created one record."),
         ToolVerb::Update => ("updated", "Updated one record."),
         ToolVerb::Delete => ("deleted", "Deleted one record."),
@@ -239,7 +239,7 @@ fn written(target: &CollectionTool, record: &str) -> Result<ToolResult, CallErro
         | ToolVerb::Summarize
         | ToolVerb::Call => ("done", "Done."),
     };
-    let mut sentence = sentence(target, &record).unwrap_or_else(|| said.to_owned());
+    let mut sentence = sentence(target, &record).unwrap_or_else(|| default_sentence.to_owned());
     if !checked.odd.is_empty() {
         sentence.push_str(&not_passed_on(&checked.odd));
     }
@@ -355,24 +355,24 @@ pub(super) fn result(target: &CollectionTool, sentence: String, structured: Stri
 pub(super) fn sentence(target: &CollectionTool, record: &str) -> Option<String> {
     let template = target.published.say.as_deref()?;
     let record: Map<String, Value> = serde_json::from_str(record).ok()?;
-    let mut said = String::with_capacity(template.len() + 32);
+    let mut filled = String::with_capacity(template.len() + 32);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
-        said.push_str(before);
+        filled.push_str(before);
         let Some((name, after)) = after.split_once('}') else {
-            said.push('{');
+            filled.push('{');
             rest = after;
             continue;
         };
         match record.get(name) {
-            Some(Value::String(text)) => said.push_str(text),
+            Some(Value::String(text)) => filled.push_str(text),
             Some(Value::Null) | None => {}
-            Some(other) => said.push_str(&other.to_string()),
+            Some(other) => filled.push_str(&other.to_string()),
         }
         rest = after;
     }
-    said.push_str(rest);
-    Some(said)
+    filled.push_str(rest);
+    Some(filled)
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn complete(
             .map_err(|error| CallError::output_mismatch(format!("{error} at {}", error.path)))
     });
     let value = value.transpose()?;
-    let said = match &value {
+    let readable = match &value {
         // The text of a string is the string.
         Some(Value::String(text)) => Some(text.clone()),
         Some(value) => Some(value.to_string()),
@@ -86,7 +86,7 @@ fn complete(
     };
     let text = match &structured {
         Some(structured) if !target.published.wrapped => Some(structured.clone()),
-        _ => said,
+        _ => readable,
     };
     let content = match (content, text) {
         (Some(content), text) => CallContent::Blocks(blocks(content, text.as_deref())?),

@@ -158,12 +158,12 @@ async fn answer(called: mpsc::UnboundedSender<oneshot::Sender<Value>>, body: Byt
 async fn an_error_of_ours_keeps_its_members_over_plain_http_where_the_tool_has_an_output_schema() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
     let broke = json!({ "error": { "code": -32000, "message": "broke half way" } });
-    let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&broke));
-    let over_mcp = &told["_meta"]["dev.weir/error"];
+    let (answer, ()) = tokio::join!(shop.close_order(), shop.answers(&broke));
+    let over_mcp = &answer["_meta"]["dev.weir/error"];
     assert_eq!(
         (&over_mcp["code"], &over_mcp["outcome"]),
         (&json!("upstream_error"), &json!("unknown")),
-        "{told}"
+        "{answer}"
     );
     let ((status, problem), ()) = tokio::join!(
         shop.problem("up_close_order", r#"{"id":"7"}"#),
@@ -268,14 +268,20 @@ async fn what_a_server_says_of_a_write_that_ran_is_told_though_it_cannot_be_reco
         call.send(json!({ "result": { "content": text, "isError": true } }))
             .expect("the call waits");
     };
-    let (told, ()) = tokio::join!(shop.close_order(), breaks);
+    let (answer, ()) = tokio::join!(shop.close_order(), breaks);
     assert_eq!(
-        (&told["content"][0]["text"], &told["isError"]),
+        (&answer["content"][0]["text"], &answer["isError"]),
         (&json!(words), &json!(true)),
-        "{told}"
+        "{answer}"
     );
-    assert_eq!(told["_meta"]["dev.weir/audit"], "not recorded", "{told}");
-    assert!(told["_meta"].get("dev.weir/receipt").is_none(), "{told}");
+    assert_eq!(
+        answer["_meta"]["dev.weir/audit"], "not recorded",
+        "{answer}"
+    );
+    assert!(
+        answer["_meta"].get("dev.weir/receipt").is_none(),
+        "{answer}"
+    );
     shop.server.stop().await;
 }
 
@@ -309,7 +315,7 @@ async fn a_value_is_told_as_text_where_a_server_answers_no_text() {
     let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
     let value = json!({ "type": "text", "text": r#"{"code":"7"}"# });
     let own = json!({ "type": "text", "text": "It is open." });
-    for (content, told) in [
+    for (content, expected) in [
         (json!([]), json!([value])),
         (json!([image]), json!([value, image])),
         (json!([own, image]), json!([own, image])),
@@ -317,7 +323,7 @@ async fn a_value_is_told_as_text_where_a_server_answers_no_text() {
         let said =
             json!({ "result": { "content": content, "structuredContent": { "code": "7" } } });
         let (result, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
-        assert_eq!(result["content"], told, "{result}");
+        assert_eq!(result["content"], expected, "{result}");
     }
     shop.server.stop().await;
 }
@@ -327,10 +333,13 @@ async fn the_data_of_a_refusal_reaches_the_agent() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
     let data = json!({ "reason": "quota of project 7 used up" });
     let refused = json!({ "error": { "code": -32603, "message": "Internal error", "data": data } });
-    let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&refused));
+    let (answer, ()) = tokio::join!(shop.close_order(), shop.answers(&refused));
     let words = r#"Internal error: {"reason":"quota of project 7 used up"}"#;
-    assert_eq!(told["content"][0]["text"], words, "{told}");
-    assert_eq!(told["_meta"]["dev.weir/error"]["message"], words, "{told}");
+    assert_eq!(answer["content"][0]["text"], words, "{answer}");
+    assert_eq!(
+        answer["_meta"]["dev.weir/error"]["message"], words,
+        "{answer}"
+    );
     shop.server.stop().await;
 }
 
@@ -338,8 +347,8 @@ async fn the_data_of_a_refusal_reaches_the_agent() {
 async fn a_member_that_is_missing_is_told_from_one_that_is_wrong() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
     let said = json!({ "result": { "content": [], "structuredContent": { "code": 7 } } });
-    let (told, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
-    let text = told["content"][0]["text"].as_str().expect("a text");
+    let (answer, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
+    let text = answer["content"][0]["text"].as_str().expect("a text");
     assert!(
         text.contains("the member is wrong") && text.contains("at /code"),
         "{text}"

@@ -190,15 +190,16 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
         event(&mut stream).await.expect("an acknowledgement");
         stream
     };
-    let told = async |stream: &mut Lines| event(stream).await.map(|event| event["method"].clone());
+    let answer =
+        async |stream: &mut Lines| event(stream).await.map(|event| event["method"].clone());
     let changed = |kind: &str| Some(json!(format!("notifications/{kind}/list_changed")));
     let (mut every, mut desk) = (opened("/mcp").await, opened("/mcp/desk").await);
     let announcements = server.gateway.announcements();
     announcements.list_changed("depot", 0);
-    assert_eq!(told(&mut every).await, changed("tools"));
+    assert_eq!(answer(&mut every).await, changed("tools"));
     announcements.list_changed("desk", 0);
     assert_eq!(
-        (told(&mut every).await, told(&mut desk).await),
+        (answer(&mut every).await, answer(&mut desk).await),
         (changed("tools"), changed("tools"))
     );
     // A contract may have resources alone.
@@ -206,7 +207,7 @@ async fn news_of_a_list_reaches_the_endpoints_that_have_something_of_its_contrac
     testing::publish_offer(&server.gateway, &lists, ResourceMode::Pinned);
     let mut up = opened("/mcp/up").await;
     announcements.list_changed("up", 2);
-    assert_eq!(told(&mut up).await, changed("resources"));
+    assert_eq!(answer(&mut up).await, changed("resources"));
     server.stop().await;
 }
 
@@ -253,13 +254,13 @@ async fn a_legacy_client_is_told_of_what_changed_while_it_had_no_stream() {
     let session = server.session("/mcp", "2025-11-25").await;
     testing::publish(&server.gateway, &[("desk", &["find_ticket"])]);
     let stream = server.send(&stream_head(&session), b"").await;
-    let told = [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})];
+    let answer = [json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed"})];
     let mut newer = None;
     let read = events(stream, 1, async || {
         newer = Some(server.send(&stream_head(&session), b"").await)
     })
     .await;
-    assert_eq!(read, told);
+    assert_eq!(read, answer);
     // Each change is sent once, and the next stream begins where this one ended.
     let delete = stream_head(&session).replace("GET", "DELETE");
     let read = events(newer.expect("a stream"), 0, async || {

@@ -370,13 +370,13 @@ async fn a_server_may_want_to_be_called_again_with_its_state_alone() {
     assert_eq!(called["result"]["content"][0]["text"], "xx", "{called}");
     // A client that does not support such states gets an error that says so.
     let legacy = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up_again","arguments":{}}}"#;
-    let told = server
+    let answer = server
         .post("/mcp", &[("MCP-Protocol-Version", "2025-11-25")], legacy)
         .await
         .json();
     assert_eq!(
-        told["result"]["structuredContent"]["reason"], "client_cannot_be_asked",
-        "{told}"
+        answer["result"]["structuredContent"]["reason"], "client_cannot_be_asked",
+        "{answer}"
     );
     server.stop().await;
 }
