@@ -282,18 +282,18 @@ mod tests {
             );
         }
         for bad in ["null", "[]", "[1,2]", r#""a""#] {
-            let said = refused(&format!(r#"{{"_meta":{bad}}}"#));
+            let message = refused(&format!(r#"{{"_meta":{bad}}}"#));
             assert_eq!(
-                said.as_deref(),
+                message.as_deref(),
                 Some("`params._meta` must be an object"),
                 "{bad}"
             );
         }
         let twice = |params: &str, place: &str| {
-            let said = refused(params).expect("a member is given twice");
+            let message = refused(params).expect("a member is given twice");
             assert!(
-                said.starts_with(&format!("{place}: duplicate field")),
-                "{said}"
+                message.starts_with(&format!("{place}: duplicate field")),
+                "{message}"
             );
         };
         twice(r#"{"name":"a","name":"b"}"#, "`params`");

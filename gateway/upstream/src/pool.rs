@@ -245,7 +245,7 @@ impl UpstreamPool {
     }
 
     fn open(self: &Arc<Self>, key: &SessionOwner) -> Arc<SessionSlot> {
-        let (told, opening) = watch::channel(SessionOpening::Starting);
+        let (sender, opening) = watch::channel(SessionOpening::Starting);
         let now = Instant::now();
         self.trouble.lock().started = Some(now);
         let slot = Arc::new(SessionSlot {
@@ -285,7 +285,7 @@ impl UpstreamPool {
                     SessionOpening::Failed(failure)
                 }
             };
-            let _ = told.send(opening); // the receiver may be gone
+            let _ = sender.send(opening); // the receiver may be gone
         });
         slot
     }

@@ -67,11 +67,11 @@ impl SessionPool<PostgresqlSession> {
     /// Brings a session to rest whose call was given up half-way: it is cancelled, read over, rolled back. Returns `None` if
     /// the server is still at work after a while, and otherwise whether the cancellation could be sent.
     async fn settle(&self, session: &mut PostgresqlSession) -> Option<bool> {
-        let told = !session.under_way() || self.cancel(session.key).await;
+        let is_cancelled = !session.under_way() || self.cancel(session.key).await;
         match timeout(CLEANUP_MAX, session.settle()).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => session.give_up(),
-            Err(_) => return Some(told),
+            Err(_) => return Some(is_cancelled),
         }
         None
     }
