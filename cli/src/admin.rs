@@ -213,12 +213,12 @@ pub(super) fn path(parts: &[&str]) -> String {
 /// Writes one problem of a file, in the format of this command's own problems.
 pub(super) fn format_problem(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
-    let mut told = FileProblem::new(part("file"), part("place"), part("message"));
-    told.line = problem["line"]
+    let mut file_problem = FileProblem::new(part("file"), part("place"), part("message"));
+    file_problem.line = problem["line"]
         .as_u64()
         .and_then(|line| usize::try_from(line).ok());
-    told.hint = problem["hint"].as_str().map(str::to_owned);
-    told.to_string()
+    file_problem.hint = problem["hint"].as_str().map(str::to_owned);
+    file_problem.to_string()
 }
 
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {

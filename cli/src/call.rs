@@ -384,12 +384,12 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let result = result?;
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = CallContent::Blocks(result["content"].to_string());
-    let mut told = ToolResult::from_content(content, structured, result["isError"] == true);
+    let mut tool_result = ToolResult::from_content(content, structured, result["isError"] == true);
     let meta = result["_meta"].as_object().into_iter().flatten();
-    told.meta = meta
+    tool_result.meta = meta
         .map(|(name, value)| (name.clone().into(), value.to_string()))
         .collect();
-    Ok(Some(told))
+    Ok(Some(tool_result))
 }
 
 /// Refuses a text that is no address of an MCP endpoint.
@@ -580,34 +580,37 @@ mod tests {
                 assert!(caller.read(&mut [0; 4096]).await.expect("a request") > 0);
                 caller.write_all(begun.as_bytes()).await.expect("answered");
             };
-            let (told, ()) = tokio::join!(
+            let (failure, ()) = tokio::join!(
                 remote.request("tools/call", Some("update_price"), json!({})),
                 cut_off
             );
-            let told = format!("{:#}", told.expect_err("no answer"));
+            let failure = format!("{:#}", failure.expect_err("no answer"));
             assert!(
-                told.contains("may have run") && !told.contains("cannot be reached"),
-                "{begun}: {told}"
+                failure.contains("may have run") && !failure.contains("cannot be reached"),
+                "{begun}: {failure}"
             );
         }
         drop(listener);
-        let told = remote
+        let failure = remote
             .request("tools/call", Some("update_price"), json!({}))
             .await
             .expect_err("nobody listens");
-        assert!(told.to_string().contains("cannot be reached"), "{told:#}");
+        assert!(
+            failure.to_string().contains("cannot be reached"),
+            "{failure:#}"
+        );
     }
 
     #[test]
     fn an_option_of_the_command_behind_the_tool_is_told_where_it_belongs() {
         let parse = |word: &str| parse("list_ps", "", &json!({}), &Value::Null, &[word.to_owned()]);
         for option in ["--json", "--file", "--config"] {
-            let told = parse(option)
+            let message = parse(option)
                 .expect_err("it belongs before the tool")
                 .to_string();
             assert!(
-                told.contains(option) && told.contains("before the tool"),
-                "{told}"
+                message.contains(option) && message.contains("before the tool"),
+                "{message}"
             );
         }
     }

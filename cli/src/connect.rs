@@ -116,9 +116,9 @@ impl ConnectArgs {
     /// Keeps the file as it was before Weir wrote to it, for `--undo`; nothing if there was none. Later it also keeps the
     /// file as it was before an entry of ours changes, since a key may have been added to it.
     fn back_up(&self, file: &ClientFile, before: &str) -> anyhow::Result<()> {
-        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let is_named = hosts::find(self.client, before, &self.name)
-            .map_err(told)?
+            .map_err(failure)?
             .is_some();
         let (first, last) = (file.backup(BACKUP)?, file.backup(LAST_BACKUP)?);
         let kept = first.text()?;
@@ -142,12 +142,12 @@ impl ConnectArgs {
     /// restored, and the backup stays.
     fn undo(&self, file: &ClientFile) -> Done {
         let (client, name, shown) = (self.client, &*self.name, file.display());
-        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let now = file.text().map_err(anyhow::Error::new)?.unwrap_or_default();
         let entry = hosts::find(client, &now, name)
-            .map_err(told)?
+            .map_err(failure)?
             .unwrap_or_default();
-        let Some(removed) = hosts::remove(client, &now, name).map_err(told)? else {
+        let Some(removed) = hosts::remove(client, &now, name).map_err(failure)? else {
             println!("{shown} does not name `{name}`");
             return Ok(ExitCode::SUCCESS);
         };
@@ -191,7 +191,7 @@ impl ConnectArgs {
         }
         match earlier.filter(|earlier| *earlier != entry) {
             Some(earlier) => {
-                let with = hosts::put(client, &removed, name, &earlier).map_err(told)?;
+                let with = hosts::put(client, &removed, name, &earlier).map_err(failure)?;
                 file.write(&with).map_err(anyhow::Error::new)?;
                 println!(
                     "{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}"
@@ -373,18 +373,18 @@ async fn has_keys(config: &Path) -> anyhow::Result<bool> {
 
 /// Returns the endpoint of a view beside that of everything.
 fn view_url(url: &str, view: &str) -> Result<String, UpstreamFailure> {
-    let told = |cause: String| {
+    let refusal = |cause: String| {
         UpstreamFailure::new(UpstreamFailureKind::Start, "the endpoint of everything, beside which a view has its own", cause)
             .step("use --url http://127.0.0.1:8484/mcp --view NAME")
             .step("or leave out --view, and name the whole endpoint: --url http://127.0.0.1:8484/mcp/view/NAME")
     };
     weir_contracts::name::check_contract(view)
-        .map_err(|wrong| told(format!("no view is called `{view}`: {wrong}")))?;
+        .map_err(|wrong| refusal(format!("no view is called `{view}`: {wrong}")))?;
     let mut parsed =
-        reqwest::Url::parse(url).map_err(|error| told(format!("`{url}` is no URL: {error}")))?;
+        reqwest::Url::parse(url).map_err(|error| refusal(format!("`{url}` is no URL: {error}")))?;
     let path = parsed.path().trim_end_matches('/').to_owned();
     if !path.ends_with("/mcp") {
-        return Err(told(format!("`{url}` does not end in /mcp")));
+        return Err(refusal(format!("`{url}` does not end in /mcp")));
     }
     parsed.set_path(&format!("{path}/view/{view}"));
     Ok(parsed.to_string())

@@ -445,20 +445,20 @@ mod tests {
                 "{name}"
             );
         }
-        let told = command("tool", "A tool.", &schema, &Value::Null)
+        let help = command("tool", "A tool.", &schema, &Value::Null)
             .try_get_matches_from(["-h"])
             .expect_err("the help");
-        assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
+        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
         let required = json!({ "properties": { "id": {}, "help": {}, "--": {} }, "required": ["id", "help", "--"] });
         assert_eq!(
             parse(&required, &["7", "--help", "me"]),
             json!({ "id": 7, "help": "me" })
         );
         let plain = command("tool", "A tool.", &json!({}), &Value::Null);
-        let told = plain
+        let help = plain
             .try_get_matches_from(["--help"])
             .expect_err("the help");
-        assert_eq!(told.kind(), clap::error::ErrorKind::DisplayHelp);
+        assert_eq!(help.kind(), clap::error::ErrorKind::DisplayHelp);
     }
 
     #[test]

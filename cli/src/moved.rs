@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn an_old_line_is_answered_with_the_new_one() {
-        for (line, told) in [
+        for (line, expected) in [
             (
                 &["backup", "/var/b"][..],
                 Some("`weir backup` is `weir state backup` now: weir state backup /var/b"),
@@ -143,7 +143,7 @@ mod tests {
             (&["contracts", "lock"], None),
             (&[], None),
         ] {
-            assert_eq!(error_of(line).as_deref(), told, "{line:?}");
+            assert_eq!(error_of(line).as_deref(), expected, "{line:?}");
         }
     }
 

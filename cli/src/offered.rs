@@ -100,10 +100,10 @@ mod tests {
             "prompts": [{"name": "plan", "arguments": [{"name": "goal", "description": "The goal.", "required": true}]}],
             "resources": [{"uri": "notes://all", "name": "all", "description": "All notes."}],
         });
-        let told = described(&document, |_| true);
+        let text = described(&document, |_| true);
         let expected = "  tool read (only reads)\n      Reads.\\u{1b}[2J\n      Twice.\n      - `why` (string; required): Say why.\n  \
                         prompt plan\n      - `goal` (required): The goal.\n  resource notes://all\n      All notes.\n";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
         assert_eq!(
             described(&document, |called| called == "plan")
                 .lines()

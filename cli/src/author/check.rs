@@ -156,7 +156,7 @@ fn lists(served: &GatewayApp, report: &mut CheckReport) {
             .flatten()
             .map(String::as_str)
             .collect();
-        let told = format!(
+        let message = format!(
             "{}: {}; {} ({})",
             place.join("."),
             finding.message,
@@ -164,8 +164,8 @@ fn lists(served: &GatewayApp, report: &mut CheckReport) {
             finding.rule
         );
         match finding.level {
-            weir_contracts::lint::LintLevel::Error => report.fail("lint", told),
-            weir_contracts::lint::LintLevel::Warning => report.warn("lint", told),
+            weir_contracts::lint::LintLevel::Error => report.fail("lint", message),
+            weir_contracts::lint::LintLevel::Warning => report.warn("lint", message),
             weir_contracts::lint::LintLevel::Info => continue,
         }
         found = true;

@@ -185,13 +185,13 @@ impl TrialOutcome {
         }
         let error = structured.unwrap_or_default();
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let told = text(&content[0]["text"])
+        let message = text(&content[0]["text"])
             .or_else(|| text(&error["message"]))
             .unwrap_or_default();
         Self::Failed {
             code: text(&error["code"]).unwrap_or_default(),
             reason: text(&error["reason"]),
-            text: told,
+            text: message,
         }
     }
 }
@@ -227,11 +227,11 @@ pub(super) async fn call(started: &GatewayApp, tool: &str, arguments: &Value) ->
                 CallContent::Blocks(blocks) => read(blocks),
                 other => json!([{ "type": "text", "text": other.text() }]),
             };
-            let mut told = json!({ "content": content, "isError": result.is_error });
+            let mut answer = json!({ "content": content, "isError": result.is_error });
             if let Some(structured) = structured {
-                told["structuredContent"] = structured;
+                answer["structuredContent"] = structured;
             }
-            TrialOutcome::of_result(&told)
+            TrialOutcome::of_result(&answer)
         }
         Err(IncompleteCall::Asks) => TrialOutcome::Asked,
         Err(IncompleteCall::NotThere) => {

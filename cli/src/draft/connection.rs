@@ -242,10 +242,10 @@ mod tests {
             .split("\nIt needs this ")
             .filter(|part| !part.is_empty())
         {
-            let (said, lines) = part
+            let (comment, lines) = part
                 .split_once(":\n\n")
                 .expect("a sentence before the lines");
-            match said.split_once("under ") {
+            match comment.split_once("under ") {
                 Some((_, header)) => {
                     toml = toml.replace(&format!("{header}\n"), &format!("{header}\n{lines}"))
                 }
@@ -329,17 +329,17 @@ mod tests {
             (sheets.name.as_str(), sheets.may_write()),
             ("sheets", (false, ConnectionGrant::Read))
         );
-        let told = sheets.missing(false);
+        let missing = sheets.missing(false);
         assert_eq!(
-            told,
+            missing,
             "\nIt needs this in weir.toml:\n\n[plugins.sheet.grants]\nsheets = \"read\"\n"
         );
         // A table without a line is there all the same.
-        let told = sheets
+        let missing = sheets
             .beside(&format!("{toml}[plugins.sheet.grants]\n# none\n"))
             .missing(false);
         assert_eq!(
-            told,
+            missing,
             "\nIt needs this line in weir.toml, under [plugins.sheet.grants]:\n\nsheets = \"read\"\n"
         );
         for (url, expected) in [

@@ -236,13 +236,13 @@ mod tests {
             &ImportOptions::default(),
         )
         .expect_err("no operation");
-        let told: Vec<String> = problems
+        let lines: Vec<String> = problems
             .into_iter()
             .map(|problem| printable(problem).to_string())
             .collect();
         assert!(
-            told.len() > 2 && !told.concat().contains('\u{1b}'),
-            "{told:?}"
+            lines.len() > 2 && !lines.concat().contains('\u{1b}'),
+            "{lines:?}"
         );
     }
 }

@@ -155,8 +155,8 @@ impl ClientSupport {
 
     fn json(&self) -> Value {
         let clients = self.clients.iter().map(|(profile, lowered)| {
-            let told = json!({ "verdict": lowered.verdict(), "remarks": lowered.remarks });
-            (profile.word().to_owned(), told)
+            let verdict = json!({ "verdict": lowered.verdict(), "remarks": lowered.remarks });
+            (profile.word().to_owned(), verdict)
         });
         json!({ "tool": self.tool, "contract": self.contract, "clients": clients.collect::<Map<_, _>>() })
     }

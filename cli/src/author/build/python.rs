@@ -108,14 +108,16 @@ fn install(folder: &PluginProject, installed: &Path) -> anyhow::Result<()> {
 }
 
 /// Says what to do about a module that was not found.
-fn missing(environment: &Path, told: &str) -> String {
+fn missing(environment: &Path, output: &str) -> String {
     let named = |before: &str| {
-        told.rsplit_once(before)
+        output
+            .rsplit_once(before)
             .and_then(|(_, rest)| rest.split('\'').next())
     };
     // A folder of nothing but libraries counts as a module, which has no names and no place.
     let nameless = || {
-        told.contains("(unknown location)")
+        output
+            .contains("(unknown location)")
             .then(|| named("' from '"))
             .flatten()
     };

@@ -197,19 +197,19 @@ fn judge(door: &'static str, tool: &ProbeCall, message: &Value, report: &mut Che
     else {
         return;
     };
-    let told = format!("{} {}: {text}", tool.name, tool.arguments);
+    let finding = format!("{} {}: {text}", tool.name, tool.arguments);
     match FailureCode::of_label(&code) {
-        Some(FailureCode::OutputMismatch) => report.fail("outputs conform", told),
-        Some(FailureCode::Forbidden) if tool.read_only => report.fail("reads only", told),
+        Some(FailureCode::OutputMismatch) => report.fail("outputs conform", finding),
+        Some(FailureCode::Forbidden) if tool.read_only => report.fail("reads only", finding),
         Some(FailureCode::PluginFailed | FailureCode::InvalidArguments | FailureCode::Internal) => {
-            report.fail(door, told)
+            report.fail(door, finding)
         }
         Some(
             FailureCode::Timeout
             | FailureCode::Unavailable
             | FailureCode::UpstreamError
             | FailureCode::Overloaded,
-        ) => report.warn(door, told),
+        ) => report.warn(door, finding),
         _ => {}
     }
 }
