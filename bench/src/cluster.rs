@@ -5,7 +5,7 @@ mod fail_over;
 mod fleet;
 mod growth;
 
-use std::{fmt::Write as _, fs, path::Path, time::Instant};
+use std::{fmt::Write as _, time::Instant};
 
 use anyhow::{Context, ensure};
 use weir_bench::load::quantiles;
@@ -21,7 +21,7 @@ use crate::{
     place::BenchPaths,
     pressure::{self, LoadOutcome, LoadPressure, LoadTarget, LoadedServer},
     process::START_MAX,
-    report::{Table, markdown},
+    report::{BenchPart, Table, markdown, opening, within},
     rows::BenchDatabase,
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::BenchEndpoint,
@@ -228,21 +228,11 @@ fn microseconds(began: Instant) -> u32 {
     u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX)
 }
 
-impl ClusterReport {
-    pub(crate) fn print(&self) {
-        println!("\n{}", self.page());
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join("cluster.md");
-        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
-    }
+impl BenchPart for ClusterReport {
+    const FILE: &'static str = "cluster.md";
 
     fn page(&self) -> String {
-        let mut page = format!("# A fleet\n\n{HOW}\n");
-        for line in self.machine.lines() {
-            let _ = writeln!(page, "- {line}");
-        }
+        let mut page = opening("A fleet", HOW, &self.machine);
         if cfg!(debug_assertions) {
             page += "- built for development, not as released: times, and ratios of them, are not those of a release\n";
         }
@@ -261,7 +251,9 @@ impl ClusterReport {
         }
         page
     }
+}
 
+impl ClusterReport {
     fn call_table(&self) -> Table {
         let mut table = vec![row([
             "",
@@ -280,7 +272,7 @@ impl ClusterReport {
                 0 => ("–".to_owned(), "–"),
                 _ => (
                     format!("at most {TIMES_MAX}"),
-                    yes(cost.times.median <= TIMES_MAX),
+                    within(cost.times.median <= TIMES_MAX),
                 ),
             };
             table.push(row([
@@ -312,7 +304,7 @@ impl ClusterReport {
                 &format!("{:.1}", change.p50_ms),
                 &format!("{:.1}", change.p99_ms),
                 &format!("p99 at most {CHANGE_MS_MAX:.0}"),
-                yes(change.p99_ms <= CHANGE_MS_MAX),
+                within(change.p99_ms <= CHANGE_MS_MAX),
             ]));
         }
         table
@@ -327,7 +319,7 @@ impl ClusterReport {
         vec![
             row(["", "", "the rule", "within it"]),
             row(["calls meanwhile", &reads.to_string(), "–", "–"]),
-            row(["failed", &failed.to_string(), "none", yes(*failed == 0)]),
+            row(["failed", &failed.to_string(), "none", within(*failed == 0)]),
             row([
                 "until an admin can change something, s",
                 &format!("{:.1}", changes_after.as_secs_f64()),
@@ -396,10 +388,6 @@ impl ClusterReport {
 
 fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).into()
-}
-
-fn yes(holds: bool) -> &'static str {
-    if holds { "yes" } else { "no" }
 }
 
 const HOW: &str = "\

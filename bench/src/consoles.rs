@@ -2,9 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    fs,
     io::{BufRead as _, BufReader, Write as _},
-    path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
@@ -18,7 +16,7 @@ use crate::{
     place::BenchPaths,
     pressure::{self, LoadPressure, LoadTarget, LoadedServer},
     process::{MeasuredProcess, START_MAX},
-    report::{Table, markdown},
+    report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::BenchEndpoint,
 };
@@ -157,25 +155,17 @@ impl ConsoleBrowser {
     }
 }
 
-impl ConsoleResults {
-    pub(crate) fn print(&self) {
-        println!("\n{}", self.page());
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join("console.md");
-        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
-    }
+impl BenchPart for ConsoleResults {
+    const FILE: &'static str = "console.md";
 
     fn page(&self) -> String {
-        let mut page = format!("# The console\n\n{HOW}\n");
-        for line in self.machine.lines() {
-            let _ = writeln!(page, "- {line}");
-        }
+        let mut page = opening("The console", HOW, &self.machine);
         let _ = write!(page, "\n{}", markdown(&self.table()));
         page
     }
+}
 
+impl ConsoleResults {
     fn table(&self) -> Table {
         let head = ["", "median", "range", "the rule", "within it"].map(str::to_owned);
         let range = |spread: &FigureSpread| format!("{:.1} to {:.1}", spread.min, spread.max);

@@ -6,8 +6,7 @@ mod upstreams;
 
 use std::{
     fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -26,7 +25,7 @@ use crate::{
     place::BenchPaths,
     pressure::{self, LoadPressure, LoadTarget, LoadedServer},
     process::{MeasuredProcess, START_MAX},
-    report::{Table, markdown},
+    report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
 };
@@ -330,21 +329,11 @@ on both cores of the machine, the generator on one of them: there is no third. T
 `weir serve`, likewise, for the hostile callers, and one for the servers.
 ";
 
-impl IsolationResults {
-    pub(crate) fn print(&self) {
-        println!("\n{}", self.page());
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join("isolation.md");
-        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
-    }
+impl BenchPart for IsolationResults {
+    const FILE: &'static str = "isolation.md";
 
     fn page(&self) -> String {
-        let mut page = format!("# Beside a hostile guest or server\n\n{HOW}\n");
-        for line in self.machine.lines() {
-            let _ = writeln!(page, "- {line}");
-        }
+        let mut page = opening("Beside a hostile guest or server", HOW, &self.machine);
         let effort = &self.effort;
         let _ = writeln!(
             page,
@@ -389,7 +378,9 @@ impl IsolationResults {
         );
         page
     }
+}
 
+impl IsolationResults {
     fn turns(&self) -> Table {
         let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"]
             .map(str::to_owned)

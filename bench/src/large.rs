@@ -22,7 +22,7 @@ use crate::{
     place::{BenchPaths, free_port},
     postgres::PostgresServer,
     process::{MeasuredProcess, START_MAX},
-    report::{Table, markdown},
+    report::{BenchPart, Table, markdown, opening, within},
     weir::{KeyBreadth, WeirInstance},
     wire::{self, BenchEndpoint, BenchEra, BenchQuestion},
 };
@@ -188,7 +188,7 @@ fn page_of(
             figure(duckdb.and_then(|duckdb| duckdb.file[at])),
             figure(duckdb.and_then(|duckdb| duckdb.imported[at])),
             format!("at most {max:.2}"),
-            yes(weir.answers[at].is_some_and(|found| found <= max)),
+            within(weir.answers[at].is_some_and(|found| found <= max)).to_owned(),
         ]);
     }
     let mut more = |what: &str, found: f64, peers: [String; 3], rule: String, holds: bool| {
@@ -200,7 +200,7 @@ fn page_of(
             file,
             imported,
             rule,
-            yes(holds),
+            within(holds).to_owned(),
         ]);
     };
     let none = || "–".to_owned();
@@ -422,7 +422,7 @@ fn table(place: &BenchPaths) -> anyhow::Result<Table> {
             format!("{found:.2}"),
             format!("{own:.2}"),
             format!("at most {DATABASE_TIMES_MAX} times psql's"),
-            yes(found <= DATABASE_TIMES_MAX * own),
+            within(found <= DATABASE_TIMES_MAX * own).to_owned(),
         ]);
     }
     Ok(table)
@@ -599,25 +599,11 @@ fn median(times: Vec<f64>) -> f64 {
     crate::measure::FigureSpread::from_values(times).median
 }
 
-fn yes(holds: bool) -> String {
-    if holds { "yes" } else { "no" }.to_owned()
-}
-
-impl LargeResults {
-    pub(crate) fn print(&self) {
-        println!("\n{}", self.page());
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join("large.md");
-        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
-    }
+impl BenchPart for LargeResults {
+    const FILE: &'static str = "large.md";
 
     fn page(&self) -> String {
-        let mut page = format!("# Large collections\n\n{HOW}\n");
-        for line in self.machine.lines() {
-            let _ = writeln!(page, "- {line}");
-        }
+        let mut page = opening("Large collections", HOW, &self.machine);
         for (title, table) in &self.tables {
             let _ = write!(page, "\n## {title}\n\n{}", markdown(table));
         }

@@ -35,7 +35,7 @@ use clap::Parser;
 use machine::BenchMachine;
 use measure::BenchEffort;
 use place::BenchPaths;
-use report::BenchReport;
+use report::{BenchPart, BenchReport};
 use rows::{COMPARED, ROWS};
 
 /// Weir measured beside its peers.
@@ -151,46 +151,27 @@ fn measure_parts(
     effort: &BenchEffort,
 ) -> anyhow::Result<()> {
     let wanted = |name: &str| options.wants(name);
+    let folder = options.write.as_deref();
     if wanted("isolation") {
         let isolation = isolation::measure(place, BenchMachine::look(place), effort)?;
-        isolation.print();
-        options
-            .write
-            .as_deref()
-            .map_or(Ok(()), |folder| isolation.write(folder))?;
+        isolation.publish(folder)?;
     }
     if wanted("scale") {
         let scale = scale::measure(place, BenchMachine::look(place))?;
-        scale.print();
-        options
-            .write
-            .as_deref()
-            .map_or(Ok(()), |folder| scale.write(folder))?;
+        scale.publish(folder)?;
     }
     if wanted("sheet") {
         let large = large::measure(place, BenchMachine::look(place))?;
-        large.print();
-        options
-            .write
-            .as_deref()
-            .map_or(Ok(()), |folder| large.write(folder))?;
+        large.publish(folder)?;
     }
     if wanted("console") {
         let consoles = consoles::measure(place, BenchMachine::look(place), effort)?;
-        consoles.print();
-        options
-            .write
-            .as_deref()
-            .map_or(Ok(()), |folder| consoles.write(folder))?;
+        consoles.publish(folder)?;
     }
     if wanted("cluster") {
         let machine = BenchMachine::look(place);
         let cluster = cluster::measure(place, machine, effort)?;
-        cluster.print();
-        options
-            .write
-            .as_deref()
-            .map_or(Ok(()), |folder| cluster.write(folder))?;
+        cluster.publish(folder)?;
     }
     Ok(())
 }

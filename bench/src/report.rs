@@ -1,9 +1,11 @@
 //! Prints and keeps the results: the tables, the JSON file and the page.
 
 mod page;
+mod part;
 mod targets;
 
 pub(crate) use page::markdown;
+pub(crate) use part::{BenchPart, opening, within};
 
 use std::{fs, path::Path};
 

@@ -26,7 +26,7 @@ use crate::{
     measure::FigureSpread,
     place::BenchPaths,
     process::START_MAX,
-    report::{Table, markdown},
+    report::{BenchPart, Table, markdown, opening},
     weir::{KeyBreadth, WeirBackend, WeirInstance},
     wire::{BenchEndpoint, BenchEra, BenchQuestion},
 };
@@ -292,21 +292,11 @@ fn times(what: &'static str, few: f64, many: f64, count: usize) -> GrowthFigure 
     }
 }
 
-impl ScaleResults {
-    pub(crate) fn print(&self) {
-        println!("\n{}", self.page());
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
-        let path = folder.join("scale.md");
-        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
-    }
+impl BenchPart for ScaleResults {
+    const FILE: &'static str = "scale.md";
 
     fn page(&self) -> String {
-        let mut page = format!("# How it grows\n\n{HOW}\n");
-        for line in self.machine.lines() {
-            let _ = writeln!(page, "- {line}");
-        }
+        let mut page = opening("How it grows", HOW, &self.machine);
         let head = [
             "",
             "among a few",
