@@ -121,13 +121,7 @@ impl Modern {
 
     /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        let request = self
-            .http
-            .post(&self.url)
-            .header("content-type", "application/json");
-        authorized(request, &self.key)
-            .header("accept", "application/json, text/event-stream")
-            .body(body)
+        message(&self.http, &self.url, &self.key, body)
     }
 
     pub async fn ask(&self, method: &str, params: Value) -> Answer {
@@ -214,13 +208,7 @@ impl Legacy {
 
     /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
-        let request = self
-            .http
-            .post(&self.url)
-            .header("content-type", "application/json");
-        authorized(request, &self.key)
-            .header("accept", "application/json, text/event-stream")
-            .body(body)
+        message(&self.http, &self.url, &self.key, body)
     }
 
     /// Creates a client without a session.
@@ -284,6 +272,19 @@ impl Legacy {
             None => request,
         }
     }
+}
+
+/// Makes a POST of a message.
+fn message(
+    http: &reqwest::Client,
+    url: &str,
+    key: &Option<String>,
+    body: impl Into<reqwest::Body>,
+) -> RequestBuilder {
+    let request = http.post(url).header("content-type", "application/json");
+    authorized(request, key)
+        .header("accept", "application/json, text/event-stream")
+        .body(body)
 }
 
 fn authorized(request: RequestBuilder, key: &Option<String>) -> RequestBuilder {

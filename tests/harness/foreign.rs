@@ -120,14 +120,14 @@ pub fn run(mut command: Command, limit: Duration) -> Output {
 
 /// Runs a client with its plan; its report.
 pub fn report(command: Command, plan: &Value) -> Value {
-    let (_, last, said) = told(command, plan);
+    let (_, last, said) = answer(command, plan);
     serde_json::from_str(&last)
         .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{said}"))
 }
 
 /// Runs a client with its plan; its report, and whatever else it wrote to its standard output or standard error.
 pub fn report_and_noise(command: Command, plan: &Value) -> (Value, String) {
-    let (before, last, stderr) = told(command, plan);
+    let (before, last, stderr) = answer(command, plan);
     let noise = [before, stderr].join("\n").trim().to_owned();
     let report = serde_json::from_str(&last)
         .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{noise}"));
@@ -135,7 +135,7 @@ pub fn report_and_noise(command: Command, plan: &Value) -> (Value, String) {
 }
 
 /// Returns the standard output of a client up to its last line, that line, and the standard error.
-fn told(mut command: Command, plan: &Value) -> (String, String, String) {
+fn answer(mut command: Command, plan: &Value) -> (String, String, String) {
     command.arg(plan.to_string());
     let output = run(command, Duration::from_secs(120));
     let (stdout, stderr) = (

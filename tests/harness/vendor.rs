@@ -11,6 +11,8 @@ use axum::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use crate::web;
+
 /// A vendor's interface, known by the end of its path.
 #[derive(Clone, Copy, Debug)]
 enum Interface {
@@ -57,16 +59,7 @@ impl Vendor {
             seen: Mutex::default(),
         });
         let app = Router::new().fallback(answer).with_state(state.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a free port");
-        let base = format!(
-            "http://{}",
-            listener
-                .local_addr()
-                .expect("a bound socket has an address")
-        );
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        let base = web::serve(app).await;
         Self { base, state }
     }
 
@@ -167,13 +160,14 @@ impl Interface {
 
     /// Returns the last message to the model.
     fn last(self, request: &Value) -> Value {
-        let told = match self {
+        let answer = match self {
             Self::Chat | Self::Messages => &request["messages"],
             Self::Responses => &request["input"],
             Self::Gemini => &request["contents"],
         };
-        told.as_array()
-            .and_then(|told| told.last())
+        answer
+            .as_array()
+            .and_then(|answer| answer.last())
             .cloned()
             .unwrap_or_default()
     }

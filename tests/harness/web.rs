@@ -27,6 +27,18 @@ pub struct Seen {
     pub dropped: AtomicUsize,
 }
 
+/// Serves at a free port for as long as the test runs, and returns `http://127.0.0.1:PORT`.
+pub async fn serve(app: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener
+        .local_addr()
+        .expect("a bound socket has an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}")
+}
+
 /// Serves `/items` and `/items/{id}`: three records, and a record for whatever is written. An id like `slow-500` is
 /// answered after that many milliseconds, `huge` with a name of 16 MB.
 pub struct Web {
@@ -41,16 +53,7 @@ impl Web {
             .route("/items", axum::routing::any(items))
             .route("/items/{id}", axum::routing::any(item))
             .with_state(seen.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a free port");
-        let base = format!(
-            "http://{}",
-            listener
-                .local_addr()
-                .expect("a bound socket has an address")
-        );
-        tokio::spawn(async move { axum::serve(listener, app).await });
+        let base = serve(app).await;
         Self { base, seen }
     }
 

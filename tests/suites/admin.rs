@@ -653,8 +653,8 @@ async fn a_configuration_is_taken_over_or_refused() {
         code == Some(1) && out.is_empty() && err.contains("/connections/data/rigths"),
         "{code:?}: {out} {err}"
     );
-    for told in ["in_fligt_max`", "rigths`"] {
-        assert_eq!(err.matches(told).count(), 1, "it is told once: {err}");
+    for expected in ["in_fligt_max`", "rigths`"] {
+        assert_eq!(err.matches(expected).count(), 1, "it is told once: {err}");
     }
 
     edit(&[
@@ -664,9 +664,9 @@ async fn a_configuration_is_taken_over_or_refused() {
         ),
         ("data = \"write\"", "data = \"read\""),
     ]);
-    let told = "taken over: /http/hosts\ntaken over at the next start: /limits/in_flight_max\n";
+    let expected = "taken over: /http/hosts\ntaken over at the next start: /limits/in_flight_max\n";
     let (code, out, err) = reload();
-    assert_eq!((code, &*out), (Some(0), told), "{err}");
+    assert_eq!((code, &*out), (Some(0), expected), "{err}");
 
     edit(&[]);
     let (status, taken) = admin.ask("POST", "/v1/config/reload", "").await;
@@ -757,11 +757,11 @@ fn what_is_not_there_is_called_by_its_name() {
         .current_dir(&elsewhere)
         .output()
         .expect("weir starts");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let answer = String::from_utf8_lossy(&output.stderr);
     for part in ["no weir.toml here", "--config", "--admin"] {
         assert!(
-            output.status.code() == Some(1) && told.contains(part),
-            "{told}"
+            output.status.code() == Some(1) && answer.contains(part),
+            "{answer}"
         );
     }
 }
@@ -944,7 +944,7 @@ async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
     );
     let admin = Admin::of(&house);
     let (_, records) = admin.ask("GET", "/v1/audit?kind=refused", "").await;
-    let told: Vec<(&str, &str, &str)> = records
+    let answer: Vec<(&str, &str, &str)> = records
         .as_array()
         .into_iter()
         .flatten()
@@ -954,7 +954,7 @@ async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
         })
         .collect();
     assert_eq!(
-        told,
+        answer,
         [
             ("access", "ann", "/mcp/airports"),
             ("rate", "ann", "/mcp tools/list")

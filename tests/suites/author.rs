@@ -207,8 +207,8 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
             "--service",
             "web",
         ];
-        let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
-        assert_eq!(desk.succeed(name, &call), told, "{language}");
+        let answer = r#"{"environment":"prod","service":"web","version":"latest"}"#;
+        assert_eq!(desk.succeed(name, &call), answer, "{language}");
         let gateway = Gateway::start(desk.weir(
             name,
             &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"],
@@ -219,7 +219,7 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
                 name,
                 &[&["call", "--url", url.as_str()], &call[1..]].concat()
             ),
-            told,
+            answer,
             "{language}"
         );
         // What is installed and compiled is the language's own; `cargo xtask beginner` times that too.
@@ -319,7 +319,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn a_new_plugin_in_rust_is_a_native_library_too() {
     let desk = Desk::new("native");
-    for (kind, call, told) in [
+    for (kind, call, expected) in [
         (
             "tools",
             &[
@@ -366,7 +366,7 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
         let config = config.replacen(&under, &format!("{under}{}\n{}\n", lines[0], lines[1]), 1);
         fs::write(folder.join("weir.toml"), config).expect("written");
         assert!(!folder.join("plugins").join(format!("{name}.wasm")).exists());
-        assert_eq!(desk.succeed(name, call), told, "{kind}");
+        assert_eq!(desk.succeed(name, call), expected, "{kind}");
     }
     let (code, _, err) = desk.run("", &["plugin", "new", "script", "--lang", "js"]);
     assert_eq!(code, 0, "{err}");
@@ -401,7 +401,7 @@ fn a_changed_parameter_is_live_after_the_next_build() {
     )
     .expect("the source is written");
     desk.succeed("changed", &["plugin", "build"]);
-    let told = desk.succeed(
+    let answer = desk.succeed(
         "changed",
         &[
             "call",
@@ -413,7 +413,7 @@ fn a_changed_parameter_is_live_after_the_next_build() {
         ],
     );
     assert_eq!(
-        told,
+        answer,
         r#"{"environment":"prod","application":"web","version":"latest"}"#
     );
 }

@@ -129,10 +129,10 @@ async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
 
 async fn reads(client: &Modern) {
     let (tools, _) = client.list().await;
-    let told = json!(tools).to_string();
+    let answer = json!(tools).to_string();
     assert!(
-        !told.contains("owner") && !told.contains("tenant") && !told.contains("author"),
-        "{told}"
+        !answer.contains("owner") && !answer.contains("tenant") && !answer.contains("author"),
+        "{answer}"
     );
 
     let first = client.call("list_tickets", json!({"limit": 1})).await["structuredContent"].clone();

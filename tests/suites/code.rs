@@ -80,16 +80,16 @@ async fn a_plugins_functions_are_listed_and_called_in_both_eras() {
             false => legacy.call(tool, arguments).await,
         };
         let deployed = ask("deploy", json!({"environment": "prod", "service": "web"})).await;
-        let told = json!({"environment": "prod", "service": "web", "version": "latest"});
+        let answer = json!({"environment": "prod", "service": "web", "version": "latest"});
         assert_eq!(
             (&deployed["structuredContent"], &deployed["isError"]),
-            (&told, &json!(false)),
+            (&answer, &json!(false)),
             "{deployed}"
         );
         let text = deployed["content"][0]["text"]
             .as_str()
             .expect("a text block");
-        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), told);
+        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), answer);
         let listed = ask("names", json!({})).await;
         assert_eq!(
             listed["structuredContent"],
@@ -391,7 +391,7 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
     );
 
     let calls = audit::records(&house, &["--kind", "call"]);
-    let told: Vec<_> = calls
+    let answer: Vec<_> = calls
         .iter()
         .map(|call| (&call["tool"], &call["outcome"], &call["clear"]))
         .collect();
@@ -401,7 +401,7 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
         &json!({"environment": "prod"}),
     );
     assert_eq!(
-        told,
+        answer,
         [
             (tool, ok, clear),
             (tool, ok, clear),

@@ -13,7 +13,7 @@ use self::{
     agent::{ANTHROPIC, Agent, GEMINI, OPENAI, OPENAI_STRICT, OPENAI_WITHOUT_REFERENCES},
     drive::{
         Framework,
-        Told::{ByTextAlone, Marked, Raised},
+        ShownError::{ByTextAlone, Marked, Raised},
     },
 };
 use crate::sample;
@@ -27,14 +27,14 @@ const NODE: &str = "node-frameworks";
 fn langchain() {
     Framework::new("langchain", MCP1)
         .says_key_is_needed()
-        .told(Marked("status=error"))
+        .with_error(Marked("status=error"))
         .holds();
 }
 
 #[test]
 fn mcp_use() {
     Framework::new("mcp_use", MCP1)
-        .told(Marked("error=RuntimeError"))
+        .with_error(Marked("error=RuntimeError"))
         .holds();
 }
 
@@ -43,20 +43,22 @@ fn autogen() {
     Framework::new("autogen", MCP1)
         .says_key_is_needed()
         .checks_arguments()
-        .told(Raised("Exception"))
+        .with_error(Raised("Exception"))
         .holds();
 }
 
 #[test]
 fn smolagents() {
-    Framework::new("smolagents", MCP1).told(ByTextAlone).holds();
+    Framework::new("smolagents", MCP1)
+        .with_error(ByTextAlone)
+        .holds();
 }
 
 #[test]
 fn openai_agents() {
     Framework::new("openai_agents", MCP2)
         .says_key_is_needed()
-        .told(ByTextAlone)
+        .with_error(ByTextAlone)
         .holds();
 }
 
@@ -64,7 +66,7 @@ fn openai_agents() {
 fn agno() {
     Framework::new("agno", MCP2)
         .says_key_is_needed()
-        .told(ByTextAlone)
+        .with_error(ByTextAlone)
         .holds();
 }
 
@@ -72,7 +74,7 @@ fn agno() {
 fn pydantic_ai() {
     Framework::new("pydantic_ai", MCP2)
         .says_key_is_needed()
-        .told(Raised("ModelRetry"))
+        .with_error(Raised("ModelRetry"))
         .holds();
 }
 
@@ -80,7 +82,7 @@ fn pydantic_ai() {
 fn google_adk() {
     Framework::new("google_adk", ADK)
         .says_key_is_needed()
-        .told(Marked("isError=True"))
+        .with_error(Marked("isError=True"))
         .holds();
 }
 
@@ -88,7 +90,7 @@ fn google_adk() {
 fn llama_index() {
     Framework::new("llama_index", ADK)
         .says_key_is_needed()
-        .told(Marked("is_error=True"))
+        .with_error(Marked("is_error=True"))
         .holds();
 }
 
@@ -96,7 +98,7 @@ fn llama_index() {
 fn vercel_ai_sdk() {
     Framework::new("ai_sdk", NODE)
         .says_key_is_needed()
-        .told(Marked("isError=true"))
+        .with_error(Marked("isError=true"))
         .holds();
 }
 
@@ -105,14 +107,14 @@ fn langchain_on_node() {
     Framework::new("langchain_js", NODE)
         .says_key_is_needed()
         .checks_arguments()
-        .told(Raised("ToolException"))
+        .with_error(Raised("ToolException"))
         .holds();
 }
 
 #[test]
 fn mcporter() {
     Framework::new("mcporter", NODE)
-        .told(Marked("isError=true"))
+        .with_error(Marked("isError=true"))
         .holds();
 }
 

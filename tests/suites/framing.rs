@@ -21,7 +21,7 @@ async fn connect(gateway: &Gateway) -> TcpStream {
 }
 
 /// Sends bytes on a connection of their own and returns what is answered until the gateway closes it.
-async fn told(gateway: &Gateway, bytes: &[u8]) -> String {
+async fn reply(gateway: &Gateway, bytes: &[u8]) -> String {
     let mut stream = connect(gateway).await;
     // The gateway may close before it has read all of it.
     let _ = stream.write_all(bytes).await;
@@ -61,7 +61,7 @@ async fn a_request_has_one_length() {
         format!("Content-Length: {long}\r\nTransfer-Encoding: chunked\r\n"),
         format!("Transfer-Encoding: chunked\r\nContent-Length: {long}\r\n"),
     ] {
-        let answer = told(&gateway, (post(&headers, &chunk) + HIDDEN).as_bytes()).await;
+        let answer = reply(&gateway, (post(&headers, &chunk) + HIDDEN).as_bytes()).await;
         assert!(
             ["200", "400"].contains(&status(&answer)),
             "{headers}: {answer}"
@@ -85,13 +85,13 @@ async fn a_request_has_one_length() {
         format!("Transfer-Encoding : chunked\r\nContent-Length: {length}\r\n"),
         format!("Content-Length : {length}\r\n"),
     ] {
-        let answer = told(&gateway, (post(&headers, PING) + HIDDEN).as_bytes()).await;
+        let answer = reply(&gateway, (post(&headers, PING) + HIDDEN).as_bytes()).await;
         assert_eq!(status(&answer), "400", "{headers}: {answer}");
     }
     // What is well framed is answered, and after it what follows on the same connection.
     let headers = format!("Content-Length: {length}\r\n");
     let last = HIDDEN.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
-    let answer = told(&gateway, (post(&headers, PING) + &last).as_bytes()).await;
+    let answer = reply(&gateway, (post(&headers, PING) + &last).as_bytes()).await;
     assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "{answer}");
 }
 
@@ -114,7 +114,7 @@ async fn chunks_are_as_they_should_be_or_nothing_is_answered_for_them() {
         ),
     ] {
         let sent = post("Transfer-Encoding: chunked\r\n", &body) + HIDDEN;
-        let answer = told(&gateway, sent.as_bytes()).await;
+        let answer = reply(&gateway, sent.as_bytes()).await;
         let shown: String = body.chars().take(40).collect();
         if !answer.is_empty() {
             assert_eq!(status(&answer), "400", "{shown}: {answer}");
@@ -159,7 +159,7 @@ async fn a_head_has_a_largest_size() {
             "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: a\rb\r\n\r\n".to_owned(),
         ),
     ] {
-        let answer = told(&gateway, sent.as_bytes()).await;
+        let answer = reply(&gateway, sent.as_bytes()).await;
         // The kernel may drop the answer where the gateway closes on bytes that it has not read.
         if !answer.is_empty() {
             assert!(

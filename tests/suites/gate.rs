@@ -141,11 +141,11 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     let against = gateway.contract_url("airports");
     let mut command = house.weir(&["diff", "narrower.yaml", "--against", &against]);
     let output = command.env("WEIR_KEY", &ann).output().expect("weir starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(2), "{told}");
+    let answer = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{answer}");
     assert!(
-        told.contains("of 3 calls of list_airports by ann: 2 would have failed"),
-        "{told}"
+        answer.contains("of 3 calls of list_airports by ann: 2 would have failed"),
+        "{answer}"
     );
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     drop(gateway);

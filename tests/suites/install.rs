@@ -9,7 +9,7 @@ use axum::{Router, extract::State, http::Uri};
 use minisign::KeyPair;
 use serde_json::json;
 use sha256::of as sha256;
-use weir_tests::{House, Modern, place};
+use weir_tests::{House, Modern, place, web};
 
 /// The command line's own digest, so that nothing here repeats what is tested.
 mod sha256 {
@@ -177,12 +177,12 @@ async fn from_a_file_it_is_installed_with_its_signature_and_loads_with_it_alone(
 
     house.write("plugins/tools-js.wasm.minisig", signed);
     let gateway = house.serve();
-    let told = Modern::new(gateway.url())
+    let answer = Modern::new(gateway.url())
         .ask("tools/call", deploy)
         .await
         .result()
         .clone();
-    assert_eq!(told["structuredContent"]["version"], "latest", "{told}");
+    assert_eq!(answer["structuredContent"]["version"], "latest", "{answer}");
 }
 
 /// A changed byte that breaks nothing is found by the digest and by the signature alone.
@@ -232,14 +232,7 @@ async fn serve(files: BTreeMap<String, Vec<u8>>) -> String {
         Some(file) => (axum::http::StatusCode::OK, file.clone()),
         None => (axum::http::StatusCode::NOT_FOUND, Vec::new()),
     };
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move {
-        axum::serve(listener, Router::new().fallback(answer).with_state(files)).await
-    });
-    format!("http://{address}")
+    web::serve(Router::new().fallback(answer).with_state(files)).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -278,12 +271,12 @@ async fn what_is_installed_is_held_to_its_signature_at_every_load() {
             .await["structuredContent"]
             .clone()
     };
-    let told = json!({"environment": "prod", "service": "web", "version": "latest"});
-    assert_eq!(call(gateway.url()).await, told);
+    let answer = json!({"environment": "prod", "service": "web", "version": "latest"});
+    assert_eq!(call(gateway.url()).await, answer);
     // Another build under the signature of the first one: refused, and the first one goes on.
     house.write("plugins/tools-js.wasm", guest("tools-js-fix"));
     gateway.wait_for_log("its signature is not by maker");
-    assert_eq!(call(gateway.url()).await, told);
+    assert_eq!(call(gateway.url()).await, answer);
     let (code, out, _) = house.run(&["plugin", "verify"]);
     assert!(
         code == 1 && out.contains("fail  tools-js.wasm: its sha256 is"),
@@ -297,7 +290,7 @@ async fn what_is_installed_is_held_to_its_signature_at_every_load() {
     assert!(kept.iter().any(|file| is_signature(file)), "{kept:?}");
     house.write("plugins/tools-js.wasm", &component);
     let gateway = house.serve();
-    assert_eq!(call(gateway.url()).await, told);
+    assert_eq!(call(gateway.url()).await, answer);
     drop(gateway);
 }
 
@@ -313,11 +306,11 @@ fn whoever_is_trusted_has_a_key_and_whoever_signs_is_trusted() {
     );
     let (code, _, err) = house.run(&["plugin", "verify"]);
     assert_eq!(code, 1);
-    for told in [
+    for message in [
         "is not a public key of minisign",
         "nobody is trusted as `nobody`",
         "minisgn",
     ] {
-        assert!(err.contains(told), "{told}: {err}");
+        assert!(err.contains(message), "{message}: {err}");
     }
 }

@@ -486,12 +486,12 @@ async fn news_of_a_resource_reaches_those_who_subscribed_to_it() {
             json!({"resourceSubscriptions": ["shelf+note://1"]}),
             "what is not there is left out"
         );
-        let told = news.next(limit).await.expect("the client is told");
+        let answer = news.next(limit).await.expect("the client is told");
         assert_eq!(
-            told["method"], "notifications/resources/updated",
-            "{behaviour}: {told}"
+            answer["method"], "notifications/resources/updated",
+            "{behaviour}: {answer}"
         );
-        assert_eq!(told["params"]["uri"], "shelf+note://1");
+        assert_eq!(answer["params"]["uri"], "shelf+note://1");
     }
 }
 
@@ -526,10 +526,10 @@ async fn a_plugin_tells_of_its_resources_and_lists() {
             "notifications/tools/list_changed",
         ),
     ] {
-        let told = legacy
+        let answer = legacy
             .ask("tools/call", json!({"name": tool, "arguments": {}}))
             .await;
-        assert_eq!(told.result()["content"][0]["text"], "told");
+        assert_eq!(answer.result()["content"][0]["text"], "told");
         let news = every.next(limit).await.expect("the client is told");
         assert_eq!(news["method"], method, "{news}");
     }

@@ -55,7 +55,7 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         let name = tool["name"].as_str().expect("a name");
         assert!(all.contains(&format!("\n### {name}\n")), "{name}: {all}");
     }
-    for told in [
+    for message in [
         "# weir\n",
         "### lookup_airport\n\n**Look up an airport**\n",
         "## tools-js 1.0.0\n",
@@ -64,7 +64,7 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
         "    weir call deploy --environment … --service …\n",
         "It only reads.\n",
     ] {
-        assert!(all.contains(told), "{told}: {all}");
+        assert!(all.contains(message), "{message}: {all}");
     }
     let (status, _, one) = get(
         &format!("{}/llms.txt", gateway.contract_url("tools-js")),

@@ -13,29 +13,18 @@ use minisign::KeyPair;
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, http, place};
 
-use crate::sample;
+use crate::{plugins, sample};
 
-const GUEST_CONTRACT: &str = r#"
-contract: guest
-collections:
-  one: { adapter: misbehaving, settings: {}, columns: [id, behaviour, text, build, calls], key: [id], write: true }
-tools:
-  - tool: behave
-    description: Does what it is told.
-    verb: lookup
-    collection: one
-    limits: { timeout_ms: 8000 }
-    fields:
-      - { name: behaviour, type: text, required: true, param: behaviour }
-      - { name: amount, type: number, min: 0, max: 100000000, step: 1, param: amount }
-      - { name: text, type: text, param: text }
-"#;
+/// Returns the contract of the hostile guest, with a deadline that tests can wait for.
+fn guest_contract() -> String {
+    plugins::GUEST_CONTRACT.replace("timeout_ms: 60000", "timeout_ms: 8000")
+}
 
 /// Makes a house with the hostile guest as a library, beside an honest component.
 fn house() -> House {
     let house = sample::house()
         .own_plugins(&["sheet"])
-        .file("contracts/guest.yaml", GUEST_CONTRACT);
+        .file("contracts/guest.yaml", guest_contract());
     house.native("misbehaving", "misbehaving")
 }
 
@@ -191,12 +180,12 @@ async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
                 "{behaviour}"
             );
         }
-        let told = behave(&client, "behave").await;
-        assert_eq!(code(&told), "unavailable", "{behaviour}: {told}");
-        let wait = told["structuredContent"]["retry_after_ms"]
+        let answer = behave(&client, "behave").await;
+        assert_eq!(code(&answer), "unavailable", "{behaviour}: {answer}");
+        let wait = answer["structuredContent"]["retry_after_ms"]
             .as_u64()
             .unwrap_or(0);
-        assert!((1..=1_000).contains(&wait), "{behaviour}: {told}");
+        assert!((1..=1_000).contains(&wait), "{behaviour}: {answer}");
         let metrics = http()
             .get(format!("{}/metrics", gateway.base))
             .send()
@@ -245,7 +234,7 @@ async fn another_build_is_swapped_in_under_load() {
     };
     let house = sample::house()
         .own_plugins(&["sheet"])
-        .file("contracts/guest.yaml", GUEST_CONTRACT);
+        .file("contracts/guest.yaml", guest_contract());
     house.write("one.so", build("1"));
     house.write("two.so", build("2"));
     house.write("lost.so", build("lost"));
@@ -330,7 +319,7 @@ async fn a_library_is_held_to_its_signers_when_they_change() {
     };
     let house = sample::house()
         .own_plugins(&["sheet"])
-        .file("contracts/guest.yaml", GUEST_CONTRACT);
+        .file("contracts/guest.yaml", guest_contract());
     house.write("signed.so", &bytes);
     house.write("signed.so.minisig", sign(&maker));
     let library = house.path().join("signed.so");
@@ -719,7 +708,7 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
         let gateway = house.serve();
         let client = Modern::new(gateway.url());
         let (tools, _) = client.list().await;
-        let mut told = Vec::new();
+        let mut answer = Vec::new();
         for (tool, arguments, wanted) in &calls {
             let mut result = client.call(tool, arguments.clone()).await;
             assert_eq!(
@@ -737,13 +726,13 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
                 .map(str::to_owned);
             result.as_object_mut().expect("an object").remove("_meta");
             let text = result.to_string();
-            told.push(call_id.map_or(text.clone(), |id| text.replace(&id, "CALL")));
+            answer.push(call_id.map_or(text.clone(), |id| text.replace(&id, "CALL")));
         }
         match &expected {
-            None => expected = Some((tools, told)),
+            None => expected = Some((tools, answer)),
             Some((same_tools, same)) => {
                 assert_eq!(same_tools, &tools, "{is_native}");
-                for (at, (left, right)) in same.iter().zip(&told).enumerate() {
+                for (at, (left, right)) in same.iter().zip(&answer).enumerate() {
                     assert_eq!(
                         left,
                         right,

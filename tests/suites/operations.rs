@@ -376,8 +376,8 @@ fn output_that_finds_no_room_is_told_in_a_sentence() {
         .write(true)
         .open("/dev/full")
         .expect("Linux has it");
-    let told = "weir: the output cannot be written: No space left on device (os error 28)\n";
-    assert_eq!(run(full.into()), (Some(1), told.to_owned()));
+    let answer = "weir: the output cannot be written: No space left on device (os error 28)\n";
+    assert_eq!(run(full.into()), (Some(1), answer.to_owned()));
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     assert_eq!(run(writer.into()), (Some(0), String::new()));

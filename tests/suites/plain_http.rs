@@ -335,15 +335,15 @@ async fn the_tools_are_a_page_too() {
         ("rest/airports?a=b", "/rest/airports/?a=b"),
         ("forms/airports", "/forms/airports/"),
     ] {
-        let told = client
+        let answer = client
             .get(format!("{}/{path}", gateway.base))
             .send()
             .await
             .expect("an answer");
         assert_eq!(
             (
-                told.status().as_u16(),
-                told.headers()["location"].to_str().expect("text")
+                answer.status().as_u16(),
+                answer.headers()["location"].to_str().expect("text")
             ),
             (308, place)
         );

@@ -148,11 +148,11 @@ async fn a_tool_that_only_traps_says_when_to_come_back() {
             "plugin_failed"
         );
     }
-    let told = behave(&client, "behave").await["structuredContent"].clone();
-    assert_eq!(told["code"], "unavailable", "{told}");
+    let answer = behave(&client, "behave").await["structuredContent"].clone();
+    assert_eq!(answer["code"], "unavailable", "{answer}");
     assert!(
-        (1..=1_000).contains(&told["retry_after_ms"].as_u64().unwrap_or(0)),
-        "{told}"
+        (1..=1_000).contains(&answer["retry_after_ms"].as_u64().unwrap_or(0)),
+        "{answer}"
     );
     let metrics = http()
         .get(format!("{}/metrics", gateway.base))

@@ -121,13 +121,13 @@ async fn a_call_of_what_is_not_there_says_what_was_asked_for() {
                 .await,
         );
     }
-    let told = |at: usize, name: &str| {
+    let outcome = |at: usize, name: &str| {
         let answer: &weir_tests::Answer = &answers[at];
         answer.reply()["error"].to_string().replace(name, "NAME")
     };
     assert_eq!(
-        told(0, "list_airports"),
-        told(1, "drop_airports"),
+        outcome(0, "list_airports"),
+        outcome(1, "drop_airports"),
         "hidden and unknown are alike for the agent"
     );
 

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     Gateway, House, Modern,
     upstream::{Certificate, Datasette, JsonServer},
+    web,
 };
 
 const ITEMS: usize = 23;
@@ -217,7 +218,7 @@ async fn a_service_is_reached_over_tls_by_a_certificate_that_is_accepted_and_by_
 
 #[test]
 fn an_authority_that_is_none_is_refused_at_the_start() {
-    for (content, told) in [
+    for (content, message) in [
         (Some("not PEM"), "`ca` holds no certificate"),
         (None, "ca.pem cannot be read"),
     ] {
@@ -227,7 +228,7 @@ fn an_authority_that_is_none_is_refused_at_the_start() {
             .for_each(|content| house.write("ca.pem", content));
         let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
         assert!(
-            code == 1 && err.contains("/connections/api") && err.contains(told),
+            code == 1 && err.contains("/connections/api") && err.contains(message),
             "{err}"
         );
     }
@@ -271,17 +272,7 @@ async fn service(record: &str) -> (String, Held) {
     let app = Router::new()
         .route("/items/1", get(read).put(replace))
         .route("/lines", get(lines));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let base = format!(
-        "http://{}",
-        listener
-            .local_addr()
-            .expect("a bound socket has an address")
-    );
-    let app = app.with_state(held.clone());
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    let base = web::serve(app.with_state(held.clone())).await;
     (base, held)
 }
 

@@ -12,7 +12,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, client::send, http, strangers::hostile};
+use weir_tests::{Gateway, House, Modern, client::send, http, strangers::hostile, web};
 
 use crate::upstreams::{listed, trusted};
 
@@ -55,15 +55,7 @@ tools:
 ";
 
 async fn service() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let address = listener
-        .local_addr()
-        .expect("a bound socket has an address");
-    let app = Router::new().route("/{way}", any(repeat));
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    format!("http://{address}")
+    web::serve(Router::new().route("/{way}", any(repeat))).await
 }
 
 fn serve(house: &House) -> Gateway {

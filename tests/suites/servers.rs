@@ -112,11 +112,11 @@ async fn serves(url: &str, way: &Way, what: &str) {
 
         let mut open = caller.begin(&named("slow"), json!({"wait_ms": 0})).await;
         for step in 1..=3 {
-            let told = open.next().await;
+            let reply = open.next().await;
             assert_eq!(
-                told["params"],
+                reply["params"],
                 json!({"progressToken": "p", "progress": step, "total": 3}),
-                "{what}: {told}"
+                "{what}: {reply}"
             );
         }
         let done = open.next().await;

@@ -138,13 +138,13 @@ async fn a_question_is_answered_in_the_task_and_the_result_has_its_receipt() {
     assert!(asked.get("requestState").is_none(), "{asked}");
     let answers =
         json!({ "confirm": { "action": "accept", "content": { "ok": true } }, "other": {} });
-    let told = client
+    let answer = client
         .ask(
             "tasks/update",
             json!({ "taskId": task, "inputResponses": answers }),
         )
         .await;
-    assert_eq!(told.result()["resultType"], "complete");
+    assert_eq!(answer.result()["resultType"], "complete");
     let ended = until(&client, &task, "completed").await;
     assert_eq!(ended["result"]["isError"], false, "{ended}");
     assert!(
@@ -192,7 +192,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     );
 
     // How they fare by now, in any order.
-    let mut told = BTreeMap::new();
+    let mut answer = BTreeMap::new();
     for _ in 0..2 {
         let message = events.next(WAIT).await.expect("it is told");
         assert_eq!(
@@ -203,12 +203,12 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
             .as_str()
             .expect("a task has an id")
             .to_owned();
-        told.insert(id, message["params"].clone());
+        answer.insert(id, message["params"].clone());
     }
-    assert_eq!(told[&slow]["status"], "working");
+    assert_eq!(answer[&slow]["status"], "working");
     assert_eq!(
-        told[&asks]["inputRequests"]["confirm"]["method"], "elicitation/create",
-        "{told:?}"
+        answer[&asks]["inputRequests"]["confirm"]["method"], "elicitation/create",
+        "{answer:?}"
     );
 
     let mut told_next = async |task: &str, status: &str| loop {

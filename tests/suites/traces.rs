@@ -19,7 +19,7 @@ use axum::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_tests::{Gateway, House, Modern, client, foreign, http, upstream::free_port};
+use weir_tests::{Gateway, House, Modern, client, foreign, http, upstream::free_port, web};
 
 use crate::upstreams::until;
 
@@ -58,11 +58,7 @@ impl TraceCollector {
             .route("/v1/traces", post(take))
             .route("/items", get(items))
             .with_state(got.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("a port");
-        let base = format!("http://{}", listener.local_addr().expect("an address"));
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let base = web::serve(router).await;
         Self { base, got }
     }
 

@@ -333,7 +333,7 @@ async fn what_cannot_be_kept_is_refused_with_the_reason() {
     let house = house();
     let (_gateway, _, _) = begin(&house);
     house.write("shim.json", r#"{ "tools": { "list_airports": {} } }"#);
-    for (more, told) in [
+    for (more, message) in [
         (
             &["--keep", "--shim", "shim.json"][..],
             "the shim does not convert every call: 'list_airports'",
@@ -348,7 +348,7 @@ async fn what_cannot_be_kept_is_refused_with_the_reason() {
         ),
     ] {
         let (code, _, err) = publish(&house, "narrower.yaml", more);
-        assert!(code != 0 && err.contains(told), "{err}");
+        assert!(code != 0 && err.contains(message), "{err}");
     }
     let held = house.json(&["contracts", "submit", "airports.yaml", "--hold"]);
     assert_eq!(held["verdict"], "unchanged", "{held}");

@@ -364,11 +364,11 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
     );
     reload(&gateway);
     for events in [&mut lists, &mut legacy] {
-        let told = events
+        let answer = events
             .next(Duration::from_secs(10))
             .await
             .expect("list_changed");
-        assert_eq!(told["method"], "notifications/tools/list_changed");
+        assert_eq!(answer["method"], "notifications/tools/list_changed");
     }
     assert_eq!(
         listed(&Modern::new(gateway.view_url("lists"))).await,
@@ -391,12 +391,12 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         .weir_as_it_is(&["tools", "llms"])
         .output()
         .expect("weir runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
     for place in [
         "/views/No/colour: unknown key `colour`",
         "/views/x/contracts/0: the contract name",
     ] {
-        assert!(told.contains(place), "{place}: {told}");
+        assert!(answer.contains(place), "{place}: {answer}");
     }
     house.write(
         "weir.toml",
@@ -406,12 +406,12 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         .weir_as_it_is(&["tools", "llms"])
         .output()
         .expect("weir runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
     for place in [
         "/views/No: is no name of a view",
         "/views/No/tools/0: a pattern has 1 to 200 characters",
     ] {
-        assert!(told.contains(place), "{place}: {told}");
+        assert!(answer.contains(place), "{place}: {answer}");
     }
 }
 
@@ -441,10 +441,10 @@ async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
     let view = Modern::new(gateway.view_url("find"));
     let (tools, _) = view.list().await;
     assert_eq!(names(&tools), ["find_tools", "call_tool"]);
-    let told = tools[0]["description"].as_str().expect("a description");
+    let reply = tools[0]["description"].as_str().expect("a description");
     assert!(
-        told.contains("There are 4 tools, of airports, fields."),
-        "{told}"
+        reply.contains("There are 4 tools, of airports, fields."),
+        "{reply}"
     );
     assert_eq!(tools[1]["annotations"]["readOnlyHint"], false);
     let (reading, _) = Modern::new(gateway.view_url("reading")).list().await;
@@ -654,10 +654,10 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
         found(&bob.call("find_tools", question.clone()).await),
         ["lookup_field"]
     );
-    let told = bob.list().await.0[0]["description"].to_string();
+    let reply = bob.list().await.0[0]["description"].to_string();
     assert!(
-        told.contains("There are 1 tools, of fields.") && !told.contains("airports"),
-        "{told}"
+        reply.contains("There are 1 tools, of fields.") && !reply.contains("airports"),
+        "{reply}"
     );
     let call = async |name: &str| {
         ann.call(
@@ -666,7 +666,7 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
         )
         .await
     };
-    let told = async |name: &str| {
+    let reply = async |name: &str| {
         let answer = call(name).await;
         // The ids of calls are random.
         let id = answer["structuredContent"]["call_id"]
@@ -676,8 +676,8 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
         answer.to_string().replace(name, "").replace(&id, "")
     };
     assert_eq!(
-        told("lookup_field").await,
-        told("lookup_fiels").await,
+        reply("lookup_field").await,
+        reply("lookup_fiels").await,
         "hidden and unknown cannot differ"
     );
     assert_eq!(call("lookup_airport").await["isError"], false);
@@ -765,7 +765,7 @@ async fn what_search_refuses_is_recorded() {
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a record"));
     let calls: Vec<Value> = records.filter(|record| record["kind"] == "call").collect();
-    let told: Vec<Value> = calls
+    let reply: Vec<Value> = calls
         .iter()
         .map(|call| {
             json!([
@@ -778,7 +778,7 @@ async fn what_search_refuses_is_recorded() {
         .collect();
     let modern = "2026-07-28";
     assert_eq!(
-        told,
+        reply,
         [
             json!(["find_tools", "refused", "invalid_arguments", modern]),
             json!(["find_tools", "ok", null, modern]),
@@ -1037,9 +1037,10 @@ async fn search_and_profiles_follow_what_is_published() {
         .weir_as_it_is(&["tools", "llms"])
         .output()
         .expect("weir runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        told.contains("/views/shown/profile: must be \"anthropic\", \"openai\", \"openai-strict\""),
-        "{told}"
+        answer
+            .contains("/views/shown/profile: must be \"anthropic\", \"openai\", \"openai-strict\""),
+        "{answer}"
     );
 }

@@ -188,7 +188,7 @@ impl BeginnerSandbox {
         let mut command = self.weir("d", &["plugin", "build"]);
         let started = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
         let mut child = started.map_err(|error| format!("weir does not start: {error}"))?;
-        let (mut steps, mut told) = (Vec::new(), String::new());
+        let (mut steps, mut output) = (Vec::new(), String::new());
         let mut running: Option<(String, Instant)> = None;
         let over = |running: Option<(String, Instant)>, steps: &mut Vec<BeginnerStep>| {
             if let Some((name, since)) = running {
@@ -212,8 +212,8 @@ impl BeginnerSandbox {
                     Instant::now(),
                 ));
             }
-            told.push_str(&line);
-            told.push('\n');
+            output.push_str(&line);
+            output.push('\n');
         }
         over(running, &mut steps);
         let status = child
@@ -222,7 +222,7 @@ impl BeginnerSandbox {
         if status.success() {
             Ok(steps)
         } else {
-            Err(format!("weir plugin build ended with {status}\n{told}").into())
+            Err(format!("weir plugin build ended with {status}\n{output}").into())
         }
     }
 

@@ -89,7 +89,7 @@ fn installed(workshop: &XtaskContext) -> Result<std::path::PathBuf, StepFailure>
     let root = workshop.cache.join("fuzz/tools");
     let program = root.join("bin/cargo-fuzz");
     let version = Command::new(&program).args(["fuzz", "--version"]).output();
-    if !version.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(CARGO_FUZZ)) {
+    if !version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(CARGO_FUZZ)) {
         let mut install = workshop.cargo(&[
             "install",
             "cargo-fuzz",

@@ -37,20 +37,20 @@ export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools
 
     let (code, out, err) = desk.run("flawed", &["plugin", "check", "--once"]);
     assert_eq!(code, 1, "{out}\n{err}");
-    for told in [
+    for expected in [
         "fail  outputs conform: count_things",
         "fail  answers over HTTP: greet_all",
         "warn  documented: crash_always: the tool has no description",
         "warn  documented: look_up: the parameter `id` has no description",
         "fail  reads only: look_up",
     ] {
-        assert!(out.contains(told), "{told}\n{out}");
+        assert!(out.contains(expected), "{expected}\n{out}");
     }
-    for told in [
+    for expected in [
         "The tool failed: TypeError: `greet_all` returned a value and declares none: write `returns: text()`",
         "The value is left out of the answer: `move_all` returned a value and declares none: write `returns: integer()`",
     ] {
-        assert!(err.contains(told), "{told}\n{err}");
+        assert!(err.contains(expected), "{expected}\n{err}");
     }
     assert!(
         !out.contains("HTTP: move_all"),
@@ -208,7 +208,7 @@ echo built > \"$target/wasm32-unknown-unknown/release/$(basename \"$PWD\").wasm\
 fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_place() {
     let desk = Desk::new("ill");
     let folder = desk.begin("ill", "js", "tools");
-    for (parameter, told) in [
+    for (parameter, expected) in [
         (
             "text({ pattern: \"(\", description: \"A pattern that is none.\" })",
             "fail  schemas compile",
@@ -234,8 +234,8 @@ fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_
         assert_eq!(code, 1, "{parameter}: {out}\n{err}");
         let line = out
             .lines()
-            .find(|line| line.starts_with(told))
-            .unwrap_or_else(|| panic!("{told}: {out}"));
+            .find(|line| line.starts_with(expected))
+            .unwrap_or_else(|| panic!("{expected}: {out}"));
         assert!(line.contains("value"), "it says where: {line}");
         assert_eq!(out.matches("fail  ").count(), 1, "{out}");
         assert!(
@@ -305,11 +305,11 @@ export const { about, tools } = plugin({ name: "asking", version: "0.1.0", tools
     .expect("the source is written");
     let (code, out, err) = desk.run("asking", &["plugin", "check", "--once"]);
     assert_eq!(code, 0, "{out}\n{err}");
-    for told in [
+    for expected in [
         "ok    answers over HTTP",
         "ok    answers over stdio",
         "ok    outputs conform",
     ] {
-        assert!(out.contains(told), "{told}\n{out}");
+        assert!(out.contains(expected), "{expected}\n{out}");
     }
 }

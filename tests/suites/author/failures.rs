@@ -235,14 +235,14 @@ async fn the_text_of_a_failure_reaches_the_log_and_no_caller() {
         assert!(spoken.messages.iter().any(heard), "{language}: {spoken:?}");
         for &(tool, why) in failing {
             let answer = listen(tool).await;
-            let told = &answer.result()["structuredContent"];
+            let reply = &answer.result()["structuredContent"];
             assert_eq!(
-                (&told["code"], &told["message"]),
+                (&reply["code"], &reply["message"]),
                 (&json!("plugin_failed"), &json!(SENTENCE)),
-                "{tool}: {told}"
+                "{tool}: {reply}"
             );
             assert_eq!(answer.messages.len(), 1, "{language}: {tool}: {answer:?}");
-            let id = told["call_id"].as_str().expect("an id");
+            let id = reply["call_id"].as_str().expect("an id");
             gateway.wait_for_log(why);
             let log = gateway.log();
             assert!(

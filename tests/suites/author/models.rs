@@ -89,11 +89,11 @@ fn a_model_is_the_schema_of_the_dataclass_and_its_own_rules_refuse() {
         );
     }
     // What no schema can say is the model's to refuse, with its own words.
-    let told = refused("place", r#"{"item": "lamp"}"#);
+    let answer = refused("place", r#"{"item": "lamp"}"#);
     assert_eq!(
-        (&told["code"], &told["field"]),
+        (&answer["code"], &answer["field"]),
         (&"invalid_arguments".into(), &"order".into()),
-        "{told}"
+        "{answer}"
     );
     let (_, _, err) = call("place", r#"{"item": "lamp"}"#);
     assert!(
@@ -108,13 +108,13 @@ fn a_package_that_is_compiled_is_refused_with_what_to_write() {
     let folder = begin(&desk, "plugin-models2");
     let (code, _, err) = desk.run("models", &["plugin", "build"]);
     assert_eq!(code, 1, "{err}");
-    let told = err.rsplit("weir: ").next().unwrap_or_default();
+    let answer = err.rsplit("weir: ").next().unwrap_or_default();
     for words in [
         "`pydantic_core` has parts that are compiled",
         "a dataclass",
         "`pydantic<2` in requirements.txt",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(answer.contains(words), "{words}: {answer}");
     }
     assert!(!folder.join("plugins/models.wasm").exists());
 

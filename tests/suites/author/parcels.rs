@@ -164,13 +164,13 @@ async fn answers(client: &Modern) -> Vec<String> {
             content,
             is_error,
         } = reply.result;
-        let told = format!(
+        let outcome = format!(
             "{tool} {arguments}: {is_error} {} {content}",
             structured.map_or("", RawValue::get)
         );
         // Each call has an id of its own.
         let call_id = answer.result()["structuredContent"]["call_id"].as_str();
-        answers.push(call_id.map_or(told.clone(), |id| told.replace(id, "CALL")));
+        answers.push(call_id.map_or(outcome.clone(), |id| outcome.replace(id, "CALL")));
     }
     answers
 }
@@ -200,11 +200,11 @@ async fn leave(desk: &Desk, name: &str, client: &Modern, note: bool, outcome: &s
     let mut call =
         Events::open(client.request("tools/call", waiting_for("wait", json!({"note": note}))))
             .await;
-    let told = call
+    let answer = call
         .next(Duration::from_secs(60))
         .await
         .expect("it says that it waits");
-    assert_eq!(told["params"]["message"], "waiting", "{name}: {told}");
+    assert_eq!(answer["params"]["message"], "waiting", "{name}: {answer}");
     drop(call);
     let began = Instant::now();
     loop {
@@ -265,7 +265,7 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
 /// Over a URL there is the schema alone: each parameter has its own flag, required ones come in their order without one, and
 /// what its author has declared for the terminal beside the plugin is not known.
 fn called_from_afar(desk: &Desk, name: &str, url: &str) {
-    let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
+    let answer = r#"{"environment":"prod","service":"web","version":"latest"}"#;
     let call =
         |words: &[&str]| desk.run(name, &[&["call", "--url", url, "deploy"], words].concat());
     for words in [
@@ -274,7 +274,11 @@ fn called_from_afar(desk: &Desk, name: &str, url: &str) {
         &["--service=web", "--environment=prod"],
     ] {
         let (code, out, err) = call(words);
-        assert_eq!((code, out.as_str()), (0, told), "{name}: {words:?}: {err}");
+        assert_eq!(
+            (code, out.as_str()),
+            (0, answer),
+            "{name}: {words:?}: {err}"
+        );
     }
     let (code, _, err) = call(&["prod", "-s", "web"]);
     assert!(
@@ -291,7 +295,7 @@ fn called_from_afar(desk: &Desk, name: &str, url: &str) {
 
 /// Returns what `weir call` prints where the words are written as its author has declared them.
 fn printed(desk: &Desk, name: &str) -> Vec<String> {
-    let told = r#"{"environment":"prod","service":"web","version":"2"}"#;
+    let message = r#"{"environment":"prod","service":"web","version":"2"}"#;
     let input = desk.path().join(name).join("deploy.json");
     fs::write(
         &input,
@@ -312,7 +316,7 @@ fn printed(desk: &Desk, name: &str) -> Vec<String> {
     ] {
         assert_eq!(
             desk.succeed(name, &[&["call", "deploy"], words].concat()),
-            told,
+            message,
             "{name}: {words:?}"
         );
     }
@@ -334,7 +338,7 @@ fn printed(desk: &Desk, name: &str) -> Vec<String> {
         "{name}: lists are repeated, and what is nested is JSON"
     );
     let help = desk.succeed(name, &["call", "deploy", "--help"]);
-    for told in [
+    for message in [
         "Deploy a service.",
         "Usage: weir call deploy [OPTIONS] [ENVIRONMENT]",
         "[ENVIRONMENT]",
@@ -344,7 +348,7 @@ fn printed(desk: &Desk, name: &str) -> Vec<String> {
         "Version or image tag. [by default latest]",
         "--input <FILE>",
     ] {
-        assert!(help.contains(told), "{name}: {told}\n{help}");
+        assert!(help.contains(message), "{name}: {message}\n{help}");
     }
     let (code, out, err) = desk.run(name, &["call", "refuse", "--reason", "conflict"]);
     assert_eq!(code, 1, "{out} {err}");

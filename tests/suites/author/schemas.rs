@@ -65,9 +65,9 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
     assert_eq!((&definitions[0], &definitions[2]), (&rules, &bare));
 
     // Each number is the shortest that is read back as the same.
-    let told = |arguments: &str| desk.run("types", &["call", "echo", "--arguments", arguments]);
+    let answer = |arguments: &str| desk.run("types", &["call", "echo", "--arguments", arguments]);
     let numbers = r#"{"numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,-0.0]}"#;
-    let (code, out, err) = told(numbers);
+    let (code, out, err) = answer(numbers);
     assert_eq!(code, 0, "{out}\n{err}");
     let expected = r#""numbers":[0.1,-2.5,3,0.30000000000000004,1.5e-300,5e-324,9007199254740991,123456789.12345679,0]"#;
     assert!(
@@ -76,12 +76,12 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
     );
 
     // A text of C ends at a NUL, so that one is refused; an escaped backslash before the same digits is none.
-    let (code, out, err) = told(r#"{"text":"a\\u0000b"}"#);
+    let (code, out, err) = answer(r#"{"text":"a\\u0000b"}"#);
     assert!(
         code == 0 && out.contains(r#""text":"a\\u0000b""#),
         "{out}\n{err}"
     );
-    let (code, out, err) = told(r#"{"text":"a\u0000b"}"#);
+    let (code, out, err) = answer(r#"{"text":"a\u0000b"}"#);
     assert!(
         code == 1 && out.is_empty() && err.contains("`text` holds the character U+0000"),
         "{out}\n{err}"
@@ -221,10 +221,10 @@ fn fixture(script: &str) -> PathBuf {
 
 fn says(command: &mut Command, said: &str) {
     let output = command.output().expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let answer = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{answer}");
     assert!(
         String::from_utf8_lossy(&output.stdout).contains(said),
-        "{told}"
+        "{answer}"
     );
 }

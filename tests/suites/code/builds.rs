@@ -28,9 +28,9 @@ async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<Atomi
             renamed = true;
             continue;
         }
-        let told = &result["structuredContent"];
+        let answer = &result["structuredContent"];
         assert_eq!(
-            (&told["service"], &told["version"]),
+            (&answer["service"], &answer["version"]),
             (&json!("web"), &json!("latest")),
             "a call failed: {result}"
         );
@@ -352,10 +352,10 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
         version(&gateway).await == "1.1.0"
     })
     .await;
-    let told =
+    let answer =
         json!({"environment": "prod", "service": "web", "version": "latest", "region": "north"});
     wait_until("it answers", async || {
-        deploy(json!({"region": "north"})).await == told
+        deploy(json!({"region": "north"})).await == answer
     })
     .await;
     assert!(

@@ -301,9 +301,9 @@ fn calls() -> Vec<(Wanted, Texts)> {
 
 /// Checks that the vendor saw every tool and every argument that the view lists, in its own words.
 fn check_declared(who: &str, door: Door, listed: &[Value], declared: &[Declared]) {
-    let told = sorted(declared.iter().map(|tool| tool.name.as_str()));
+    let answer = sorted(declared.iter().map(|tool| tool.name.as_str()));
     assert_eq!(
-        told,
+        answer,
         sorted(listed.iter().filter_map(|tool| tool["name"].as_str())),
         "{who}"
     );
@@ -312,7 +312,7 @@ fn check_declared(who: &str, door: Door, listed: &[Value], declared: &[Declared]
         all.into_iter()
             .chain(RECORDS.into_iter().filter(|_| door.has_records)),
     );
-    assert_eq!(told, all, "{who}: a tool is not in the view");
+    assert_eq!(answer, all, "{who}: a tool is not in the view");
     for tool in declared {
         let full = &listed
             .iter()

@@ -17,12 +17,12 @@ pub(crate) struct Framework {
     /// Whether a caller without a key reads the sentence of the 401, or of the sign-in that is not there.
     pub says_key_is_needed: bool,
     /// The form in which code gets an error; `None` if that was never found out.
-    pub error: Option<Told>,
+    pub error: Option<ShownError>,
 }
 
 /// The form in which the code around a model sees a failed call, beside the text that the model reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ShownError {
     /// By an exception of this type.
     Raised(&'static str),
     /// By a member of the result.
@@ -42,7 +42,7 @@ impl Framework {
         }
     }
 
-    pub(crate) const fn told(self, error: Told) -> Self {
+    pub(crate) const fn with_error(self, error: ShownError) -> Self {
         Self {
             error: Some(error),
             ..self
@@ -144,35 +144,35 @@ impl Framework {
     }
 
     /// Checks that an agent's code distinguishes a failed call from another by more than its text, if the framework can.
-    fn check_errors(&self, report: &Value, error: Told) {
-        let told = |call: usize| {
+    fn check_errors(&self, report: &Value, error: ShownError) {
+        let answer = |call: usize| {
             let call = &report["calls"][call];
             (call["raised"].as_str(), call["marked"].as_str())
         };
         let expected = match error {
-            Told::Raised(exception) => (Some(exception), None),
-            Told::Marked(mark) => (None, Some(mark)),
-            Told::ByTextAlone => (None, None),
+            ShownError::Raised(exception) => (Some(exception), None),
+            ShownError::Marked(mark) => (None, Some(mark)),
+            ShownError::ByTextAlone => (None, None),
         };
         for succeeded in [0, 3] {
             assert_eq!(
-                told(succeeded),
+                answer(succeeded),
                 (None, None),
                 "{}: call {succeeded}: {report}",
                 self.name
             );
         }
-        assert_eq!(told(1), expected, "{}: {report}", self.name);
+        assert_eq!(answer(1), expected, "{}: {report}", self.name);
         for refused in [2, 4] {
             match self.checks_arguments {
                 // What the framework refuses itself is an error of its own.
                 true => assert!(
-                    told(refused) != (None, None),
+                    answer(refused) != (None, None),
                     "{}: call {refused}: {report}",
                     self.name
                 ),
                 false => assert_eq!(
-                    told(refused),
+                    answer(refused),
                     expected,
                     "{}: call {refused}: {report}",
                     self.name

@@ -152,8 +152,8 @@ fn over_tls_whose_authority_is_known_it_is_installed_and_otherwise_not() {
     let component = guest("tools-js");
     let url = server.url("127.0.0.1");
     server.put("made.wasm", &component);
-    let refused = |told: (i32, String, String), words: &str| {
-        let (code, out, err) = told;
+    let refused = |answer: (i32, String, String), words: &str| {
+        let (code, out, err) = answer;
         assert_eq!(code, 1, "{words}: {out} {err}");
         assert!(
             err.contains(words) && err.contains("nothing is installed"),

@@ -72,17 +72,17 @@ async fn by_tag_and_by_digest_and_then_no_network_is_needed() {
     }
     drop(registry);
     let gateway = house.serve();
-    let told = Modern::new(gateway.url())
+    let answer = Modern::new(gateway.url())
         .call("deploy", json!({"environment": "prod", "service": "web"}))
         .await;
-    assert_eq!(told["structuredContent"]["version"], "latest", "{told}");
+    assert_eq!(answer["structuredContent"]["version"], "latest", "{answer}");
     gateway.wait_for_log("plugin loaded");
     let (code, out, _) = house.run(&["plugin", "verify"]);
     assert!(code == 0 && out.contains("signed by maker"), "{out}");
-    let told = house.json(&["plugin", "verify"]);
+    let answer = house.json(&["plugin", "verify"]);
     let wanted = json!([{"file": "tools-js.wasm", "ok": true, "plugin": "tools-js", "sha256": &file["sha256:".len()..],
                          "source": pinned, "signed_by": "maker", "problem": null}]);
-    assert_eq!(told, wanted);
+    assert_eq!(answer, wanted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -161,14 +161,14 @@ async fn hidden_is_unknown_at_every_door() {
             ("fields/lookup_field", "fields/no_such_tool"),
             ("fields/lookup_field", "nothing/no_such_tool"),
         ] {
-            let told = ask(hidden).await;
+            let answer = ask(hidden).await;
             assert_eq!(
-                (told.status, told.code().as_str()),
+                (answer.status, answer.code().as_str()),
                 (StatusCode::NOT_FOUND, "unknown_tool"),
                 "{way:?} {hidden}"
             );
             assert_eq!(
-                told.nameless(hidden),
+                answer.nameless(hidden),
                 ask(unknown).await.nameless(unknown),
                 "{way:?} {hidden}"
             );
@@ -227,9 +227,9 @@ async fn a_key_is_needed_and_is_revoked_at_once_at_every_door() {
         let last = if key.ends_with('0') { "1" } else { "0" };
         let wrong = format!("{}{last}", &key[..key.len() - 1]);
         for key in [None, Some("weir_x"), Some(wrong.as_str())] {
-            let told = ask(key).await;
+            let answer = ask(key).await;
             assert_eq!(
-                (told.status, told.code().as_str()),
+                (answer.status, answer.code().as_str()),
                 (StatusCode::UNAUTHORIZED, "refused"),
                 "{way:?} {key:?}"
             );
@@ -239,17 +239,17 @@ async fn a_key_is_needed_and_is_revoked_at_once_at_every_door() {
                 "Bearer"
             };
             assert!(
-                told.header("www-authenticate").starts_with(scheme),
-                "{way:?}: {told:?}"
+                answer.header("www-authenticate").starts_with(scheme),
+                "{way:?}: {answer:?}"
             );
             assert_eq!(
-                told.header("connection"),
+                answer.header("connection"),
                 "close",
                 "it is not kept open for someone unknown: {way:?}"
             );
             assert!(
-                key.is_none_or(|key| !told.body.contains(key)),
-                "an error repeats the key: {told:?}"
+                key.is_none_or(|key| !answer.body.contains(key)),
+                "an error repeats the key: {answer:?}"
             );
         }
         let id = key.split('_').nth(1).expect("an id");
@@ -315,17 +315,18 @@ async fn a_key_that_has_run_out_opens_no_door() {
 async fn limits_are_shared_by_all_doors() {
     let house = house();
     let gateway = house.serve();
-    let refused = |told: &Told, what: &str| {
+    let refused = |answer: &Told, what: &str| {
         assert_eq!(
-            (told.status, told.code().as_str()),
+            (answer.status, answer.code().as_str()),
             (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             "{what}"
         );
         assert!(
-            told.header("retry-after")
+            answer
+                .header("retry-after")
                 .parse::<u32>()
                 .is_ok_and(|seconds| seconds > 0),
-            "{what}: {told:?}"
+            "{what}: {answer:?}"
         );
     };
     let tool = "airports/lookup_airport";
@@ -371,10 +372,10 @@ async fn limits_are_shared_by_all_doors() {
     let mcp = Modern::with_key(gateway.url(), &key);
     for round in ["first", "second"] {
         for way in WAYS {
-            let told = Told::by(way.request(&gateway, tool, Some(&key))).await;
+            let answer = Told::by(way.request(&gateway, tool, Some(&key))).await;
             match (round, way.is_call()) {
-                ("second", true) => refused(&told, &format!("{way:?}")),
-                _ => assert_eq!(told.status, 200, "{way:?}: a page is no call"),
+                ("second", true) => refused(&answer, &format!("{way:?}")),
+                _ => assert_eq!(answer.status, 200, "{way:?}: a page is no call"),
             }
         }
         let called = mcp.call("lookup_airport", json!({"iata": "OSL"})).await;
@@ -422,15 +423,15 @@ async fn another_site_and_another_host_come_in_nowhere() {
         ("host", "localhost.evil.example"),
     ] {
         for (what, request) in requests() {
-            let told = Told::by(request.header(header, value)).await;
+            let answer = Told::by(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}");
             assert_eq!(
-                (told.status, told.code().as_str()),
+                (answer.status, answer.code().as_str()),
                 (StatusCode::FORBIDDEN, "refused"),
                 "{what}"
             );
-            assert_eq!(told.header("access-control-allow-origin"), "", "{what}");
-            assert_eq!(told.header("connection"), "close", "{what}");
+            assert_eq!(answer.header("access-control-allow-origin"), "", "{what}");
+            assert_eq!(answer.header("connection"), "close", "{what}");
         }
     }
     let looked = view(format!(
@@ -444,18 +445,24 @@ async fn another_site_and_another_host_come_in_nowhere() {
         ("host", "mcp.example"),
     ] {
         for (what, request) in requests() {
-            let told = Told::by(request.header(header, value)).await;
-            let what = format!("{what}, {header}: {value}: {told:?}");
+            let answer = Told::by(request.header(header, value)).await;
+            let what = format!("{what}, {header}: {value}: {answer:?}");
             // What is created a second time is in the way of itself.
             assert!(
-                told.status == 200 || told.status == 409 && what.starts_with("a call that writes"),
+                answer.status == 200
+                    || answer.status == 409 && what.starts_with("a call that writes"),
                 "{what}"
             );
             if header == "origin" {
-                assert_eq!(told.header("access-control-allow-origin"), value, "{what}");
-                assert_eq!(told.header("vary"), "Origin", "{what}");
+                assert_eq!(
+                    answer.header("access-control-allow-origin"),
+                    value,
+                    "{what}"
+                );
+                assert_eq!(answer.header("vary"), "Origin", "{what}");
                 assert!(
-                    told.header("access-control-expose-headers")
+                    answer
+                        .header("access-control-expose-headers")
                         .contains("Weir-Receipt"),
                     "{what}"
                 );
@@ -489,8 +496,8 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
         )
         .await
     };
-    let granted = |told: &Told| -> BTreeMap<String, String> {
-        let granted = told
+    let granted = |answer: &Told| -> BTreeMap<String, String> {
+        let granted = answer
             .headers
             .iter()
             .filter(|(name, _)| name.starts_with("access-control-allow-"));
@@ -515,14 +522,14 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
         "/forms/airports/lookup_airport",
         "/forms/airports/",
     ] {
-        let told = asked(path, origin).await;
+        let answer = asked(path, origin).await;
         assert_eq!(
-            (told.status, told.body.as_str()),
+            (answer.status, answer.body.as_str()),
             (StatusCode::NO_CONTENT, ""),
             "{path}"
         );
-        assert_eq!(granted(&told), mcp, "{path}");
-        assert_eq!(told.header("access-control-max-age"), "600", "{path}");
+        assert_eq!(granted(&answer), mcp, "{path}");
+        assert_eq!(answer.header("access-control-max-age"), "600", "{path}");
         let foreign = asked(path, Some("https://evil.example")).await;
         assert_eq!(
             (foreign.status, granted(&foreign).len()),
@@ -561,14 +568,14 @@ async fn nothing_is_for_a_cache() {
         let kept = request
             .header("if-none-match", "*")
             .header("if-modified-since", "Thu, 01 Jan 2099 00:00:00 GMT");
-        let told = Told::by(kept).await;
+        let answer = Told::by(kept).await;
         assert!(
-            [200, 404].contains(&told.status.as_u16()) && !told.body.is_empty(),
-            "{what}: {told:?}"
+            [200, 404].contains(&answer.status.as_u16()) && !answer.body.is_empty(),
+            "{what}: {answer:?}"
         );
-        assert_eq!(told.header("cache-control"), "no-store", "{what}");
+        assert_eq!(answer.header("cache-control"), "no-store", "{what}");
         for name in ["etag", "last-modified", "expires", "age"] {
-            assert_eq!(told.header(name), "", "{what}");
+            assert_eq!(answer.header(name), "", "{what}");
         }
     }
 }
@@ -585,13 +592,13 @@ async fn forms_are_off_by_default() {
             "airports/create_airport",
             "airports/no_such_tool",
         ] {
-            let told = Told::by(way.request(&gateway, tool, Some(&key))).await;
+            let answer = Told::by(way.request(&gateway, tool, Some(&key))).await;
             assert_eq!(
-                (told.status, told.code().as_str()),
+                (answer.status, answer.code().as_str()),
                 (StatusCode::NOT_FOUND, "not_served"),
                 "{way:?} {tool}"
             );
-            assert!(told.body.contains("[http] forms is false"), "{told:?}");
+            assert!(answer.body.contains("[http] forms is false"), "{answer:?}");
         }
     }
     assert_eq!(

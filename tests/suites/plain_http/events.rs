@@ -62,7 +62,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
         let said = json!({"progress": done, "total": 3, "message": format!("step {done}")});
         ("progress".to_owned(), said)
     };
-    let told = vec![
+    let reply = vec![
         step(1),
         step(2),
         step(3),
@@ -71,7 +71,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
     for door in ["rest", "forms"] {
         assert_eq!(
             events(post(&gateway, door, "steps", &json!({"pause_ms": 200}))).await,
-            told,
+            reply,
             "{door}"
         );
     }
@@ -82,7 +82,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
     ] {
         assert_eq!(
             events(http().get(&url).header("accept", accept)).await,
-            told,
+            reply,
             "{accept}"
         );
     }
@@ -135,13 +135,13 @@ async fn a_stream_ends_with_its_problem() {
             .expect("an answer");
         let status = plain.status().as_u16();
         let mut problem: Value = plain.json().await.expect("JSON");
-        let [(name, mut told)] = <[_; 1]>::try_from(streamed).expect("one event");
+        let [(name, mut reply)] = <[_; 1]>::try_from(streamed).expect("one event");
         assert_eq!(
-            (name.as_str(), &told["code"], &told["status"]),
+            (name.as_str(), &reply["code"], &reply["status"]),
             ("problem", &json!(code), &json!(status)),
-            "{told}"
+            "{reply}"
         );
-        for body in [&mut problem, &mut told] {
+        for body in [&mut problem, &mut reply] {
             // Each call has its own.
             let members = body.as_object_mut().expect("an object");
             let id = members.shift_remove("call_id");
@@ -151,7 +151,7 @@ async fn a_stream_ends_with_its_problem() {
                 "{code}"
             );
         }
-        assert_eq!(told, problem, "{tool}");
+        assert_eq!(reply, problem, "{tool}");
     }
     for (request, status) in [
         (post(&gateway, "rest", "steps", &json!([])), 400),

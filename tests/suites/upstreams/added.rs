@@ -297,8 +297,8 @@ async fn variables_that_a_client_names_stay_references() {
     let environment =
         json!({"TRACKER_KEY": "${env:TRACKER_SECRET}", "HEADER": "Bearer ${TRACKER_SECRET}"});
     let tracker = json!({"command": words[0], "args": words[1..], "env": environment});
-    let told = json!({"command": words[0], "args": [words[1], "${TRACKER_SECRET}"]});
-    let config = json!({"mcpServers": {"tracker": tracker, "told": told}});
+    let answer = json!({"command": words[0], "args": [words[1], "${TRACKER_SECRET}"]});
+    let config = json!({"mcpServers": {"tracker": tracker, "told": answer}});
     house.write(".cursor/mcp.json", config.to_string());
     let from = |named: &str| {
         let mut command = add(

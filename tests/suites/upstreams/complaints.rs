@@ -827,11 +827,14 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
         changed.elapsed()
     );
     agree(&house, &waiting).await;
-    let told = events
+    let answer = events
         .next(Duration::from_secs(10))
         .await
         .expect("the client is told");
-    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    assert_eq!(
+        answer["method"], "notifications/tools/list_changed",
+        "{answer}"
+    );
     assert!(events.next(Duration::from_secs(3)).await.is_none(), "once");
 }
 
