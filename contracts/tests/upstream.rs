@@ -95,7 +95,7 @@ fn compiled(tools: &Value) -> CompiledUpstream {
     compiled_with(None, &json!({ "tools": tools }))
 }
 
-fn answer(problems: &[FileProblem]) -> Vec<String> {
+fn messages(problems: &[FileProblem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -103,8 +103,8 @@ fn answer(problems: &[FileProblem]) -> Vec<String> {
 fn input(schema: &Value) -> (CompiledContract, Vec<String>) {
     let compiled =
         compiled(&json!([{ "name": "t", "description": "Does it.", "inputSchema": schema }]));
-    assert_eq!(answer(&compiled.left_out), [""; 0]);
-    (compiled.contract, answer(&compiled.notes))
+    assert_eq!(messages(&compiled.left_out), [""; 0]);
+    (compiled.contract, messages(&compiled.notes))
 }
 
 fn refused(schema: &Value) -> String {
@@ -167,9 +167,9 @@ fn what_has_no_name_is_left_out_and_told() {
         compiled.left_out.len(),
         5,
         "{:?}",
-        answer(&compiled.left_out)
+        messages(&compiled.left_out)
     );
-    for left_out in answer(&compiled.left_out) {
+    for left_out in messages(&compiled.left_out) {
         assert!(left_out.contains("it has no name"), "{left_out}");
     }
 }
@@ -219,7 +219,7 @@ fn an_item_is_published_as_the_server_stated_it() {
         json!({ "icons": [{ "src": "data:image/png;base64," }], "execution": { "taskSupport": "optional" } })
     );
     assert_eq!(
-        answer(&compiled.notes),
+        messages(&compiled.notes),
         [
             "up at /items/0/meta/annotations/idempotentHint: the tool 'add': `idempotentHint` is neither true nor false, and counts as absent",
             "up at /items/0: the tool 'add': it names a page of its own, and the server says that it has no resources: the link is removed",
@@ -282,7 +282,7 @@ fn names_are_made_ones_that_every_client_takes() {
         "a.b/c"
     );
     assert_eq!(
-        answer(&compiled.left_out),
+        messages(&compiled.left_out),
         [
             "up at /items/1/name: the tool 'a_b_c' is left out: the name 'up_a_b_c' is that of the server's tool 'a.b/c'\n  \
              hint: say `{ from: \"a_b_c\", tool: another_name }` under `tools:` in the overlay",
@@ -581,7 +581,7 @@ fn results_are_described_as_far_as_lists_can() {
     let output = |schema: Value| {
         let compiled =
             compiled(&json!([{ "name": "t", "inputSchema": {}, "outputSchema": schema }]));
-        assert_eq!(answer(&compiled.left_out), [""; 0]);
+        assert_eq!(messages(&compiled.left_out), [""; 0]);
         let tool = weir_contracts::ContractTool::clone(&compiled.contract.tools[0]);
         (
             tool.output_schema
@@ -646,9 +646,9 @@ tools:
             { "name": "other", "inputSchema": {} },
         ] }),
     );
-    assert_eq!(told(&compiled.left_out), [""; 0]);
+    assert_eq!(messages(&compiled.left_out), [""; 0]);
     assert_eq!(
-        told(&compiled.notes)[1..],
+        messages(&compiled.notes)[1..],
         [
             "overlay.yaml at /tools/1/from: the server has no tool 'serch'\n  hint: it has 'search'",
             "overlay.yaml at /tools/2/from: the tool 'delete_issue' is not taken, by `take` and `leave`\n  hint: take it, or remove the entry",
@@ -807,7 +807,7 @@ tools:
     )
     .expect_err("problems");
     assert_eq!(
-        answer(&problems),
+        messages(&problems),
         [
             "o.yaml at /upstram: unknown key 'upstram'\n  hint: did you mean 'upstream'?",
             "o.yaml at /contract: the contract name 'No Name' is not a lowercase letter followed by up to 31 of a-z, 0-9 and '-'",
@@ -841,7 +841,7 @@ tools:
     };
     let problems = compile(&upstream, &document(&json!({}))).expect_err("another upstream");
     assert_eq!(
-        answer(&problems),
+        messages(&problems),
         [
             "o.yaml at /upstream: the overlay is for 'other', not for 'up'\n  hint: write `upstream: up`"
         ]
@@ -1120,7 +1120,7 @@ fn prompts_resources_and_templates_are_pinned_too() {
         Value::Object(contract.tools[0].offer().expect("an offer").listed.clone()),
         json!({ "_meta": { "ui": { "resourceUri": "ui://weir/up/ui%3A%2F%2Fpage%3Fa%3D1" }, "ui/resourceUri": "ui://weir/up/ui%3A%2F%2Fpage" } })
     );
-    let answer = answer(&compiled.left_out);
+    let answer = messages(&compiled.left_out);
     assert_eq!(answer.len(), 3, "{answer:?}");
     for (problem, why) in answer
         .iter()
@@ -1163,7 +1163,7 @@ fn a_page_of_a_server_without_resources_is_no_link() {
             .is_empty()
     );
     assert!(
-        answer(&compiled.notes)
+        messages(&compiled.notes)
             .iter()
             .any(|note| note.contains("the link is removed"))
     );
