@@ -2,6 +2,9 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /weir
 COPY . .
+# `weir --version` says it: --build-arg COMMIT="$(git rev-parse HEAD)"
+ARG COMMIT
+ENV WEIR_COMMIT=$COMMIT
 # As `cargo xtask package` does it; the caches stay with the machine that builds, not in the image.
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/cache \
     WEIR_CACHE=/cache cargo xtask package \

@@ -4,6 +4,7 @@
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -68,6 +69,38 @@ fn main() {
         ),
     )
     .expect("as above");
+    if let Some(commit) = commit() {
+        println!("cargo::rustc-env=WEIR_BUILT_COMMIT={commit}");
+    }
+}
+
+/// Returns the commit of the sources: `WEIR_COMMIT` where they are without their repository, as in a container, or the one
+/// that git has checked out.
+fn commit() -> Option<String> {
+    println!("cargo::rerun-if-env-changed=WEIR_COMMIT");
+    if let Some(commit) = env::var("WEIR_COMMIT").ok().filter(|it| !it.is_empty()) {
+        return Some(commit);
+    }
+    // The log of `HEAD` grows with each commit and each checkout.
+    for name in ["HEAD", "logs/HEAD"] {
+        let path = git(&["rev-parse", "--path-format=absolute", "--git-path", name]);
+        if let Some(path) = path.filter(|path| Path::new(path).exists()) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "HEAD"])
+}
+
+/// Returns what git prints; `None` if it fails. The folder may belong to another user, as in CI.
+fn git(words: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .args(["-c", "safe.directory=*"])
+        .args(words)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let printed = String::from_utf8(output.stdout).ok()?;
+    Some(printed.trim().to_owned())
 }
 
 /// Returns the files of the console, each beside its compressed form; none where it was not built. The folder is always

@@ -189,8 +189,9 @@ fn sources() -> Sources {
 }
 
 /// Runs the command of the process's arguments, and returns its exit code. `built_in` are the plugins inside the
-/// program, and `sources` the files of new plugins. Ends the process if the arguments cannot be parsed.
-pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
+/// program, `sources` the files of new plugins, and `commit` what the program was built from, where that is known. Ends the
+/// process if the arguments cannot be parsed.
+pub fn main(built_in: BuiltIn, sources: Sources, commit: Option<&str>) -> ExitCode {
     weir::memory::give_large_blocks_back();
     let _ = BUILT_IN.set(built_in); // once a process
     let _ = SOURCES.set(sources);
@@ -201,7 +202,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         return ExitCode::from(2);
     }
     let matches = help::with_groups(CliArgs::command())
-        .long_version(long_version(built_in))
+        .long_version(long_version(built_in, commit))
         .get_matches();
     let done = match CliArgs::from_arg_matches(&matches)
         .unwrap_or_else(|error| error.exit())
@@ -248,8 +249,8 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload_as_str().unwrap_or_default();
-        let Some(why) = said.strip_prefix("failed printing to stdout: ") else {
+        let message = panic.payload_as_str().unwrap_or_default();
+        let Some(why) = message.strip_prefix("failed printing to stdout: ") else {
             return usual(panic);
         };
         if why.starts_with("Broken pipe") {
@@ -268,14 +269,18 @@ fn deny_inspection() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable); // it cannot fail for this process
 }
 
-fn long_version(built_in: BuiltIn) -> String {
+fn long_version(built_in: BuiltIn, commit: Option<&str>) -> String {
     let names: Vec<&str> = built_in.iter().map(|(name, ..)| *name).collect();
     let inside = if names.is_empty() {
         "none".to_owned()
     } else {
         names.join(", ")
     };
-    format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
+    format!(
+        "{}\ncommit {}\nadapters inside: {inside}",
+        env!("CARGO_PKG_VERSION"),
+        commit.unwrap_or("unknown")
+    )
 }
 
 type Done = Result<ExitCode, AppError>;

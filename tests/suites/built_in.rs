@@ -174,11 +174,19 @@ async fn a_program_alone_serves_a_spreadsheet() {
 }
 
 #[test]
-fn the_version_says_what_is_inside() {
+fn the_version_says_what_is_inside_and_of_which_commit() {
     let (_, version, _) = House::new().run(&["--version"]);
     assert!(
         version.ends_with("adapters inside: rest, sheet, sql"),
         "{version}: run `cargo xtask plugins`, then `cargo build --workspace --all-targets --locked`"
+    );
+    let commit = version
+        .lines()
+        .find_map(|line| line.strip_prefix("commit "));
+    let commit = commit.unwrap_or_else(|| panic!("no commit: {version}"));
+    assert!(
+        commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "built with git, or with `WEIR_COMMIT`: {version}"
     );
 }
 

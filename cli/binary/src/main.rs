@@ -11,7 +11,10 @@ const SOURCES: weir_cli::Sources = include!(concat!(env!("OUT_DIR"), "/sources.r
 /// The files of the console, from `build.rs`; none where it was not built.
 const CONSOLE: &[weir::web_files::WebFile] = include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
+/// The commit of the sources, from `build.rs`; none where neither git nor `WEIR_COMMIT` says one.
+const COMMIT: Option<&str> = option_env!("WEIR_BUILT_COMMIT");
+
 fn main() -> ExitCode {
     weir::web_files::embed_web_files(CONSOLE);
-    weir_cli::main(ADAPTERS, SOURCES)
+    weir_cli::main(ADAPTERS, SOURCES, COMMIT)
 }
