@@ -3,9 +3,6 @@
 
 use std::{fs, path::Path};
 
-// The targets say `use libfuzzer_sys::fuzz_target`.
-extern crate self as libfuzzer_sys;
-
 /// Replaces the macro of the same name: a function that takes one input, instead of a program that looks for some.
 #[macro_export]
 macro_rules! fuzz_target {

@@ -1,21 +1,12 @@
 //! Code in the process of the gateway that panics fails its own call: it is answered and recorded, and the next is served.
 
-use std::{fs, sync::Arc};
-
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
-use weir::{
-    GatewayApp,
-    app::AppOptions,
-    call::{CallOutcome, CallRequest, CatalogueEndpoint, ToolResult, call_tool},
-    config,
-    identity::CallerIdentity,
-};
 use weir_plugin_host::{
     AdapterChange, AdapterPage, AdapterQuery, CallContext, CollectionRef,
-    native::{Answered, NativeAdapter, install},
+    native::{Answered, NativeAdapter},
 };
+
+use crate::native::{call, open, structured};
 
 const SHAPE: &str = r#"{"name":"notes","fields":[{"key":"id","type":"string"},{"key":"text","type":"string"}],"key":["id"],
     "capabilities":{"read":true,"write":true,"matches":{"*":["equals"]}}}"#;
@@ -57,30 +48,8 @@ impl NativeAdapter for Panicking {
     }
 }
 
-async fn call(app: &GatewayApp, tool: &str, arguments: &str) -> ToolResult {
-    let snapshot = app.gateway.snapshot();
-    let cancel = CancellationToken::new();
-    let request = CallRequest {
-        arguments: Some(arguments),
-        ..CallRequest::new(&snapshot, &CatalogueEndpoint::All, tool, "cli", &cancel)
-    };
-    match call_tool(&app.gateway, &CallerIdentity::local(), &request).await {
-        CallOutcome::Complete(result) => result,
-        _ => panic!("`{tool}` has no result"),
-    }
-}
-
-fn said(result: &ToolResult) -> Value {
-    serde_json::from_str(result.structured.as_deref().expect("structured content")).expect("JSON")
-}
-
 #[tokio::test]
 async fn a_panic_is_the_failure_of_one_call() {
-    install(Arc::new(Panicking));
-    let folder = TempDir::new().expect("a temporary folder");
-    for name in ["contracts", "plugins"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
-    }
     let id = json!({ "name": "id", "type": "text", "required": true });
     let text = json!({ "name": "text", "type": "text" });
     let contract = json!({
@@ -93,42 +62,32 @@ async fn a_panic_is_the_failure_of_one_call() {
               "collection": "notes", "fields": [id, text] },
         ],
     });
-    fs::write(
-        folder.path().join("contracts/notes.json"),
-        contract.to_string(),
-    )
-    .expect("a contract");
-    let text = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
-    let config = config::read("weir.toml", text, folder.path()).expect("a configuration");
-    let app = GatewayApp::open(
-        config,
-        AppOptions {
-            process: Some("test"),
-            ..AppOptions::default()
-        },
-    )
-    .await
-    .expect("a program");
-    app.load(true).await.expect("the contract is in order");
+    let (_folder, app) = open(Panicking, &contract).await;
 
-    let failed = call(&app, "get_note", r#"{"id":"bad"}"#).await;
+    let failed = call(&app, "get_note", &json!({ "id": "bad" })).await;
     assert!(failed.is_error && failed.receipt.is_some(), "{failed:?}");
     assert_eq!(
-        (&said(&failed)["code"], &said(&failed)["outcome"]),
+        (
+            &structured(&failed)["code"],
+            &structured(&failed)["outcome"]
+        ),
         (&json!("internal"), &Value::Null)
     );
-    let failed = call(&app, "add_note", r#"{"id":"n1","text":"x"}"#).await;
+    let failed = call(&app, "add_note", &json!({ "id": "n1", "text": "x" })).await;
     assert!(failed.is_error && failed.receipt.is_some(), "{failed:?}");
     assert_eq!(
-        (&said(&failed)["code"], &said(&failed)["outcome"]),
+        (
+            &structured(&failed)["code"],
+            &structured(&failed)["outcome"]
+        ),
         (&json!("internal"), &json!("unknown"))
     );
     assert!(
         !format!("{failed:?}").contains("nobody"),
         "the text of a panic is for the log: {failed:?}"
     );
-    let answered = call(&app, "get_note", r#"{"id":"good"}"#).await;
-    assert_eq!(said(&answered)["text"], "still here", "{answered:?}");
+    let answered = call(&app, "get_note", &json!({ "id": "good" })).await;
+    assert_eq!(structured(&answered)["text"], "still here", "{answered:?}");
     assert!(
         app.gateway.in_flight().is_empty(),
         "a call that panicked holds no place"

@@ -1,22 +1,16 @@
 //! The total of a list, where counting takes longer than the page is worth, or fails.
 
-use std::{fs, future::pending, sync::Arc};
+use std::future::pending;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
-use weir::{
-    GatewayApp,
-    app::AppOptions,
-    call::{CallOutcome, CallRequest, CatalogueEndpoint, ToolResult, call_tool},
-    config,
-    identity::CallerIdentity,
-};
+use weir::{GatewayApp, call::ToolResult};
 use weir_plugin_host::{
     AdapterChange, AdapterPage, AdapterQuery, AdapterSummaryPage, AdapterSummaryQuery, CallContext,
     CollectionRef, GuestError,
-    native::{Answered, NativeAdapter, install},
+    native::{Answered, NativeAdapter},
 };
+
+use crate::native::{call, open, structured};
 
 const SHAPE: &str = r#"{"name":"notes","fields":[{"key":"id","type":"string"}],"key":["id"],
     "capabilities":{"read":true,"matches":{"*":["equals"]},"order":["*"],"summaries":"count"}}"#;
@@ -89,27 +83,7 @@ impl NativeAdapter for SlowCounter {
 }
 
 async fn list(app: &GatewayApp, arguments: Value) -> ToolResult {
-    let snapshot = app.gateway.snapshot();
-    let cancel = CancellationToken::new();
-    let arguments = arguments.to_string();
-    let request = CallRequest {
-        arguments: Some(&arguments),
-        ..CallRequest::new(
-            &snapshot,
-            &CatalogueEndpoint::All,
-            "list_notes",
-            "cli",
-            &cancel,
-        )
-    };
-    match call_tool(&app.gateway, &CallerIdentity::local(), &request).await {
-        CallOutcome::Complete(result) => result,
-        _ => panic!("the list has no result"),
-    }
-}
-
-fn structured(result: &ToolResult) -> Value {
-    serde_json::from_str(result.structured.as_deref().expect("structured content")).expect("JSON")
+    call(app, "list_notes", &arguments).await
 }
 
 fn text(result: &ToolResult) -> String {
@@ -118,11 +92,6 @@ fn text(result: &ToolResult) -> String {
 
 #[tokio::test]
 async fn a_count_that_takes_too_long_or_fails_costs_no_page() {
-    install(Arc::new(SlowCounter));
-    let folder = TempDir::new().expect("a temporary folder");
-    for name in ["contracts", "plugins"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
-    }
     let contract = json!({
         "contract": "notes", "title": "Notes", "description": "Notes that were taken.",
         "collections": { "notes": { "adapter": "slow-counter", "key": ["id"] } },
@@ -131,16 +100,7 @@ async fn a_count_that_takes_too_long_or_fails_costs_no_page() {
             "with_total": true, "limits": { "timeout_ms": 3000 }, "fields": [{ "name": "id", "type": "text" }],
         }],
     });
-    let path = folder.path().join("contracts/notes.json");
-    fs::write(path, contract.to_string()).expect("a contract");
-    let settings = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n[log]\nfilter = \"off\"\n";
-    let config = config::read("weir.toml", settings, folder.path()).expect("a configuration");
-    let setup = AppOptions {
-        process: Some("test"),
-        ..AppOptions::default()
-    };
-    let app = GatewayApp::open(config, setup).await.expect("a program");
-    app.load(true).await.expect("the contract is in order");
+    let (_folder, app) = open(SlowCounter, &contract).await;
 
     let counted = list(&app, json!({ "with_total": true, "limit": 1 })).await;
     assert_eq!(structured(&counted)["total"], 1234);

@@ -1,7 +1,7 @@
 //! Checks that no value contradicts a verdict, and that every witness is true: with random schemas and close neighbours
 //! of them, random values, and the validator as the judge.
 //!
-//! `PROPTEST_CASES=200000 cargo test --release -p weir-contracts --test diff_properties` is a long campaign.
+//! `PROPTEST_CASES=200000 cargo test --release -p weir-contracts --test suite diff_properties::` is a long campaign.
 
 mod corners;
 mod schemas;
