@@ -304,7 +304,7 @@ async fn a_configuration_of_toolbox_is_translated_and_served() {
     let (code, contract, said) = shop.house.run(&["draft", "--toolbox", "tools.yaml"]);
     assert_eq!(code, 3, "{said}");
     assert!(
-        said.contains("2 tools; 1 tools left out, 1 notes"),
+        said.contains("2 tools; 1 parts left out, 1 notes"),
         "{said}"
     );
     assert!(said.contains("at /tools/any-table"), "{said}");

@@ -71,7 +71,7 @@ impl DraftOpenapiArgs {
 
     fn translate(&self, file: &Path, name: Option<&str>) -> Done {
         let text = compile::read(file)?;
-        self.print(toolbox(&file.display().to_string(), &text, name), "tools")
+        self.print(toolbox(&file.display().to_string(), &text, name), "parts")
     }
 
     fn draft(&self, document: &str, name: Option<&str>) -> Done {

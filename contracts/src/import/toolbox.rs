@@ -5,7 +5,7 @@ mod statement;
 mod toml;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fmt::Write as _,
 };
 
@@ -59,7 +59,7 @@ pub fn toolbox(
     let contract = wanted.unwrap_or("toolbox");
     name::check_contract(contract)
         .map_err(|why| vec![FileProblem::new(file, "", why).hint("name it with --name")])?;
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<ImportRemark> = parts.others.iter().map(|name| other(name)).collect();
     let sources = sources(&parts, &mut remarks);
     let mut tools = tools(&parts, &sources, &mut remarks);
     for _ in 0..ROUNDS_MAX {
@@ -96,6 +96,8 @@ struct ToolboxSections {
     sources: Map<String, Value>,
     tools: Map<String, Value>,
     toolsets: Map<String, Value>,
+    /// The names of other sections, or the kinds of other parts.
+    others: BTreeSet<String>,
 }
 
 fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
@@ -103,6 +105,7 @@ fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
         sources: Map::new(),
         tools: Map::new(),
         toolsets: Map::new(),
+        others: BTreeSet::new(),
     };
     for document in documents(text) {
         let root =
@@ -115,6 +118,19 @@ fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
             ("tools", "tool", &mut parts.tools),
             ("toolsets", "toolset", &mut parts.toolsets),
         ];
+        let kind = root.get("kind").and_then(Value::as_str);
+        match kind.filter(|_| root.contains_key("name")) {
+            Some(kind) if !sections.iter().any(|(_, known, _)| *known == kind) => {
+                parts.others.insert(kind.to_owned());
+            }
+            Some(_) => {}
+            None => {
+                let others = root.keys();
+                let others =
+                    others.filter(|name| !sections.iter().any(|(known, ..)| known == name));
+                parts.others.extend(others.cloned());
+            }
+        }
         for (section, kind, found) in sections {
             if let Some(members) = root.get(section).and_then(Value::as_object) {
                 found.extend(members.clone());
@@ -423,6 +439,14 @@ fn pointer(section: &str, name: &str) -> String {
     let mut place = format!("/{section}");
     json::push_pointer(&mut place, name);
     place
+}
+
+/// Reports a section, or the parts of a kind, that no contract has.
+fn other(section: &str) -> ImportRemark {
+    let message = format!("{} are not taken over", name::quoted(section));
+    let mut place = String::new();
+    json::push_pointer(&mut place, section);
+    left_out(&place, section, "section", &message)
 }
 
 fn left_out(place: &str, name: &str, reason: &'static str, message: &str) -> ImportRemark {

@@ -1,5 +1,8 @@
 //! Cuts the text of a statement into tokens, so that a parameter is found in code and not in a text, a name or a comment.
-//! Each byte is read a bounded number of times. The meaning of a token is left to the database.
+//! Each byte is read a bounded number of times. The meaning of a token is left to the database. Statements that change rows are
+//! checked in [`write`], by their words alone.
+
+pub mod write;
 
 use std::fmt;
 

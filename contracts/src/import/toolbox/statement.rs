@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use weir_statements::{SqlSyntax, StatementToken, TokenKind, tokens};
+use weir_statements::{
+    SqlSyntax, StatementToken, TokenKind, tokens,
+    write::{self, RefusedWrite},
+};
 
 use super::{OWN, note};
 use crate::{
@@ -23,15 +26,6 @@ pub(super) struct TranslatedStatement {
 
 type Refusal = (&'static str, String);
 
-/// What MySQL and MariaDB take between a verb and its table, and the adapter does not.
-const MYSQL_MODIFIERS: [&str; 5] = [
-    "low_priority",
-    "high_priority",
-    "delayed",
-    "quick",
-    "ignore",
-];
-
 pub(super) fn translate(
     tool: &Value,
     syntax: SqlSyntax,
@@ -47,15 +41,12 @@ pub(super) fn translate(
     let names = unlike_names(&params);
     let all = tokens(text, syntax).map_err(|unclosed| ("statement", unclosed.to_string()))?;
     let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
-    let writes = writes(&code)?;
+    let writes = writes(&code, syntax)?;
     if syntax == SqlSyntax::Mysql {
-        check_mysql(&code)?;
-        if writes {
-            check_mysql_write(&code)?;
-        }
+        check_mysql_quotes(&code)?;
     }
     let (text, used) = with_names(&all, &names)?;
-    if !writes && has_outside(&code, "order") {
+    if !writes && write::outside(&code).any(|(_, token)| token.is_word("order")) {
         let message = "records come in the order of their columns and not of the statement's ORDER BY: say `order:`";
         remarks.push(note(place, tool_name, "order", message));
     }
@@ -85,7 +76,7 @@ pub(super) fn translate(
 }
 
 /// Refuses what means something else, or does not run, in a session of a connection to MySQL.
-fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
+fn check_mysql_quotes(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
     let mut quoted = code.iter().filter(|token| token.kind == TokenKind::Quoted);
     let differs =
         |token: &&&StatementToken<'_>| token.text.starts_with('"') || token.text.contains('\\');
@@ -99,89 +90,28 @@ fn check_mysql(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
     Err(("statement", why))
 }
 
-/// Refuses what writes on MySQL and the adapter does not take: one such tool would spoil the whole contract.
-fn check_mysql_write(code: &[&StatementToken<'_>]) -> Result<(), Refusal> {
-    let is_one_of =
-        |token: &StatementToken<'_>, words: &[&str]| words.iter().any(|word| token.is_word(word));
-    let is_name =
-        |token: &StatementToken<'_>| matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
-    let outside: Vec<&StatementToken<'_>> = outside(code).collect();
-    let (verb, next) = (code[0], code.get(1));
-    let on_duplicate =
-        |pair: &[&StatementToken<'_>]| pair[0].is_word("on") && pair[1].is_word("duplicate");
-    let is_several = |token: &StatementToken<'_>| {
-        token.is_symbol(",") || is_one_of(token, &["join", "straight_join", "using"])
-    };
-    let ends: &[&str] = match verb.is_word("update") {
-        true => &["set"],
-        false => &["where", "order", "limit"],
-    };
-    let mut tables = outside.iter().take_while(|token| !is_one_of(token, ends));
-    let is_single = verb.is_word("insert")
-        || ((verb.is_word("update") || next.is_some_and(|next| next.is_word("from")))
-            && !tables.any(|token| is_several(token)));
-    let mut named = code[1..]
-        .iter()
-        .skip_while(|token| is_one_of(token, &["into", "from"]));
-    let has_name = match (named.next(), named.next(), named.next()) {
-        (Some(schema), Some(dot), Some(name)) if dot.is_symbol(".") => {
-            is_name(schema) && is_name(name)
-        }
-        (Some(name), ..) => is_name(name),
-        _ => false,
-    };
-    let is_taken = !verb.is_word("merge")
-        && !next.is_some_and(|next| is_one_of(next, &MYSQL_MODIFIERS))
-        && !outside.iter().any(|token| token.is_word("returning"))
-        && !outside.windows(2).any(on_duplicate)
-        && is_single
-        && has_name;
-    match is_taken {
-        true => Ok(()),
-        false => Err((
-            "statement",
-            "a statement that writes on MySQL names one table, without IGNORE, RETURNING and ON DUPLICATE KEY UPDATE"
-                .to_owned(),
-        )),
+/// Returns `true` for a statement that changes rows, and as the adapter takes it: one tool that is refused there would spoil the
+/// whole contract. Statements that neither read nor change rows are refused.
+fn writes(code: &[&StatementToken<'_>], syntax: SqlSyntax) -> Result<bool, Refusal> {
+    let last = code.iter().rposition(|token| !token.is_symbol(";"));
+    let code = &code[..last.map_or(0, |last| last + 1)];
+    if write::write_verb(code).is_some() {
+        let refused = |why: RefusedWrite| ("statement", why.to_string());
+        return write::check_write(code, syntax)
+            .map(|_| true)
+            .map_err(refused);
     }
-}
-
-/// Returns `true` for a statement that changes rows. Statements that do neither are refused.
-fn writes(code: &[&StatementToken<'_>]) -> Result<bool, Refusal> {
     let reads = ["select", "with", "values"];
-    let is = |words: &[&str]| {
-        code.first()
-            .is_some_and(|first| words.iter().any(|word| first.is_word(word)))
-    };
-    let changes = ["insert", "update", "delete", "merge"];
-    match (is(&reads), is(&changes)) {
-        (_, true) => Ok(true),
-        (true, _) => Ok(false),
-        _ => Err((
+    // A query of several ones may have each in parentheses.
+    let first = code.iter().find(|token| !token.is_symbol("("));
+    match first.is_some_and(|first| reads.iter().any(|word| first.is_word(word))) {
+        true => Ok(false),
+        false => Err((
             "statement",
             "it neither reads nor changes rows: SELECT, INSERT, UPDATE, DELETE and MERGE are taken"
                 .to_owned(),
         )),
     }
-}
-
-fn has_outside(code: &[&StatementToken<'_>], word: &str) -> bool {
-    outside(code).any(|token| token.is_word(word))
-}
-
-/// Returns the tokens that are in no parentheses.
-fn outside<'c, 'a>(
-    code: &'c [&'a StatementToken<'a>],
-) -> impl Iterator<Item = &'a StatementToken<'a>> + 'c {
-    let mut depth = 0_usize;
-    code.iter().copied().filter(move |token| {
-        match token.text {
-            "(" if token.kind == TokenKind::Symbol => depth += 1,
-            ")" if token.kind == TokenKind::Symbol => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0
-    })
 }
 
 /// Puts names in the place of placeholders, and leaves out a semicolon and comments at the ends.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{Value, json};
 use weir_plugin_sdk::{Error, Field, Type};
+use weir_statements::write::WrittenTable;
 
 use super::{SqlDescription, ask, columns_of, no_table};
 use crate::mysql;
 use crate::settings::{SqlSettings, SqlSource, quoted};
-use crate::written::WrittenTable;
 
 const TABLE: &str = "SELECT TABLE_SCHEMA AS \"schema\", TABLE_TYPE AS kind, VERSION() AS version, \
     COALESCE((SELECT e.TRANSACTIONS FROM information_schema.ENGINES AS e WHERE e.ENGINE = t.ENGINE), 'YES') AS transactions \
