@@ -8,8 +8,8 @@ use std::{
 
 use crate::{plugins, step::StepFailure, workshop::XtaskContext};
 
-/// The first commit whose program starts again on the tables of a later one, so that an upgrade can be taken back.
-const COMMIT: &str = "9186330cd05bdc6ae6622b59f835cc32360fc8a3";
+/// The first commit that builds, and whose program starts again on the tables of a later one, so that an upgrade can be taken back.
+const COMMIT: &str = "2c9c3b4b68b7df796d69b063c9897b3e5e7ba5e4";
 
 /// Builds the earlier program. Returns `None` where the repository does not reach back so far.
 pub(crate) fn build(workshop: &XtaskContext) -> Result<Option<PathBuf>, StepFailure> {
