@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import { addFigures, splitEvents, STATS_S, type StatsEvent, type StatsView } from "./live";
+import { expect, test, vi } from "vitest";
+import { addFigures, inTime, splitEvents, STATS_S, type StatsEvent, type StatsView } from "./live";
 
 test("events are whole before they are read", () => {
   const first = splitEvents('event: stats\ndata: {"calls":1}\n\n:\n\nevent: ke');
@@ -15,4 +15,17 @@ test("the figures of an event are added to those before, and what is too old is 
   const { points, since_start, calls } = addFigures(before, event);
   expect(points).toEqual([point(2_000), { at_ms: event.at_ms, seconds: 1, calls: 7, errors: 2, p50_ms: 0.5, p99_ms: 2 }]);
   expect([since_start.served_tools, calls]).toEqual([4, 7]);
+});
+
+test("a stream that says nothing for ten seconds has ended", async () => {
+  vi.useFakeTimers();
+  try {
+    const silent = expect(inTime(new Promise<string>(() => {}))).rejects.toThrow("no event");
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(await inTime(Promise.resolve("an event"))).toBe("an event");
+    await vi.advanceTimersByTimeAsync(1_000);
+    await silent;
+  } finally {
+    vi.useRealTimers();
+  }
 });

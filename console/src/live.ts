@@ -51,7 +51,8 @@ export function splitEvents(text: string): { events: [string, string][]; rest: s
   return { events, rest };
 }
 
-function inTime<T>(promise: Promise<T>): Promise<T> {
+/** Fails where nothing comes in time: a stream that is cut in silence is never heard to end. */
+export function inTime<T>(promise: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silent = new Promise<never>((_, fail) => {
     timer = setTimeout(() => fail(new Error("no event")), SILENT_MS);
