@@ -270,3 +270,41 @@ fn our_own_patterns_run_in_linear_time() {
         assert!(arguments.validate(&text).is_err(), "{pattern}");
     }
 }
+
+/// The engine goes through each byte once, and at worst through all states of the pattern with it.
+#[test]
+fn a_long_text_costs_as_many_steps_as_its_patterns_have_states() {
+    let mut state = 1_u32;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if state >> 31 == 0 { 'a' } else { 'b' }
+    };
+    let long: String = (0..3_900_000).map(|_| letter()).collect();
+    let many_states = json!("^[ab]*a[ab]{400}c$");
+    let by_value = json!({ "type": "object", "properties": { "p": { "pattern": many_states } } });
+    let by_names = json!({ "type": "object", "properties": { "p": { "propertyNames": { "pattern": many_states } } } });
+    let by_patterns = json!({ "type": "object", "properties": { "p": { "patternProperties": {
+        "^[ab]*a[ab]{400}c$": { "type": "integer" },
+    } } } });
+    let as_value = |text: &str| json!({ "p": text }).to_string();
+    let as_name = |text: &str| json!({ "p": { text: 1 } }).to_string();
+    for (schema, arguments) in [
+        (by_value, &as_value as &dyn Fn(&str) -> String),
+        (by_names, &as_name),
+        (by_patterns, &as_name),
+    ] {
+        let checked = ArgumentValidator::new(&schema).expect("a schema");
+        let costly = arguments(&long);
+        assert!(checked.is_heavy(&costly), "{schema}");
+        let refused = checked.validate(&costly).expect_err("too many steps");
+        assert_eq!(reasons(&refused), [" too_costly"], "{schema}");
+        let match_of_it = format!("a{}c", "b".repeat(400));
+        assert!(
+            checked.validate(&arguments(&match_of_it)).is_ok(),
+            "{schema}"
+        );
+    }
+    let few_states = json!({ "type": "object", "properties": { "p": { "pattern": "^[ab]*$" } } });
+    let checked = ArgumentValidator::new(&few_states).expect("a schema");
+    assert!(checked.validate(&as_value(&long)).is_ok());
+}

@@ -20,11 +20,16 @@ pub(crate) const STEPS_MAX: u64 = 200_000;
 /// How deep the values are that a schema is measured by. A schema within itself may cost more with each level; what calls
 /// send deeper is bounded by their budget.
 const LEVELS: usize = 4;
+/// The states that count as one step for each byte of a long text. The engine is linear in the text; where it cannot keep what
+/// it computed, it goes through all of its states again with each byte.
+const BYTE_STATES: u64 = 24;
 
 /// The steps for one value, by how deep the whole value is nested.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemaCost {
     by_depth: Vec<ValueSteps>,
+    /// The states of all patterns.
+    states: u64,
 }
 
 /// The steps for one value at most.
@@ -66,7 +71,10 @@ impl SchemaCost {
                 }
             }
         }
-        Ok(Self { by_depth })
+        Ok(Self {
+            by_depth,
+            states: graph.all_states(),
+        })
     }
 
     /// Returns the steps for one value within a value that is nested this deep.
@@ -75,10 +83,20 @@ impl SchemaCost {
         self.by_depth[depth.min(last)]
     }
 
+    /// Returns the steps of all patterns for so many bytes of long texts.
+    pub(crate) fn for_texts(&self, bytes: usize) -> u64 {
+        text_steps(self.states, bytes)
+    }
+
     /// Returns the steps for one value, however deep.
     pub(crate) fn at_any_depth(&self) -> ValueSteps {
         self.at_depth(usize::MAX)
     }
+}
+
+/// Returns the steps that patterns with so many states take on a long text.
+pub(crate) fn text_steps(states: u64, bytes: usize) -> u64 {
+    states.saturating_mul(bytes as u64) / BYTE_STATES
 }
 
 fn too_costly(place: &str, steps: u64) -> String {

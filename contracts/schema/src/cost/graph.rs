@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{keyed, pattern};
+use super::{keyed, pattern::PatternCost};
 use crate::{
     json::push_pointer,
     keyword::{DYNAMIC_REF, RECURSIVE_REF, REF},
@@ -47,6 +47,9 @@ pub(super) struct SchemaNode {
     pub(super) contained: Vec<NodeId>,
     /// Steps for each member or item beside those of its schemas.
     pub(super) each: u64,
+    /// States of the patterns for the value, and of those for the names of its members.
+    states: u64,
+    name_states: u64,
     /// Whether unevaluated members have a rule, so that the schemas for the same value are visited once more.
     pub(super) marks: bool,
 }
@@ -106,6 +109,20 @@ impl<'s> SchemaGraph<'s> {
     /// Returns the steps of the schema on one value, and those for each value directly inside.
     pub(crate) fn steps(&self, node: NodeId) -> (u64, u64) {
         (self.nodes[node].own, self.nodes[node].each)
+    }
+
+    /// Returns the states of the schema's patterns for a value, and of those for the names of its members.
+    pub(crate) fn states(&self, node: NodeId) -> (u64, u64) {
+        (self.nodes[node].states, self.nodes[node].name_states)
+    }
+
+    /// Returns the states of all patterns.
+    pub(super) fn all_states(&self) -> u64 {
+        let each = self
+            .nodes
+            .iter()
+            .flat_map(|node| [node.states, node.name_states]);
+        each.fold(0, u64::saturating_add)
     }
 
     /// Returns `true` if a schema has a rule for what the other ones have not evaluated.
@@ -211,7 +228,9 @@ impl<'s> GraphBuilder<'s> {
             ("patternProperties", Value::Object(schemas)) => {
                 for (name, schema) in schemas {
                     node.patterned.push(self.id(schema));
-                    node.each += pattern::steps(name);
+                    let cost = PatternCost::measure(name);
+                    node.each = node.each.saturating_add(cost.steps);
+                    node.name_states = node.name_states.saturating_add(cost.states);
                 }
             }
             ("additionalProperties", _) => node.others.push(self.id(value)),
@@ -229,7 +248,11 @@ impl<'s> GraphBuilder<'s> {
             ("contains", _) => node.contained.push(self.id(value)),
             // Each item is compared with some of the others.
             ("uniqueItems", Value::Bool(true)) => node.each += 8,
-            ("pattern", Value::String(text)) => node.own += pattern::steps(text),
+            ("pattern", Value::String(text)) => {
+                let cost = PatternCost::measure(text);
+                node.own = node.own.saturating_add(cost.steps);
+                node.states = cost.states;
+            }
             ("format" | "contentEncoding" | "contentMediaType" | "multipleOf", _) => node.own += 4,
             ("enum" | "const" | "required" | "dependentRequired", _) => {
                 node.own += 1 + size(value) / 8;

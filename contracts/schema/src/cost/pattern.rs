@@ -1,19 +1,33 @@
-//! Computes the cost of one character for a regular expression.
+//! Computes the cost of a regular expression.
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// The number of states of the expression that count as one step.
+/// The number of states of an expression that count as one step on a short text.
 const STATES: u64 = 32;
-/// For an expression that is not read here.
-const UNKNOWN: u64 = 8;
+/// The states of an expression that is not read here, and of one that looks around, which has a budget of its own.
+const UNKNOWN: u64 = 8 * STATES;
 
-/// Returns the steps of a pattern: for one that repeats large parts many times, they are many.
-pub(super) fn steps(pattern: &str) -> u64 {
-    let parsed = regex_syntax::ParserBuilder::new()
-        .nest_limit(100)
-        .build()
-        .parse(pattern);
-    parsed.map_or(UNKNOWN, |hir| 1 + states(&hir) / STATES)
+/// The cost of a pattern.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PatternCost {
+    /// Steps on a short text: for a pattern that repeats large parts many times, they are many.
+    pub(super) steps: u64,
+    /// The states that the linear engine may go through for each byte of a long text.
+    pub(super) states: u64,
+}
+
+impl PatternCost {
+    pub(super) fn measure(pattern: &str) -> Self {
+        let parsed = regex_syntax::ParserBuilder::new()
+            .nest_limit(100)
+            .build()
+            .parse(pattern);
+        let states = parsed.map_or(UNKNOWN, |hir| states(&hir));
+        Self {
+            steps: 1 + states / STATES,
+            states,
+        }
+    }
 }
 
 fn states(hir: &Hir) -> u64 {

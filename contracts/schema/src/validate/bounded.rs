@@ -11,9 +11,9 @@ use std::{borrow::Cow, collections::HashMap};
 use jsonschema::{Keyword, ValidationError, Validator, paths::Location};
 use serde_json::{Map, Value, json};
 
-use super::{ValidationAuthority, budget, looking};
+use super::{ValidationAuthority, budget, checker::TEXT_BYTES, looking};
 use crate::{
-    cost::{NodeId, SchemaGraph},
+    cost::{NodeId, SchemaGraph, text_steps},
     json::push_pointer,
     keyword::{
         ANCHOR, DEFINITIONS, DEFS, DYNAMIC_ANCHOR, DYNAMIC_REF, ID, RECURSIVE_REF, REF, SCHEMA,
@@ -23,8 +23,6 @@ use crate::{
 };
 
 const KEYWORD: &str = "weir:steps";
-/// Bytes of a text that count as one more step of each of its keywords.
-const TEXT_BYTES: usize = 64;
 
 pub(super) struct BoundedValidator {
     pub(super) validator: Validator,
@@ -114,8 +112,9 @@ fn bounded(graph: &SchemaGraph<'_>, id: NodeId, opaque: bool) -> (Value, Vec<&'s
             }
         }
     }
-    let (own, each) = graph.steps(id);
-    let mut all = vec![json!({ KEYWORD: [own, each] }), Value::Object(inner)];
+    let ((own, each), (states, name_states)) = (graph.steps(id), graph.states(id));
+    let steps = json!({ KEYWORD: [own, each, states, name_states] });
+    let mut all = vec![steps, Value::Object(inner)];
     all.extend(beside);
     let dynamic = graph.dynamic_reference(id);
     all.extend(dynamic.map(|target| schema_for(by_number(target))));
@@ -191,18 +190,38 @@ fn collect_places(value: &Value, place: &mut String, found: &mut HashMap<*const 
 struct StepCounter {
     own: u64,
     each: u64,
+    /// States of the patterns for the value, and of those for the names of its members.
+    states: u64,
+    name_states: u64,
 }
 
 impl StepCounter {
     fn count(&self, value: &Value) -> bool {
-        let (own, each) = match value {
-            Value::String(text) => (self.own * (1 + (text.len() / TEXT_BYTES) as u64), 0),
-            Value::Array(items) => (self.own, self.each * items.len() as u64),
-            Value::Object(members) => (self.own, self.each * members.len() as u64),
-            _ => (self.own, 0),
+        let steps = match value {
+            Value::String(text) => on_text(self.own, self.states, text),
+            Value::Array(items) => {
+                (self.each.saturating_mul(items.len() as u64)).saturating_add(self.own)
+            }
+            Value::Object(members) => {
+                let each = members
+                    .keys()
+                    .map(|name| on_text(self.each, self.name_states, name));
+                each.fold(self.own, u64::saturating_add)
+            }
+            _ => self.own,
         };
-        budget::take(own.saturating_add(each))
+        budget::take(steps)
     }
+}
+
+/// Returns the steps for one text.
+fn on_text(steps: u64, states: u64, text: &str) -> u64 {
+    if text.len() < TEXT_BYTES {
+        return steps;
+    }
+    let parts = 1 + (text.len() / TEXT_BYTES) as u64;
+    let by_bytes = text_steps(states, text.len());
+    steps.saturating_mul(parts).saturating_add(by_bytes)
 }
 
 impl<'i> Keyword<'i> for StepCounter {
@@ -227,5 +246,7 @@ fn keyword<'a>(
     Ok(Box::new(StepCounter {
         own: number(0),
         each: number(1),
+        states: number(2),
+        name_states: number(3),
     }))
 }

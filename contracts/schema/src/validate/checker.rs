@@ -23,8 +23,8 @@ const UNCOUNTED_STEPS: u64 = 1_000_000;
 const COLLECTED_STEPS: u64 = 300_000;
 /// Values of which every fault is collected.
 const COLLECTED_VALUES: u64 = 10_000;
-/// Bytes of a text that count as one value.
-const TEXT_BYTES: usize = 64;
+/// Bytes of a text that count as one value. A longer one is a long text.
+pub(super) const TEXT_BYTES: usize = 64;
 
 /// Steps for one call in all: those of a call that is checked on the thread of its request, and of another one.
 pub(super) const CALL_STEPS: u64 = 2_000_000;
@@ -53,6 +53,8 @@ pub struct KeywordFailure<'e> {
 struct ValueSize {
     values: u64,
     depth: usize,
+    /// Bytes of long texts.
+    text_bytes: usize,
 }
 
 impl SchemaChecker {
@@ -71,7 +73,10 @@ impl SchemaChecker {
     /// Returns `true` if the value of a JSON text may take long to check.
     pub fn is_heavy(&self, text: &str) -> bool {
         let values = (text.len() / 2 + 1) as u64;
-        let takes_long = |cost: ValueSteps| cost.check.saturating_mul(values) > UNCOUNTED_STEPS;
+        let of_texts = self.cost.for_texts(text.len());
+        let takes_long = |cost: ValueSteps| {
+            cost.check.saturating_mul(values).saturating_add(of_texts) > UNCOUNTED_STEPS
+        };
         takes_long(self.cost.at_any_depth()) && takes_long(self.cost.at_depth(json::depth(text)))
     }
 
@@ -94,8 +99,7 @@ impl SchemaChecker {
     /// Checks a value. Where the budget is spent the answer is `false`.
     pub fn is_valid(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
-        let steps = self.cost.at_depth(size.depth).check;
-        let steps = steps.saturating_mul(size.values);
+        let steps = self.steps(size, |cost| cost.check);
         if steps <= UNCOUNTED_STEPS {
             return budget::take(steps) && self.plain.is_valid(value);
         }
@@ -108,15 +112,20 @@ impl SchemaChecker {
     /// Returns `true` if all failures of a value are collected, and not the first alone.
     pub fn collects(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
-        let steps = self.cost.at_depth(size.depth).report;
-        size.values <= COLLECTED_VALUES && steps.saturating_mul(size.values) <= COLLECTED_STEPS
+        let steps = self.steps(size, |cost| cost.report);
+        size.values <= COLLECTED_VALUES && steps <= COLLECTED_STEPS
+    }
+
+    /// Returns the steps for a value at most.
+    fn steps(&self, size: ValueSize, of_each: impl Fn(ValueSteps) -> u64) -> u64 {
+        let steps = of_each(self.cost.at_depth(size.depth)).saturating_mul(size.values);
+        steps.saturating_add(self.cost.for_texts(size.text_bytes))
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
     pub fn failures(&self, value: &Value, visit: &mut dyn FnMut(KeywordFailure<'_>) -> bool) {
         if self.collects(value) {
-            let size = ValueSize::measure(value);
-            let steps = self.cost.at_depth(size.depth).report * size.values;
+            let steps = self.steps(ValueSize::measure(value), |cost| cost.report);
             if !budget::take(steps) {
                 return;
             }
@@ -205,15 +214,21 @@ impl ValueSize {
     fn add(&mut self, value: &Value, depth: usize) {
         self.values += 1;
         self.depth = self.depth.max(depth);
-        let text = |text: &String| (text.len() / TEXT_BYTES) as u64;
         match value {
-            Value::String(value) => self.values += text(value),
+            Value::String(value) => self.add_text(value),
             Value::Array(items) => items.iter().for_each(|item| self.add(item, depth + 1)),
             Value::Object(members) => members.iter().for_each(|(name, member)| {
-                self.values += text(name);
+                self.add_text(name);
                 self.add(member, depth + 1);
             }),
             _ => {}
+        }
+    }
+
+    fn add_text(&mut self, text: &str) {
+        if text.len() >= TEXT_BYTES {
+            self.values += (text.len() / TEXT_BYTES) as u64;
+            self.text_bytes += text.len();
         }
     }
 }
