@@ -161,6 +161,41 @@ fn a_document_that_explodes_is_bounded() {
     assert!(answer.contains("at most 200000 are accepted"), "{answer}");
 }
 
+#[test]
+fn references_in_a_circle_or_a_net_end_with_a_sentence() {
+    let document = |schemas: &str| {
+        let whole =
+            r##"{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/S0"}}}}"##;
+        format!(
+            r##"{{"openapi":"3.1.0","info":{{"title":"t"}},"paths":{{"/a":{{"put":{{"requestBody":{whole},"responses":{{"200":{whole}}}}}}}}},
+            "components":{{"schemas":{{{schemas}}}}}}}"##
+        )
+    };
+    let refers = |to: usize| format!("{{\"$ref\":\"#/components/schemas/S{to}\"}}");
+    let circle = document(&format!(
+        "\"S0\":{{\"allOf\":[{}]}},\"S1\":{{\"allOf\":[{}]}}",
+        refers(1),
+        refers(0)
+    ));
+    let told = import(&circle, &ImportOptions::default()).expect_err("it never ends");
+    assert!(told.contains("a reference leads back to itself"), "{told}");
+    // Each member of the body refers to all of the net.
+    let net: Vec<String> = (0..60)
+        .map(|number| {
+            let members: Vec<String> = (0..60)
+                .map(|member| format!("\"p{member}\":{}", refers(member)))
+                .collect();
+            let members = members.join(",");
+            format!("\"S{number}\":{{\"type\":\"object\",\"properties\":{{{members}}}}}")
+        })
+        .collect();
+    let told = import(&document(&net.join(",")), &ImportOptions::default()).expect_err("too large");
+    assert!(
+        told.contains("all that they refer to are too large"),
+        "{told}"
+    );
+}
+
 /// Every document's contract must compile, whatever its author: the shapes are what the adapter describes.
 #[test]
 fn relative_servers_lie_beside_the_document() {

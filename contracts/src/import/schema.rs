@@ -113,35 +113,39 @@ pub(super) fn spend(left: &mut usize, members: &Map<String, Value>) -> bool {
 }
 
 /// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how much may still be looked at.
-fn read_only_in_parts(
-    document: &ImportDocument,
-    members: &Map<String, Value>,
+fn read_only_in_parts<'s>(
+    document: &'s ImportDocument,
+    members: &'s Map<String, Value>,
     left: &mut usize,
     found: &mut Vec<String>,
 ) -> Result<(), String> {
-    for part in members
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let Value::Object(part) = document.resolved(part)? else {
-            continue;
-        };
-        if !spend(left, part) {
-            return Ok(());
-        }
-        for (name, schema) in part
-            .get("properties")
-            .and_then(Value::as_object)
+    // Without recursion: parts may refer to each other in a circle, until nothing is left.
+    let mut open = vec![members];
+    while let Some(members) = open.pop() {
+        for part in members
+            .get("allOf")
+            .and_then(Value::as_array)
             .into_iter()
             .flatten()
         {
-            if document.is_read_only(schema)? {
-                found.push(name.clone());
+            let Value::Object(part) = document.resolved(part)? else {
+                continue;
+            };
+            if !spend(left, part) {
+                return Ok(());
             }
+            for (name, schema) in part
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                if document.is_read_only(schema)? {
+                    found.push(name.clone());
+                }
+            }
+            open.push(part);
         }
-        read_only_in_parts(document, part, left, found)?;
     }
     Ok(())
 }

@@ -26,6 +26,9 @@ const RESERVED_HEADERS: &[&str] = &[
     "accept-encoding",
 ];
 
+/// Bytes of the schemas of one body's members. Each has all that it refers to, which the tool's own schema then has once.
+const MEMBERS_BYTES_MAX: usize = 4 << 20;
+
 /// The styles that the adapter knows in a query and in a form.
 pub(in crate::import) const QUERY_STYLES: &[&str] =
     &["form", "spaceDelimited", "pipeDelimited", "deepObject"];
@@ -101,10 +104,17 @@ impl<'d> OperationSource<'d> {
                 .into_iter()
                 .map(|(at, why)| ("schema", format!("{place}{at}"), why)),
         );
+        let mut bytes = 0;
         for part in body.parts {
             let place = format!("{place}{}", part.at);
             let parameter = self.part(&part, &place, taken, noted);
-            parameters.push(parameter.map_err(|why| ("schema", place, why))?);
+            let parameter = parameter.map_err(|why| ("schema", place.clone(), why))?;
+            bytes += parameter.schema.to_string().len();
+            if bytes > MEMBERS_BYTES_MAX {
+                let why = "the members of the body with all that they refer to are too large";
+                return Err(("schema", place, why.to_owned()));
+            }
+            parameters.push(parameter);
         }
         Ok((
             Some(body.content_type).filter(|media| *media != "application/json"),
