@@ -92,7 +92,7 @@ pub(crate) fn measure(
     for (guest, behaviour) in HOSTILE {
         let provoke = || bench.hostile(behaviour, HOSTILE_CALLS);
         let measured = bench.beside(guest, effort, provoke)?;
-        println!("{}", measured.cells().join("  "));
+        println!("{}", measured.cells(P99_MAX).join("  "));
         beside.push(measured);
     }
     let doors = bench.tenants()?;
@@ -347,15 +347,21 @@ impl BenchPart for IsolationResults {
              {HOSTILE_CALLS}, or as often as it answers (an honest answer in between, since after five failures in a row it \
              would be left alone). The rule is at most {P99_MAX} times the \
              figure alone; what as many calls of an honest guest cost stands first.\n\n{}",
-            markdown(&others("a guest that", "its calls", &self.beside))
+            markdown(&others("a guest that", "its calls", &self.beside, P99_MAX))
         );
         let _ = write!(
             page,
             "\n## Beside a hostile caller\n\nThe same honest tool, as often, while a caller with another key does this over {HOSTILE_CALLS} \
              threads, {RATE} times a second together or as often as it is answered. The tools that it calls are of a server behind the \
-             gateway (`tests/upstreams/hostile.py`), whose schemas are as costly as are accepted. The rule is at most {P99_MAX} times \
+             gateway (`tests/upstreams/hostile.py`), whose schemas are as costly as are accepted. The rule is at most {} times \
              the figure alone.\n\n{}",
-            markdown(&others("a caller that", "its tries", &self.callers))
+            callers::P99_MAX,
+            markdown(&others(
+                "a caller that",
+                "its tries",
+                &self.callers,
+                callers::P99_MAX
+            ))
         );
         let _ = write!(
             page,
@@ -402,7 +408,7 @@ impl IsolationResults {
     }
 }
 
-fn others(what: &str, tries: &str, rows: &[GuestImpact]) -> Table {
+fn others(what: &str, tries: &str, rows: &[GuestImpact], p99_max: f64) -> Table {
     let head = [
         what,
         "alone: p99 µs",
@@ -413,12 +419,12 @@ fn others(what: &str, tries: &str, rows: &[GuestImpact]) -> Table {
     ];
     let head = head.map(str::to_owned).to_vec();
     std::iter::once(head)
-        .chain(rows.iter().map(GuestImpact::cells))
+        .chain(rows.iter().map(|row| row.cells(p99_max)))
         .collect()
 }
 
 impl GuestImpact {
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, p99_max: f64) -> Vec<String> {
         let spread = |spread: FigureSpread| {
             format!(
                 "{:.0} ({:.0} to {:.0})",
@@ -431,7 +437,7 @@ impl GuestImpact {
             spread(self.alone_us),
             spread(self.beside_us),
             format!("{times:.2}"),
-            yes(times <= P99_MAX),
+            yes(times <= p99_max),
             self.hostile_calls.to_string(),
         ]
     }

@@ -223,6 +223,14 @@ impl WeirInstance {
         command
     }
 
+    /// Makes a key that may make one request a minute.
+    pub(crate) fn slow_key(&self, agent: &str) -> anyhow::Result<String> {
+        let words = [
+            "keys", "create", "--agent", agent, "--tenant", agent, "--rate", "1/min",
+        ];
+        self.run(&words)
+    }
+
     /// Makes a key of this gateway, which must be running.
     pub(crate) fn key(&self, agent: &str, holder: KeyBreadth) -> anyhow::Result<String> {
         let narrow: Vec<String> = match holder {

@@ -1,7 +1,8 @@
 //! A hostile caller: what its calls, connections and sessions cost the calls of another one.
 
 use std::{
-    io::Write as _,
+    fmt::Write as _,
+    io::{Read as _, Write as _},
     net::TcpStream,
     sync::{
         Arc,
@@ -11,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::{GuestImpact, HOSTILE_CALLS, HostileLoad, IsolationBench, RATE, question};
@@ -30,13 +31,19 @@ enum CallerAttack {
     Calls(&'static str),
     /// Begins bodies of this many bytes, and never sends their last byte.
     Bodies(usize),
+    /// The same with a key whose rate is used up.
+    BodiesOverRate(usize),
+    /// Calls a tool whose answer is large, and takes nothing of it.
+    Untaken,
     /// Opens connections and sends nothing.
     Silence,
+    /// The same at the listener of the admin interface.
+    AdminSilence,
     /// Opens a session of the legacy protocol after the other.
     Sessions,
 }
 
-const ATTACKS: [(&str, CallerAttack); 6] = [
+const ATTACKS: [(&str, CallerAttack); 9] = [
     // For comparison: as many honest calls are noticed too.
     ("calls an honest tool", CallerAttack::Calls("good")),
     (
@@ -51,7 +58,16 @@ const ATTACKS: [(&str, CallerAttack); 6] = [
         "leaves bodies of 4 MB unfinished",
         CallerAttack::Bodies(4_000_000),
     ),
+    (
+        "leaves bodies of 4 MB unfinished, over its rate",
+        CallerAttack::BodiesOverRate(4_000_000),
+    ),
+    ("takes nothing of answers of 7 MB", CallerAttack::Untaken),
     ("opens connections and says nothing", CallerAttack::Silence),
+    (
+        "opens connections to the admin interface and says nothing",
+        CallerAttack::AdminSilence,
+    ),
     ("opens a session after the other", CallerAttack::Sessions),
 ];
 /// Connections that one attack holds open; one more closes the oldest.
@@ -59,6 +75,9 @@ const HELD_MAX: usize = 250;
 /// How deep the values are that branch.
 const DEPTH: usize = 50;
 const TEXT_LENGTH: usize = 20_000;
+const ANSWER_MIB: usize = 7;
+/// What the second tenant's calls may take of their time alone.
+pub(super) const P99_MAX: f64 = 2.0;
 const SERVER: &str = "costly";
 
 pub(super) fn measure(
@@ -75,6 +94,7 @@ pub(super) fn measure(
         "[upstreams.{SERVER}]\ncommand = {command:?}\nfirst = \"publish\"\nchanges = \"compatible\"\n"
     ))?;
     let bench = IsolationBench::open(place, house)?;
+    let doors = AttackedDoors::open(&bench)?;
     let began = Instant::now();
     while call("good").ask(&bench.hostile, None).is_err() {
         if began.elapsed() > START_MAX {
@@ -85,31 +105,57 @@ pub(super) fn measure(
     bench.load(effort)?;
     let mut all = Vec::new();
     for (name, attack) in ATTACKS {
-        let measured = bench.beside(name, effort, || bench.attack(attack))?;
-        println!("{}", measured.cells().join("  "));
+        let measured = bench.beside(name, effort, || attack.begin(&doors))?;
+        println!("{}", measured.cells(P99_MAX).join("  "));
         all.push(measured);
     }
     bench.process.stop()?;
     Ok(all)
 }
 
-impl IsolationBench {
-    fn attack(&self, attack: CallerAttack) -> HostileLoad {
+/// The ways in that are attacked.
+struct AttackedDoors {
+    agents: BenchEndpoint,
+    /// With a key that may make one request a minute.
+    over_rate: BenchEndpoint,
+    admin: BenchEndpoint,
+}
+
+impl AttackedDoors {
+    fn open(bench: &IsolationBench) -> anyhow::Result<Self> {
+        let agents = bench.hostile.clone();
+        let over_rate = BenchEndpoint {
+            key: Some(bench.house.slow_key("slow")?),
+            ..agents.clone()
+        };
+        let admin = BenchEndpoint {
+            url: format!("{}/", bench.house.admin()?.0),
+            key: None,
+        };
+        Ok(Self {
+            agents,
+            over_rate,
+            admin,
+        })
+    }
+}
+
+impl CallerAttack {
+    fn begin(self, doors: &AttackedDoors) -> HostileLoad {
         let (stop, tries) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let pause = Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32;
+        let door = match self {
+            Self::BodiesOverRate(_) => &doors.over_rate,
+            Self::AdminSilence => &doors.admin,
+            _ => &doors.agents,
+        };
         let threads = (0..HOSTILE_CALLS).map(|_| {
-            let (stop, tries, door) = (Arc::clone(&stop), Arc::clone(&tries), self.hostile.clone());
+            let (stop, tries, door) = (Arc::clone(&stop), Arc::clone(&tries), door.clone());
             thread::spawn(move || {
                 let (agent, mut held) = (wire::agent(), Vec::new());
                 while !stop.load(Ordering::Relaxed) {
                     let next = Instant::now() + pause;
-                    match attack {
-                        CallerAttack::Calls(tool) => drop(call(tool).ask_over(&agent, &door)),
-                        CallerAttack::Sessions => drop(door.open_session()),
-                        // The gateway may have no room for it: that is what is wanted.
-                        CallerAttack::Bodies(length) => held.extend(begin(&door, length).ok()),
-                        CallerAttack::Silence => held.extend(connect(&door).ok()),
-                    }
+                    held.extend(self.once(&agent, &door));
                     if held.len() > HELD_MAX / HOSTILE_CALLS {
                         held.remove(0);
                     }
@@ -124,6 +170,18 @@ impl IsolationBench {
             calls: tries,
         }
     }
+
+    /// Does it once. Returns the connection that is to stay open; the gateway may have no room for one.
+    fn once(self, agent: &ureq::Agent, door: &BenchEndpoint) -> Option<TcpStream> {
+        match self {
+            Self::Calls(tool) => drop(call(tool).ask_over(agent, door)),
+            Self::Sessions => drop(door.open_session()),
+            Self::Bodies(length) | Self::BodiesOverRate(length) => return begin(door, length).ok(),
+            Self::Untaken => return ask_for_much(door).ok(),
+            Self::Silence | Self::AdminSilence => return connect(door).ok(),
+        }
+        None
+    }
 }
 
 fn connect(door: &BenchEndpoint) -> anyhow::Result<TcpStream> {
@@ -132,24 +190,47 @@ fn connect(door: &BenchEndpoint) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Sends the head of a request and as much of its body as the gateway takes, but for the last byte.
-fn begin(door: &BenchEndpoint, length: usize) -> anyhow::Result<TcpStream> {
+/// Sends the head of a request whose body is so long.
+fn post(
+    door: &BenchEndpoint,
+    headers: &[(String, String)],
+    length: usize,
+) -> anyhow::Result<TcpStream> {
     let mut stream = connect(door)?;
     let (address, path) = door.parts()?;
-    let key = door.key.as_deref().context("a key")?;
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n"
-    );
+    let mut head =
+        format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n");
+    for (name, value) in headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    head.push_str("\r\n");
     stream.write_all(head.as_bytes())?;
+    Ok(stream)
+}
+
+/// Sends the head of a request and as much of its body as the gateway takes, but for the last byte.
+fn begin(door: &BenchEndpoint, length: usize) -> anyhow::Result<TcpStream> {
+    let mut stream = post(door, &call("good").headers(door, None), length)?;
     // What is not taken in time is not sent.
     let _ = stream.write_all(&vec![b' '; length - 1]);
+    Ok(stream)
+}
+
+/// Asks for a large answer, and waits until it begins.
+fn ask_for_much(door: &BenchEndpoint) -> anyhow::Result<TcpStream> {
+    let question = call("big");
+    let body = question.body();
+    let mut stream = post(door, &question.headers(door, None), body.len())?;
+    stream.write_all(body.as_bytes())?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.read_exact(&mut [0; 12])?;
     Ok(stream)
 }
 
 fn call(tool: &str) -> BenchQuestion {
     let arguments = match tool {
         "deep" => json!({ "a": (0..DEPTH).fold(json!({}), |inner, _| json!({ "n": inner })) }),
+        "big" => json!({ "mib": ANSWER_MIB }),
         "looks" => json!({ "p": format!("{}b", "a".repeat(TEXT_LENGTH)) }),
         _ => json!({}),
     };
@@ -170,6 +251,12 @@ fn tools() -> Value {
                         "properties": { "p": { "type": "string", "pattern": "^(?:(?=a)a|aa)+$" } } });
     let good = json!({ "type": "object" });
     let tool = |(name, schema): (&str, Value)| json!({ "name": name, "description": "Does it.", "inputSchema": schema });
-    let tools = [("good", good), ("deep", deep), ("looks", looks)].map(tool);
+    let tools = [
+        ("good", good.clone()),
+        ("deep", deep),
+        ("looks", looks),
+        ("big", good),
+    ]
+    .map(tool);
     json!({ "tools": tools })
 }
