@@ -311,9 +311,26 @@ async def dspy(plan):
         return await report(plan, tools, lambda tool, arguments: tools[tool].acall(**arguments))
 
 
+async def google_genai(plan):
+    """The tools of a session as they are written for Gemini, where one that cannot be fails the whole request."""
+    from google.genai._mcp_utils import mcp_to_gemini_tools
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+    import httpx2
+
+    async with (
+        streamable_http_client(plan.url, http_client=httpx2.AsyncClient(headers=plan.headers)) as streams,
+        ClientSession(streams[0], streams[1]) as session,
+    ):
+        await session.initialize()
+        written = mcp_to_gemini_tools((await session.list_tools()).tools)
+        names = [declaration.name for tool in written for declaration in tool.function_declarations]
+        return await report(plan, names, session.call_tool)
+
+
 FRAMEWORKS = [
-    langchain, mcp_use, autogen, openai_agents, agno, smolagents, pydantic_ai,
-    llama_index, crewai, semantic_kernel, google_adk, haystack, strands, dspy,
+    langchain, mcp_use, autogen, openai_agents, agno, smolagents, pydantic_ai, llama_index, crewai,
+    semantic_kernel, google_adk, haystack, strands, dspy, google_genai,
 ]  # fmt: skip
 
 

@@ -118,6 +118,14 @@ fn mcporter() {
         .holds();
 }
 
+/// Google's own library writes each tool of a session for Gemini, and refuses the request if it cannot write one.
+#[test]
+fn google_genai_writes_every_tool_of_its_view() {
+    let house = sample::house().config("[views.gemini]\nprofile = \"gemini\"\n");
+    let gateway = house.serve();
+    Framework::new("google_genai", ADK).lists_and_calls(&gateway.view_url("gemini"));
+}
+
 /// Programs that would sign in show what to send instead, and with it they list what others list.
 #[test]
 fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {

@@ -81,6 +81,11 @@ impl Framework {
         self.is_refused(&self.report(json!({ "url": gateway.url() })));
     }
 
+    /// Checks one endpoint, without keys.
+    pub(crate) fn lists_and_calls(&self, url: &str) {
+        self.check(&self.report(json!({ "url": url })));
+    }
+
     fn report(&self, mut plan: Value) -> Value {
         plan["calls"] = json!([
             {"tool": "lookup_airport", "arguments": {"iata": "OSL"}},
