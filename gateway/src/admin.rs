@@ -152,6 +152,8 @@ fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
         .routes(routes!(snippets::list))
         .routes(routes!(admins::list, admins::create))
         .routes(routes!(admins::revoke))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::end_one))
         .routes(
             routes!(contracts::list, contracts::submit)
                 .layer(DefaultBodyLimit::max(contracts::SUBMITTED_MAX_BYTES)),
@@ -164,6 +166,7 @@ fn routes() -> (Router<Arc<AdminContext>>, utoipa::openapi::OpenApi) {
         .routes(routes!(contracts::version))
         .routes(routes!(contracts::compare))
         .routes(routes!(contracts::plan).layer(DefaultBodyLimit::max(contracts::PLANNED_MAX_BYTES)))
+        .routes(routes!(contracts::list_callers))
         .routes(routes!(contracts::roll_back))
         .routes(routes!(contracts::retire))
         .routes(routes!(contracts::drafts))

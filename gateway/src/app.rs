@@ -314,6 +314,8 @@ impl GatewayApp {
             let control = self.control.clone();
             tokio::spawn(async move { shared_builds::follow(&control).await });
         }
+        let control = self.control.clone();
+        tokio::spawn(async move { control.count_hours().await });
         let host = gateway.host().clone();
         tokio::spawn(async move { host.work_later().await });
         if files {

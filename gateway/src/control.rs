@@ -172,6 +172,14 @@ impl ControlPlane {
         &self.live_figures
     }
 
+    /// Counts the calls of tools by the hour, until the task ends.
+    pub async fn count_hours(&self) {
+        loop {
+            tokio::time::sleep(live_figures::HOUR).await;
+            self.live_figures.end_hour(self.gateway.metrics());
+        }
+    }
+
     fn live_watch(&self) -> &LiveWatch {
         &self.live_watch
     }

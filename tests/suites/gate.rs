@@ -598,6 +598,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ),
         ("GET", "/v1/config", None, "viewer"),
         ("GET", "/v1/nodes", None, "viewer"),
+        ("GET", "/v1/contracts/airports/callers", None, "viewer"),
         (
             "POST",
             "/v1/contracts",
@@ -668,6 +669,8 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
             "operator",
         ),
         ("DELETE", "/v1/admins/none", None, "operator"),
+        ("GET", "/v1/sessions", None, "operator"),
+        ("DELETE", "/v1/sessions/none", None, "operator"),
         (
             "PUT",
             "/v1/plugins/none",

@@ -106,7 +106,22 @@ async fn figures_are_those_of_the_counters() {
     );
     let start = &stats["since_start"];
     assert_eq!(start["codes"], stats["codes"], "{stats}");
-    assert_eq!(start["tools"], stats["tools"], "{stats}");
+    assert_eq!(
+        start["tools"],
+        json!([{"tool": "lookup_airport", "calls": 3, "errors": 1}]),
+        "{stats}"
+    );
+    let (_, listed) = admin.ask("GET", "/v1/tools?q=lookup_airport", "").await;
+    let listed = &listed["tools"][0];
+    assert_eq!(listed["calls_24h"], 3, "{listed}");
+    assert!(listed["p95_ms"].as_f64() > Some(0.0), "{listed}");
+    let (_, unused) = admin.ask("GET", "/v1/tools?q=list_airports", "").await;
+    let unused = &unused["tools"][0];
+    assert_eq!(
+        (&unused["calls_24h"], &unused["p95_ms"]),
+        (&json!(0), &Value::Null),
+        "{unused}"
+    );
     assert_eq!(start["agents"], stats["agents"], "{stats}");
     assert_eq!(
         (&start["served_tools"], &start["is_audit_failing"]),
@@ -138,6 +153,41 @@ async fn figures_are_those_of_the_counters() {
     }
     let (viewer, _) = make_admin(&admin, "viewer").await;
     assert_eq!(viewer.ask("GET", "/v1/stats", "").await.0, 200);
+}
+
+#[tokio::test]
+async fn callers_of_a_contract_are_named_where_calls_are_kept() {
+    let house = sample::house().config("[contracts]\nimpact_days = 7\n");
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    for iata in ["OSL", "ARN", "wrong"] {
+        client.call("lookup_airport", json!({"iata": iata})).await;
+    }
+    let callers = async |contract: &str| {
+        let path = format!("/v1/contracts/{contract}/callers");
+        admin.ask("GET", &path, "").await
+    };
+    let (status, found) = callers("airports").await;
+    assert_eq!((status, &found["days"]), (200, &json!(7)), "{found}");
+    let [caller] = &found["callers"].as_array().expect("a list")[..] else {
+        panic!("{found}");
+    };
+    // A call with invalid arguments is no use of the tool.
+    assert_eq!(
+        (&caller["agent"], &caller["tool"], &caller["calls"]),
+        (&json!("local"), &json!("lookup_airport"), &json!(2)),
+        "{found}"
+    );
+    assert!(caller["last_day_ms"].as_i64() > Some(0), "{found}");
+    assert_eq!(callers("none").await.0, 404);
+
+    let kept = sample::house();
+    let _gateway = kept.serve();
+    let (status, found) = Admin::of(&kept)
+        .ask("GET", "/v1/contracts/airports/callers", "")
+        .await;
+    assert_eq!((status, found), (200, json!({"days": 0, "callers": []})));
 }
 
 #[tokio::test]

@@ -108,6 +108,60 @@ async fn a_session_is_its_admin_keys_and_ends_with_it() {
 }
 
 #[tokio::test]
+async fn an_operator_sees_the_open_sessions_and_ends_one() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let operator = Admin::of(&house);
+    let (editor, id) = make_admin(&operator, "editor").await;
+    let (own, other) = (sign_in(&operator).await, sign_in(&editor).await);
+    let left = sign_in(&editor).await;
+    assert_eq!(left.ask("DELETE", "/v1/session", "").await.0, 204);
+    make_link(&editor).await;
+
+    let (status, listed) = own.ask("GET", "/v1/sessions", "").await;
+    assert_eq!(status, 200, "{listed}");
+    let listed = listed.as_array().expect("a list");
+    assert_eq!(
+        listed.len(),
+        2,
+        "neither one that ended nor a link: {listed:?}"
+    );
+    let find = |name: &str| {
+        let found = listed.iter().find(|session| session["name"] == name);
+        found.expect("the session").clone()
+    };
+    let (first, second) = (find("first"), find("editor"));
+    assert_eq!(
+        (&first["own"], &second["own"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(
+        (&second["admin"], &second["role"]),
+        (&json!(id), &json!("editor"))
+    );
+    assert!(
+        !listed
+            .iter()
+            .any(|session| session.to_string().contains("weirses_"))
+    );
+    assert_eq!(other.ask("GET", "/v1/sessions", "").await.0, 403);
+
+    let path = format!("/v1/sessions/{}", second["id"].as_str().expect("an id"));
+    assert_eq!(other.ask("DELETE", &path, "").await.0, 403);
+    assert_eq!(own.ask("DELETE", &path, "").await.0, 204);
+    assert_eq!(other.ask("GET", "/v1/session", "").await.0, 401);
+    assert_eq!(own.ask("DELETE", &path, "").await.0, 404);
+    let (_, records) = operator
+        .ask("GET", "/v1/audit?kind=admin&limit=1", "")
+        .await;
+    assert_eq!(
+        (&records[0]["act"], &records[0]["subject"]),
+        (&json!("session_end"), &json!(id)),
+        "{records}"
+    );
+}
+
+#[tokio::test]
 async fn a_link_signs_in_once() {
     let house = sample::house();
     let _gateway = house.serve();

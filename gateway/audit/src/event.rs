@@ -299,6 +299,8 @@ pub enum AdminAct {
     ConfigReload,
     /// An admin key began a session.
     SignIn,
+    /// An operator ended the session of an admin key.
+    SessionEnd,
     /// A call that was made in the name of an agent, to try a tool.
     TryCall,
     /// An admin looked at a source before there was a contract over it.

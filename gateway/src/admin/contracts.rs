@@ -20,6 +20,7 @@ use crate::control::{
     gate::{DraftStatus, Role},
     impact::Inputs,
     operations::{
+        callers::{self, CallersView},
         contracts::{
             self, ContractDetail, ContractsView, NowLive, PlannedImpact, Submitted, VersionDetail,
         },
@@ -259,6 +260,20 @@ pub(super) async fn plan(
     Ok(Json(
         contracts::plan(&admin.control, &name, &planned.tools).await?,
     ))
+}
+
+/// The agents that called the contract's tools in the days for which calls are kept. Role: viewer.
+#[utoipa::path(get, path = "/v1/contracts/{name}/callers",
+    params(("name" = String, Path, description = "the contract's name")),
+    responses((status = 200, body = CallersView), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem),
+        (status = 404, body = AdminProblem)))]
+pub(super) async fn list_callers(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+    PathParams(name): PathParams<String>,
+) -> Answer<Json<CallersView>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(callers::list(&admin.control, &name).await?))
 }
 
 /// Makes an earlier version live again; the fingerprint is that of the difference from live to it. Role: editor, and

@@ -4,11 +4,12 @@ use axum::{Json, extract::State as Shared, http::StatusCode};
 
 use super::{
     AdminProblem, Answer, Ask,
+    problem::PathParams,
     staff::{AdminPrincipal, SignInPrincipal},
 };
 use crate::control::{
     gate::Role,
-    operations::sessions::{self, NewSession, SessionView, SignInLink},
+    operations::sessions::{self, NewSession, OpenSession, SessionView, SignInLink},
 };
 
 const KEY_ALONE: &str = "a session makes no other one: sign in with the admin key or a link";
@@ -45,6 +46,31 @@ pub(super) async fn end(Shared(admin): Ask, staff: AdminPrincipal) -> Answer<Sta
     staff.needs(Role::Approver)?;
     let session = staff.session.as_ref().map(|session| session.id.as_str());
     sessions::end(&admin.control, session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The sessions of all admin keys that have not ended, the newest first, at most 1000. Role: operator.
+#[utoipa::path(get, path = "/v1/sessions", responses(
+    (status = 200, body = Vec<OpenSession>), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem)))]
+pub(super) async fn list(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+) -> Answer<Json<Vec<OpenSession>>> {
+    staff.needs(Role::Operator)?;
+    let own = staff.session.as_ref().map(|session| session.id.as_str());
+    Ok(Json(sessions::list(&admin.control, own).await?))
+}
+
+/// Ends a session: the next request with it is refused. Role: operator.
+#[utoipa::path(delete, path = "/v1/sessions/{id}", params(("id" = String, Path, description = "the session's id")), responses(
+    (status = 204), (status = 401, body = AdminProblem), (status = 403, body = AdminProblem), (status = 404, body = AdminProblem)))]
+pub(super) async fn end_one(
+    Shared(admin): Ask,
+    staff: AdminPrincipal,
+    PathParams(id): PathParams<String>,
+) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    sessions::end_one(&admin.control, &id, &staff.by()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -2,7 +2,7 @@
 //! asks.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,17 +11,34 @@ use parking_lot::Mutex;
 
 use crate::{
     identity::now_ms,
-    telemetry::{GatewayMetrics, metrics::CallReading},
+    telemetry::{
+        GatewayMetrics,
+        metrics::{CallReading, ToolKey},
+    },
 };
 
 /// The age of the oldest figures that are kept.
 pub(crate) const KEPT: Duration = Duration::from_secs(15 * 60);
 /// Readings are kept no more often.
 const INTERVAL: Duration = Duration::from_millis(900);
+/// An hour of the calls of tools.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+/// Hours of a day before the present one.
+const HOURS_KEPT: usize = 23;
 
-/// The figures of the last minutes.
+/// The figures of the last minutes, and the calls of tools of the last day.
 pub(crate) struct LiveFigures {
     kept: Mutex<KeptFigures>,
+    day: Mutex<DayFigures>,
+}
+
+/// The calls of tools, by the hour.
+#[derive(Default)]
+struct DayFigures {
+    /// The counters when the last hour ended.
+    last: HashMap<ToolKey, u64>,
+    /// The calls of each hour by tool, over all versions; the oldest first.
+    hours: VecDeque<HashMap<Arc<str>, u64>>,
 }
 
 struct KeptFigures {
@@ -56,6 +73,7 @@ impl Default for LiveFigures {
         };
         Self {
             kept: Mutex::new(kept),
+            day: Mutex::default(),
         }
     }
 }
@@ -85,5 +103,68 @@ impl LiveFigures {
             since_start: now,
             spans,
         }
+    }
+
+    /// Ends an hour of the calls of tools.
+    pub(crate) fn end_hour(&self, metrics: &GatewayMetrics) {
+        self.day.lock().end_hour(metrics.count_tools());
+    }
+
+    /// Returns the calls of each tool in the last 24 hours, counted by whole hours of this process.
+    pub(crate) fn count_day(&self, metrics: &GatewayMetrics) -> HashMap<Arc<str>, u64> {
+        self.day.lock().count(&metrics.count_tools())
+    }
+}
+
+impl DayFigures {
+    fn end_hour(&mut self, now: HashMap<ToolKey, u64>) {
+        self.hours.push_back(self.count_hour(&now));
+        while self.hours.len() > HOURS_KEPT {
+            self.hours.pop_front();
+        }
+        self.last = now;
+    }
+
+    fn count(&self, now: &HashMap<ToolKey, u64>) -> HashMap<Arc<str>, u64> {
+        let mut day = self.count_hour(now);
+        for (tool, calls) in self.hours.iter().flatten() {
+            *day.entry(tool.clone()).or_default() += calls;
+        }
+        day
+    }
+
+    /// Returns the calls since the last hour ended. A series that was given up meanwhile counts nothing.
+    fn count_hour(&self, now: &HashMap<ToolKey, u64>) -> HashMap<Arc<str>, u64> {
+        let mut hour: HashMap<Arc<str>, u64> = HashMap::new();
+        for (key, calls) in now {
+            let new = calls.saturating_sub(self.last.get(key).copied().unwrap_or(0));
+            if new > 0 {
+                *hour.entry(key.0.clone()).or_default() += new;
+            }
+        }
+        hour
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_has_the_calls_of_all_versions_and_forgets_the_hours_before_it() {
+        let counters = |one: u64, two: u64| {
+            let key = |version: &str| -> ToolKey { ("find".into(), version.into()) };
+            HashMap::from([(key("desk@1.0.0"), one), (key("desk@2.0.0"), two)])
+        };
+        let mut day = DayFigures::default();
+        assert_eq!(day.count(&counters(3, 2))["find"], 5);
+        day.end_hour(counters(3, 2));
+        assert_eq!(day.count(&counters(3, 6))["find"], 9);
+        for _ in 1..HOURS_KEPT {
+            day.end_hour(counters(3, 6));
+        }
+        assert_eq!(day.count(&counters(4, 6))["find"], 10);
+        day.end_hour(counters(4, 6));
+        assert_eq!(day.count(&counters(4, 6))["find"], 5);
     }
 }

@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod admins;
 pub mod approvals;
 pub mod audit;
+pub mod callers;
 pub mod calls;
 pub mod collections;
 pub mod connections;

@@ -253,6 +253,16 @@ pub struct ProfileRow {
     pub calls: i64,
 }
 
+/// The calls of an agent to a tool, over all days that are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerRow {
+    pub agent: String,
+    pub tool: String,
+    pub calls: i64,
+    /// Days since 1970.
+    pub last_day: i64,
+}
+
 /// The answer to a request of the admin API that came with an idempotency key.
 #[derive(Clone, Debug)]
 pub struct ReplyRow {

@@ -33,6 +33,10 @@ pub struct PluginView {
     /// Calls that ended in a trap, a bound or a timeout.
     pub failures: u64,
     pub swaps: u64,
+    /// The most linear memory that one instance has used since the plugin was loaded, in bytes.
+    pub memory_peak_bytes: usize,
+    /// Linear memory of its instances that wait for the next call, in bytes.
+    pub parked_bytes: usize,
     pub health: Health,
     /// The problem, if its health is not `ok`.
     pub reason: Option<String>,
@@ -491,6 +495,8 @@ fn views(control: &ControlPlane) -> Vec<PluginView> {
         calls: status.calls,
         failures: status.failures,
         swaps: status.swaps,
+        memory_peak_bytes: status.memory_peak_bytes,
+        parked_bytes: status.parked_bytes,
     };
     control
         .gateway()

@@ -19,6 +19,8 @@ const IDLE_MS: i64 = 3600 * 1000;
 const LINK_MS: i64 = 60 * 1000;
 /// A use is noted where the one noted before is so old: not every request writes.
 const NOTED_MS: i64 = 60 * 1000;
+/// Sessions in one list.
+const LISTED_MAX: i64 = 1_000;
 /// The form of the address of the console by which a link is taken.
 const FRAGMENT: &str = "/#link=";
 
@@ -48,6 +50,26 @@ pub struct NewSession {
     pub view: SessionView,
     /// The bearer token of the session. It is shown now and never again.
     pub token: String,
+}
+
+/// A session that has not ended.
+#[derive(Serialize, ToSchema)]
+pub struct OpenSession {
+    /// The id of the session, which opens nothing.
+    pub id: String,
+    /// The id of the admin key.
+    pub admin: String,
+    /// The name of the admin key.
+    pub name: String,
+    pub role: Role,
+    /// Milliseconds since 1970, as all times.
+    pub created_ms: i64,
+    /// When it was last used, to a minute.
+    pub used_ms: i64,
+    /// Its end; it ends before if it is not used for an hour.
+    pub expires_ms: i64,
+    /// Whether the request came with it.
+    pub own: bool,
 }
 
 /// A link that signs in once.
@@ -107,6 +129,42 @@ pub async fn end(control: &ControlPlane, session: Option<&str>) -> OperationResu
         )
     })?;
     control.state().remove_session(session).await?;
+    Ok(())
+}
+
+/// Returns the sessions that have not ended, the newest first. `own` is the session of the request.
+pub async fn list(control: &ControlPlane, own: Option<&str>) -> OperationResult<Vec<OpenSession>> {
+    let (state, now) = (control.state(), now_ms());
+    let admins = state.admins().await?;
+    let sessions = state.sessions(now, LISTED_MAX).await?.into_iter();
+    let view = |row: SessionRow| {
+        let admin = admins.iter().find(|admin| admin.id == row.admin)?;
+        let is_open = admin.revoked_ms.is_none() && !has_ended(&row, now);
+        is_open.then(|| OpenSession {
+            own: own == Some(&*row.id),
+            id: row.id,
+            admin: row.admin,
+            name: admin.name.clone(),
+            role: admin.role,
+            created_ms: row.created_ms,
+            used_ms: row.used_ms,
+            expires_ms: row.expires_ms,
+        })
+    };
+    Ok(sessions.filter_map(view).collect())
+}
+
+/// Ends a session by its id: the next request with it is refused.
+pub async fn end_one(control: &ControlPlane, id: &str, by: &str) -> OperationResult<()> {
+    let state = control.state();
+    let session = state.session(id, SessionKind::Session).await?;
+    let session = session.ok_or_else(|| {
+        OperationError::not_found("session", id)
+            .see("an id is wanted, as GET /v1/sessions shows it")
+    })?;
+    let audit = control.gateway().audit();
+    audit.admin(AdminAct::SessionEnd, &session.admin, None, by, None)?;
+    state.remove_session(&session.id).await?;
     Ok(())
 }
 

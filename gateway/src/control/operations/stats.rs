@@ -1,6 +1,11 @@
 //! Live figures of calls, from the counters that Prometheus scrapes too.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -54,6 +59,14 @@ pub struct ToolFigures {
     pub errors: u64,
 }
 
+/// The calls of one tool over all its versions, and how many of them failed.
+#[derive(Serialize, ToSchema)]
+pub struct ToolTotal {
+    pub tool: String,
+    pub calls: u64,
+    pub errors: u64,
+}
+
 /// The calls of one agent.
 #[derive(Serialize, ToSchema)]
 pub struct AgentFigures {
@@ -91,8 +104,8 @@ pub struct StartFigures {
     pub p99_ms: Option<f64>,
     /// An estimate of the time in the gateway itself.
     pub overhead_p50_ms: Option<f64>,
-    /// The tools with the most calls, at most 10.
-    pub tools: Vec<ToolFigures>,
+    /// The tools with the most calls over all their versions, at most 10.
+    pub tools: Vec<ToolTotal>,
     /// The agents with the most calls, at most 10.
     pub agents: Vec<AgentFigures>,
     /// What was refused before it became a call, by reason.
@@ -185,7 +198,7 @@ fn start_figures(control: &ControlPlane, counted: &CallReading) -> StartFigures 
         p50_ms: counted.durations.quantile(0.5).map(milliseconds),
         p99_ms: counted.durations.quantile(0.99).map(milliseconds),
         overhead_p50_ms: counted.overhead.quantile(0.5).map(milliseconds),
-        tools: busiest_tools(counted),
+        tools: total_tools(counted),
         agents: busiest_agents(counted),
         refusals,
         served_tools: gateway.snapshot().catalogue.len(),
@@ -202,6 +215,23 @@ fn busiest_tools(counted: &CallReading) -> Vec<ToolFigures> {
         errors: read.errors,
     };
     busiest.into_iter().map(figures).collect()
+}
+
+/// Returns the tools with the most calls over all their versions.
+fn total_tools(counted: &CallReading) -> Vec<ToolTotal> {
+    let mut totals: HashMap<&str, ToolReading> = HashMap::new();
+    for ((tool, _), read) in &counted.tools {
+        let total = totals.entry(tool).or_default();
+        total.calls += read.calls;
+        total.errors += read.errors;
+    }
+    let busiest = most_called(totals.into_iter(), |(tool, read)| (read.calls, *tool));
+    let total = |(tool, read): (&str, ToolReading)| ToolTotal {
+        tool: tool.to_owned(),
+        calls: read.calls,
+        errors: read.errors,
+    };
+    busiest.into_iter().map(total).collect()
 }
 
 fn busiest_agents(counted: &CallReading) -> Vec<AgentFigures> {
@@ -229,7 +259,7 @@ fn most_called<T, N: Ord>(all: impl Iterator<Item = T>, rank: impl Fn(&T) -> (u6
     all
 }
 
-fn milliseconds(seconds: f64) -> f64 {
+pub(super) fn milliseconds(seconds: f64) -> f64 {
     // Three digits: more would be noise.
     (seconds * 1_000_000.0).round() / 1000.0
 }
@@ -245,5 +275,30 @@ impl From<&FigureSpan> for StatsPoint {
             p50_ms: counted.durations.quantile(0.5).map(milliseconds),
             p99_ms: counted.durations.quantile(0.99).map(milliseconds),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tool with many versions is one tool, however few calls each version has.
+    #[test]
+    fn the_busiest_tools_are_ranked_over_all_their_versions() {
+        let mut counted = CallReading::default();
+        let mut count = |tool: &str, version: usize, calls| {
+            let key = (tool.into(), format!("desk@{version}.0.0").into());
+            counted.tools.insert(key, ToolReading { calls, errors: 1 });
+        };
+        for version in 1..=20 {
+            count("find", version, 2);
+        }
+        for other in 0..NAMED_MAX {
+            count(&format!("other{other}"), 1, 3);
+        }
+        let ranked = total_tools(&counted);
+        assert_eq!(ranked.len(), NAMED_MAX);
+        let first = &ranked[0];
+        assert_eq!((&*first.tool, first.calls, first.errors), ("find", 40, 20));
     }
 }

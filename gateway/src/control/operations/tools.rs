@@ -1,10 +1,12 @@
 //! The tools that are served, as all may see them or as one agent does.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{OperationError, OperationResult};
+use super::{OperationError, OperationResult, stats::milliseconds};
 use crate::{
     catalogue::{
         CatalogueEndpoint, CatalogueTool, CatalogueViewer, ListShape, after, cursor_after,
@@ -42,6 +44,11 @@ pub struct ServedTool {
     pub bytes: usize,
     /// An estimate of what a model reads of it, counted as `weir tools cost` does.
     pub tokens: usize,
+    /// Its calls at this process in the last 24 hours, over all its versions, counted by whole hours.
+    pub calls_24h: u64,
+    /// An estimate of the time within which 95 of 100 of its calls end, in milliseconds, since this process started; null
+    /// without a call.
+    pub p95_ms: Option<f64>,
     /// Its entry in a list of the newest protocol version.
     #[schema(value_type = Object)]
     pub tool: Value,
@@ -109,8 +116,24 @@ pub async fn list(control: &ControlPlane, query: ToolsQuery<'_>) -> OperationRes
             tools,
         }
     });
-    page.await
-        .map_err(|_| OperationError::unavailable("the list came to no end"))
+    let mut page = page
+        .await
+        .map_err(|_| OperationError::unavailable("the list came to no end"))?;
+    add_usage(control, &mut page.tools);
+    Ok(page)
+}
+
+/// Adds how often each tool is called, and how long its calls take.
+fn add_usage(control: &ControlPlane, tools: &mut [ServedTool]) {
+    let metrics = control.gateway().metrics();
+    let day = control.live_figures().count_day(metrics);
+    let names: HashSet<&str> = tools.iter().map(|tool| &*tool.name).collect();
+    let durations = metrics.read_durations(&names);
+    for tool in tools {
+        tool.calls_24h = day.get(&*tool.name).copied().unwrap_or(0);
+        let taken = durations.get(&*tool.name);
+        tool.p95_ms = taken.and_then(|taken| taken.quantile(0.95).map(milliseconds));
+    }
 }
 
 fn fits(tool: &CatalogueTool, words: &[String]) -> bool {
@@ -133,6 +156,8 @@ impl ServedTool {
             writes: tool.tool.writes(),
             bytes: entry.len(),
             tokens: vocabulary().count(read),
+            calls_24h: 0,
+            p95_ms: None,
             tool: serde_json::from_str(entry).unwrap_or_default(),
         }
     }

@@ -1,7 +1,7 @@
 //! Reads the counters of calls as plain numbers, for figures that people look at.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -66,6 +66,34 @@ impl GatewayMetrics {
         });
         reading.overhead.add(&self.overhead);
         reading
+    }
+
+    /// Returns the calls of each tool since the process started.
+    pub fn count_tools(&self) -> HashMap<ToolKey, u64> {
+        let mut counted = HashMap::new();
+        self.tools.each(|key, series| {
+            let calls: u64 = series.counts().sum();
+            if calls > 0 {
+                counted.insert(key.clone(), calls);
+            }
+        });
+        counted
+    }
+
+    /// Returns the durations of the calls of these tools since the process started. All versions of a tool share them.
+    pub fn read_durations(&self, wanted: &HashSet<&str>) -> HashMap<Arc<str>, BucketReading> {
+        let mut durations: HashMap<Arc<str>, BucketReading> = HashMap::new();
+        self.tools.each(|(tool, _), series| {
+            if !wanted.contains(&**tool) || durations.contains_key(tool) {
+                return;
+            }
+            let mut reading = BucketReading::default();
+            for histogram in &series.duration {
+                reading.add(histogram);
+            }
+            durations.insert(tool.clone(), reading);
+        });
+        durations
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stores what calls looked like, counted by day.
 
 use super::GatewayState;
-use crate::{ProfileRow, StateError, columns::from_row, engine::sql};
+use crate::{CallerRow, ProfileRow, StateError, columns::from_row, engine::sql};
 
 /// Rows in all; calls that look like none of them are not kept then.
 const ROWS_MAX: i64 = 200_000;
@@ -12,6 +12,12 @@ from_row!(ProfileRow {
     agent,
     profile,
     calls
+});
+from_row!(CallerRow {
+    agent,
+    tool,
+    calls,
+    last_day
 });
 
 impl GatewayState {
@@ -69,5 +75,16 @@ impl GatewayState {
         let query = "SELECT contract, tool, agent, profile, CAST(sum(calls) AS BIGINT) AS calls FROM profiles WHERE contract = $1 \
                      GROUP BY contract, tool, agent, profile ORDER BY agent, tool, profile";
         sql(query).bind(contract).fetch_all(&self.engine).await
+    }
+
+    /// Returns who called the tools of one contract, over all days kept, the most calls first, at most `limit` rows.
+    pub async fn callers(&self, contract: &str, limit: i64) -> Result<Vec<CallerRow>, StateError> {
+        let query = "SELECT agent, tool, CAST(sum(profiles.calls) AS BIGINT) AS calls, max(day) AS last_day FROM profiles \
+                     WHERE contract = $1 GROUP BY agent, tool ORDER BY sum(profiles.calls) DESC, agent, tool LIMIT $2";
+        sql(query)
+            .bind(contract)
+            .bind(limit)
+            .fetch_all(&self.engine)
+            .await
     }
 }

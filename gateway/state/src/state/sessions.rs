@@ -65,6 +65,18 @@ impl GatewayState {
             .await
     }
 
+    /// Returns the sessions of all admin keys, the newest first, at most `limit`; links and sessions that have expired are
+    /// left out.
+    pub async fn sessions(&self, now_ms: i64, limit: i64) -> Result<Vec<SessionRow>, StateError> {
+        let query = "SELECT * FROM sessions WHERE kind = $1 AND expires_ms > $2 ORDER BY created_ms DESC, id LIMIT $3";
+        sql(query)
+            .bind(SessionKind::Session)
+            .bind(now_ms)
+            .bind(limit)
+            .fetch_all(&self.engine)
+            .await
+    }
+
     /// Notes that a session was used. The feed does not move: the time is of interest to the next request alone.
     pub async fn touch_session(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         sql("UPDATE sessions SET used_ms = $1 WHERE id = $2 AND used_ms < $1")
