@@ -5,7 +5,7 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -52,8 +52,8 @@ pub(crate) fn parse_port(text: &str) -> Result<u16, StepFailure> {
         .map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
 }
 
-/// Waits until the gateway answers, then says how to reach it.
-pub(crate) fn announce(port: u16, target: &str) -> Result<(), StepFailure> {
+/// Waits until the gateway answers, then says how to reach it. `state` is its state folder.
+pub(crate) fn announce(port: u16, target: &str, state: &Path) -> Result<(), StepFailure> {
     let start = Instant::now();
     while !answers(port) {
         if start.elapsed() > Duration::from_secs(60) {
@@ -63,9 +63,7 @@ pub(crate) fn announce(port: u16, target: &str) -> Result<(), StepFailure> {
     }
     let url = format!("http://127.0.0.1:{port}/mcp");
     let weir = format!("{target}/debug/weir");
-    let state = repository().join(STATE);
-    let console = fs::read_to_string(state.join("admin.url"))
-        .map_err(|error| format!("cannot read admin.url in {}: {error}", state.display()))?;
+    let link = sign_in_link(&weir, state)?;
     println!(
         r#"
 Weir serves two contracts over public data, and one that you can write to:
@@ -75,9 +73,13 @@ Weir serves two contracts over public data, and one that you can write to:
   {url}/weather    four years of Seattle weather, from SQLite
   {url}/desk       a small support desk, written to a CSV file
 
-See it in a browser, signed in with the key in {key}:
+See it in a browser. This link signs in once, within a minute:
 
-  {console}/
+  {link}
+
+Another one is printed by
+
+  {weir} admins link --state {state}
 
 Add it to a client:
 
@@ -94,10 +96,27 @@ Try it from another terminal:
 
 Ctrl-C stops it."#,
         config = repository().join(CONFIG).display(),
-        key = state.join("admin.token").display(),
-        console = console.trim(),
+        state = state.display(),
     );
     Ok(())
+}
+
+/// Returns a link to the console that signs in once.
+fn sign_in_link(weir: &str, state: &Path) -> Result<String, StepFailure> {
+    let words = ["admins", "link", "--state"];
+    let output = Command::new(weir)
+        .args(words)
+        .arg(state)
+        // The link is one of this gateway, whatever the terminal is set up for.
+        .env_remove("WEIR_ADMIN_URL")
+        .env_remove("WEIR_ADMIN_KEY")
+        .output();
+    let output = output.map_err(|error| format!("cannot run {weir}: {error}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("no link to the console: {}", why.trim()).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn repository() -> &'static Path {
@@ -127,6 +146,7 @@ fn serve(workshop: &XtaskContext, port: u16) -> Result<(), StepFailure> {
         .arg("announce")
         .arg(port.to_string())
         .arg(&workshop.target)
+        .arg(repository().join(STATE))
         .stdin(Stdio::null());
     announcer
         .spawn()

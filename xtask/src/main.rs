@@ -25,7 +25,7 @@ mod step;
 mod test;
 mod workshop;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use workshop::XtaskContext;
 
@@ -73,7 +73,9 @@ fn run(words: &[&str]) -> Result<(), step::StepFailure> {
         ["demo"] => demo::run(&XtaskContext::open()?, demo::PORT_DEFAULT),
         ["demo", "--port", port] => demo::run(&XtaskContext::open()?, demo::parse_port(port)?),
         // `demo` starts this beside the gateway; it is not for people.
-        ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
+        ["announce", port, target, state] => {
+            demo::announce(demo::parse_port(port)?, target, Path::new(state))
+        }
         ["test"] => test::run(&XtaskContext::open()?),
         ["test", "--frameworks"] => test::frameworks(&XtaskContext::open()?),
         ["console"] => console::build(&XtaskContext::open()?),
