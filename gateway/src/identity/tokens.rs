@@ -40,6 +40,9 @@ use crate::config::{IdentityConfig, IssuerConfig};
 
 /// Validated tokens that are kept.
 const CACHED_MAX: usize = 10_000;
+/// The end of a token by whose digest it is found, as much as one block of SHA-256 takes. It is a part of the signature, which
+/// those alone know who have the token; the rest is compared as it is.
+const END_BYTES: usize = 55;
 /// A longer token is not read.
 const TOKEN_MAX_BYTES: usize = 16 << 10;
 /// The difference of clocks that is allowed for.
@@ -86,6 +89,8 @@ struct CachedToken {
     grant: Arc<TokenGrant>,
     issuer: Arc<TrustedIssuer>,
     audiences: BTreeSet<Box<str>>,
+    /// Whether an audience is one that the configuration accepts at every endpoint.
+    is_for_all: bool,
     valid_until_ms: i64,
 }
 
@@ -161,14 +166,20 @@ impl TokenVerifier {
         self.is_binding_needed
     }
 
-    /// Resolves a token that was validated before; `None` for every other one.
+    /// Resolves a token that was validated before; `None` for every other one. `resource` is asked only if the token is not for
+    /// every endpoint.
     pub fn resolve_cached(
         &self,
         token: PresentedToken<'_>,
-        resource: &TokenResource,
+        resource: impl FnOnce() -> TokenResource,
     ) -> Option<Result<CallerIdentity, RefusedCaller>> {
-        let cached = self.cached.get(&digest(token.text))?;
-        let admitted = self.admit(&cached, token, resource);
+        let cached = self.cached.get(&end_digest(token.text))?;
+        if !cached.grant.is_of(token.text) {
+            return None;
+        }
+        let is_resource_needed = !cached.is_for_all || token.proof.is_some();
+        let resource = is_resource_needed.then(resource);
+        let admitted = self.admit(&cached, token, resource.as_ref());
         Some(self.noted(admitted, token.text, Some(&cached.issuer.config.issuer)))
     }
 
@@ -185,8 +196,8 @@ impl TokenVerifier {
         };
         let admitted = validated.and_then(|cached| {
             let cached = Arc::new(cached);
-            self.cached.insert(digest(token.text), cached.clone());
-            self.admit(&cached, token, resource)
+            self.cached.insert(end_digest(token.text), cached.clone());
+            self.admit(&cached, token, Some(resource))
         });
         let issuer = issuer.as_ref().ok();
         let issuer = issuer.map(|(_, issuer)| &*issuer.config.issuer);
@@ -221,12 +232,13 @@ impl TokenVerifier {
         Ok((header, issuer.ok_or(TokenFault::Issuer)?.clone()))
     }
 
-    /// Lets the holder of a good token in, if it is for this endpoint and proven where it is bound.
+    /// Lets the holder of a good token in, if it is for this endpoint and proven where it is bound. The endpoint may be left out
+    /// for a token that is for all of them and comes without a proof.
     fn admit(
         &self,
         cached: &CachedToken,
         token: PresentedToken<'_>,
-        resource: &TokenResource,
+        resource: Option<&TokenResource>,
     ) -> Result<CallerIdentity, TokenFault> {
         cached.check(resource)?;
         match (&cached.grant.bound, &token.proof) {
@@ -236,7 +248,8 @@ impl TokenVerifier {
             (Some(_), None) => return Err(TokenFault::Bound),
             (Some(key), Some(proof)) => {
                 let (seen, now_s) = (&self.proofs, now_ms() / 1000);
-                proof::check(proof, token.text, key, &resource.base, seen, now_s)?;
+                let base = &resource.ok_or(TokenFault::Audience)?.base;
+                proof::check(proof, token.text, key, base, seen, now_s)?;
             }
         }
         Ok(CallerIdentity {
@@ -264,19 +277,18 @@ impl TokenVerifier {
 
 impl CachedToken {
     /// Checks the time and the audience.
-    fn check(&self, resource: &TokenResource) -> Result<(), TokenFault> {
+    fn check(&self, resource: Option<&TokenResource>) -> Result<(), TokenFault> {
         if now_ms() > self.valid_until_ms {
             return Err(TokenFault::Expired);
         }
-        let is_extra = |audience: &str| {
-            let extra = &self.issuer.config.audiences;
-            extra.iter().any(|extra| extra == audience)
+        let is_named = |resource: &TokenResource| {
+            let mut audiences = self.audiences.iter();
+            audiences.any(|audience| resource.is_named(audience))
         };
-        let mut audiences = self.audiences.iter();
-        if !audiences.any(|audience| resource.is_named(audience) || is_extra(audience)) {
-            return Err(TokenFault::Audience);
+        match self.is_for_all || resource.is_some_and(is_named) {
+            true => Ok(()),
+            false => Err(TokenFault::Audience),
         }
-        Ok(())
     }
 }
 
@@ -292,8 +304,11 @@ async fn validate(
     }
     let grant = TokenGrant::read(token, &claims, &issuer.config, &issuer.withdrawn)?;
     let expires_ms = super::CallerGrant::expires_ms(&grant).unwrap_or_default();
+    let audiences = audiences(&claims);
+    let mut everywhere = issuer.config.audiences.iter();
     Ok(CachedToken {
-        audiences: audiences(&claims),
+        is_for_all: everywhere.any(|extra| audiences.contains(&**extra)),
+        audiences,
         valid_until_ms: expires_ms + LEEWAY_S as i64 * 1000,
         grant: Arc::new(grant),
         issuer: issuer.clone(),
@@ -341,8 +356,9 @@ fn names_algorithm(token: &str) -> bool {
     header["alg"].is_string()
 }
 
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+fn end_digest(token: &str) -> [u8; 32] {
+    let end = token.len().saturating_sub(END_BYTES);
+    Sha256::digest(&token.as_bytes()[end..]).into()
 }
 
 #[cfg(test)]

@@ -386,8 +386,12 @@ impl CheckedVisit<'_, '_> {
             Err(AuthenticationError::Malformed)
                 if let (None, Some(token)) = (&password, credential.token()) =>
             {
-                // In a box, so that the future of a request with a key stays small.
-                Box::pin(self.admit_token(credential, token, surface)).await
+                let token = self.present(credential, token);
+                match self.admit_known(token, surface) {
+                    Some(known) => known,
+                    // In a box, so that the future of other requests stays small.
+                    None => Box::pin(self.admit_token(token, surface)).await,
+                }
             }
             resolved => resolved.map_err(RefusedCaller::from),
         };
@@ -418,11 +422,38 @@ impl CheckedVisit<'_, '_> {
 }
 
 impl CheckedVisit<'_, '_> {
+    /// Returns the token with the proof that it needs if it is bound to a key.
+    fn present<'t>(
+        &'t self,
+        credential: RequestCredential<'_>,
+        token: &'t str,
+    ) -> PresentedToken<'t> {
+        let proof = || RequestProof {
+            text: proof(&self.head.headers),
+            method: self.head.method.as_str(),
+            path: self.head.uri.path(),
+        };
+        PresentedToken {
+            text: token,
+            proof: matches!(credential, RequestCredential::Bound(_)).then(proof),
+        }
+    }
+
+    /// Identifies the caller by a token that was validated before.
+    fn admit_known(
+        &self,
+        token: PresentedToken<'_>,
+        surface: &impl DoorSurface,
+    ) -> Option<Result<CallerIdentity, RefusedCaller>> {
+        let tokens = self.door.gateway.identities().tokens();
+        let resource = || self.door.resource(self.head, &surface.endpoint());
+        tokens.as_ref()?.resolve_cached(token, resource)
+    }
+
     /// Identifies the caller by a token of an issuer that is configured.
     async fn admit_token(
         &self,
-        credential: RequestCredential<'_>,
-        token: &str,
+        token: PresentedToken<'_>,
         surface: &impl DoorSurface,
     ) -> Result<CallerIdentity, RefusedCaller> {
         let tokens = self.door.gateway.identities().tokens().clone();
@@ -430,19 +461,7 @@ impl CheckedVisit<'_, '_> {
             return Err(AuthenticationError::Malformed.into());
         };
         let resource = self.door.resource(self.head, &surface.endpoint());
-        let proof = || RequestProof {
-            text: proof(&self.head.headers),
-            method: self.head.method.as_str(),
-            path: self.head.uri.path(),
-        };
-        let token = PresentedToken {
-            text: token,
-            proof: matches!(credential, RequestCredential::Bound(_)).then(proof),
-        };
-        match tokens.resolve_cached(token, &resource) {
-            Some(resolved) => resolved,
-            None => tokens.resolve(token, &resource).await,
-        }
+        tokens.resolve(token, &resource).await
     }
 }
 

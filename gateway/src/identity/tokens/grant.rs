@@ -88,6 +88,11 @@ impl TokenGrant {
             bound,
         })
     }
+
+    /// Returns `true` if the grant is that of this token, to the letter.
+    pub(super) fn is_of(&self, token: &str) -> bool {
+        self.token.reveal() == token
+    }
 }
 
 impl CallerGrant for TokenGrant {

@@ -145,7 +145,7 @@ async fn resolve(
     let token = PresentedToken::bearer(token);
     let resolved = tokens.resolve(token, &resource(path)).await;
     if resolved.is_ok() {
-        let again = tokens.resolve_cached(token, &resource(path));
+        let again = tokens.resolve_cached(token, || resource(path));
         assert_eq!(again.as_ref(), Some(&resolved), "kept");
     }
     resolved.map_err(|caller| caller.refused)
@@ -396,6 +396,26 @@ async fn the_tokens_of_an_attacker_are_refused() {
         Err(AuthenticationError::Token(TokenFault::Audience)),
         "kept, and still for one endpoint"
     );
+}
+
+/// A token that is kept is found by its end: another one with the same end is none of those that are kept.
+#[tokio::test]
+async fn another_text_before_a_known_signature_is_another_token() {
+    let issuer = TestIssuer::new();
+    let (identities, _folder) = trusting(&issuer);
+    let good = issuer.token(|_, _| {});
+    assert!(resolve(&identities, &good, "/mcp/desk").await.is_ok());
+    let stronger = issuer.token(|_, claims| claims["scope"] = "tools tools:write".into());
+    let (_, signature) = good.rsplit_once('.').expect("three parts");
+    let (signed, _) = stronger.rsplit_once('.').expect("three parts");
+    let forged = format!("{signed}.{signature}");
+    let tokens = identities.tokens().clone().expect("an issuer");
+    let found = tokens.resolve_cached(PresentedToken::bearer(&forged), || resource("/mcp/desk"));
+    assert_eq!(found, None);
+    let resolved = resolve(&identities, &forged, "/mcp/desk").await;
+    let fault = AuthenticationError::Token(TokenFault::Signature);
+    assert_eq!(resolved, Err(fault));
+    assert!(resolve(&identities, &good, "/mcp/desk").await.is_ok());
 }
 
 /// A refreshed token is the same caller, also with more scopes; another client or subject is another one.

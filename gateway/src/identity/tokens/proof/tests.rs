@@ -219,7 +219,7 @@ impl BoundClient {
             proof: Some(proof),
         };
         let endpoint = resource(PATH);
-        let resolved = match tokens.resolve_cached(token, &endpoint) {
+        let resolved = match tokens.resolve_cached(token, || endpoint.clone()) {
             Some(resolved) => resolved,
             None => tokens.resolve(token, &endpoint).await,
         };
