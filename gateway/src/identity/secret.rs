@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq as _;
 const ID_HEX: usize = 12;
 const SECRET_HEX: usize = 64;
 /// Prefixes of the credentials of the admin API and of its console, which open nothing else.
-const OF_STAFF: [&str; 2] = ["weiradm_", "weirses_"];
+const OF_STAFF: [&str; 3] = ["weiradm_", "weirses_", "weirlink_"];
 
 /// The kinds of keys, each with a prefix of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -495,13 +495,19 @@ async fn what_is_open_ends_with_the_token_and_what_was_begun_does_not() {
 
 #[test]
 fn what_begins_as_a_key_is_never_read_as_a_token() {
-    for text in ["weir_a.b.c", "weiradm_a.b.c", "weirses_a.b.c", ""] {
+    for text in [
+        "weir_a.b.c",
+        "weiradm_a.b.c",
+        "weirses_a.b.c",
+        "weirlink_a.b.c",
+        "",
+    ] {
         assert_eq!(RequestCredential::Key(text).token(), None, "{text}");
     }
     assert_eq!(RequestCredential::Key("a.b.c").token(), Some("a.b.c"));
     assert_eq!(RequestCredential::Malformed.token(), None);
     let open = IdentityRegistry::open();
-    for text in ["weiradm_1", "weirses_1"] {
+    for text in ["weiradm_1", "weirses_1", "weirlink_1"] {
         let resolved = open.resolve(RequestCredential::Key(text));
         assert_eq!(resolved, Err(AuthenticationError::Malformed), "{text}");
     }
