@@ -1,8 +1,9 @@
 // An identity provider on loopback, by oidc-provider. Arguments: the port, the algorithm of access tokens, and the address that
 // the client `console` comes back to, if there is one.
 //
-// Everyone who signs in is `ann` and consents to everything. Programs register themselves, or are `machine` or `robot` with the secret
-// `machine-secret-of-the-tests`. Every URL of this machine is a resource.
+// Everyone who signs in is `ann` and consents to everything. Programs register themselves, are `known` without a secret, have the
+// metadata document below, or are `machine`, `robot` or `program` with the secret `machine-secret-of-the-tests`. Every URL of this
+// machine is a resource.
 import { generateKeyPairSync } from 'node:crypto';
 import Provider from 'oidc-provider';
 
@@ -17,22 +18,34 @@ const keys = Object.entries(made).map(([alg, make]) => ({
   ...make().privateKey.export({ format: 'jwk' }), alg, kid: alg, use: 'sig',
 }));
 const scope = 'tools tools:write';
+// Where clients are sent back to: their ports are not compared, as for all native programs.
+const redirects = ['127.0.0.1', 'localhost'].flatMap((host) =>
+  ['/callback', '/oauth/callback'].map((path) => `http://${host}:9${path}`));
+const native = {
+  application_type: 'native',
+  redirect_uris: redirects,
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  token_endpoint_auth_method: 'none',
+};
+const document = 'https://client.test/weir-tests.json';
 const provider = new Provider(`http://127.0.0.1:${port}`, {
   jwks: { keys },
   scopes: ['openid', 'offline_access', ...scope.split(' ')],
-  clients: [...['machine', 'robot'].map((client_id) => ({
+  clients: [{ client_id: 'known', ...native }, ...['machine', 'robot', 'program'].map((client_id) => ({
     client_id,
     client_secret: 'machine-secret-of-the-tests',
     grant_types: ['client_credentials'],
     response_types: [],
     redirect_uris: [],
-    token_endpoint_auth_method: 'client_secret_post',
+    token_endpoint_auth_method: client_id === 'program' ? 'client_secret_basic' : 'client_secret_post',
   })), ...(back ? [{ client_id: 'console', client_secret: 'console-secret-of-the-tests', redirect_uris: [back] }] : [])],
   claims: { openid: ['sub', 'groups'] },
   conformIdTokenClaims: false,
   enabledJWA: { dPoPSigningAlgValues: ['ES256', 'EdDSA', 'RS256', 'PS256'] },
   features: {
     clientCredentials: { enabled: true },
+    clientIdMetadataDocument: { enabled: true, ack: 'draft-02' },
     devInteractions: { enabled: false },
     registration: { enabled: true },
     resourceIndicators: {
@@ -44,6 +57,10 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       }),
     },
   },
+  // The document is at a name that is none of this machine's.
+  fetch: async (url, options) => String(url) === document
+    ? Response.json({ client_id: document, client_name: 'tests', ...native })
+    : fetch(url, options),
   extraTokenClaims: () => ({ groups: ['airports'] }),
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, groups: ['airports', 'writers'] }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },

@@ -1,32 +1,18 @@
 // Signs in to a server with the official TypeScript client 2.x, as a hosted client does: the 401 leads to the metadata, that to
-// the issuer, where the client registers itself, and a person (here: redirects with cookies) says yes. Argument: a plan (JSON);
-// standard output: a report (JSON).
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+// the issuer, which knows the client as the plan says, and a person (here: redirects with cookies) says yes. Argument: a plan
+// (JSON); standard output: a report (JSON).
+import { Client, ClientCredentialsProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+
+import { signIn } from './browser.mjs';
 
 const plan = JSON.parse(process.argv[2]);
 const callback = 'http://127.0.0.1:9/callback';
 const modes = { legacy: 'legacy', modern: { pin: '2026-07-28' } };
 
-// Follows a sign-in until it leads back to the client.
-async function signIn(url) {
-  const cookies = new Map();
-  for (let steps = 0; steps < 20; steps += 1) {
-    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
-    for (const line of response.headers.getSetCookie()) {
-      const [name, value] = line.split(';')[0].split(/=(.*)/s);
-      cookies.set(name, value);
-    }
-    const location = response.headers.get('location');
-    if (!location) throw new Error(`the sign-in stops with ${response.status}: ${await response.text()}`);
-    url = new URL(location, url);
-    if (url.href.startsWith(callback)) return url.searchParams;
-  }
-  throw new Error('the sign-in does not end');
-}
-
 const kept = { asked: [] };
-const authProvider = {
+if (plan.way === 'known') kept.client = { client_id: 'known', issuer: plan.issuer };
+const person = {
+  clientMetadataUrl: plan.way === 'document' ? plan.document : undefined,
   redirectUrl: callback,
   clientMetadata: {
     client_name: 'test',
@@ -46,6 +32,9 @@ const authProvider = {
   saveCodeVerifier: (verifier) => { kept.verifier = verifier; },
   codeVerifier: () => kept.verifier,
 };
+const authProvider = plan.way === 'machine'
+  ? new ClientCredentialsProvider({ clientId: 'program', clientSecret: plan.secret, scope: plan.scope, expectedIssuer: plan.issuer })
+  : person;
 
 // Does what needs a sign-in, signs in, and does it again.
 async function signedIn(work) {
@@ -53,7 +42,7 @@ async function signedIn(work) {
     return await work();
   } catch (error) {
     if (!kept.url) throw error;
-    const answered = await signIn(kept.url);
+    const answered = (await signIn(kept.url, callback)).searchParams;
     kept.url = undefined;
     await transport.finishAuth(answered);
     return work();
@@ -74,6 +63,6 @@ for (const { tool, arguments: given } of plan.calls) {
   const result = await signedIn(() => client.callTool({ name: tool, arguments: given }));
   calls.push({ isError: result.isError ?? false, structured: result.structuredContent ?? null });
 }
-const report = { tools: tools.map((tool) => tool.name), calls, asked: kept.asked };
+const report = { tools: tools.map((tool) => tool.name), calls, asked: kept.asked, client: kept.client?.client_id ?? null };
 await client.close();
 process.stdout.write(JSON.stringify(report), () => process.exit(0));

@@ -1,6 +1,7 @@
 //! Tokens of a real issuer: how clients find it, what its tokens open at each door, and what they do not.
 
 mod access;
+mod sign_in;
 
 use std::time::Duration;
 
@@ -399,37 +400,6 @@ async fn an_issuer_that_is_away_is_no_reason_to_sign_in_again() {
         StatusCode::OK,
         "keys are the way in"
     );
-}
-
-/// The official client goes the whole way by itself, and asks for the scope of writes when a call needs it.
-#[tokio::test]
-async fn the_official_client_signs_in_and_calls() {
-    let issuer = Issuer::start("RS256");
-    let house = house(&issuer);
-    let gateway = house.serve();
-    for (mode, iata) in [("modern", "BOO"), ("legacy", "TOS")] {
-        let new = json!({ "iata": iata, "name": "Another", "country": "NO" });
-        let plan = json!({ "mode": mode, "url": gateway.contract_url("airports"), "calls": [
-            { "tool": "lookup_airport", "arguments": { "iata": "OSL" } },
-            { "tool": "create_airport", "arguments": new },
-        ] });
-        let mut script = foreign::node_script("oauth2.mjs");
-        script.arg(plan.to_string());
-        let output = foreign::run(script, Duration::from_secs(60));
-        let text = String::from_utf8_lossy(&output.stdout);
-        let report: Value = serde_json::from_str(&text)
-            .unwrap_or_else(|_| panic!("{mode}: {}", String::from_utf8_lossy(&output.stderr)));
-        let calls = &report["calls"];
-        assert_eq!(calls[0]["structured"]["country"], "NO", "{report}");
-        assert_eq!(calls[1]["isError"], false, "{report}");
-        let asked = report["asked"].as_array().expect("a list");
-        assert_eq!(asked.len(), 2, "one sign-in, and one for more: {report}");
-        assert!(
-            asked[1]
-                .as_str()
-                .is_some_and(|scope| scope.contains("tools:write"))
-        );
-    }
 }
 
 /// Signs ann in to the console as its page does. Returns the session, or why there is none.
