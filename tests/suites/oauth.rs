@@ -1,6 +1,7 @@
 //! Tokens of a real issuer: how clients find it, what its tokens open at each door, and what they do not.
 
 mod access;
+mod corpus;
 mod sign_in;
 
 use std::time::Duration;
