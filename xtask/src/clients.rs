@@ -19,12 +19,13 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 15] = [
+const PYTHON_ENVIRONMENTS: [&str; 16] = [
     "plugin-models1",
     "plugin-models2",
     "python-buckets",
     "python-current",
     "python-deploy",
+    "python-exchange",
     "python-mcp1",
     "python-schemathesis",
     "python-servers",
