@@ -18,6 +18,13 @@ fn desk(fields: &[Value]) -> Result<CompiledContract, Vec<FileProblem>> {
         "collections": { "tickets": { "adapter": "sql", "settings": {}, "write": true } },
         "tools": [{ "tool": "change", "verb": "update", "collection": "tickets", "fields": fields }]
     });
+    compile(
+        &form::read("-", &source.to_string()).expect("a form"),
+        &BTreeMap::from([("tickets".to_owned(), shape())]),
+    )
+}
+
+fn shape() -> CollectionShape {
     let shape = json!({ "name": "tickets", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" },
         { "key": "subject", "type": "string" },
@@ -25,11 +32,7 @@ fn desk(fields: &[Value]) -> Result<CompiledContract, Vec<FileProblem>> {
         { "key": "due", "type": "date", "nullable": true },
         { "key": "clear", "type": "boolean", "nullable": true },
     ] });
-    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
-    compile(
-        &form::read("-", &source.to_string()).expect("a form"),
-        &BTreeMap::from([("tickets".to_owned(), shape)]),
-    )
+    CollectionShape::read(&shape.to_string()).expect("a shape")
 }
 
 fn subject() -> Value {
@@ -257,4 +260,52 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
     );
     let without = desk(&[subject(), json!({ "name": "note", "type": "text" })]).expect("compiles");
     assert_eq!(diff(&without, &new).class, ChangeSeverity::Compatible);
+}
+
+/// A list with a condition on a column that may be null.
+fn listed(field: &Value) -> CompiledContract {
+    let form = json!({
+        "contract": "desk",
+        "collections": { "tickets": { "adapter": "sql", "settings": {}, "key": ["id"] } },
+        "tools": [{ "tool": "list_tickets", "verb": "list", "collection": "tickets", "description": "Lists tickets.", "fields": [field] }],
+    });
+    let source = form::read("desk.json", &form.to_string()).expect("a form");
+    let shapes = BTreeMap::from([("tickets".to_owned(), shape())]);
+    compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// Null for a condition that was not set asks for nothing. Where it can only be meant, it stays.
+#[test]
+fn a_condition_that_may_be_left_out_takes_no_null() {
+    let property = |field: Value| {
+        let schema = listed(&field).to_artifact()["tools"][0]["input_schema"].clone();
+        schema["properties"]["note"].clone()
+    };
+    let text = json!({ "type": "string" });
+    assert_eq!(property(note()), text);
+    let mut field = note();
+    field["required"] = true.into();
+    assert_eq!(
+        property(field),
+        json!({ "anyOf": [text, { "type": "null" }] })
+    );
+    let mut field = note();
+    field["default"] = Value::Null;
+    assert_eq!(
+        property(field),
+        json!({ "anyOf": [text, { "type": "null" }], "default": null })
+    );
+
+    // What was published with null keeps it, and a person agrees to the next version.
+    let new = listed(&note());
+    let mut old = new.to_artifact();
+    old["tools"][0]["input_schema"]["properties"]["note"] = json!({ "type": ["string", "null"] });
+    let old = CompiledContract::from_artifact(&old).expect("an artifact of before");
+    let change = diff(&old, &new);
+    let found: Vec<_> = change
+        .items
+        .iter()
+        .map(|item| (item.rule.as_str(), item.class))
+        .collect();
+    assert_eq!(found, [("input-type-narrowed", ChangeSeverity::Breaking)]);
 }

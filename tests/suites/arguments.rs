@@ -23,6 +23,7 @@ tools:
     fields:
       - { name: subject, type: text }
       - { name: owner, type: text, nullable: true }
+      - { name: has_no_owner, type: checkbox, column: owner, match: is-empty }
   - tool: change_ticket
     description: Changes one ticket.
     verb: update
@@ -63,14 +64,23 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
         listed["structuredContent"]["records"][0]["id"], 1,
         "{listed}"
     );
-    // In a field that may be null, null is a value: it finds the ticket without an owner.
-    let unowned = client
-        .call("list_tickets", json!({"subject": null, "owner": null}))
-        .await;
-    assert_eq!(
-        unowned["structuredContent"]["records"][0]["id"], 2,
-        "{unowned}"
-    );
+    // Null asks for nothing, also of a column that may be null. The ticket without an owner is asked for by a field of its own.
+    for (arguments, expected) in [
+        (
+            json!({"subject": null, "owner": null, "has_no_owner": null}),
+            json!([1, 2]),
+        ),
+        (json!({"owner": null, "has_no_owner": true}), json!([2])),
+    ] {
+        let found = client.call("list_tickets", arguments).await;
+        let ids = found["structuredContent"]["records"].as_array();
+        let ids: Vec<&Value> = ids
+            .into_iter()
+            .flatten()
+            .map(|record| &record["id"])
+            .collect();
+        assert_eq!(json!(ids), expected, "{found}");
+    }
     let sent =
         json!({"id": 1, "subject": "Printer jam", "owner": null, "due": null, "clear": null});
     let changed = client.call("change_ticket", sent).await;

@@ -29,7 +29,9 @@ pub(super) fn input_schema(
     let mut defs = Map::new();
     for (field, bound) in form.fields.iter().zip(bound) {
         let slot = bound.as_ref().map(|bound| bound.slot);
-        let mut schema = match can_be_cleared(form, field, bound.as_ref()) {
+        let takes_no_null =
+            can_be_cleared(form, field, bound.as_ref()) || may_be_unasked(field, bound.as_ref());
+        let mut schema = match takes_no_null {
             true => property::schema(
                 &form::FormField {
                     nullable: false,
@@ -90,6 +92,14 @@ fn can_be_cleared(
 ) -> bool {
     let is_written = bound.is_some_and(|bound| matches!(bound.to, FieldDestination::Column(_)));
     form.verb == Some(ToolVerb::Update) && is_written && field.nullable && !field.required
+}
+
+/// Returns `true` for a condition that an agent may leave out. Too many clients send null for what was not set, so that null counts
+/// as absent there, and `is-empty` asks for empty values. Where null is required or the default, it can only be meant.
+fn may_be_unasked(field: &form::FormField, bound: Option<&FieldBinding<'_>>) -> bool {
+    let is_condition =
+        bound.is_some_and(|bound| matches!(bound.to, FieldDestination::Condition { .. }));
+    is_condition && !field.required && field.default.as_ref().is_none_or(|value| !value.is_null())
 }
 
 fn clearable<'f>(form: &'f form::FormTool, bound: &[Option<FieldBinding<'_>>]) -> Vec<&'f str> {
