@@ -102,6 +102,22 @@ impl Value<'_> {
         }
     }
 
+    /// Returns the value with the texts of this one.
+    pub fn as_borrowed(&self) -> Value<'_> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Boolean(boolean) => Value::Boolean(*boolean),
+            Value::Integer(integer) => Value::Integer(*integer),
+            Value::Decimal(decimal) => Value::Decimal(decimal.as_borrowed()),
+            Value::Number(number) => Value::Number(*number),
+            Value::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Value::Date(date) => Value::Date(Cow::Borrowed(date)),
+            Value::Datetime(datetime) => Value::Datetime(*datetime),
+            Value::Json(json) => Value::Json(Cow::Borrowed(json)),
+            Value::Unfit(json) => Value::Unfit(Cow::Borrowed(json)),
+        }
+    }
+
     /// Compares two values of one column; `None` if they do not compare: nulls, unfit values, JSON.
     pub fn compare(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {

@@ -9,15 +9,50 @@ const AVERAGE_PLACES: u32 = 6;
 /// A sum of integers or decimals, with the most decimal places that one of them has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactSum {
-    /// The sum, in units of the last place.
+    /// The sum, in units of the last place of `scale`.
     units: i128,
+    scale: u32,
+    /// The most decimal places of a value, zeros at its end left out: at most `scale`.
     places: u32,
+}
+
+/// A value that a measure is computed of.
+pub enum MeasuredValue<'a> {
+    /// Any value.
+    Value(Value<'a>),
+    /// A decimal by its digits, which need not be written.
+    Units {
+        /// The digits as a whole number.
+        units: i64,
+        /// How many of them are behind the point.
+        places: u8,
+    },
+}
+
+impl<'a> From<Value<'a>> for MeasuredValue<'a> {
+    fn from(value: Value<'a>) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl<'a> MeasuredValue<'a> {
+    /// Returns the value.
+    pub(super) fn into_value(self) -> Value<'a> {
+        match self {
+            Self::Value(value) => value,
+            Self::Units { units, places } => written(units.into(), places.into()),
+        }
+    }
 }
 
 impl ExactSum {
     /// Returns a sum that a source has computed of values with at most so many places.
     pub fn of_source(sum: &Value<'_>, places: u32) -> Result<Self> {
-        let mut exact = Self { units: 0, places };
+        let mut exact = Self {
+            units: 0,
+            scale: places,
+            places,
+        };
         exact.add(sum)?;
         Ok(exact)
     }
@@ -27,7 +62,7 @@ impl ExactSum {
         let term = match value {
             Value::Integer(units) => Self {
                 units: *units,
-                places: 0,
+                ..Self::default()
             },
             Value::Decimal(decimal) => Self::parse(decimal)?,
             _ => return Ok(()),
@@ -35,15 +70,34 @@ impl ExactSum {
         self.add_term(term)
     }
 
+    /// Adds a decimal by its digits, of which so many are behind the point.
+    pub fn add_units(&mut self, units: i64, places: u8) -> Result<()> {
+        let scale = u32::from(places);
+        let mut places = scale;
+        if scale > self.places {
+            let mut digits = units;
+            while places > self.places && digits % 10 == 0 {
+                digits /= 10;
+                places -= 1;
+            }
+        }
+        self.add_term(Self {
+            units: units.into(),
+            scale,
+            places,
+        })
+    }
+
     fn add_term(&mut self, term: Self) -> Result<()> {
-        let places = self.places.max(term.places);
+        let scale = self.scale.max(term.scale);
         let units = self
-            .with_places(places)
-            .zip(term.with_places(places))
+            .with_scale(scale)
+            .zip(term.with_scale(scale))
             .and_then(|(sum, term)| sum.checked_add(term));
         *self = Self {
             units: units.ok_or_else(too_long)?,
-            places,
+            scale,
+            places: self.places.max(term.places),
         };
         Ok(())
     }
@@ -59,22 +113,27 @@ impl ExactSum {
     fn parse(decimal: &Decimal<'_>) -> Result<Self> {
         let text = decimal.as_str();
         let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
-        if let Some(units) = short_units(text) {
-            return Ok(Self {
-                units: units.into(),
-                places: fraction.len() as u32,
-            });
-        }
-        let digits: String = text.chars().filter(|char| *char != '.').collect();
+        let places = u32::try_from(fraction.len()).map_err(|_| too_long())?;
+        let units = match short_units(text) {
+            Some(units) => units.into(),
+            None => {
+                let digits: String = text.chars().filter(|char| *char != '.').collect();
+                digits.parse().map_err(|_| too_long())?
+            }
+        };
         Ok(Self {
-            units: digits.parse().map_err(|_| too_long())?,
-            places: u32::try_from(fraction.len()).map_err(|_| too_long())?,
+            units,
+            scale: places,
+            places,
         })
     }
 
-    fn with_places(self, places: u32) -> Option<i128> {
-        let factor = 10_i128.checked_pow(places - self.places)?;
-        self.units.checked_mul(factor)
+    fn with_scale(self, scale: u32) -> Option<i128> {
+        match scale - self.scale {
+            // Most values have the places of those before, and products of such numbers are slow in a component.
+            0 => Some(self.units),
+            more => self.units.checked_mul(10_i128.checked_pow(more)?),
+        }
     }
 
     /// Returns the sum as an integer, if all values were.
@@ -84,14 +143,20 @@ impl ExactSum {
 
     /// Returns the sum as a decimal.
     pub fn decimal(self) -> Value<'static> {
-        written(self.units, self.places)
+        written(self.units, self.scale)
     }
 
     /// Returns the sum divided by the number of values, with six places more than the values have; halves go to the even
     /// neighbour.
     pub fn average(self, count: u64) -> Result<Value<'static>> {
+        // Each value is a multiple of ten where its places are fewer than those of the sum, and so is the sum.
+        let exact = Self {
+            units: self.units / 10_i128.pow(self.scale - self.places),
+            scale: self.places,
+            ..self
+        };
         let places = self.places + AVERAGE_PLACES;
-        let units = self.with_places(places).ok_or_else(too_long)?;
+        let units = exact.with_scale(places).ok_or_else(too_long)?;
         let count = i128::from(count.max(1));
         let (quotient, rest) = (units.div_euclid(count), units.rem_euclid(count));
         let up = match (2 * rest).cmp(&count) {
@@ -171,14 +236,42 @@ mod tests {
         assert_eq!(average(&["10.25", "0", "0"]), r#""3.41666667""#);
         // Halves of the last place.
         let half = |units| {
-            ExactSum { units, places: 0 }
-                .average(2_000_000)
-                .map(decimal)
+            let sum = ExactSum {
+                units,
+                ..ExactSum::default()
+            };
+            sum.average(2_000_000).map(decimal)
         };
         assert_eq!(half(1).expect("it fits"), r#""0""#);
         assert_eq!(half(3).expect("it fits"), r#""0.000002""#);
         assert_eq!(half(-1).expect("it fits"), r#""0""#);
         assert_eq!(half(-3).expect("it fits"), r#""-0.000002""#);
+    }
+
+    /// Digits come to the same as the text of the decimal, zeros at its end and all.
+    #[test]
+    fn digits_are_added_as_their_decimals_are() {
+        let digits = [
+            &[(1_000, 2), (2_500, 2)][..],
+            &[(1_000, 2), (250, 0), (-125, 3)],
+            &[(0, 4), (0, 0)],
+            &[(-70, 1), (-700, 2)],
+            &[(1, 15), (999_999_999_999_999, 0)],
+        ];
+        for numbers in digits {
+            let (mut by_digits, mut by_text) = (ExactSum::default(), ExactSum::default());
+            for (units, places) in numbers {
+                by_digits.add_units(*units, *places).expect("it fits");
+                let value = MeasuredValue::Units {
+                    units: *units,
+                    places: *places,
+                };
+                by_text.add(&value.into_value()).expect("it fits");
+            }
+            assert_eq!(by_digits.decimal(), by_text.decimal(), "{numbers:?}");
+            let averages = [by_digits, by_text].map(|sum| sum.average(3).expect("it fits"));
+            assert_eq!(averages[0], averages[1], "{numbers:?}");
+        }
     }
 
     #[test]

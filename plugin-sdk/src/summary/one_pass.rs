@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::exact::ExactSum;
+use super::exact::{ExactSum, MeasuredValue};
 use super::table::{GROUPS_MAX, find, step_label, too_many_groups, write_groups};
 use super::{SummaryFunction, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
 use crate::error::{Error, Result};
@@ -99,17 +99,28 @@ impl<'q> Summarizer<'q> {
     }
 
     /// Takes a record of the group at this place.
-    pub fn add_to<'v>(
+    pub fn add_to<'v, V: Into<MeasuredValue<'v>>>(
         &mut self,
         at: usize,
-        mut value: impl FnMut(&Field) -> Value<'v>,
+        mut value: impl FnMut(&Field) -> V,
     ) -> Result<()> {
         for (running, (measure, field)) in self.rows[at].1.iter_mut().zip(&self.measures) {
             let Some(field) = field else {
                 running.count += 1;
                 continue;
             };
-            let value = value(field);
+            let sums = matches!(
+                measure.function,
+                SummaryFunction::Sum | SummaryFunction::Average
+            );
+            let value = match value(field).into() {
+                MeasuredValue::Units { units, places } if sums => {
+                    running.count += 1;
+                    running.exact.add_units(units, places)?;
+                    continue;
+                }
+                value => value.into_value(),
+            };
             if !matches!(
                 measure.function,
                 SummaryFunction::Count | SummaryFunction::Distinct

@@ -32,6 +32,11 @@ impl<'a> Decimal<'a> {
         Decimal(Cow::Owned(self.0.into_owned()))
     }
 
+    /// Returns the decimal with the text of this one.
+    pub fn as_borrowed(&self) -> Decimal<'_> {
+        Decimal(Cow::Borrowed(&self.0))
+    }
+
     /// Returns the value as an integer, if it is one that fits.
     pub fn to_integer(&self) -> Option<i128> {
         if self.0.contains('.') {

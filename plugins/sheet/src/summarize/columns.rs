@@ -1,7 +1,6 @@
 //! Summarizes the cells of columns that indexes hold: the rows of the file in their order, so that the answer is that of a pass.
 
-use std::borrow::Cow;
-
+use weir_plugin_sdk::summary::MeasuredValue;
 use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
 
 use super::SheetSummary;
@@ -160,7 +159,12 @@ impl<'s> CellLanes<'s> {
                 }
             }
         };
-        summary.summarizer.add_to(at, value)
+        summary
+            .summarizer
+            .add_to(at, |field| match lane_of(lanes, field) {
+                Some(lane) => lane.measured(),
+                None => Value::Null.into(),
+            })
     }
 }
 
@@ -238,17 +242,8 @@ impl<'s> CellLane<'s> {
 
     fn value(&self) -> Value<'_> {
         match &self.block {
-            BlockCells::Listed { texts, codes } => {
-                let number = usize::from(codes[self.row]);
-                match &self.values[number] {
-                    Value::Null => Value::Null,
-                    Value::Boolean(value) => Value::Boolean(*value),
-                    Value::Integer(value) => Value::Integer(*value),
-                    Value::Number(value) => Value::Number(*value),
-                    Value::Text(text) => Value::Text(Cow::Borrowed(text)),
-                    Value::Unfit(json) => Value::Unfit(Cow::Borrowed(json)),
-                    _ => cell_value(&texts[number], self.field, self.zone),
-                }
+            BlockCells::Listed { codes, .. } => {
+                self.values[usize::from(codes[self.row])].as_borrowed()
             }
             BlockCells::Numbers { .. } => self.number().unwrap_or_else(|| {
                 cell_value(&self.block.text(self.row), self.field, self.zone).into_owned()
@@ -256,6 +251,15 @@ impl<'s> CellLane<'s> {
             BlockCells::Texts { text, .. } => {
                 cell_value(&text[self.block.span(self.row)], self.field, self.zone)
             }
+        }
+    }
+
+    /// Returns the value for a measure: of a decimal its digits, where they are there.
+    fn measured(&self) -> MeasuredValue<'_> {
+        let is_decimal = self.takes_numbers && self.field.kind == Type::Decimal;
+        match self.block.number(self.row).filter(|_| is_decimal) {
+            Some(CellNumber { units, places }) => MeasuredValue::Units { units, places },
+            None => self.value().into(),
         }
     }
 
