@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::{Error, clock, http};
+
+use crate::settings::{RestSettings, ServiceErrors};
+use crate::words;
 
 /// Returns the answer's body, or the error its status means. The caller interprets `not_found`, since it knows whether
 /// it asked for a record or a list.
@@ -29,7 +33,31 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
         .chars()
         .take(500)
         .collect();
-    Err(error.details(json!({ "status": response.status, "body": body })))
+    let mut details = json!({ "status": response.status, "body": body });
+    if let Some(words) = words::refusal_words(response, without_mark(&response.body)) {
+        details["says"] = words.into();
+    }
+    Err(error.details(details))
+}
+
+/// Adds what the service says of a refusal to the sentence that the agent reads, unless the settings hide it.
+pub(crate) fn with_words(error: Error, settings: &RestSettings) -> Error {
+    let details = error.details.as_deref().map(serde_json::from_str);
+    let Some(Ok(RefusalDetails { says: Some(words) })) =
+        details.filter(|_| settings.errors == ServiceErrors::Shown)
+    else {
+        return error;
+    };
+    Error {
+        message: format!("{} It says: \"{words}\"", error.message),
+        ..error
+    }
+}
+
+/// What is read again of the details of an error.
+#[derive(Deserialize)]
+struct RefusalDetails {
+    says: Option<String>,
 }
 
 /// Passes over a byte order mark, as RFC 8259 lets readers do: some services begin their JSON with one.

@@ -13,6 +13,7 @@ mod parameters;
 mod read;
 mod request;
 mod settings;
+mod words;
 mod write;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ impl Adapter for RestAdapter {
                 "openapi": { "type": "object", "description": "Take the record from {path, schema} of an OpenAPI document." },
                 "key": { "type": "array", "items": { "type": "string" }, "description": "The key; `id` without it, where there is one." },
                 "headers": { "type": "object", "description": "Headers that go with every request." },
+                "errors": { "type": "string", "enum": ["shown", "hidden"], "description": "Whether agents read the words in which the service refuses a request; shown without it." },
                 "list": { "type": "object", "description": "{path, records, query, filters, sorted_by, pagination}" },
                 "get": { "type": "object", "description": "{path, record}: one record, by a path with {key}." },
                 "create": { "type": "object", "description": "{path, method, record}" },
@@ -57,7 +59,8 @@ impl Adapter for RestAdapter {
     }
 
     fn describe(settings: &str) -> Result<Shape, Error> {
-        describe::describe(&RestSettings::parse(settings)?)
+        let settings = RestSettings::parse(settings)?;
+        describe::describe(&settings).map_err(|error| answer::with_words(error, &settings))
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
@@ -69,11 +72,11 @@ impl Adapter for RestAdapter {
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
-        read::read(self, query)
+        read::read(self, query).map_err(|error| answer::with_words(error, &self.settings))
     }
 
     fn write(&self, change: &Change) -> Result<String, Error> {
-        write::write(self, change)
+        write::write(self, change).map_err(|error| answer::with_words(error, &self.settings))
     }
 }
 

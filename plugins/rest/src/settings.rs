@@ -20,6 +20,9 @@ pub(crate) struct RestSettings {
     pub(crate) key: Vec<String>,
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
+    /// Whether agents read why the service refuses a request.
+    #[serde(default)]
+    pub(crate) errors: ServiceErrors,
     pub(crate) list: Option<ListEndpoint>,
     pub(crate) get: Option<RecordEndpoint>,
     pub(crate) create: Option<RecordEndpoint>,
@@ -27,6 +30,16 @@ pub(crate) struct RestSettings {
     pub(crate) delete: Option<RecordEndpoint>,
     #[serde(default)]
     pub(crate) operations: BTreeMap<String, RestOperation>,
+}
+
+/// What agents read of a refusal of the service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ServiceErrors {
+    /// The words of the service, beside what the status means.
+    #[default]
+    Shown,
+    Hidden,
 }
 
 /// A field as `fields` and `returns` write it: a type, or an object with more.
