@@ -1,7 +1,7 @@
 //! Questions over public data, each answered by one call, and the same from a sheet, SQLite, PostgreSQL and MariaDB. What is right is
-//! computed by a statement of SQLite. The questions are rows of `tests/fixtures/answers/questions.jsonl`.
+//! computed by a statement, which SQLite and DuckDB answer alike. The questions are rows of `tests/fixtures/answers/questions.jsonl`.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs};
+use std::{collections::BTreeMap, fmt::Write as _, fs, process::Command};
 
 use rusqlite::types::ValueRef;
 use serde::Deserialize;
@@ -197,6 +197,39 @@ fn expected(database: &rusqlite::Connection, sql: &str) -> Vec<Map<String, Value
     rows.expect(sql).collect::<Result<_, _>>().expect(sql)
 }
 
+/// Returns what DuckDB answers to every question. Its package is fetched once, by its version and digest.
+fn duckdb_answers() -> Vec<Vec<Map<String, Value>>> {
+    let folder = place::cache().join("duckdb");
+    let run = "set -e; if ! cmp --silent \"$1/requirements.txt\" \"$2/requirements.txt\"; then rm -rf \"$1\"; mkdir -p \"$1\"; \
+               python3 -m pip install --target \"$1\" --no-deps --only-binary :all: --quiet --disable-pip-version-check --require-hashes \
+               --root-user-action ignore -r \"$2/requirements.txt\" >&2; cp \"$2/requirements.txt\" \"$1\"; fi; \
+               PYTHONPATH=\"$1\" exec python3 \"$2/duckdb_answers.py\" \"$2\"";
+    let output = Command::new("sh")
+        .args(["-c", run, "sh"])
+        .args([&folder, &file("")])
+        .output()
+        .expect("sh runs");
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{err}");
+    out.lines()
+        .map(|line| serde_json::from_str(line).expect(line))
+        .collect()
+}
+
+/// Returns `true` for the same records in the same order.
+fn are_same(found: &[Map<String, Value>], expected: &[Map<String, Value>]) -> bool {
+    let is_record = |(found, expected): (&Map<String, Value>, &Map<String, Value>)| {
+        let mut members = expected.iter();
+        found.len() == expected.len()
+            && members
+                .all(|(name, value)| found.get(name).is_some_and(|found| is_same(found, value)))
+    };
+    found.len() == expected.len() && found.iter().zip(expected).all(is_record)
+}
+
 /// Returns `true` for equal values. Averages are rounded to six places more than their column has.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found.as_f64(), expected.as_f64()) {
@@ -265,26 +298,22 @@ async fn questions_are_answered_by_one_call_and_alike_by_every_source() {
         })
         .collect();
     let mut wrong = Vec::new();
-    for question in &fixtures.questions {
+    let by_duckdb = duckdb_answers();
+    assert_eq!(by_duckdb.len(), fixtures.questions.len());
+    for (question, by_duckdb) in fixtures.questions.iter().zip(&by_duckdb) {
         let expected = expected(&database, &question.sql);
+        assert!(
+            are_same(by_duckdb, &expected),
+            "{}: {by_duckdb:?} by DuckDB and {expected:?} by SQLite",
+            question.sql
+        );
         for (source, client, _) in &served {
             let result = client
                 .call(&question.tool, question.arguments.clone())
                 .await;
-            let records = &result["structuredContent"]["records"];
-            let is_record = |(found, expected): (&Value, &Map<String, Value>)| {
-                let found = found.as_object();
-                found.is_some_and(|found| {
-                    let mut members = expected.iter();
-                    found.len() == expected.len()
-                        && members.all(|(name, value)| {
-                            found.get(name).is_some_and(|found| is_same(found, value))
-                        })
-                })
-            };
-            let is_right = records.as_array().is_some_and(|records| {
-                records.len() == expected.len() && records.iter().zip(&expected).all(is_record)
-            });
+            let records = result["structuredContent"]["records"].clone();
+            let records: Option<Vec<Map<String, Value>>> = serde_json::from_value(records).ok();
+            let is_right = records.is_some_and(|records| are_same(&records, &expected));
             if !is_right {
                 let Question {
                     set,
