@@ -7,7 +7,7 @@ use weir_plugin_sdk::shape::{Capabilities, Summaries};
 use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type, serde_json};
 
 use crate::header::{names, unnamed};
-use crate::infer::{ColumnProfile, MajorityReading};
+use crate::infer::{ColumnProfile, MOSTLY_CELLS_MIN, MOSTLY_PERCENT, MajorityReading};
 use crate::key;
 use crate::layout::DelimitedLayout;
 use crate::scan::{is_header, stat};
@@ -150,12 +150,14 @@ impl SheetSurvey {
             .sum::<usize>()
             > HASHES_MAX
         {
-            let last = self
-                .columns
-                .iter_mut()
-                .rev()
-                .find(|column| column.unique.held() > 0);
-            last.expect("the sum is not zero").unique.give_up();
+            let holds = |column: &ColumnProfile| column.unique.held() > 0;
+            let columns = &self.columns;
+            let least = columns
+                .iter()
+                .rposition(|column| holds(column) && column.unique.has_repeats())
+                .or_else(|| columns.iter().rposition(holds));
+            let least = least.expect("the sum is not zero");
+            self.columns[least].unique.give_up();
         }
     }
 
@@ -253,17 +255,30 @@ impl SheetSurvey {
         {
             reading.null_words.retain(|word| !texts.contains(word));
         }
-        if let Some(at) = key {
-            let field = &mut shape.fields[at];
-            field.nullable = false;
-            field.generated = field.kind == Type::Integer && !is_workbook;
-            shape.key = vec![field.key.clone()];
-        }
+        self.add_key(key, &positions, is_workbook, &mut shape);
         shape.capabilities = capabilities(settings, &shape.fields);
         shape.notes.extend(self.note_total());
         shape.notes.extend(self.preamble());
         shape.notes.append(&mut self.notes);
         shape
+    }
+
+    /// Makes a column the key, or says which one nearly is.
+    fn add_key(
+        &mut self,
+        key: Option<usize>,
+        positions: &[usize],
+        is_workbook: bool,
+        shape: &mut Shape,
+    ) {
+        let Some(at) = key else {
+            let near = self.note_near_key(&shape.fields, positions);
+            return shape.notes.extend(near);
+        };
+        let field = &mut shape.fields[at];
+        field.nullable = false;
+        field.generated = field.kind == Type::Integer && !is_workbook;
+        shape.key = vec![field.key.clone()];
     }
 
     fn note_total(&self) -> Option<String> {
@@ -301,25 +316,54 @@ impl SheetSurvey {
         said.all(|other| other == first).then_some(first)
     }
 
+    /// Returns the columns that are named like a key and may be one, those named most like one first.
+    fn likely_keys(&self, fields: &[Field]) -> Vec<usize> {
+        let may = |field: &Field| {
+            self.rows == 0 || matches!(field.kind, Type::String | Type::Integer | Type::Decimal)
+        };
+        let ranked = fields.iter().enumerate();
+        let ranked = ranked.filter(|(_, field)| may(field));
+        let ranked = ranked.filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
+        let mut ranked: Vec<(usize, usize)> = ranked.collect();
+        ranked.sort_unstable();
+        ranked.into_iter().map(|(_, at)| at).collect()
+    }
+
     /// Returns the key: of the columns named like a key whose cells are all there and all different, it is the one
     /// named most like one.
     fn key(&mut self, fields: &[Field], positions: &[usize]) -> Option<usize> {
-        let ranked = fields
-            .iter()
-            .enumerate()
-            .filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
-        let mut ranked: Vec<(usize, usize)> = ranked.collect();
-        ranked.sort_unstable();
-        let mut ranked = ranked.into_iter().map(|(_, at)| at);
+        let mut likely = self.likely_keys(fields).into_iter();
         if self.rows == 0 {
-            return ranked.find(|at| fields[*at].key.eq_ignore_ascii_case("id"));
+            return likely.find(|at| fields[*at].key.eq_ignore_ascii_case("id"));
         }
-        ranked.find(|at| {
-            let may = matches!(
-                fields[*at].kind,
-                Type::String | Type::Integer | Type::Decimal
-            );
-            may && !fields[*at].nullable && self.columns[positions[*at]].unique.holds()
+        likely.find(|at| !fields[*at].nullable && self.columns[positions[*at]].unique.holds())
+    }
+
+    /// Says which column would be the key but for a few cells.
+    fn note_near_key(&mut self, fields: &[Field], positions: &[usize]) -> Option<String> {
+        self.likely_keys(fields).into_iter().find_map(|at| {
+            let column = &mut self.columns[positions[at]];
+            let empty = self.rows - column.cells();
+            let repeats = column.unique.repeats()?;
+            let others = repeats + empty;
+            let is_near = self.rows >= MOSTLY_CELLS_MIN
+                && others * 100 <= self.rows * (100 - MOSTLY_PERCENT);
+            let said = [
+                (repeats, "cell is like an earlier one", "cells are like an earlier one"),
+                (empty, "cell is empty", "cells are empty"),
+            ];
+            let said = said.into_iter().filter(|(count, ..)| *count > 0);
+            let said: Vec<String> = said
+                .map(|(count, one, several)| counted(count, one, several))
+                .collect();
+            is_near.then(|| {
+                format!(
+                    "The column {:?} is named like a key, but of {} rows {}: once that is mended, a record is known by it.",
+                    fields[at].key,
+                    self.rows,
+                    said.join(" and ")
+                )
+            })
         })
     }
 }
@@ -407,4 +451,35 @@ fn capabilities(settings: &SheetSettings, fields: &[Field]) -> Capabilities {
 fn file_name(path: &str) -> &str {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     name.rsplit_once('.').map_or(name, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_plugin_sdk::testing::{self, files};
+
+    use super::*;
+
+    #[test]
+    fn a_column_that_is_nearly_a_key_is_noted() {
+        let notes = |rows: &[&str]| {
+            testing::reset();
+            let many: String = (0..60).map(|at| format!("A-{at},x\n")).collect();
+            let text = format!("order_no,city\n{many}{}", rows.concat());
+            files::put("data", "x.csv", text);
+            let settings = r#"{"connection":"data","path":"x.csv"}"#;
+            let settings = SheetSettings::parse(settings).expect("settings");
+            let shape = describe(&settings).expect("a shape");
+            (shape.key.join(","), shape.notes.join(" "))
+        };
+        assert_eq!(notes(&[]), ("order_no".to_owned(), String::new()));
+        let (key, said) = notes(&["A-7,x\n", "A-7,x\n", ",x\n"]);
+        assert_eq!(key, "");
+        assert_eq!(
+            said,
+            "The column \"order_no\" is named like a key, but of 63 rows 2 cells are like an earlier one and 1 cell is empty: once that \
+             is mended, a record is known by it."
+        );
+        // Lines of orders have their number many times.
+        assert_eq!(notes(&["A-7,x\n"; 9]), (String::new(), String::new()));
+    }
 }

@@ -46,8 +46,8 @@ const NULL_WORDS: &[&str] = &[
 ];
 const NULL_WORDS_MAX: usize = 16;
 /// The share of cells, of a hundred, that are of a type where the others are taken for mistakes, and how many they are at least.
-const MOSTLY_PERCENT: u64 = 95;
-const MOSTLY_CELLS_MIN: u64 = 20;
+pub(crate) const MOSTLY_PERCENT: u64 = 95;
+pub(crate) const MOSTLY_CELLS_MIN: u64 = 20;
 const TEXTS_MAX: usize = 3;
 
 /// The type of most cells of a column of text.
@@ -378,12 +378,15 @@ fn classify_number(cell: &str) -> Option<CellClass> {
     }
 }
 
-/// Tells whether the cells of a column all differ, in eight bytes each.
+/// Tells whether the cells of a column all differ, or nearly all, in eight bytes each.
 #[derive(Debug)]
 pub(crate) struct UniqueCheck {
     hashes: Vec<u64>,
     check_at: usize,
     still: bool,
+    cells: u64,
+    /// The cells that are like an earlier one, as far as they were compared.
+    repeats: u64,
 }
 
 /// The bound on rows: beyond it no column is reported as unique, since the hashes take 16 MB.
@@ -395,6 +398,8 @@ impl UniqueCheck {
             hashes: Vec::new(),
             check_at: 256,
             still: true,
+            cells: 0,
+            repeats: 0,
         }
     }
 
@@ -405,6 +410,7 @@ impl UniqueCheck {
         let mut hasher = DefaultHasher::new();
         cell.hash(&mut hasher);
         self.hashes.push(hasher.finish());
+        self.cells += 1;
         if self.hashes.len() == self.check_at {
             self.check();
             self.check_at *= 4;
@@ -424,13 +430,26 @@ impl UniqueCheck {
     }
 
     pub(crate) fn holds(&mut self) -> bool {
+        self.repeats() == Some(0)
+    }
+
+    /// Returns how many cells are like an earlier one; `None` where they are too many to count.
+    pub(crate) fn repeats(&mut self) -> Option<u64> {
         self.check();
-        self.still
+        self.still.then_some(self.repeats)
+    }
+
+    /// Returns `true` if a cell is known to be like an earlier one.
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.repeats > 0
     }
 
     fn check(&mut self) {
         self.hashes.sort_unstable();
-        if self.hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+        let held = self.hashes.len();
+        self.hashes.dedup();
+        self.repeats += (held - self.hashes.len()) as u64;
+        if self.repeats * 100 > self.cells * (100 - MOSTLY_PERCENT) {
             self.give_up();
         }
     }
@@ -487,5 +506,8 @@ mod tests {
         assert!(unique.holds());
         unique.note("17");
         assert!(!unique.holds());
+        assert_eq!(unique.repeats(), Some(1));
+        (0..100).for_each(|number| unique.note(&number.to_string()));
+        assert_eq!(unique.repeats(), None, "too many to be worth a word");
     }
 }
