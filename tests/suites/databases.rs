@@ -2,7 +2,9 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, gateway::read_output, upstream::JsonServer};
+use weir_tests::{
+    Gateway, House, MariadbServer, Modern, Postgres, gateway::read_output, upstream::JsonServer,
+};
 
 /// A shop with what databases have: keys and references, a view, records without a key, and columns of bytes.
 const SHOP: &str = "
@@ -251,6 +253,70 @@ async fn postgresql_is_served_by_its_url_and_keeps_the_password_to_itself() {
     assert_eq!(output.0, 0, "{}", output.2);
     assert!(!output.1.contains(PASSWORD) && !output.2.contains(PASSWORD));
     assert!(output.2.contains("url = \"env:SHOP_URL\""), "{}", output.2);
+}
+
+/// MySQL and MariaDB are served by their URL: keys, relations, questions, and the comments of the catalogue.
+#[tokio::test]
+async fn mariadb_is_served_by_its_url() {
+    let server = MariadbServer::shared();
+    let url = server.database();
+    server.script(
+        &url,
+        "CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(80) NOT NULL COMMENT 'As on the invoice.');
+         CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL, total DECIMAL(10,2),
+             FOREIGN KEY (customer_id) REFERENCES customers (id));
+         CREATE VIEW large AS SELECT id, total FROM orders WHERE total > 5;
+         CREATE TABLE visits (page VARCHAR(20), seconds INTEGER);
+         INSERT INTO visits SELECT seq, seq FROM seq_1_to_1200;
+         INSERT INTO customers VALUES (1, 'Ann'), (2, 'Ben');
+         INSERT INTO orders VALUES (10, 1, 12.50), (11, 1, 3), (12, 2, 4.50)",
+    );
+    let house = House::new();
+    for url in [url.clone(), url.replacen("mysql://", "mariadb://", 1)] {
+        let gateway = serve(&house, &[&url]);
+        gateway.wait_for_log("Claude Code");
+        let screen = gateway.log();
+        assert!(
+            screen.contains("3 of 4 tables and views served")
+                && screen.contains("  visits: it has no key, and more than 1000 records."),
+            "{screen}"
+        );
+        let client = Modern::new(gateway.url());
+        let served = [
+            "get_customer",
+            "get_order",
+            "list_customers",
+            "list_larges",
+            "list_orders",
+            "summarize_customers",
+            "summarize_larges",
+            "summarize_orders",
+        ];
+        assert_eq!(tool_names(&client).await, served);
+        let (tools, _) = client.list().await;
+        let list = tools.iter().find(|tool| tool["name"] == "list_customers");
+        let list = list.expect("a list").to_string();
+        assert!(list.contains("As on the invoice."), "{list}");
+        let order = client
+            .call("get_order", json!({ "id": 10, "include": ["customer"] }))
+            .await;
+        assert_eq!(
+            order["structuredContent"]["customer"],
+            json!({ "id": 1, "name": "Ann" }),
+            "{order}"
+        );
+        let sums = client
+            .call(
+                "summarize_orders",
+                json!({ "customer_id": 1, "measures": ["count", "sum(total)"] }),
+            )
+            .await;
+        assert_eq!(
+            sums["structuredContent"]["records"],
+            json!([{ "count": 2, "sum(total)": "15.5" }]),
+            "{sums}"
+        );
+    }
 }
 
 /// Checks that no file of a folder has a text in it.

@@ -38,6 +38,7 @@ mod items;
 mod large_sheet;
 mod live;
 mod llms;
+mod messy;
 mod metrics;
 mod native;
 mod nodes;
