@@ -7,14 +7,15 @@ use crate::error::{Error, Result};
 use crate::files::{Info, Listing, READ_MAX};
 
 type Path = (String, String);
-type BeforeReplace = Box<dyn FnMut()>;
+type OtherWriter = Box<dyn FnMut()>;
 
 #[derive(Default)]
 struct Roots {
     files: BTreeMap<Path, (u64, Vec<u8>)>,
     writes: u64,
     reads: u64,
-    before_replace: Option<BeforeReplace>,
+    before_replace: Option<OtherWriter>,
+    before_read: Option<OtherWriter>,
 }
 
 thread_local! { static ROOTS: RefCell<Roots> = RefCell::default(); }
@@ -56,6 +57,11 @@ pub fn before_replace(act: impl FnMut() + 'static) {
     ROOTS.with_borrow_mut(|roots| roots.before_replace = Some(Box::new(act)));
 }
 
+/// Runs before each `read`: here a test lets another writer be at work meanwhile.
+pub fn before_read(act: impl FnMut() + 'static) {
+    ROOTS.with_borrow_mut(|roots| roots.before_read = Some(Box::new(act)));
+}
+
 /// Answers [`crate::files::stat`].
 pub fn stat(root: &str, path: &str) -> Result<Info> {
     with_file(root, path, |version, content| Info {
@@ -66,6 +72,10 @@ pub fn stat(root: &str, path: &str) -> Result<Info> {
 
 /// Answers [`crate::files::read`].
 pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
+    if let Some(mut act) = ROOTS.with_borrow_mut(|roots| roots.before_read.take()) {
+        act();
+        ROOTS.with_borrow_mut(|roots| roots.before_read = Some(act));
+    }
     ROOTS.with_borrow_mut(|roots| roots.reads += 1);
     with_file(root, path, |_, content| {
         let start = usize::try_from(offset)

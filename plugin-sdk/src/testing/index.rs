@@ -12,6 +12,7 @@ struct Indexes {
     building: BTreeMap<Name, (u64, Vec<Entry>)>,
     later: Vec<String>,
     ranges: u64,
+    before_range: Option<Box<dyn FnMut()>>,
 }
 
 thread_local! { static INDEXES: RefCell<Indexes> = RefCell::default(); }
@@ -26,6 +27,11 @@ pub fn ranges() -> u64 {
     INDEXES.with_borrow(|indexes| indexes.ranges)
 }
 
+/// Runs before each range is read: here a test lets a writer come first.
+pub fn before_range(act: impl FnMut() + 'static) {
+    INDEXES.with_borrow_mut(|indexes| indexes.before_range = Some(Box::new(act)));
+}
+
 /// Returns how much the index covers.
 pub fn find(name: &Name) -> Option<u64> {
     INDEXES.with_borrow(|indexes| indexes.done.get(name).map(|(covers, _)| *covers))
@@ -33,6 +39,11 @@ pub fn find(name: &Name) -> Option<u64> {
 
 /// Returns the entries of a range.
 pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
+    // The action is taken out while it runs, so that it may change indexes itself.
+    if let Some(mut act) = INDEXES.with_borrow_mut(|indexes| indexes.before_range.take()) {
+        act();
+        INDEXES.with_borrow_mut(|indexes| indexes.before_range = Some(act));
+    }
     INDEXES.with_borrow_mut(|indexes| {
         indexes.ranges += 1;
         let (_, entries) = indexes

@@ -515,3 +515,58 @@ fn a_summary_passes_over_the_file_where_an_index_is_broken() {
     assert!(index::ranges() > ranges, "the index is read");
     assert_eq!(summed, passes.summarize(&count()));
 }
+
+/// A row is appended while the columns of a summary are read: their indexes go to the new version in the middle of it.
+#[test]
+fn a_summary_counts_a_row_that_is_written_meanwhile() {
+    testing::reset();
+    files::put("data", "x.csv", rows(2_000));
+    let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
+    let groups = SummaryQuery {
+        groups: vec![SummaryGroup {
+            name: "status".to_owned(),
+            column: "status".to_owned(),
+            step: None,
+        }],
+        limit: 10,
+        ..count()
+    };
+    sheet.summarize(&groups).unwrap();
+    build(&sheet);
+    // A pass would keep the small file in memory.
+    let before = sheet.summarize(&groups).unwrap();
+    let source = super::SheetSource::source(&sheet.settings);
+    let mut is_written = false;
+    index::before_range(move || {
+        if !std::mem::replace(&mut is_written, true) {
+            let old = files::stat("data", "x.csv").unwrap().version;
+            let text = files::content("data", "x.csv").unwrap();
+            files::put("data", "x.csv", [&text[..], b"2000,new,5\n"].concat());
+            let new = files::stat("data", "x.csv").unwrap().version;
+            weir_plugin_sdk::index::extend(&source, &old, &new).unwrap();
+        }
+    });
+    let ranges = index::ranges();
+    let page = sheet.summarize(&groups).unwrap();
+    assert!(index::ranges() > ranges, "columns are read");
+    assert_ne!(page, before);
+    assert_eq!(page, passes.summarize(&groups).unwrap());
+}
+
+/// Another program is in the middle of writing the file: what was read of it fails, and is read again.
+#[test]
+fn a_summary_waits_for_a_file_that_is_half_written() {
+    testing::reset();
+    let whole = rows(50);
+    files::put("data", "x.csv", whole.clone());
+    let sheet = open("never", |_| ());
+    let half = format!("{whole}50,\"open");
+    let mut contents = vec![format!("{whole}50,open,1\n"), half];
+    files::before_read(move || {
+        if let Some(content) = contents.pop() {
+            files::put("data", "x.csv", content);
+        }
+    });
+    let page = sheet.summarize(&count()).unwrap();
+    assert_eq!(page.records, r#"[{"count":51}]"#);
+}
