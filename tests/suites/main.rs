@@ -45,6 +45,7 @@ mod nodes;
 mod oauth;
 mod operations;
 mod packages;
+mod page_examples;
 mod plain_http;
 mod plugins;
 mod policy;

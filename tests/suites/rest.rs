@@ -1,12 +1,12 @@
 //! The `rest` adapter on foreign services: every way to page gives the same list, and TLS is TLS.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use axum::{
     Router,
     extract::State,
     http::{
-        StatusCode, Uri,
+        HeaderMap, StatusCode, Uri,
         header::{CONTENT_TYPE, LINK},
     },
     response::IntoResponse,
@@ -355,6 +355,131 @@ async fn a_list_without_a_key_is_walked_to_its_end() {
             "{limit}"
         );
     }
+}
+
+/// A service that refuses everything, in the words of its path.
+async fn refusing_service() -> String {
+    async fn refuse(uri: Uri, headers: HeaderMap) -> impl IntoResponse {
+        let token = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+        let token = token.unwrap_or_default();
+        let (status, body) = match uri.path() {
+            "/problem" => (
+                422,
+                json!({ "title": "No", "detail": "The price is over 100." }),
+            ),
+            "/fastapi" => (
+                422,
+                json!({ "detail": [{ "loc": ["body", "price"], "msg": "must be less than 100" }] }),
+            ),
+            "/message" => (
+                400,
+                json!({ "message": format!("The key {token} has no role.\n\u{1b}[31mTry again.") }),
+            ),
+            "/long" => (409, json!({ "error": "x".repeat(2_000) })),
+            "/key" => (
+                401,
+                json!({ "message": "The key of the shop has expired." }),
+            ),
+            _ => (500, json!({ "message": "line 17 of shop.py" })),
+        };
+        let status = StatusCode::from_u16(status).expect("a status");
+        (
+            status,
+            [(CONTENT_TYPE, "application/problem+json")],
+            body.to_string(),
+        )
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let address = listener
+        .local_addr()
+        .expect("a bound socket has an address");
+    let app = Router::new().fallback(refuse);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}")
+}
+
+/// The words in which a service refuses a request reach the agent, on one short line and without secrets; or not at all.
+#[tokio::test]
+async fn a_refusal_is_read_in_the_words_of_the_service() {
+    const KEY: &str = "kingfisher-7-lantern";
+    const PATHS: [&str; 6] = ["problem", "fastapi", "message", "long", "key", "failure"];
+    let base = refusing_service().await;
+    let config = writable(&base).replace(
+        "write = true",
+        &format!("write = true\nheaders = {{ X-Api-Key = \"{KEY}\" }}"),
+    );
+    let contract = |name: &str, more: &str| {
+        let (mut operations, mut tools) = (String::new(), String::new());
+        for path in PATHS {
+            let _ = writeln!(
+                operations,
+                "        {path}: {{ path: /{path}, params: {{ price: {{ type: integer }} }} }}"
+            );
+            let _ = writeln!(
+                tools,
+                "  - {{ tool: {name}_{path}, description: Sets a price., verb: call, operation: {path}, collection: shop, fields: [{{ name: price, type: number }}] }}"
+            );
+        }
+        format!(
+            "contract: {name}\ncollections:\n  shop:\n    adapter: rest\n    write: true\n    settings:\n      connection: api\n{more}      operations:\n{operations}tools:\n{tools}"
+        )
+    };
+    let house = House::new()
+        .config(&config)
+        .file("contracts/open.yaml", contract("open", ""))
+        .file(
+            "contracts/quiet.yaml",
+            contract("quiet", "      errors: hidden\n"),
+        );
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let message = async |tool: String| {
+        let refused = client.call(&tool, json!({ "price": 200 })).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+        let text = refused.to_string();
+        assert!(!text.contains(KEY), "{text}");
+        refused["structuredContent"]["message"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{refused}"))
+            .to_owned()
+    };
+    let refuses = "The web service refuses the values.";
+    let conflict = "The web service refuses the change: it is in conflict with what is there.";
+    let credentials = "The web service refuses the connection's credentials.";
+    let fails = "The web service answers with an error.";
+    for (path, meaning, words) in [
+        (
+            "problem",
+            refuses,
+            Some("The price is over 100.".to_owned()),
+        ),
+        (
+            "fastapi",
+            refuses,
+            Some("price: must be less than 100".to_owned()),
+        ),
+        (
+            "message",
+            refuses,
+            Some("The key *** has no role. [31mTry again.".to_owned()),
+        ),
+        ("long", conflict, Some(format!("{}…", "x".repeat(300)))),
+        ("key", credentials, None),
+        ("failure", fails, None),
+    ] {
+        let expected = match words {
+            Some(words) => format!("{meaning} It says: \"{words}\""),
+            None => meaning.to_owned(),
+        };
+        assert_eq!(message(format!("open_{path}")).await, expected);
+        assert_eq!(message(format!("quiet_{path}")).await, meaning);
+    }
+    house.write("wrong.yaml", contract("wrong", "      errors: secret\n"));
+    let (code, _, err) = house.run(&["compile", "wrong.yaml"]);
+    assert_ne!(code, 0, "{err}");
+    assert!(err.contains("hidden"), "{err}");
 }
 
 fn writable(base: &str) -> String {
