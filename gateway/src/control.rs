@@ -23,7 +23,12 @@ mod report;
 mod shapes;
 pub mod sources;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, watch};
@@ -62,8 +67,8 @@ use crate::{config::GatewayConfig, plugin_files::PluginFiles, serving::ServingGa
 
 /// The time between two looks at the folder while something changes there.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
-/// The time between two looks at what changed.
-const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest pause between two looks at what changed.
+const SETTLE_MAX: Duration = Duration::from_millis(50);
 
 /// Decides which contracts are served, and watches what they depend on.
 pub struct ControlPlane {
@@ -250,10 +255,12 @@ impl ControlPlane {
                 Ok(()) = background.changed() => {}
                 () = self.publisher.next_sunset() => {}
             }
+            let began = Instant::now();
             let report = self.load().await;
             self.log(&report);
-            // Further changes are taken over together.
-            tokio::time::sleep(SETTLE_INTERVAL).await;
+            // Admins wait for a change at every node, so that the next one is not put off for long; of many at once, this takes half of
+            // a core at most.
+            tokio::time::sleep(began.elapsed().min(SETTLE_MAX)).await;
         }
     }
 }

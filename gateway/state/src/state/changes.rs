@@ -16,6 +16,8 @@ use crate::{
 /// The time between two looks for changes while something is written. Another process has 50 ms until a key that was revoked
 /// works nowhere, and takes the change over within them.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The time after which a notification of a change has a node renew its lease as well.
+const LEASE_INTERVAL: Duration = Duration::from_millis(900);
 /// The pause after the state could not be read.
 const RETRY: Duration = Duration::from_millis(250);
 
@@ -74,8 +76,13 @@ impl GatewayState {
     pub async fn follow(&self, watcher: &FileWatcher) {
         let mut pace = self.pace(watcher);
         let (mut failing, mut moves) = (false, self.fail_overs());
+        let mut is_nudged = false;
         loop {
-            match self.look().await {
+            let looked = match is_nudged && self.since_look() < LEASE_INTERVAL {
+                true => self.look_again().await,
+                false => self.look().await,
+            };
+            match looked {
                 Ok(now) => {
                     failing = false;
                     let is_other = std::mem::replace(&mut moves, self.fail_overs()) != moves;
@@ -97,10 +104,10 @@ impl GatewayState {
                     tokio::time::sleep(RETRY).await;
                 }
             }
-            tokio::select! {
-                () = pace.next_look() => {}
-                () = self.node.moved.notified(), if self.node_id().is_some() => {}
-            }
+            is_nudged = tokio::select! {
+                () = pace.next_look() => self.is_shared() && !failing,
+                () = self.node.moved.notified(), if self.node_id().is_some() => false,
+            };
         }
     }
 

@@ -25,7 +25,9 @@ const LEASE_MS: i64 = 5_000;
 const REACH_MAX: Duration = Duration::from_secs(5);
 /// The same where a build of a plugin has to be compiled.
 const BUILDS_MAX: Duration = Duration::from_secs(60);
-const REACH_INTERVAL: Duration = Duration::from_millis(15);
+/// The time between two looks at the nodes, which is short at first.
+const REACH_INTERVAL_MIN: Duration = Duration::from_millis(2);
+const REACH_INTERVAL_MAX: Duration = Duration::from_millis(15);
 /// Rows of nodes that ended without a word are kept for a day.
 const GONE_KEPT_MS: i64 = 24 * 3600 * 1000;
 /// The most that the clock of a node may be off that of the database.
@@ -72,6 +74,7 @@ pub enum FeedPart {
 pub(super) struct OwnNode {
     row: OnceCell<NewNode>,
     taken: [AtomicI64; 2],
+    noting: Mutex<()>,
     builds: AtomicI64,
     looked: Mutex<Instant>,
     /// The number that the last look found.
@@ -85,6 +88,7 @@ impl Default for OwnNode {
         Self {
             row: OnceCell::new(),
             taken: [AtomicI64::new(NOTHING), AtomicI64::new(NOTHING)],
+            noting: Mutex::default(),
             builds: AtomicI64::new(0),
             looked: Mutex::new(Instant::now()),
             number: AtomicI64::new(NOTHING),
@@ -157,10 +161,18 @@ impl GatewayState {
 
     /// Notes that a part of this process has taken over all changes up to a number.
     pub fn note_taken(&self, part: FeedPart, number: i64) {
-        let before = self.node.taken[part as usize].swap(number, Relaxed);
-        if before != number {
+        let _noting = self.node.noting.lock(); // of two parts at once, the later one sees the other
+        let before = self.taken();
+        self.node.taken[part as usize].store(number, Relaxed);
+        if self.taken() != before {
             self.node.moved.notify_one();
         }
+    }
+
+    /// Returns the number up to which all parts of this process have taken changes over.
+    fn taken(&self) -> i64 {
+        let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
+        taken.min().unwrap_or(NOTHING)
     }
 
     /// Notes that this process has taken over all uploads of plugins up to a number.
@@ -175,11 +187,22 @@ impl GatewayState {
         let begun = Instant::now();
         self.reach_server().await?;
         let number = self.renew().await?;
+        self.note_number(number);
+        *self.node.looked.lock() = begun;
+        Ok(number)
+    }
+
+    /// Reads the number of the last change alone, after a look of a moment ago: what a node writes has to reach the disk first.
+    pub(super) async fn look_again(&self) -> Result<i64, StateError> {
+        let number = self.generation().await?;
+        self.note_number(number);
+        Ok(number)
+    }
+
+    fn note_number(&self, number: i64) {
         if self.node.number.swap(number, Relaxed) > number {
             self.timeline.note_move();
         }
-        *self.node.looked.lock() = begun;
-        Ok(number)
     }
 
     /// Returns how often the database became another one, or one that knows less: all rows are then read again.
@@ -224,8 +247,7 @@ impl GatewayState {
             }
             return self.generation().await;
         };
-        let taken = self.node.taken.iter().map(|taken| taken.load(Relaxed));
-        let seen = taken.min().unwrap_or(NOTHING);
+        let seen = self.taken();
         if let Some(mark) = &self.mark {
             let timeline = self.timeline.last();
             mark.report(seen, timeline.as_deref())
@@ -289,6 +311,7 @@ impl GatewayState {
         lacks: impl Fn(&NodeRow) -> bool,
     ) -> Result<Vec<NodeRow>, StateError> {
         let end = Instant::now() + limit;
+        let mut pause = REACH_INTERVAL_MIN;
         loop {
             let nodes = self.nodes().await?;
             let missing: Vec<NodeRow> = nodes
@@ -298,7 +321,8 @@ impl GatewayState {
             if !missing.iter().any(NodeRow::is_live) || Instant::now() >= end {
                 return Ok(missing);
             }
-            sleep(REACH_INTERVAL).await;
+            sleep(pause).await;
+            pause = (pause * 2).min(REACH_INTERVAL_MAX);
         }
     }
 }
