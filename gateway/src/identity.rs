@@ -312,6 +312,12 @@ impl IdentityRegistry {
                 Err(error) => return Err(error),
             };
         }
+        for admin in state.take_over_admins().await? {
+            tracing::error!(
+                admin,
+                "the database did not know that an admin key was revoked: it stays revoked, and that is written again"
+            );
+        }
         Ok(())
     }
 

@@ -27,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-use self::{changes::ChangeFeed, nodes::OwnNode};
+use self::{changes::ChangeFeed, keys::RevokedAdmins, nodes::OwnNode};
 use crate::{
     StateError,
     copy_mark::CopyMark,
@@ -50,6 +50,7 @@ pub struct GatewayState {
     pub(crate) mark: Option<CopyMark>,
     changes: ChangeFeed,
     node: OwnNode,
+    revoked_admins: RevokedAdmins,
 }
 
 impl GatewayState {
@@ -62,6 +63,7 @@ impl GatewayState {
             mark: None,
             changes: ChangeFeed::default(),
             node: OwnNode::default(),
+            revoked_admins: RevokedAdmins::default(),
         }
     }
 

@@ -30,6 +30,29 @@ async fn make_key(node: &Node, agent: &str) -> Option<(String, String)> {
     (status == 201).then(|| (text("id"), text("key")))
 }
 
+/// Makes an operator, and returns the id of the key and the admin API of a node with it.
+async fn make_admin(node: &Node) -> (String, Admin) {
+    let body = json!({"name": "mia", "role": "operator"}).to_string();
+    let (status, made) = node.admin.ask("POST", "/v1/admins", body).await;
+    assert_eq!(status, 201, "{made}");
+    let text = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
+    let mia = Admin {
+        url: node.admin.url.clone(),
+        key: text("key"),
+    };
+    (text("id"), mia)
+}
+
+/// Asserts that a node refuses the admin key that was revoked.
+async fn assert_refuses(node: &Node, revoked: &Admin) {
+    let there = Admin {
+        url: node.admin.url.clone(),
+        key: revoked.key.clone(),
+    };
+    let (status, answer) = there.ask("GET", "/v1/admins", "").await;
+    assert_eq!(status, 401, "{answer}");
+}
+
 async fn fail_overs(node: &Node) -> Option<f64> {
     let answer = http()
         .get(format!("{}/metrics", node.gateway.base))
@@ -61,7 +84,10 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
     submit(&one, sample::CONTRACT).await;
     let (ann, revoked) = make_key(&one, "ann").await.expect("made");
     let (_, kept) = make_key(&one, "bob").await.expect("made");
-    let follows = async || standby.sql("SELECT count(*) FROM keys") == "2";
+    let (mia, left) = make_admin(&one).await;
+    let (code, _) = left.ask("GET", "/v1/admins", "").await;
+    assert_eq!(code, 200, "the key opens the admin API");
+    let follows = async || standby.sql("SELECT count(*) FROM admins") == "2";
     within(Duration::from_secs(20), "the standby follows", follows).await;
 
     // The standby misses what comes now.
@@ -71,6 +97,9 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
         .ask("DELETE", &format!("/v1/keys/{ann}"), "")
         .await;
     assert_eq!(code, 200, "{answer}");
+    let path = format!("/v1/admins/{mia}");
+    let (_, answer) = one.admin.ask("DELETE", &path, "").await;
+    assert_eq!(answer["everywhere"], json!(true), "{answer}");
     let (code, lost) = submit(&one, &(sample::CONTRACT.to_owned() + TOOL)).await;
     assert_eq!((code, &lost["everywhere"]), (200, &json!(true)), "{lost}");
     let (_, forgotten) = make_key(&one, "eve").await.expect("made");
@@ -94,6 +123,12 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
         });
         let changes = async || make_key(&two, "cid").await.is_some();
         within(Duration::from_secs(30), "changes are made again", changes).await;
+        for node in [&one, &two] {
+            assert_refuses(node, &left).await;
+        }
+        let written = "SELECT count(*) FROM admins WHERE name = 'mia' AND revoked_ms IS NOT NULL";
+        let is_written = async || standby.sql(written) == "1";
+        within(Duration::from_secs(10), "revoked there too", is_written).await;
         let written = "SELECT count(*) FROM keys WHERE agent = 'ann' AND revoked_ms IS NOT NULL";
         let is_written = async || standby.sql(written) == "1";
         within(Duration::from_secs(10), "revoked there too", is_written).await;
@@ -126,6 +161,7 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
     let three = join_at(&url, &one.admin);
     assert_eq!(status(&three, &revoked).await, StatusCode::UNAUTHORIZED);
     assert_eq!(status(&three, &kept).await, StatusCode::OK);
+    assert_refuses(&three, &left).await;
 }
 
 #[tokio::test]
