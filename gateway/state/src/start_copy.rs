@@ -115,6 +115,7 @@ impl GatewayState {
                 tracing::warn!(%error, "a start without the database is not possible: this machine has no copy of the state");
             }
             is_failing = kept.is_err();
+            let _ = self.keep_waiting_builds().await; // tried again in a moment
             sleep(LOOK_INTERVAL).await;
         }
     }

@@ -27,9 +27,11 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
+
 use self::{changes::ChangeFeed, keys::RevokedAdmins, nodes::OwnNode};
 use crate::{
-    StateError,
+    NewBuild, StateError,
     copy_mark::CopyMark,
     engine::{StateChange, StateEngine},
     server::{ServerAddress, ServerTimeline},
@@ -51,6 +53,8 @@ pub struct GatewayState {
     changes: ChangeFeed,
     node: OwnNode,
     revoked_admins: RevokedAdmins,
+    /// Builds that were let in while a copy of the state was read, without their content.
+    waiting_builds: Mutex<Vec<NewBuild>>,
 }
 
 impl GatewayState {
@@ -64,6 +68,7 @@ impl GatewayState {
             changes: ChangeFeed::default(),
             node: OwnNode::default(),
             revoked_admins: RevokedAdmins::default(),
+            waiting_builds: Mutex::default(),
         }
     }
 

@@ -6,7 +6,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, Postgres};
+use sha2::{Digest as _, Sha256};
+use weir_tests::{Admin, House, Modern, Postgres, place};
 
 use super::{Node, house, make_node, status, submit};
 use crate::sample;
@@ -83,6 +84,18 @@ async fn a_copy_is_not_started_from_that_may_lack_a_change_or_is_too_old() {
     assert!(mark(&node.house).exists());
     std::fs::write(mark(&node.house), "{").expect("written");
     assert_waits(&node.house, "it cannot be read");
+
+    // A copy of a database that knew more, as before a fail-over, is given up by a start with the one that is there.
+    let mut copy: Value = serde_json::from_slice(&marked).expect("JSON");
+    copy["number"] = json!(1_000_000);
+    std::fs::write(mark(&node.house), copy.to_string()).expect("written");
+    server.run();
+    let _gateway = node.house.serve();
+    let copy = read_mark(&node.house);
+    assert!(
+        copy.as_ref().is_none_or(|copy| copy["number"] != 1_000_000),
+        "{copy:?}"
+    );
 }
 
 #[tokio::test]
@@ -139,6 +152,34 @@ async fn a_node_that_started_from_a_copy_refuses_agents_when_the_time_is_over() 
     let began = Instant::now();
     while status(&node, &key).await != 200 {
         assert!(began.elapsed() < KEPT, "it does not serve again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A build that was put into the folder after the copy was made: it runs, and is kept for other nodes once the database is back.
+#[tokio::test]
+async fn a_build_that_the_copy_does_not_know_runs_and_is_kept_later() {
+    let mut server = Postgres::start();
+    let mut node = make_node(super::messages::house(&server));
+    wait_for_copy(&node).await;
+    server.stop();
+    node.gateway.kill();
+    let mut build = std::fs::read(place::guest("conformance")).expect("a guest can be read");
+    // A section without a meaning makes another build of the same definitions.
+    build.extend([0, 5, 4, b'n', b'o', b't', b'e']);
+    let digest = Sha256::digest(&build);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let Node { house, .. } = node;
+    house.write("plugins/conformance.wasm", &build);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let result = client.call("test_simple_text", json!({})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    server.run();
+    let kept = format!("SELECT count(*) FROM kept_builds WHERE digest = '{digest}'");
+    let began = Instant::now();
+    while server.sql(&kept) != "1" {
+        assert!(began.elapsed() < KEPT, "it is not kept");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

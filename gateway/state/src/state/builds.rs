@@ -95,16 +95,22 @@ impl GatewayState {
     }
 
     /// Keeps a build, its content first: a row always has its file, unless another process removed it meanwhile, which
-    /// is found out afterwards.
+    /// is found out afterwards. While a copy of the state is read, the row waits for the database.
     pub async fn keep_build(&self, build: NewBuild) -> Result<(), StateError> {
+        let path = self.content(&build.digest, build.kind);
         if self.reads_copy() {
             let kept = self.kept_builds(&build.plugin, &build.definitions).await?;
             let is_same = |row: &KeptBuildRow| row.digest == build.digest && row.kind == build.kind;
-            if kept.iter().any(is_same) {
-                return Ok(()); // it was kept before; nothing can be written now
+            if !kept.iter().any(is_same) {
+                let build = write_content(path, build).await?;
+                let row = NewBuild {
+                    bytes: Vec::new(), // they are in the file
+                    ..build
+                };
+                self.waiting_builds.lock().push(row);
             }
+            return Ok(());
         }
-        let path = self.content(&build.digest, build.kind);
         let build = write_content(path.clone(), build).await?;
         let mut change = self.change().await?;
         let size = i64::try_from(build.bytes.len()).unwrap_or(i64::MAX);
@@ -126,6 +132,26 @@ impl GatewayState {
             write_content(path, build).await?;
         }
         Ok(())
+    }
+
+    /// Keeps the builds that came while a copy of the state was read.
+    pub(crate) async fn keep_waiting_builds(&self) -> Result<(), StateError> {
+        loop {
+            let waiting = self.waiting_builds.lock().first().cloned();
+            let Some(build) = waiting.filter(|_| !self.reads_copy()) else {
+                return Ok(());
+            };
+            let path = self.content(&build.digest, build.kind);
+            let content = path.clone();
+            let read = tokio::task::spawn_blocking(move || fs::read(content)).await;
+            match read.map_err(io::Error::other).flatten() {
+                Ok(bytes) => self.keep_build(NewBuild { bytes, ..build }).await?,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "a build cannot be kept");
+                }
+            }
+            self.waiting_builds.lock().remove(0); // others are added behind it
+        }
     }
 
     /// Returns the kept builds of a plugin with these definitions, the last used first.
@@ -243,8 +269,12 @@ impl GatewayState {
         let query = "SELECT DISTINCT digest, kind FROM kept_builds";
         let mut change = self.change().await?;
         let named: Vec<(String, BuildKind)> = sql(query).fetch_all(&mut change).await?;
+        let waiting = self.waiting_builds.lock().clone();
+        let waits = |digest: &str| waiting.iter().any(|build| build.digest == digest);
         for (digest, kind) in found.iter().filter(|build| !named.contains(build)) {
-            self.remove_content(digest, *kind);
+            if !waits(digest) {
+                self.remove_content(digest, *kind);
+            }
         }
         change.commit().await
     }
