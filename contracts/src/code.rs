@@ -16,8 +16,8 @@ use weir_schema::keyword::{DYNAMIC_REF, REF};
 use crate::{
     CompiledContract, ContractTool, ContractVersion, FileProblem, RawSchema,
     contract::{
-        ArtifactFormat, CallLimits, CallTarget, ContractPrompt, ContractResource, OfferTarget,
-        ResourceTemplate, ToolAnnotations, ToolProvider,
+        ApprovalRule, ArtifactFormat, CallLimits, CallTarget, ContractPrompt, ContractResource,
+        OfferTarget, ResourceTemplate, ToolAnnotations, ToolProvider,
     },
     json::{self, push_pointer},
     name,
@@ -66,6 +66,8 @@ pub struct PluginOptions<'p> {
     pub timeout_ms: Option<u64>,
     /// Arguments that the audit may keep in clear.
     pub clear: &'p [String],
+    /// The tools whose calls a person approves, by the plugin's names.
+    pub approved: &'p [String],
 }
 
 /// Compiles definitions. Problems name the plugin as their file and come all at once. The same input gives the same
@@ -89,10 +91,12 @@ pub fn compile(
     let has_items = items.is_some();
     let (prompts, resources, templates) = items.unwrap_or_default();
     Ok(CompiledContract {
-        format: if has_items {
-            ArtifactFormat::UPSTREAMS
-        } else {
-            ArtifactFormat::OFFERS
+        format: match has_items {
+            _ if tools.iter().any(|tool| tool.approval.is_some()) => {
+                ArtifactFormat::OFFER_APPROVALS
+            }
+            true => ArtifactFormat::UPSTREAMS,
+            false => ArtifactFormat::OFFERS,
         },
         name: plugin.contract.to_owned(),
         title: None,
@@ -219,6 +223,11 @@ impl PluginCompiler<'_> {
                 self.unknown_selection(name, &offered);
             }
         }
+        for name in self.plugin.approved {
+            if !offered.contains(&name.as_str()) {
+                self.unknown_selection(name, &offered);
+            }
+        }
         let mut names = BTreeSet::new();
         let mut tools = Vec::new();
         for (index, tool) in list.iter().enumerate() {
@@ -291,12 +300,20 @@ impl PluginCompiler<'_> {
             .clear
             .iter()
             .filter(|field| input_schema["properties"].get(field.as_str()).is_some());
+        let is_approved = self.plugin.approved.contains(&offered);
+        let approval = is_approved.then_some(ApprovalRule::Required);
+        if is_approved && annotations.read_only_hint == Some(true) {
+            self.refuse::<()>(
+                &hints_place,
+                "the tool only reads, and a person approves writes: take it out of `approval`",
+            );
+        }
         let tool = ContractTool {
             name,
             title,
-            description,
+            description: ApprovalRule::describe(approval, description),
             audit_clear: clear.cloned().collect(),
-            approval: None,
+            approval,
             input_schema: input_schema.into(),
             output_schema: output_schema.map(RawSchema::from),
             annotations,

@@ -25,7 +25,7 @@ pub use relation::FormRelation;
 pub use tool::{FormLimits, FormTool, VERBS, rate};
 
 pub(crate) use table::{FileProblems, FormTable};
-pub(crate) use tool::{audit_clear, limits};
+pub(crate) use tool::{approval, audit_clear, limits};
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 << 20;

@@ -31,7 +31,8 @@ pub use self::{
 use crate::{
     CompiledContract, ContractTool, ContractVersion, FileProblem, RawSchema,
     contract::{
-        ArtifactFormat, CallLimits, CallTarget, OfferTarget, ToolAnnotations, ToolProvider,
+        ApprovalRule, ArtifactFormat, CallLimits, CallTarget, OfferTarget, ToolAnnotations,
+        ToolProvider,
     },
     form::table::TEXT_MAX,
     lint::{self, LintLevel},
@@ -127,7 +128,10 @@ pub fn compile(
     let overlay = upstream.overlay;
     Ok(CompiledUpstream {
         contract: CompiledContract {
-            format: ArtifactFormat::UPSTREAMS,
+            format: match tools.iter().any(|tool| tool.approval.is_some()) {
+                true => ArtifactFormat::OFFER_APPROVALS,
+                false => ArtifactFormat::UPSTREAMS,
+            },
             name: contract.to_owned(),
             title: overlay.and_then(|overlay| overlay.title.clone()),
             description: overlay.and_then(|overlay| overlay.description.clone()),
@@ -273,7 +277,20 @@ impl UpstreamCompiler<'_> {
             None => title(self.contract, &description, &item.name),
         };
         let annotations = self.annotations(item);
-        target.listed = self.listed(item, has_resources, &mut report);
+        let approval = overlay.and_then(|overlay| overlay.approval);
+        if let Some(overlay) =
+            overlay.filter(|_| approval.is_some() && annotations.read_only_hint == Some(true))
+        {
+            return Err(RefusedEntry {
+                in_overlay: true,
+                ..RefusedEntry::new(
+                    &format!("{}/approval", overlay.place),
+                    "its server says that it only reads, and a person approves writes",
+                )
+                .hint("drop `approval`")
+            });
+        }
+        target.listed = self.listed(item, has_resources, &mut told);
         let (limits, clear) = (
             overlay.map(|overlay| &overlay.limits),
             overlay.map_or(&[][..], |overlay| &overlay.clear),
@@ -300,9 +317,9 @@ impl UpstreamCompiler<'_> {
         let tool = ContractTool {
             name,
             title: Some(title),
-            description,
+            description: ApprovalRule::describe(approval, description),
             audit_clear: audit_clear.into_iter().collect(),
-            approval: None,
+            approval,
             input_schema: input_schema.into(),
             output_schema: output_schema.map(RawSchema::from),
             annotations,

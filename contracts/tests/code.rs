@@ -20,6 +20,7 @@ const PLUGIN: PluginOptions<'_> = PluginOptions {
     rate: None,
     timeout_ms: Some(5_000),
     clear: &[],
+    approved: &[],
 };
 
 #[test]
@@ -40,6 +41,7 @@ fn every_case() {
                 .map(|names| serde_json::from_value(names.clone()).expect("names"))
         };
         let (only, clear) = (names("only"), names("clear").unwrap_or_default());
+        let approved = names("approved").unwrap_or_default();
         let prefix = case
             .get("prefix")
             .and_then(Value::as_str)
@@ -54,6 +56,7 @@ fn every_case() {
             prefix: &prefix,
             only: only.as_deref(),
             clear: &clear,
+            approved: &approved,
             ..PLUGIN
         };
         match compile(&plugin, &definitions) {

@@ -180,6 +180,11 @@ impl WritePlans {
         self.state.take_plan(id, now_ms()).await
     }
 
+    /// Gives a plan back whose call ended with a question, before it made its write.
+    pub async fn give_back(&self, id: &str, sealed: &str) -> Result<(), StateError> {
+        self.state.give_plan_back(id, sealed).await
+    }
+
     /// Notes that the record of a plan that was taken had changed.
     pub async fn set_stale(&self, id: &str) -> Result<(), StateError> {
         self.state.set_plan_stale(id).await

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     contract::{
-        self, BoundField, CallLimits, CollectionTarget, ContractCollection, ContractTool,
-        ToolAnnotations, ToolBinding, ToolVerb,
+        self, ApprovalRule, BoundField, CallLimits, CollectionTarget, ContractCollection,
+        ContractTool, ToolAnnotations, ToolBinding, ToolVerb,
     },
     form::{self, ContractSource},
     name,
@@ -187,7 +187,7 @@ fn unbound(name: String, form: &form::FormTool, input_schema: Value) -> Contract
     ContractTool {
         name,
         title: form.title.clone(),
-        description: approval::describe(form, described(form)),
+        description: ApprovalRule::describe(form.approval, described(form)),
         input_schema: input_schema.into(),
         output_schema: None,
         annotations: cautious(form.verb),

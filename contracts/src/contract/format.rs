@@ -29,8 +29,10 @@ impl ArtifactFormat {
     pub const UNITS: Self = Self(9);
     /// The format with tools whose calls a person approves.
     pub const APPROVALS: Self = Self(10);
+    /// The format with tools of a plugin or another server whose calls a person approves.
+    pub const OFFER_APPROVALS: Self = Self(11);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::APPROVALS;
+    pub const NEWEST: Self = Self::OFFER_APPROVALS;
 
     /// Returns the number, from 1.
     pub fn number(self) -> u32 {

@@ -237,7 +237,8 @@ fn text_mode(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<TextM
     Some(mode)
 }
 
-fn approval(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ApprovalRule> {
+/// Reads `approval: required`.
+pub(crate) fn approval(table: &FormTable<'_>, problems: &mut FileProblems) -> Option<ApprovalRule> {
     let word = table.text("approval", table::TITLE_MAX, problems)?;
     if word != "required" {
         problems.add_hint(

@@ -13,14 +13,15 @@
 //!     set: { owner: acme }
 //!     limits: { rate: 30/min, timeout_ms: 10000 }
 //!     output: drop
+//!     approval: required
 //! ```
 
 use serde_json::{Map, Value};
 
 use crate::{
     FileProblem,
-    contract::CallLimits,
-    form::{FileProblems, FormTable, audit_clear, limits, table, text},
+    contract::{ApprovalRule, CallLimits},
+    form::{FileProblems, FormTable, approval, audit_clear, limits, table, text},
     name,
     offer::{DESCRIPTION_MAX, TITLE_MAX},
 };
@@ -65,6 +66,8 @@ pub struct ToolOverlay {
     pub drops_output: bool,
     /// Arguments that the audit may keep in clear.
     pub clear: Vec<String>,
+    /// Whether a person approves each call.
+    pub approval: Option<ApprovalRule>,
     pub(super) place: String,
 }
 
@@ -207,6 +210,7 @@ fn tool(table: &FormTable<'_>, problems: &mut FileProblems) -> ToolOverlay {
         "limits",
         "output",
         "audit",
+        "approval",
     ];
     table.check_keys(KEYS, problems);
     let from = table.required_text("from", problems).unwrap_or_default();
@@ -233,6 +237,7 @@ fn tool(table: &FormTable<'_>, problems: &mut FileProblems) -> ToolOverlay {
         },
         drops_output: drops_output(table, problems),
         clear: audit_clear(table, problems),
+        approval: approval(table, problems),
         place: table.place().to_owned(),
     }
 }

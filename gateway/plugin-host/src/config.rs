@@ -86,6 +86,8 @@ pub struct PluginConfig {
     /// The limits of each of its tools, as a contract writes them.
     pub limits: ToolLimits,
     pub audit: ToolAudit,
+    /// The tools whose calls a person approves, by the plugin's names for them.
+    pub approval: Vec<String>,
     /// Whether the plugin is being developed: another build of it goes live at once, even if it may write, and whatever
     /// it changes about its tools.
     pub dev: bool,

@@ -1,7 +1,7 @@
 //! Writes that a person approves first, and previews of writes. A write that is not approved is planned: its record is read, the
 //! plan waits in the state, and the caller repeats the same call once a person has approved it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use weir_audit::ApprovalRecord;
@@ -34,6 +34,8 @@ const PLANNED: &str = "planned";
 /// Types of columns whose values are stored approximately: a comparison would not find them again.
 const INEXACT: [&str; 2] = ["float4", "float"];
 const FULL_RETRY_MS: u32 = 60_000;
+/// The verb of an operation, and of a tool of a plugin or another server.
+const CALL: &str = "call";
 
 /// A plan that a call uses up.
 pub(super) struct TakenPlan {
@@ -41,6 +43,8 @@ pub(super) struct TakenPlan {
     approver: String,
     /// Whether the write requires the record to be unchanged since it was read.
     is_guarded: bool,
+    /// The sealed part, for a call that ends with a question.
+    sealed: Option<String>,
 }
 
 impl TakenPlan {
@@ -68,12 +72,12 @@ pub(super) async fn hold(
         let preview = preview(call, &input.target, write.as_ref(), record);
         return Ok(Some(CallOutcome::Complete(preview)));
     }
-    let TargetRequest::Collection(target, CollectionRequest::Write(change)) = &input.target else {
-        return Ok(None);
-    };
     if call.tool.tool.approval.is_none() {
         return Ok(None);
     }
+    let Some(planned) = planned_change(&input.target) else {
+        return Ok(None);
+    };
     if call.request.transport == TRIAL {
         let message = "A person approves each call of this tool, and a trial cannot ask for that: call it as the agent.";
         return Err(CallError::new(FailureCode::ApprovalRequired, message));
@@ -85,13 +89,16 @@ pub(super) async fn hold(
         )
     })?;
     let (contract, tool) = (call.tool.contract_version(), &*call.tool.name);
-    let subject = PlanSubject::new(call.caller, contract, tool, change);
+    let subject = PlanSubject::new(call.caller, contract, tool, &planned);
     let known = plans.find(&subject).await.map_err(unreachable)?;
     let plan = match known {
         Some(plan) if plan.status == PlanStatus::Approved => {
-            let (taken, change) = take(call, plans, &plan, change).await?;
-            let request = CollectionRequest::Write(change.into());
-            input.target = TargetRequest::Collection(target, request);
+            let (taken, change) = take(call, plans, &plan, &planned).await?;
+            drop(planned);
+            if let TargetRequest::Collection(target, _) = input.target {
+                let request = CollectionRequest::Write(change.into());
+                input.target = TargetRequest::Collection(target, request);
+            }
             input.plan = Some(taken.into());
             return Ok(None);
         }
@@ -99,10 +106,37 @@ pub(super) async fn hold(
         Some(plan) if plan.status == PlanStatus::Pending => plan,
         Some(_) | None => {
             let policies = format!("{:?}", input.policy);
-            add(call, plans, &subject, (target, change), &policies, record).await?
+            add(
+                call,
+                plans,
+                &subject,
+                (&input.target, &planned),
+                &policies,
+                record,
+            )
+            .await?
         }
     };
     Err(required(call, &plan))
+}
+
+/// Returns what a person agrees to. A tool of a plugin or of another server has arguments alone; what its caller answers to
+/// questions is no part of them.
+fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterChange>> {
+    let arguments = match target {
+        TargetRequest::Collection(_, CollectionRequest::Write(change)) => {
+            return Some(Cow::Borrowed(change));
+        }
+        TargetRequest::Collection(..) => return None,
+        TargetRequest::Plugin(_, invocation) => &*invocation.arguments,
+        TargetRequest::Upstream(_, request) => request.arguments(),
+    };
+    Some(Cow::Owned(AdapterChange {
+        verb: CALL.to_owned(),
+        key: None,
+        record: None,
+        options: Some(format!(r#"{{"arguments":{arguments}}}"#)),
+    }))
 }
 
 /// Takes an approved plan, and returns the change that it allows.
@@ -129,6 +163,7 @@ async fn take(
         id: taken.id,
         approver: taken.decided_by.unwrap_or_default(),
         is_guarded: !write.guards.is_empty(),
+        sealed: plan.sealed.clone(),
     };
     Ok((plan, write.guard(change)))
 }
@@ -137,11 +172,14 @@ async fn add(
     call: &ToolCall<'_>,
     plans: &WritePlans,
     subject: &PlanSubject,
-    (target, change): (&CollectionTool, &AdapterChange),
+    (target, change): (&TargetRequest<'_>, &AdapterChange),
     policies: &str,
     record: &CallRecord,
 ) -> Result<PlanRow, CallError> {
-    let write = read_before(call, target, change, record).await?;
+    let write = match target {
+        TargetRequest::Collection(target, _) => read_before(call, target, change, record).await?,
+        TargetRequest::Plugin(..) | TargetRequest::Upstream(..) => PlannedWrite::new(change),
+    };
     let row = plans::make_row(
         call.gateway.cursors(),
         call.caller,
@@ -391,6 +429,7 @@ fn required(call: &ToolCall<'_>, plan: &PlanRow) -> CallError {
         |write| (write.verb, write.changed),
     );
     let what = match changed.is_empty() {
+        true if verb == CALL => format!("run `{}`", call.tool.name),
         true => verb,
         false => format!("{verb} {}", names(&changed)),
     };
@@ -421,12 +460,17 @@ fn rejected(plan: &PlanRow) -> CallError {
     }
 }
 
-/// Ends the use of a plan: a write that found its record changed leaves it stale.
+/// Ends the use of a plan: a write that found its record changed leaves it stale, and a call that asked a question first gives it
+/// back for the call with the answer.
 pub(super) async fn conclude(
     call: &ToolCall<'_>,
     plan: &TakenPlan,
     outcome: Result<CallOutcome, CallError>,
 ) -> Result<CallOutcome, CallError> {
+    let has_asked = |outcome: &Result<CallOutcome, CallError>| match outcome {
+        Ok(outcome) => matches!(outcome, CallOutcome::InputRequired(_)),
+        Err(error) => matches!(error.form, ErrorForm::MissingCapability(_)),
+    };
     let has_moved = |error: &CallError| {
         // A conflict is about another record, such as one that has the value already.
         plan.is_guarded
@@ -451,6 +495,14 @@ pub(super) async fn conclude(
                 ..CallError::new(FailureCode::Conflict, message)
             };
             Err(moved.outcome(WriteOutcome::None))
+        }
+        asked if has_asked(&asked) => {
+            if let (Some(plans), Some(sealed)) = (call.gateway.plans(), &plan.sealed)
+                && let Err(error) = plans.give_back(&plan.id, sealed).await
+            {
+                tracing::warn!(%error, plan = plan.id, "a plan could not be given back");
+            }
+            asked
         }
         outcome => outcome,
     }

@@ -18,6 +18,7 @@ pub(super) fn look(
         contract: own.contract.as_deref().unwrap_or(plugin),
         prefix: own.prefix.as_deref().unwrap_or_default(),
         only: own.tools.as_deref(),
+        approved: &own.approval,
         ..code::PluginOptions::default()
     };
     let problems = code::compile(&published, definitions)

@@ -42,6 +42,19 @@ pub(in crate::call) struct UpstreamRequest {
     writes: bool,
 }
 
+impl UpstreamRequest {
+    /// Returns the arguments of the tool, JSON.
+    pub(in crate::call) fn arguments(&self) -> &str {
+        match &self.asked {
+            UpstreamOperation::Tool {
+                arguments: Some(arguments),
+                ..
+            } => arguments.get(),
+            _ => "{}",
+        }
+    }
+}
+
 /// The caller's answers to an earlier question.
 enum ResumedCall {
     /// The request is made again with them.

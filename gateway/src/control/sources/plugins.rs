@@ -267,6 +267,7 @@ fn compiled(
         rate,
         timeout_ms: config.limits.timeout_ms,
         clear: &config.audit.clear,
+        approved: &config.approval,
     };
     code::compile(&plugin, &definitions.text)
 }

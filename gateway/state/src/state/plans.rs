@@ -130,6 +130,18 @@ impl GatewayState {
         Ok(taken)
     }
 
+    /// Makes a plan that was taken an approved one again, with its sealed part.
+    pub async fn give_plan_back(&self, id: &str, sealed: &str) -> Result<(), StateError> {
+        sql("UPDATE plans SET status = $1, sealed = $2 WHERE id = $3 AND status = $4")
+            .bind(PlanStatus::Approved)
+            .bind(sealed)
+            .bind(id)
+            .bind(PlanStatus::Applied)
+            .execute(&self.engine)
+            .await?;
+        Ok(())
+    }
+
     /// Notes that a plan was taken, and that its record has changed.
     pub async fn set_plan_stale(&self, id: &str) -> Result<(), StateError> {
         sql("UPDATE plans SET status = $1 WHERE id = $2 AND status = $3")
