@@ -2,8 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use axum::{
+    Router,
+    http::{StatusCode, Uri},
+};
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, gateway::read_output};
+use weir_tests::{Admin, House, Modern, gateway::read_output, http};
 
 use crate::sample;
 
@@ -289,4 +293,50 @@ async fn one_record_is_proven_as_a_file_by_an_auditors_key_alone() {
     let (code, out, _) = verify(&format!("{numbered}:{}", "0".repeat(64)));
     assert!(code == 1 && out.contains("REPLACED"), "{out}");
     drop(gateway);
+}
+
+/// Passes requests on to an admin API, but for those about a segment, which is not there.
+async fn without_segments(admin: &Admin) -> String {
+    let (url, key) = (admin.url.clone(), admin.key.clone());
+    let answer = move |uri: Uri| {
+        let (url, key) = (url.clone(), key.clone());
+        async move {
+            let path = uri.path_and_query().map_or("/", |path| path.as_str());
+            if path.contains("/chains/") {
+                return (StatusCode::NOT_FOUND, String::new());
+            }
+            let asked = http().get(format!("{url}{path}")).bearer_auth(key).send();
+            let answer = asked.await.expect("an answer");
+            let status = answer.status();
+            (status, answer.text().await.expect("a text"))
+        }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let app = Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    format!("http://{address}")
+}
+
+/// A segment may be removed between the list and the request for it: what was collected is less than what was listed then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_segment_that_was_listed_and_is_gone_is_named_by_what_collects() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    let collect = |url: &str| {
+        let mut command = house.weir(&["audit", "collect", "--to", "all", "--from", url]);
+        command.env("WEIR_ADMIN_KEY", &admin.key);
+        read_output(command.output().expect("weir starts"))
+    };
+    let (code, _, err) = collect(&without_segments(&admin).await);
+    assert!(
+        code == 1 && err.contains("was listed and is not there"),
+        "{code}: {err}"
+    );
+    let (code, _, err) = collect(&admin.url);
+    assert_eq!(code, 0, "{err}");
 }

@@ -371,3 +371,31 @@ async fn a_task_whose_node_is_gone_has_failed_and_nothing_is_known_of_it() {
         assert_eq!(answer.result()["resultType"], "complete", "{method}");
     }
 }
+
+/// All look at the same list of nodes, one after the other. Those that wait for their turn give up as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_at_tasks_of_another_node_wait_for_a_database_that_hangs_no_longer_than_one() {
+    const LOOKS: usize = 16;
+    let server = Postgres::start();
+    let [(_one, first), (_two, second)] = nodes(&server);
+    let client = Modern::able(first.url(), knows_tasks());
+    let there = at(&client, second.url());
+    let task = begun(&client, "slow_compute", json!({"seconds": 50})).await;
+    assert_eq!(look(&there, &task).await["status"], "working");
+    server.signal("STOP");
+    tokio::time::sleep(Duration::from_secs(1)).await; // what is known of the nodes is too old
+    let began = Instant::now();
+    let looks = (0..LOOKS).map(|_| {
+        let (there, params) = (there.clone(), json!({ "taskId": task }));
+        tokio::spawn(async move { there.ask("tasks/get", params).await.text })
+    });
+    let answers = futures::future::join_all(looks.collect::<Vec<_>>()).await;
+    // One statement may take ten seconds, and one turn two: one after the other they would take minutes.
+    let waited = began.elapsed();
+    server.signal("CONT");
+    assert!(waited < Duration::from_secs(30), "{waited:?}");
+    for answer in answers {
+        let text = answer.expect("an answer");
+        assert!(text.contains("-32603"), "{text}");
+    }
+}
