@@ -1,6 +1,6 @@
 //! The body of a POST: of the right type, whole, and within its bound.
 
-use std::time::Duration;
+use std::{num::NonZero, sync::LazyLock, thread, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -8,7 +8,8 @@ use axum::{
 };
 use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Frame;
+use hyper::body::{Body as HttpBody, Frame};
+use tokio::{sync::Semaphore, task};
 
 use crate::transport::http::connections;
 use crate::{
@@ -24,6 +25,12 @@ const OVER_RATE_BYTES_MAX: usize = 64 << 10;
 const OVER_RATE_ARRIVAL_MAX: Duration = Duration::from_secs(1);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+
+/// Pieces of large bodies that are read at once: half of the processors, so that there are always some for the other requests.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new((processors / 2).max(1))
+});
 
 /// The bounds for reading a body.
 pub(super) struct BodyAllowance<'a> {
@@ -119,7 +126,7 @@ impl<'a> BodyReading<'a> {
     /// `uncounted_max`.
     async fn run(&mut self, uncounted_max: usize) -> Result<(), UnreadBody> {
         self.count(uncounted_max)?;
-        while let Some(frame) = self.body.frame().await {
+        while let Some(frame) = self.next_frame().await {
             let frame = frame.map(Frame::into_data);
             let piece = match frame.map_err(|_| UnreadBody::BrokeOff)? {
                 Ok(piece) => piece,
@@ -139,6 +146,13 @@ impl<'a> BodyReading<'a> {
             self.count(uncounted_max)?;
         }
         Ok(())
+    }
+
+    async fn next_frame(&mut self) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        match self.length() > UNCOUNTED_MAX_BYTES {
+            true => next_in_turn(&mut self.body).await,
+            false => self.body.frame().await,
+        }
     }
 
     fn length(&self) -> usize {
@@ -218,10 +232,28 @@ async fn read_small(
     Some(collected.ok()?.to_bytes())
 }
 
+/// Reads the next piece of a large body, in turn with those of other large bodies. Many clients that send as fast as they can
+/// would otherwise take the threads of requests for as long as it takes to read a piece from each of them.
+async fn next_in_turn<B: HttpBody + Unpin>(
+    body: &mut B,
+) -> Option<Result<Frame<B::Data>, B::Error>> {
+    let turn = TURNS.acquire().await;
+    // The connection reads what has arrived after the first look.
+    for _ in 0..2 {
+        if let Some(frame) = poll_immediate(body.frame()).await {
+            return frame;
+        }
+        task::yield_now().await;
+    }
+    // The others do not wait for a client that sends slowly.
+    drop(turn);
+    body.frame().await
+}
+
 /// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer.
 async fn drain(body: Body, bytes_max: usize) {
     let mut rest = Limited::new(body, bytes_max.saturating_mul(4));
-    let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+    let read = async { while let Some(Ok(_)) = next_in_turn(&mut rest).await {} };
     let _ = tokio::time::timeout(Duration::from_secs(2), read).await;
 }
 
