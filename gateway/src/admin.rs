@@ -28,7 +28,13 @@ mod trails;
 mod upstreams;
 mod versions;
 
-use std::{future::Future, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use axum::{
@@ -38,6 +44,10 @@ use axum::{
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::get,
+};
+use hyper::{
+    body::Incoming,
+    service::{Service as _, service_fn},
 };
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
@@ -291,10 +301,29 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let local = listener.local_addr()?;
-    let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
     let registered = admin.gateway.metrics().clone();
+    let bounds = ListenerBounds {
+        listener: "admin",
+        connections_max: CONNECTIONS_MAX,
+        address_connections_max: ADDRESS_CONNECTIONS_MAX,
+        first_head_max: FIRST_HEAD_MAX,
+    };
+    // Made for the first request: the routes take megabytes and milliseconds, and many gateways are never asked.
+    let routes = Arc::new(OnceLock::new());
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let routes = routes.get_or_init(|| TowerToHyperService::new(router(&admin, local)));
+        routes.clone().call(request)
+    });
+    let ending = CancellationToken::new();
+    serve_connections(listener, service, &bounds, &registered, shutdown, &ending).await;
+    Ok(())
+}
+
+/// Returns everything that the listener answers.
+fn router(admin: &Arc<AdminContext>, local: SocketAddr) -> Router {
+    let scrape = metrics::router(&admin.gateway, admin.door.clone(), local, false);
     let (router, _) = routes();
-    let router = router
+    router
         // A contract may have the name of the route that previews one.
         .route("/v1/contracts/preview", get(contracts::show_preview))
         // So may an upstream.
@@ -313,17 +342,8 @@ pub async fn serve(
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .layer(from_fn_with_state(admin.clone(), nodes::await_nodes))
         .layer(from_fn_with_state(admin.clone(), visit))
-        .with_state(admin)
-        .merge(scrape);
-    let bounds = ListenerBounds {
-        listener: "admin",
-        connections_max: CONNECTIONS_MAX,
-        address_connections_max: ADDRESS_CONNECTIONS_MAX,
-        first_head_max: FIRST_HEAD_MAX,
-    };
-    let (service, ending) = (TowerToHyperService::new(router), CancellationToken::new());
-    serve_connections(listener, service, &bounds, &registered, shutdown, &ending).await;
-    Ok(())
+        .with_state(admin.clone())
+        .merge(scrape)
 }
 
 /// Checks Host and Origin, whatever the route.
