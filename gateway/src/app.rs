@@ -301,6 +301,7 @@ impl GatewayApp {
             let kept = state.clone();
             tokio::spawn(async move { kept.keep_copy().await });
         }
+        tokio::spawn(crate::memory::give_start_back());
         tokio::spawn(control::impact::keep(gateway.clone(), state.clone()));
         tokio::spawn(count_refusals(gateway.clone()));
         tokio::spawn(write_uses(gateway.clone(), state.clone()));

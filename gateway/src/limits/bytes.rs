@@ -20,8 +20,8 @@ use crate::memory;
 /// what the connection itself takes.
 pub const UNCOUNTED_MAX_BYTES: usize = 64 << 10;
 
-/// After this many counted bytes, free memory is returned to the system.
-const MUCH_BYTES: usize = 16 << 20;
+/// After this many counted bytes, free memory is returned to the system: the values of a body take many times its bytes.
+const MUCH_BYTES: usize = 1 << 20;
 
 /// The bytes that are counted now, and their bounds.
 #[derive(Default)]
