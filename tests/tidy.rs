@@ -2,6 +2,8 @@
 //!
 //! Reads source text and `cargo metadata` only, so it says in seconds what a review would have to see.
 
+#[path = "tidy/commits.rs"]
+mod commits;
 #[path = "tidy/deny.rs"]
 mod deny;
 #[path = "tidy/features.rs"]
@@ -686,6 +688,29 @@ fn no_registry_host_is_written_down() {
     check(problems);
 }
 
+/// Where the tests of a crate are one program, a file that it does not name would not be run.
+#[test]
+fn every_file_of_tests_is_part_of_their_program() {
+    let files = rust_files();
+    let programs = files.iter().filter(|file| file.ends_with("tests/main.rs"));
+    let mut problems = Vec::new();
+    for program in programs {
+        let text = read(program);
+        let beside = |file: &&PathBuf| file.parent() == program.parent() && *file != program;
+        for file in files.iter().filter(beside) {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            if !text.contains(&format!("mod {name};")) {
+                problems.push(format!(
+                    "{}: {} does not name it",
+                    file.display(),
+                    program.display()
+                ));
+            }
+        }
+    }
+    check(problems);
+}
+
 /// The conformance suite's tools are a fixture's: answering them in the gateway would prove nothing.
 #[test]
 fn the_gateway_answers_no_name_of_the_conformance_suite() {
@@ -728,6 +753,26 @@ fn figures_only_fall() {
     }
     let kept = fs::read_to_string(&place).unwrap_or_default();
     check(figures::problems(&rows, &kept));
+}
+
+#[test]
+fn subjects_of_new_commits_are_short_clauses() {
+    let output = Command::new("git")
+        .args([
+            "-c",
+            "safe.directory=*",
+            "log",
+            "--no-merges",
+            "--format=%s",
+        ])
+        .arg(format!("--since={}", commits::SINCE))
+        .current_dir(repository())
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "git lists the commits");
+    let subjects = String::from_utf8_lossy(&output.stdout);
+    let problem = |subject: &str| Some(format!("{subject}: {}", commits::problem(subject)?));
+    check(subjects.lines().filter_map(problem).collect());
 }
 
 fn check(problems: Vec<String>) {
