@@ -38,7 +38,8 @@ Usage: cargo xtask COMMAND
   console           build the console into console/dist, which the program takes in
   docs              build the documentation site into site/dist; fails on a dead link
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
-  package           the release: one program with the adapters inside, and what it is run with, in dist/
+  package           the release: one program with the adapters inside, and what it is run with, in dist/; with --program FILE
+                    of a program that is built already
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
   bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
   cluster           three gateways behind HAProxy, each on a machine of its own, which are network namespaces: needs root; with
@@ -83,6 +84,9 @@ fn run(words: &[&str]) -> Result<(), step::StepFailure> {
         ["plugins"] => plugins::run(&XtaskContext::open()?, false),
         ["plugins", "--guests"] => plugins::run(&XtaskContext::open()?, true),
         ["package"] => package::run(&XtaskContext::open()?),
+        ["package", "--program", program] => {
+            package::pack_release(&XtaskContext::open()?, program.into())
+        }
         ["instructions"] => test::instructions(&XtaskContext::open()?),
         ["bench", "--", options @ ..] | ["bench", options @ ..] => {
             bench::run(&XtaskContext::open()?, options)

@@ -25,10 +25,16 @@ const FILES: [(&str, &str); 5] = [
     ("packaging/weir.toml", "weir.toml"),
 ];
 
+/// Builds the program and packs it.
 pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     plugins::run(workshop, false)?;
     console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
+    pack_release(workshop, binary)
+}
+
+/// Packs a program that was built before.
+pub(crate) fn pack_release(workshop: &XtaskContext, binary: PathBuf) -> Result<(), StepFailure> {
     let version = version(&binary)?;
     let site = docs::build(workshop)?;
     let archive = archive(workshop, &binary, &site, &version)?;
@@ -147,22 +153,22 @@ fn install(from: &Path, to: &Path, mode: &str) -> Result<(), StepFailure> {
 
 /// Returns `VERSION` from the program itself, which must have every adapter inside.
 fn version(binary: &Path) -> Result<String, StepFailure> {
-    let said = capture_output(Command::new(binary).arg("--version"))?;
+    let printed = capture_output(Command::new(binary).arg("--version"))?;
     let missing = plugins::ADAPTERS
         .iter()
-        .find(|(_, name)| !said.split([' ', ',', '\n']).any(|word| word == *name));
+        .find(|(_, name)| !printed.split([' ', ',', '\n']).any(|word| word == *name));
     if let Some((_, name)) = missing {
         return Err(
-            format!("the program does not carry the adapter `{name}`; it says: {said}").into(),
+            format!("the program does not carry the adapter `{name}`; it says: {printed}").into(),
         );
     }
-    let version = said
+    let version = printed
         .lines()
         .next()
         .and_then(|line| line.strip_prefix("weir "));
     version
         .map(str::to_owned)
-        .ok_or_else(|| format!("`weir --version` says: {said}").into())
+        .ok_or_else(|| format!("`weir --version` says: {printed}").into())
 }
 
 fn archive(
