@@ -5,12 +5,36 @@ import { useContracts, useDrafts, usePlans } from "./api/queries";
 import icon from "./icon.svg";
 import { useLiveEvents } from "./live";
 import { Action } from "./parts/action";
-import { Overlay } from "./parts/overlay";
-import { SearchPalette } from "./parts/palette";
+import type { Overlay } from "./parts/overlay";
+import type { SearchPalette } from "./parts/palette";
 import { Badge, count, RoleBadges } from "./parts/words";
 import { readablePlaces } from "./places";
+import { SEARCH_KEYS } from "./platform";
 import { leaveTabs, useSession } from "./session";
 import { applyTheme, currentTheme, type Theme } from "./theme";
+
+/** The dialogs around every page. */
+interface ShellDialogs {
+  Overlay: typeof Overlay;
+  SearchPalette: typeof SearchPalette;
+}
+
+/** The time after which dialogs are loaded where a browser does not say that it is idle. */
+const IDLE_MS = 1_000;
+
+/** The first screen has no dialog. They are loaded while nothing else is done, so that what is typed after `Ctrl K` is in the search. */
+function useDialogs(): ShellDialogs | null {
+  const [dialogs, setDialogs] = useState<ShellDialogs | null>(null);
+  useEffect(() => {
+    const load = async () => {
+      const [{ Overlay }, { SearchPalette }] = await Promise.all([import("./parts/overlay"), import("./parts/palette")]);
+      setDialogs({ Overlay, SearchPalette });
+    };
+    if ("requestIdleCallback" in globalThis) requestIdleCallback(() => void load());
+    else setTimeout(() => void load(), IDLE_MS);
+  }, []);
+  return dialogs;
+}
 
 function Brand() {
   return (
@@ -87,14 +111,13 @@ function Banner({ breaking, refused }: { breaking: number; refused: number }) {
   );
 }
 
-const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
-
 export function Shell({ children }: { children: ReactNode }) {
   useLiveEvents();
   const drafts = useDrafts();
   const contracts = useContracts();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isSearching, setSearching] = useState(false);
+  const dialogs = useDialogs();
   const pending = drafts.data ?? [];
   const breaking = pending.filter((draft) => draft.class === "breaking" || draft.class === "undecided");
   useEffect(() => {
@@ -108,7 +131,7 @@ export function Shell({ children }: { children: ReactNode }) {
   }, []);
   const search = (
     <Action onPress={() => setSearching(true)}>
-      Search <span className="soft small">{isApple ? "⌘K" : "Ctrl K"}</span>
+      Search <span className="soft small">{SEARCH_KEYS}</span>
     </Action>
   );
   return (
@@ -129,11 +152,15 @@ export function Shell({ children }: { children: ReactNode }) {
           <Action onPress={() => setMenuOpen(true)}>Menu</Action>
         </div>
       </header>
-      <Overlay title="Pages" kind="narrow" isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>
-        <Places pending={pending.length} onChoose={() => setMenuOpen(false)} />
-        <Who />
-      </Overlay>
-      <SearchPalette isOpen={isSearching} onClose={() => setSearching(false)} />
+      {dialogs && (
+        <>
+          <dialogs.Overlay title="Pages" kind="narrow" isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>
+            <Places pending={pending.length} onChoose={() => setMenuOpen(false)} />
+            <Who />
+          </dialogs.Overlay>
+          <dialogs.SearchPalette isOpen={isSearching} onClose={() => setSearching(false)} />
+        </>
+      )}
       <div>
         <Banner breaking={breaking.length} refused={contracts.data?.refused.length ?? 0} />
         <main className="content" id="content" tabIndex={-1}>

@@ -1,7 +1,6 @@
 // The fields of a form or a record: selected, added, moved by mouse and by keyboard, removed.
 import { Button, GridList, GridListItem, Header, Menu, MenuItem, MenuSection, MenuTrigger, Popover, Text, useDragAndDrop, type Key } from "react-aria-components";
 import type { Json } from "../api/shapes";
-import { Action } from "../parts/action";
 import { Badge } from "../parts/words";
 import { isRecord } from "../schema/exact";
 import { useBuilder } from "./context";
@@ -128,7 +127,7 @@ export function AddField({ list, label = "Add a field" }: { list: Place; label?:
   };
   return (
     <MenuTrigger>
-      <Action kind="compact">{label}</Action>
+      <Button className="button compact">{label}</Button>
       <Popover className="menu" placement="bottom start">
         <Menu aria-label={`${label} for ${pointerOf(list)}`} onAction={add}>
           {free.length > 0 && (

@@ -1,6 +1,6 @@
 // The parts of a contract: its sources, its tools, and the fields of the tool that is selected.
 import { useEffect, useRef, useState } from "react";
-import { Menu, MenuItem, MenuTrigger, Popover, Text } from "react-aria-components";
+import { Button, Menu, MenuItem, MenuTrigger, Popover, Text } from "react-aria-components";
 import type { Json } from "../api/shapes";
 import { Action } from "../parts/action";
 import { useNarrow } from "../parts/narrow";
@@ -99,7 +99,7 @@ function Tools({ canAdd }: { canAdd: boolean }) {
       {canAdd && (
         <div>
           <MenuTrigger>
-            <Action kind="compact">Add a tool</Action>
+            <Button className="button compact">Add a tool</Button>
             <Popover className="menu" placement="bottom start">
               <Menu aria-label="What the tool does" onAction={(key) => add(String(key))}>
                 {form.verbs.map((verb) => (

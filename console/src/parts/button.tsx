@@ -1,5 +1,4 @@
-import type { ReactNode } from "react";
-import { Button } from "react-aria-components";
+import type { MouseEvent, ReactNode } from "react";
 
 type Kind = "main" | "danger" | "plain" | "compact" | "plain compact" | "";
 
@@ -14,19 +13,24 @@ export interface ActionProps {
   describedBy?: string;
 }
 
-export function Action({ children, onPress, kind = "", isDisabled, isPending, type, label, describedBy }: ActionProps) {
+/** A button of the browser: every page has some, and the library's own would be half of what the first page loads. */
+export function Action({ children, onPress, kind = "", isDisabled, isPending, type = "button", label, describedBy }: ActionProps) {
+  const press = (event: MouseEvent) => {
+    // It keeps the focus while it works, and takes no press.
+    if (isPending) event.preventDefault();
+    else onPress?.();
+  };
   return (
-    <Button
-      className={`button ${kind}`}
-      onPress={onPress}
-      isDisabled={isDisabled}
-      // It keeps the focus while it works, and takes no press.
-      isPending={isPending}
+    <button
       type={type}
+      className={`button ${kind}`}
+      onClick={press}
+      disabled={isDisabled}
+      aria-disabled={isPending || undefined}
       aria-label={label}
       aria-describedby={describedBy}
     >
       {isPending ? <>{children}…</> : children}
-    </Button>
+    </button>
   );
 }
