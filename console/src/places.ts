@@ -21,7 +21,7 @@ const PLACES: Place[] = [
   { href: "/try", title: "Try it" },
   { href: "/keys", title: "Agents and keys", group: "Access" },
   { href: "/audit", title: "Audit", needs: "auditor" },
-  { href: "/servers", title: "Servers", group: "Behind it" },
+  { href: "/servers", title: "Servers", group: "Behind the gateway" },
   { href: "/plugins", title: "Plugins and connections" },
   { href: "/settings", title: "Settings" },
 ];

@@ -255,3 +255,16 @@ test("on a narrow page the form of a chosen part comes into sight, and leads bac
   await inspector(page).getByRole("button", { name: "Back to the parts" }).click();
   await expect(parts.getByRole("heading", { name: "Sources" })).toBeInViewport();
 });
+
+test("a source shows its first rows when it is asked to, without values that are named like secrets", async ({ page }) => {
+  const source = desk("buildrow").replace("connection: data, path: tickets.csv", "connection: drops, path: people.csv").replace("columns: [id, subject, status]", "columns: [name, team]").replace("key: [id]\n", "key: [name]\n");
+  await signIn(page, "editor", "/builder?pane=yaml");
+  await writeContract(page, source);
+  await page.getByRole("navigation", { name: "Parts of the contract" }).getByRole("button", { name: /tickets/ }).click();
+  const rows = inspector(page).getByRole("region", { name: "Sample rows" });
+  await rows.getByRole("button", { name: "Show its first rows" }).click();
+  await expect(rows).toContainText("Ada");
+  await expect(rows).not.toContainText("hunter2");
+  // What was written here is no work of the next test.
+  await page.getByRole("button", { name: "Discard changes" }).click();
+});

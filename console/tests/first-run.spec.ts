@@ -27,7 +27,8 @@ test("an empty folder becomes a tool, and a client is given what connects it", a
 
   await outcome.getByRole("link", { name: "Try it" }).click();
   await expect(page.getByLabel("Tool", { exact: true })).not.toHaveValue("");
-  await page.getByLabel("Tool", { exact: true }).selectOption("list_rooms");
+  // A tool that needs nothing comes first: it shows something at once.
+  await expect(page.getByLabel("Tool", { exact: true })).toHaveValue("list_rooms");
   await page.getByRole("button", { name: "Call", exact: true }).click();
   await expect(page.getByRole("region", { name: "Result" })).toContainText("Borealis");
 
@@ -44,5 +45,14 @@ test("an empty folder becomes a tool, and a client is given what connects it", a
   await expect(making.getByText(/\.cursor\/mcp\.json of your project/)).toBeVisible();
   const connection = making.getByText('"mcpServers"');
   await expect(connection).toBeVisible();
-  writeFileSync(GIVEN, (await connection.textContent()) ?? "");
+  const settings = JSON.parse((await connection.textContent()) ?? "");
+
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: GATEWAY });
+  await page.goto(`/#/try?tool=list_rooms&agent=first&arguments=${encodeURIComponent('{"min_seats":10}')}`);
+  const calls: Record<string, string> = {};
+  for (const name of ["curl", "weir call", "Python", "TypeScript"]) {
+    await page.getByRole("group", { name: "Copy this call" }).getByRole("button", { name, exact: true }).click();
+    calls[name] = await page.evaluate(() => navigator.clipboard.readText());
+  }
+  writeFileSync(GIVEN, JSON.stringify({ settings, calls }));
 });

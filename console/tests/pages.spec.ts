@@ -9,6 +9,7 @@ const PAGES: [string, string][] = [
   ["gate", "/contracts/pagesa?tab=drafts"],
   ["versions", "/contracts/pagesa?tab=versions"],
   ["sources", "/contracts/pagesa?tab=drift"],
+  ["callers", "/contracts/pagesa?tab=callers"],
   ["drafts", "/drafts"],
   ["tools", "/tools"],
   ["tool", "/tools?tool=pagesa_create"],
@@ -19,6 +20,7 @@ const PAGES: [string, string][] = [
   ["try", "/try?tool=pagesa_create"],
   ["keys", "/keys"],
   ["make-key", "/keys?make=yes"],
+  ["approvals", "/approvals"],
   ["audit", "/audit?text=pagesa"],
   ["verify", "/audit?text=pagesa&verify=yes"],
   ["servers", "/servers"],
@@ -28,7 +30,11 @@ const PAGES: [string, string][] = [
   ["connections", "/plugins?tab=connections"],
   ["connection", "/plugins?tab=connections&connection=drops&source=people.csv"],
   ["settings", "/settings"],
+  ["policies", "/settings?tab=policies"],
   ["admins", "/settings?tab=admins"],
+  ["sessions", "/settings?tab=sessions"],
+  ["nodes", "/settings?tab=nodes"],
+  ["unknown", "/none"],
 ];
 
 const LOOKS = [
@@ -67,6 +73,21 @@ for (const part of [0, 1, 2, 3]) {
     }
   });
 }
+
+test("the page of signing in is accessible and fits", async ({ page }) => {
+  await page.goto("/");
+  await expect(page.getByLabel("Admin key")).toBeVisible();
+  for (const { width, colorScheme } of LOOKS) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    expect(serious.map(({ id, nodes }) => `${id} ${nodes[0]?.target}`)).toEqual([]);
+    const folder = process.env.WEIR_CONSOLE_SHOTS;
+    if (folder) await page.screenshot({ path: `${folder}/sign-in-${width}-${colorScheme}.png`, fullPage: true });
+  }
+});
 
 test("the first load is small", async ({ page, request }) => {
   const html = await (await request.get("/")).text();

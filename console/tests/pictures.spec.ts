@@ -1,4 +1,4 @@
-// The pictures of README and docs, which are small enough to be kept: the overview, the builder and the gate.
+// The pictures of README and docs, which are small enough to be kept: the overview, the builder, the gate and a trial.
 import type { Page } from "@playwright/test";
 import { breakDesk, ask, expect, publishDesk, signIn, test } from "./gateway";
 
@@ -29,4 +29,9 @@ test("the pictures of the documentation are small", async ({ page, request }) =>
   await page.goto("/#/contracts/support?tab=drafts");
   await expect(page.getByText("Whose calls").or(page.getByText("not_in_enum")).or(page.getByRole("heading", { name: "What changes" })).first()).toBeVisible();
   await take(page, "gate");
+  const wrong = encodeURIComponent(JSON.stringify({ subject: "Printer is out of paper", status: "opn" }));
+  await page.goto(`/#/try?tool=support_create&agent=caller&arguments=${wrong}`);
+  await page.getByRole("button", { name: "Check" }).click();
+  await expect(page.getByLabel("status")).toHaveAttribute("aria-invalid", "true");
+  await take(page, "try");
 });

@@ -160,6 +160,138 @@ async fn the_console_is_typed_from_the_document_that_is_served() {
     assert_eq!(ids.len(), all, "operations share an id");
 }
 
+/// The routes that answer a caller without a key, and why: docs/decisions/open-routes.md.
+const OPEN_ROUTES: [(&str, &str); 3] = [
+    ("GET", "/v1/session/oidc"),
+    ("POST", "/v1/session/oidc"),
+    ("POST", "/v1/session/oidc/answer"),
+];
+
+#[tokio::test]
+async fn no_other_route_answers_without_a_key() {
+    let house = house();
+    let _gateway = house.serve();
+    let nobody = Admin {
+        key: String::new(),
+        ..Admin::of(&house)
+    };
+    let (_, document) = nobody.ask("GET", "/openapi.json", "").await;
+    let paths = document["paths"].as_object().expect("paths");
+    assert!(paths.len() > 50, "{document}");
+    for (path, item) in paths {
+        let asked = path.replace(['{', '}'], "");
+        for method in item.as_object().expect("methods").keys() {
+            let method = method.to_uppercase();
+            let (status, answer) = nobody.ask(&method, &asked, "{}").await;
+            let is_open = OPEN_ROUTES.contains(&(method.as_str(), path.as_str()));
+            assert_eq!(status != 401, is_open, "{method} {path}: {status} {answer}");
+        }
+    }
+    for path in ["/v1", "/v1/none", "/assets", "/admin", "/index.html"] {
+        assert_eq!(nobody.ask("GET", path, "").await.0, 404, "{path}");
+    }
+}
+
+/// What needs a restart is marked at its key, as the documentation lists it.
+#[test]
+fn the_keys_that_need_a_restart_are_those_of_the_documentation() {
+    let read = |path: &str| {
+        fs::read_to_string(place::repository().join(path)).expect("a file of the repository")
+    };
+    let documentation = read("docs/configuration.md");
+    let marked = read("console/src/pages/settings/restart-keys.ts");
+    let table = documentation
+        .split("These keys wait for the next start")
+        .nth(1)
+        .expect("the section");
+    let rows = table
+        .lines()
+        .filter(|line| line.starts_with("| `["))
+        .collect::<Vec<_>>();
+    assert!(rows.len() > 3, "{table}");
+    for row in rows {
+        let mut cells = row.split('|').skip(1);
+        let (sections, keys) = (cells.next().expect("sections"), cells.next().expect("keys"));
+        let names = |cell: &str| -> Vec<String> {
+            let odd = cell.split('`').skip(1).step_by(2);
+            odd.map(|name| name.trim_matches(['[', ']']).to_owned())
+                .collect()
+        };
+        for section in names(sections) {
+            let line = match names(keys) {
+                keys if keys.is_empty() => format!("  {section}: \"all\",\n"),
+                keys => format!("  {section}: {keys:?},\n"),
+            };
+            assert!(marked.contains(&line), "{line}");
+        }
+    }
+}
+
+/// The program is built where Node is not installed: the one script of its build asks for none.
+#[test]
+fn the_program_is_built_without_node() {
+    let program = place::binary("weir");
+    let builds = program.parent().expect("a folder").join("build");
+    let scripts = fs::read_dir(&builds)
+        .expect("cargo ran a script")
+        .filter_map(|entry| {
+            let folder = entry.expect("an entry").path();
+            let script = folder.join("build-script-build");
+            let is_own = folder.file_name()?.to_str()?.starts_with("weir-binary-");
+            (is_own && script.exists()).then_some(script)
+        });
+    let newest = scripts.max_by_key(|script| {
+        let changed = script.metadata().and_then(|about| about.modified());
+        changed.expect("a time")
+    });
+    let out = tempfile::tempdir().expect("a folder");
+    let output = Command::new(newest.expect("the script of the program"))
+        .env_clear()
+        .env("PATH", "")
+        .env("OUT_DIR", out.path())
+        .env("CARGO_MANIFEST_DIR", place::repository().join("cli/binary"))
+        .current_dir(place::repository().join("cli/binary"))
+        .output()
+        .expect("the script runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let pages = fs::read_to_string(out.path().join("console.rs")).expect("written");
+    assert!(pages.contains("index.html"), "{pages}");
+}
+
+/// `cargo xtask demo` starts a gateway, and then this beside it.
+#[tokio::test]
+async fn the_demo_prints_a_link_to_the_page() {
+    let house = house();
+    let gateway = house.serve();
+    let port = gateway.base.rsplit(':').next().expect("a port").to_owned();
+    let target = place::binary("weir");
+    let target = target.ancestors().nth(2).expect("TARGET/debug/weir");
+    let output = Command::new(place::binary("xtask"))
+        .args(["announce", &port])
+        .arg(target)
+        .arg(house.path().join("state"))
+        .output()
+        .expect("xtask runs");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let mut lines = printed.lines().map(str::trim);
+    let (address, secret) = lines
+        .find(|line| line.contains("/#link="))
+        .and_then(|link| link.split_once("/#link="))
+        .unwrap_or_else(|| panic!("no link: {printed}"));
+    let page = http().get(address).send().await.expect("an answer");
+    assert_eq!(page.status(), 200);
+    assert!(page.text().await.expect("text").contains("/assets/"));
+    let admin = Admin {
+        url: address.to_owned(),
+        key: secret.to_owned(),
+    };
+    let (status, session) = admin.ask("POST", "/v1/session", "").await;
+    assert_eq!((status, &session["role"]), (201, &json!("operator")));
+}
+
 #[test]
 fn pages_work_in_a_browser() {
     let other = sample::house();
@@ -214,12 +346,17 @@ fn pages_work_in_a_browser() {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    call_as_given(&fs::read_to_string(given).expect("what a client is given"));
+    let given = fs::read_to_string(given).expect("what a client is given");
+    let given: Value = serde_json::from_str(&given).expect("JSON");
+    call_as_given(&given["settings"]);
+    let key = given["settings"]["mcpServers"]["weir"]["headers"]["Authorization"]
+        .as_str()
+        .and_then(|header| header.strip_prefix("Bearer "));
+    run_as_copied(&given["calls"], &empty, key.expect("a key"));
 }
 
 /// Calls the tool that was made in the browser, by the official client and with what the page gives for one.
-fn call_as_given(given: &str) {
-    let given: Value = serde_json::from_str(given).expect("settings of a client");
+fn call_as_given(given: &Value) {
     let server = &given["mcpServers"]["weir"];
     let calls = json!([{"tool": "list_rooms", "arguments": {"min_seats": 10}}]);
     let report = foreign::report(
@@ -228,4 +365,34 @@ fn call_as_given(given: &str) {
     );
     let records = &report["calls"][0]["structured"]["records"];
     assert_eq!(records.as_array().map(Vec::len), Some(2), "{report}");
+}
+
+/// Runs the texts that the page of trials copies, each in its language.
+fn run_as_copied(calls: &Value, house: &House, key: &str) {
+    let text = |name: &str| calls[name].as_str().expect("a text");
+    let mut shell = Command::new("sh");
+    let weir = place::binary("weir");
+    let command = text("weir call").replacen("weir ", &format!("{} ", weir.display()), 1);
+    shell.arg("-c").arg(command).current_dir(house.path());
+    let mut python = foreign::python("python-mcp1");
+    python.arg("-c").arg(text("Python"));
+    let mut node = foreign::node();
+    node.args(["--input-type=module", "--eval", text("TypeScript")]);
+    for mut command in [shell, python, node] {
+        command.env("WEIR_KEY", key);
+        let shown = format!("{command:?}");
+        let output = foreign::run(command, Duration::from_secs(60));
+        let (out, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(
+            out.contains("Cygnus") && !out.contains("Borealis"),
+            "{shown}\n{out}\n{error}"
+        );
+    }
+    assert!(
+        text("curl").starts_with("curl http://127.0.0.1:"),
+        "{calls}"
+    );
 }

@@ -54,6 +54,14 @@ export const useKeptCalls = () =>
     refetchInterval: LIST_MS,
   });
 
+/** The agents that called the tools of a contract, of the calls that are kept. */
+export const useCallers = (name: string) =>
+  useQuery({
+    queryKey: ["callers", name],
+    queryFn: () => unwrap(api.GET("/v1/contracts/{name}/callers", { params: { path: { name } } })),
+    refetchInterval: LIST_MS,
+  });
+
 /** The writes that wait for a person, and those of the last day that no longer do. */
 export const usePlans = () =>
   useQuery({ queryKey: ["plans"], queryFn: () => unwrap(api.GET("/v1/approvals")), refetchInterval: LIST_MS, enabled: mayApprove() });
@@ -142,6 +150,12 @@ export const useIdentityFailures = () =>
 
 export const useAdmins = (enabled: boolean) =>
   useQuery({ queryKey: ["admins"], queryFn: () => unwrap(api.GET("/v1/admins")), enabled });
+
+export const useSessions = (enabled: boolean) =>
+  useQuery({ queryKey: ["sessions"], queryFn: () => unwrap(api.GET("/v1/sessions")), enabled });
+
+/** The gateways that share the state. */
+export const useNodes = () => useQuery({ queryKey: ["nodes"], queryFn: () => unwrap(api.GET("/v1/nodes")), refetchInterval: LIST_MS });
 
 export const useUpstreams = (refetchInterval: ListInterval = LIST_MS) =>
   useQuery({ queryKey: ["upstreams"], queryFn: () => unwrap(api.GET("/v1/upstreams")), refetchInterval });

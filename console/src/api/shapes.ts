@@ -25,6 +25,7 @@ export type UpstreamOffer = Schemas["UpstreamOffer"];
 export type PluginView = Schemas["PluginView"];
 export type CollectionView = Schemas["CollectionView"];
 export type Tried = Schemas["Tried"];
+export type PolicyCaseResult = Schemas["PolicyCaseResult"];
 export type PolicyDecision = Schemas["PolicyDecision"];
 export type PolicyNote = Schemas["PolicyNote"];
 export type PolicyStatus = Schemas["PolicyStatus"];

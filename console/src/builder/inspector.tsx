@@ -1,11 +1,13 @@
 // The selected part with all its keys, as `/v1/form` has them. Problems are at the key they are of.
-import { Fragment, useEffect, useRef } from "react";
+import { Fragment, useEffect, useRef, useState } from "react";
 import type { FormKey } from "../api/form";
 import type { Json } from "../api/shapes";
-import { Action } from "../parts/action";
+import { sourceSetting, useRows } from "../api/sources";
+import { Action, GuardedAction } from "../parts/action";
 import { ChoiceField } from "../parts/fields";
 import { useNarrow } from "../parts/narrow";
-import { FaultList } from "../parts/states";
+import { FirstRows } from "../parts/sources";
+import { FaultList, Loaded } from "../parts/states";
 import { isRecord } from "../schema/exact";
 import { useBuilder } from "./context";
 import { valueAt, type Change, type Place } from "./edit";
@@ -53,6 +55,7 @@ export function Inspector({ focusCount }: { focusCount: number }) {
         <KeyOfPart key={key.name} formKey={key} part={part} value={found} />
       ))}
       {part.kind === "collection" && <ColumnList />}
+      {part.kind === "collection" && <SampleRows entry={found} />}
       {more.length > 0 && (
         <details open={isMoreNeeded || undefined}>
           <summary>More: {more.map(({ name }) => name).join(", ")}</summary>
@@ -101,6 +104,30 @@ function ColumnList() {
           </Fragment>
         ))}
       </dl>
+    </section>
+  );
+}
+
+/** The first rows of a source. Each look is recorded, so it is made when it is asked for. */
+function SampleRows({ entry }: { entry: { [name: string]: Json } }) {
+  const settings = isRecord(entry.settings) ? entry.settings : {};
+  const connection = String(settings.connection ?? "");
+  const source = String(settings[sourceSetting(String(entry.adapter))] ?? "");
+  const [wanted, setWanted] = useState("");
+  const isWanted = wanted !== "" && wanted === `${connection} ${source}`;
+  const rows = useRows(connection, isWanted ? source : "");
+  if (connection === "" || source === "") return null;
+  return (
+    <section className="stack tight" aria-label="Sample rows">
+      {isWanted ? (
+        <Loaded query={rows}>{(found) => <FirstRows rows={found} />}</Loaded>
+      ) : (
+        <div>
+          <GuardedAction needs="editor" kind="compact" onPress={() => setWanted(`${connection} ${source}`)}>
+            Show its first rows
+          </GuardedAction>
+        </div>
+      )}
     </section>
   );
 }

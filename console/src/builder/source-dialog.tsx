@@ -148,7 +148,7 @@ function SourceForm({ connections, onClose }: { connections: ConnectionView[]; o
           Show rows
         </Action>
       </div>
-      {isEmpty && <p className="soft small">Drafted are a lookup, a list, and a create where it can be written; you change them before anything is published.</p>}
+      {isEmpty && <p className="soft small">This drafts tools that look up, list and, where the source can be written, create records. You change them before anything is published.</p>}
       {rows && <FirstRows rows={rows} />}
     </form>
   );

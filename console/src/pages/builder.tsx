@@ -7,7 +7,7 @@ import { asProblem, ProblemError, type Fault } from "../api/problem";
 import { contractQuery, documentOf, useContract, useContracts, usePreview, type PreviewedContract } from "../api/queries";
 import { SETTLE_MS } from "../api/settle";
 import { useColumns } from "../api/sources";
-import type { DiffReport, Json, Submitted } from "../api/shapes";
+import type { DiffReport, Json, Submitted, ToolDocument } from "../api/shapes";
 import { Compared } from "../builder/compared";
 import { BuilderContext, type BuilderState } from "../builder/context";
 import { valueAt, type Place } from "../builder/edit";
@@ -26,10 +26,12 @@ import { PageHead } from "../parts/page";
 import { FaultList, Loaded, ProblemNote } from "../parts/states";
 import { Badge, ClassBadge, CopyAction } from "../parts/words";
 import { isRecord } from "../schema/exact";
+import { requiredOf } from "../schema/model";
 import { currentRole, mayDo } from "../session";
 import "../styles/builder.css";
 import { Difference } from "./contract/difference";
 import { draftAddress } from "./drafts";
+import { trialAddress } from "./tools";
 
 const START = `contract: my-tools
 collections: {}
@@ -81,11 +83,14 @@ export function BuilderPage() {
   );
 }
 
-/** What was submitted, and the first of its tools. */
+/** What was submitted, and the tool that is tried next. */
 interface Submission {
   submitted: Submitted;
-  tool: string;
+  tool: ToolDocument | null;
 }
+
+/** A tool that needs no argument shows something at once. */
+const firstToTry = (tools: ToolDocument[]) => tools.find(({ inputSchema }) => requiredOf(inputSchema).length === 0) ?? tools[0] ?? null;
 
 type ContractWork = Pick<WorkProps, "name" | "file" | "form" | "onDone">;
 
@@ -160,7 +165,7 @@ function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
             {work.refusal}
           </p>
         )}
-        {!isYaml && <p className="note warn">The text cannot be read as one YAML document now. The parts are those of the last text that was; mend it in the text, or undo.</p>}
+        {!isYaml && <p className="note warn">The text is not one valid YAML document. The parts show the last text that was: correct the text, or undo.</p>}
         <div className="builder">
           <Outline />
           <Inspector focusCount={focusCount} />
@@ -247,9 +252,9 @@ function WorkBar({ name, work, file, newest, preview, onDone }: BarProps) {
       work.setBase({ text, etag: renewedTag(client.getQueryData(["contract", name]), text, outcome) ?? base.etag });
       // A new contract is no work in hand any more: the next one begins with nothing.
       if (name === "" && outcome.verdict === "published") work.restart(newest);
-      // The way to a trial leads to its first tool. Without it, the tool is chosen there.
+      // The way to a trial leads to one of its tools. Without it, the tool is chosen there.
       const live = outcome.draft ? null : await client.fetchQuery(contractQuery(outcome.contract)).catch(() => null);
-      onDone({ submitted: outcome, tool: (live && documentOf(live)?.tools[0]?.name) ?? "" });
+      onDone({ submitted: outcome, tool: firstToTry((live && documentOf(live)?.tools) ?? []) });
     } catch (caught) {
       setError(caught);
       void client.invalidateQueries({ queryKey: ["contract", name] });
@@ -368,14 +373,13 @@ function HeldWords({ submitted, draft, isBreaking }: { submitted: Submitted; dra
   );
 }
 
-function LiveWords({ submitted: { contract, version }, tool }: { submitted: Submitted; tool: string }) {
-  const of = tool === "" ? "" : `?tool=${encodeURIComponent(tool)}`;
+function LiveWords({ submitted: { contract, version }, tool }: Submission) {
   return (
     <p>
       <Link href={`/contracts/${encodeURIComponent(contract)}`}>
         {contract}@{version}
       </Link>{" "}
-      is live. Next: <Link href={`/try${of}`}>Try it</Link>, <Link href={`/tools${of}`}>Connect a client</Link>, or{" "}
+      is live. Next: <Link href={tool ? trialAddress(tool) : "/try"}>Try it</Link>, <Link href={tool ? `/tools?tool=${encodeURIComponent(tool.name)}` : "/tools"}>Connect a client</Link>, or{" "}
       <Link href={`/keys?make=yes&contract=${encodeURIComponent(contract)}`}>make a key</Link> for an agent.
     </p>
   );

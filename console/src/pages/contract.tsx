@@ -12,6 +12,7 @@ import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable } from "../parts/table";
 import { PageTabs } from "../parts/tabs";
 import { Badge, CodeBlock, Time } from "../parts/words";
+import { CallersTab } from "./contract/callers";
 import { DraftsTab } from "./contract/drafts";
 import { DriftTab } from "./contract/drift";
 import { VersionsTab } from "./contract/versions";
@@ -53,6 +54,7 @@ export function ContractPage({ name }: { name: string }) {
                   ),
                   content: () => <DriftTab contract={name} />,
                 },
+                { id: "callers", title: "Callers", content: () => <CallersTab contract={name} /> },
               ]}
             />
           </>

@@ -56,7 +56,7 @@ export function ContractsPage() {
                 <h2>
                   Refused {file.kind}: <code>{file.file}</code>
                 </h2>
-                <p className="soft">What was published before is served on. Correct the file; it is read again when it is saved.</p>
+                <p className="soft">The version published before is still served. Correct the file; it is read again when it is saved.</p>
                 <FaultList faults={file.problems as never} />
               </section>
             ))}
@@ -71,8 +71,8 @@ export function ContractsPage() {
             {all.length === 0 ? (
               <Empty title="No contract yet">
                 <p>
-                  Write one for a source with <code>weir draft prices.csv &gt; prices.yaml</code> and put it into the contracts folder, or
-                  submit it with <code>weir contracts submit prices.yaml</code>.
+                  <Link href="/builder">Make one in the builder</Link> from a table or a file. In a terminal, <code>weir draft prices.csv &gt; prices.yaml</code> writes one
+                  for the contracts folder.
                 </p>
               </Empty>
             ) : (
@@ -93,6 +93,6 @@ export function ContractsPage() {
 function ContractTable({ all, text }: { all: ContractView[]; text: string }) {
   const wanted = text.toLowerCase();
   const rows = all.filter(({ name, tools }) => [name, ...tools].some((word) => word.toLowerCase().includes(wanted)));
-  if (rows.length === 0) return <Empty title="Nothing has such a name" />;
+  if (rows.length === 0) return <Empty title="No contract or tool has this name" />;
   return <DataTable label="Contracts" columns={COLUMNS} rows={rows} rowKey={({ name }) => name} />;
 }

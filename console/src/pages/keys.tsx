@@ -2,20 +2,22 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type FormEvent } from "react";
 import { Link } from "wouter";
 import { api, unwrap } from "../api/client";
-import { useConfiguration, useContracts, useKeys } from "../api/queries";
+import { useContracts, useKeys } from "../api/queries";
 import type { KeyView, MadeKey } from "../api/shapes";
 import { setAddressValues, useAddressValue } from "../location";
 import { Action, GuardedAction } from "../parts/action";
 import { CheckField, ChoiceField, TextField } from "../parts/fields";
 import { Overlay } from "../parts/overlay";
 import { PageHead } from "../parts/page";
-import { Snippets } from "../parts/snippets";
 import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge, CodeBlock, count, Time } from "../parts/words";
+import { Badge, count, Time } from "../parts/words";
 import { mayDo } from "../session";
-import { statusOf } from "./key-status";
+import { lifeInSeconds, LIVES } from "./key-life";
 import { quotaWords, readQuota } from "./key-quota";
+import { KeyRotation } from "./key-rotation";
+import { statusOf } from "./key-status";
+import { MadeNote } from "./made-key";
 import { Pins } from "./pins";
 import { RefusedCallers } from "./refused-callers";
 
@@ -25,6 +27,7 @@ export function KeysPage() {
   const [text, setText] = useAddressValue("q");
   const [making, setMaking] = useAddressValue("make");
   const [revoking, setRevoking] = useState<KeyView | null>(null);
+  const [rotating, setRotating] = useAddressValue("rotate");
   const columns: Column<KeyView>[] = [
     { head: "Agent", lead: true, cell: (key) => <strong>{key.agent}</strong> },
     { head: "Tenant", cell: (key) => (key.tenant === key.agent ? null : key.tenant) },
@@ -66,6 +69,12 @@ export function KeysPage() {
             <Link className="button compact" href={`/try?agent=${encodeURIComponent(key.agent)}`}>
               Try as
             </Link>
+            <Link className="button compact" href={`/tools?agent=${encodeURIComponent(key.agent)}`} aria-label={`What ${key.agent} sees`}>
+              What it sees
+            </Link>
+            <Action kind="compact" label={`Rotate the key of ${key.agent}`} isDisabled={!mayDo("operator")} onPress={() => setRotating(key.id, { push: true })}>
+              Rotate
+            </Action>
             <Action kind="compact" label={`Revoke the key of ${key.agent}`} isDisabled={!mayDo("operator")} onPress={() => setRevoking(key)}>
               Revoke
             </Action>
@@ -73,6 +82,7 @@ export function KeysPage() {
         ) : null,
     },
   ];
+  const rotated = keys.data?.find(({ id }) => id === rotating);
   return (
     <>
       <PageHead
@@ -83,47 +93,53 @@ export function KeysPage() {
           </GuardedAction>
         }
       >
-        An agent proves itself with a key. Keys are made and revoked, never changed.
+        An agent proves itself with a key. A key is never changed: rotate it, or make another one and revoke it.
       </PageHead>
-      <Loaded query={keys}>
-        {(all) => {
-          const rows = all
-            .filter((key) => status === "all" || statusOf(key, Date.now()) === (status || "valid"))
-            .filter((key) => `${key.agent} ${key.tenant}`.toLowerCase().includes(text.toLowerCase()))
-            .sort((a, b) => b.created_ms - a.created_ms);
-          return (
-            <div className="stack">
-              {all.length > 0 && (
-                <div className="filters">
-                  <TextField type="search" label="Find" value={text} onChange={setText} placeholder="Agent or tenant" />
-                  <ChoiceField
-                    label="Status"
-                    value={status || "valid"}
-                    onChange={(value) => setStatus(value === "valid" ? "" : value)}
-                    options={["valid", "expired", "revoked", "all"]}
-                  />
-                </div>
-              )}
-              {rows.length > 0 ? (
-                <DataTable label="Keys" columns={columns} rows={rows} rowKey={({ id }) => id} />
-              ) : all.length > 0 ? (
-                <Empty title="No key fits the filters" />
-              ) : (
-                <Empty title="No key was made yet">
-                  <p>
-                    While there is none, and <code>[identity] required</code> is not set, clients on this machine call as <code>local</code>.
-                    Make a key for each agent; it is shown once, with what connects a client.
-                  </p>
-                </Empty>
-              )}
-            </div>
-          );
-        }}
-      </Loaded>
-      <Pins />
-      <RefusedCallers />
+      <div className="stack wide">
+        <Loaded query={keys}>
+          {(all) => {
+            const rows = all
+              .filter((key) => status === "all" || statusOf(key, Date.now()) === (status || "valid"))
+              .filter((key) => `${key.agent} ${key.tenant}`.toLowerCase().includes(text.toLowerCase()))
+              .sort((a, b) => b.created_ms - a.created_ms);
+            return (
+              <div className="stack">
+                {all.length > 0 && (
+                  <div className="filters">
+                    <TextField type="search" label="Find" value={text} onChange={setText} placeholder="Agent or tenant" />
+                    <ChoiceField
+                      label="Status"
+                      value={status || "valid"}
+                      onChange={(value) => setStatus(value === "valid" ? "" : value)}
+                      options={["valid", "expired", "revoked", "all"]}
+                    />
+                  </div>
+                )}
+                {rows.length > 0 ? (
+                  <DataTable label="Keys" columns={columns} rows={rows} rowKey={({ id }) => id} />
+                ) : all.length > 0 ? (
+                  <Empty title="No key fits the filters" />
+                ) : (
+                  <Empty title="No key was made yet">
+                    <p>
+                      While there is none, and <code>[identity] required</code> is not set, clients on this machine call as <code>local</code>.
+                      Make a key for each agent; it is shown once, with what connects a client.
+                    </p>
+                  </Empty>
+                )}
+              </div>
+            );
+          }}
+        </Loaded>
+        <Pins />
+        <RefusedCallers />
+      </div>
       <Overlay title="Make a key" isOpen={making !== ""} onClose={() => setAddressValues({ make: "", contract: "" })}>
         <KeyForm />
+      </Overlay>
+      <Overlay title="Rotate a key" isOpen={rotating !== ""} onClose={() => setRotating("")}>
+        {rotated && <KeyRotation view={rotated} onClose={() => setRotating("")} />}
+        {!rotated && keys.data && <p>No key has this id.</p>}
       </Overlay>
       {revoking && <Revoke view={revoking} onClose={() => setRevoking(null)} />}
     </>
@@ -182,13 +198,6 @@ function Revoke({ view, onClose }: { view: KeyView; onClose: () => void }) {
   );
 }
 
-const DAYS: { value: string; text: string }[] = [
-  { value: "7", text: "in 7 days" },
-  { value: "30", text: "in 30 days" },
-  { value: "90", text: "in 90 days" },
-  { value: "365", text: "in a year" },
-];
-
 function KeyForm() {
   const client = useQueryClient();
   const keys = useKeys();
@@ -219,7 +228,7 @@ function KeyForm() {
         agent,
         ...(tenant && { tenant }),
         ...(isNarrow && { access: { contracts: chosen, tools: [] } }),
-        ...(days && { expires_in_s: Number(days) * 86_400 }),
+        ...lifeInSeconds(days),
         limits: { ...(rate && { rate }), quota_day: day.calls, quota_month: month.calls },
       };
       setMade(await unwrap(api.POST("/v1/keys", { body: body as never })));
@@ -229,14 +238,14 @@ function KeyForm() {
     }
     setPending(false);
   };
-  if (made) return <Made made={made} />;
+  if (made) return <MadeNote made={made} />;
   return (
     <form className="stack" onSubmit={(event) => void make(event)}>
       {keys.data?.length === 0 && (
         <p className="note warn">This is the first key. From now on every client needs one, those on this machine too.</p>
       )}
-      <TextField label="Agent" value={agent} onChange={setAgent} required help="Who holds it; it stands in the trail. Letters, digits and - _ . @ :" />
-      <TextField label="Tenant" value={tenant} onChange={setTenant} placeholder={agent || "the agent itself"} help="Whom the agent belongs to. Left empty: the agent itself." />
+      <TextField label="Agent" value={agent} onChange={setAgent} required help="Who holds it. Records of its calls have this name. Letters, digits and - _ . @ :" />
+      <TextField label="Tenant" value={tenant} onChange={setTenant} placeholder={agent || "the agent itself"} help="The customer or team of the agent. Left empty: the agent itself." />
       <fieldset className="stack tight">
         <legend>What it may use</legend>
         <label className="check">
@@ -259,7 +268,7 @@ function KeyForm() {
           <input type="radio" name="access" checked={!isNarrow} onChange={() => setNarrow(false)} /> Everything, and what is published later
         </label>
       </fieldset>
-      <ChoiceField label="Expires" value={days} onChange={setDays} none="never" options={DAYS} />
+      <ChoiceField label="Expires" value={days} onChange={setDays} none="never" options={LIVES} />
       <TextField label="Rate" value={rate} onChange={setRate} placeholder="the gateway's own" help="Of all its requests, such as 60/min or 10/s." />
       <TextField label="Calls in a day" value={quotaDay} onChange={setQuotaDay} placeholder="the gateway's own" fault={day.fault} help="Of all keys of the agent together. Days are UTC." />
       <TextField label="Calls in a month" value={quotaMonth} onChange={setQuotaMonth} placeholder="the gateway's own" fault={month.fault} help="Months are UTC too." />
@@ -271,24 +280,5 @@ function KeyForm() {
         {isNarrow && chosen.length === 0 && <span className="soft small">choose at least one contract</span>}
       </div>
     </form>
-  );
-}
-
-function Made({ made }: { made: MadeKey }) {
-  const configuration = useConfiguration();
-  return (
-    <div className="stack">
-      <div className="note warn">
-        <strong>Copy it now.</strong> It is shown this once; only its hash is kept.
-      </div>
-      <CodeBlock text={made.key} wraps label="The key" />
-      {made.warnings.map((warning) => (
-        <p key={warning} className="note">
-          {warning}
-        </p>
-      ))}
-      <h3>Connect {made.agent}</h3>
-      {configuration.data && <Snippets configuration={configuration.data} apiKey={made.key} />}
-    </div>
   );
 }

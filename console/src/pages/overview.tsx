@@ -1,10 +1,10 @@
 import { Link } from "wouter";
-import { followedInterval, useCollections, useContracts, useDrafts, usePlugins, useStats, useUpstreams } from "../api/queries";
+import { followedInterval, useCollections, useContracts, useDrafts, usePlans, usePlugins, useStats, useUpstreams } from "../api/queries";
 import { STATS_S, type StatsView } from "../live";
 import { PageHead } from "../parts/page";
 import { Loaded } from "../parts/states";
 import { DataTable } from "../parts/table";
-import { Badge, ClassBadge } from "../parts/words";
+import { Badge, ClassBadge, count, duration } from "../parts/words";
 import { draftAddress } from "./drafts";
 
 /** Points that the rate is of. */
@@ -38,18 +38,8 @@ function FirstSteps() {
   );
 }
 
-const duration = (ms: number | null | undefined) => {
-  if (ms == null) return "–";
-  if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
-  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
-};
-
-/** Sums by name, the largest first. */
-function sumByName(counts: [string, number][]): [string, number][] {
-  const sums = new Map<string, number>();
-  for (const [name, count] of counts) sums.set(name, (sums.get(name) ?? 0) + count);
-  return [...sums].filter(([, sum]) => sum > 0).sort(([, a], [, b]) => b - a);
-}
+/** Counts by name, the largest first. */
+const mostFirst = (counts: Record<string, number>) => Object.entries(counts).sort(([, a], [, b]) => b - a);
 
 /** The calls a second of the last seconds: a single one jumps. */
 function rateNow(points: StatsView["points"]) {
@@ -64,9 +54,9 @@ function Figures({ stats }: { stats: StatsView }) {
   const figures: [string, string][] = [
     ["calls a second", rate.toFixed(rate < 10 ? 1 : 0)],
     ["in flight", String(stats.in_flight)],
-    ["half of the calls within", duration(start.p50_ms)],
-    ["99 of 100 within", duration(start.p99_ms)],
-    ["of it Weir's own, half within", duration(start.overhead_p50_ms)],
+    ["median time of a call", duration(start.p50_ms)],
+    ["99th percentile", duration(start.p99_ms)],
+    ["Weir's own part, median", duration(start.overhead_p50_ms)],
     ["tools served", String(start.served_tools)],
   ];
   return (
@@ -87,10 +77,10 @@ function Figures({ stats }: { stats: StatsView }) {
         </p>
       </section>
       <div className="columns">
-        <Ranking title="Tools" rows={sumByName(start.tools.map(({ tool, calls }) => [tool, calls]))} href={(tool) => `/tools?tool=${encodeURIComponent(tool)}`} />
-        <Ranking title="Agents" rows={sumByName(start.agents.map(({ agent, calls }) => [agent, calls]))} href={(agent) => `/audit?agent=${encodeURIComponent(agent)}`} />
-        <Ranking title="How calls ended" rows={sumByName(Object.entries(start.codes))} href={(outcome) => (outcome === "ok" ? "/audit?outcome=ok" : "/audit?kind=call")} />
-        <Ranking title="Turned away before a call" rows={sumByName(Object.entries(start.refusals))} href={() => "/audit?kind=refused"} />
+        <Ranking title="Tools" rows={start.tools.map(({ tool, calls }) => [tool, calls])} href={(tool) => `/tools?tool=${encodeURIComponent(tool)}`} />
+        <Ranking title="Agents" rows={start.agents.map(({ agent, calls }) => [agent, calls])} href={(agent) => `/audit?agent=${encodeURIComponent(agent)}`} />
+        <Ranking title="How calls ended" rows={mostFirst(start.codes)} href={(outcome) => (outcome === "ok" ? "/audit?outcome=ok" : `/audit?kind=call&text=${encodeURIComponent(outcome)}`)} />
+        <Ranking title="Refused before a call" rows={mostFirst(start.refusals)} href={() => "/audit?kind=refused"} />
       </div>
     </div>
   );
@@ -140,6 +130,7 @@ function Needs({ trailFails }: { trailFails: boolean }) {
   const plugins = usePlugins(followedInterval);
   const upstreams = useUpstreams(followedInterval);
   const collections = useCollections();
+  const plans = usePlans();
   const pending = drafts.data ?? [];
   const items = [
     ...(trailFails
@@ -152,8 +143,8 @@ function Needs({ trailFails }: { trailFails: boolean }) {
         key: `drift ${contract} ${collection}`, tone: "bad" as const, word: "source changed", href: `/contracts/${encodeURIComponent(contract)}?tab=drift`, text: `${contract}: ${collection}`,
       })),
     ...(upstreams.data?.upstreams ?? [])
-      .filter(({ state }) => state === "down")
-      .map(({ name }) => ({ key: `down ${name}`, tone: "bad" as const, word: "down", href: `/servers?server=${encodeURIComponent(name)}`, text: `server ${name}` })),
+      .filter(({ state, reason }) => state === "down" || reason != null)
+      .map(({ name, state }) => ({ key: `down ${name}`, tone: "bad" as const, word: state === "down" ? "down" : "not published", href: `/servers?server=${encodeURIComponent(name)}`, text: `server ${name}` })),
     ...(plugins.data?.refused ?? []).map((file) => ({
       key: `plugin ${file.file}`, tone: file.held ? ("warn" as const) : ("bad" as const), word: file.health, href: "/plugins", text: `plugin ${file.file}`,
     })),
@@ -161,7 +152,8 @@ function Needs({ trailFails }: { trailFails: boolean }) {
       .filter(({ health }) => health === "failing")
       .map(({ name }) => ({ key: `failing ${name}`, tone: "bad" as const, word: "failing", href: "/plugins", text: `plugin ${name}` })),
   ];
-  const isEmpty = items.length === 0 && pending.length === 0;
+  const writes = (plans.data ?? []).filter(({ status, is_expired }) => status === "pending" && !is_expired).length;
+  const isEmpty = items.length === 0 && pending.length === 0 && writes === 0;
   return (
     <section className="stack tight">
       <h2>Needs you</h2>
@@ -175,6 +167,12 @@ function Needs({ trailFails }: { trailFails: boolean }) {
               <Link href={item.href}>{item.text}</Link>
             </li>
           ))}
+          {writes > 0 && (
+            <li>
+              <Badge tone="warn">approval</Badge>
+              <Link href="/approvals">{count(writes, "write waits", "writes wait")} for your approval</Link>
+            </li>
+          )}
           {pending.map((draft) => (
             <li key={draft.id}>
               <ClassBadge name={draft.class} />

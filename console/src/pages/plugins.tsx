@@ -11,7 +11,7 @@ import { Empty, Loaded, ProblemNote } from "../parts/states";
 import { DataTable } from "../parts/table";
 import { PageTabs } from "../parts/tabs";
 import { FileUpload } from "../parts/upload";
-import { Badge, CodeBlock, Digest, type Tone } from "../parts/words";
+import { Badge, CodeBlock, Digest, megabytes, type Tone } from "../parts/words";
 import { ConnectionsTab } from "./connections";
 
 const TONES: Record<string, Tone> = { ok: "good", failing: "bad", held: "warn", refused: "bad" };
@@ -94,15 +94,26 @@ function PluginsTab() {
           )}
           <div className="row">
             <GuardedAction needs="operator" isPending={running === FOLDER} isDisabled={running !== null} onPress={() => void reload()}>
-              Read the folder again
+              Reload the folder
             </GuardedAction>
           </div>
-          <Overlay title="The folder was read" kind="dialog" isOpen={reloaded !== null} onClose={() => setReloaded(null)}>
+          <Overlay title="The folder was reloaded" kind="dialog" isOpen={reloaded !== null} onClose={() => setReloaded(null)}>
             <CodeBlock text={(reloaded ?? []).join("\n") || "It holds nothing."} wraps label="Outcomes" />
           </Overlay>
         </div>
       )}
     </Loaded>
+  );
+}
+
+/** The most that one instance has used, and what waits for the next call. */
+function Memory({ plugin }: { plugin: PluginView }) {
+  if (plugin.memory_peak_bytes === 0) return null;
+  return (
+    <span title="The most memory that one of its instances has used">
+      {megabytes(plugin.memory_peak_bytes)}
+      {plugin.parked_bytes > 0 && <div className="soft">{megabytes(plugin.parked_bytes)} kept ready</div>}
+    </span>
   );
 }
 
@@ -133,6 +144,7 @@ const COLUMNS = [
   },
   { head: "Calls", number: true, cell: (plugin: PluginView) => plugin.calls.toLocaleString("en") },
   { head: "Failures", number: true, cell: (plugin: PluginView) => (plugin.failures > 0 ? plugin.failures.toLocaleString("en") : null) },
+  { head: "Memory", number: true, cell: (plugin: PluginView) => <Memory plugin={plugin} /> },
   { head: "Swaps", number: true, cell: (plugin: PluginView) => (plugin.swaps > 0 ? plugin.swaps : null) },
 ];
 
@@ -140,7 +152,7 @@ function PluginUpload() {
   const client = useQueryClient();
   return (
     <FileUpload
-      label="Put in a plugin"
+      label="Upload a plugin"
       needs="operator"
       kind="main"
       accept=".wasm"

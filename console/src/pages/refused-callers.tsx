@@ -17,7 +17,7 @@ export function RefusedCallers() {
   const failures = useIdentityFailures();
   return (
     <section className="stack" aria-labelledby="refused-callers">
-      <h2 id="refused-callers">Refused lately</h2>
+      <h2 id="refused-callers">Refused recently</h2>
       <Loaded query={failures} lines={3}>
         {(all) =>
           all.length === 0 ? (

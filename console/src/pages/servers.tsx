@@ -17,11 +17,11 @@ import { Lines, ServerWizard } from "./servers/wizard";
 
 /** Whose tokens a server is asked with. */
 const AUTHORIZED: Record<string, string> = {
-  none: "bear no token",
-  header: "bear a header of the configuration",
-  client_credentials: "bear a token of the gateway's own",
-  oauth: "bear a token of the person who asks, who connects an account",
-  exchange: "bear a token that the caller's own is exchanged for",
+  none: "carry no token",
+  header: "carry a header of the configuration",
+  client_credentials: "carry a token of the gateway's own",
+  oauth: "carry a token of the person who calls, who connects an account",
+  exchange: "carry a token that the caller's own is exchanged for",
 };
 
 const TONES: Record<string, Tone> = { up: "good", down: "bad" };
@@ -46,7 +46,7 @@ export function ServersPage() {
       cell: (server) => (
         <>
           <Badge tone={TONES[server.state] ?? ""}>{server.state}</Badge>
-          {server.backing_off > 0 && <div className="soft">{count(server.backing_off, "tool")} left alone</div>}
+          {server.backing_off > 0 && <div className="soft">{count(server.backing_off, "tool")} not called for a while</div>}
         </>
       ),
     },
@@ -112,7 +112,7 @@ export function ServersPage() {
   );
 }
 
-/** What the servers say otherwise than agents see, until someone agrees. */
+/** Changes of the servers that agents do not see until someone agrees. */
 function WaitingChanges({ servers }: { servers: UpstreamView[] }) {
   const drafts = useDrafts();
   const waiting = (drafts.data ?? []).filter(({ contract }) => servers.some((server) => server.contract === contract));

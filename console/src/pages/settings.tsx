@@ -12,18 +12,23 @@ import { DataTable } from "../parts/table";
 import { PageTabs } from "../parts/tabs";
 import { Badge, CodeBlock, RoleBadges, Time } from "../parts/words";
 import { mayDo, ROLES, type Role } from "../session";
+import { NodesTab } from "./settings/nodes";
 import { PoliciesTab } from "./settings/policies";
+import { needsRestart } from "./settings/restart-keys";
+import { SessionsTab } from "./settings/sessions";
 
 export function SettingsPage() {
   return (
     <>
-      <PageHead title="Settings">The configuration and the policies that are in effect, and who may use this console.</PageHead>
+      <PageHead title="Settings">The configuration and the policies that are in effect, who may use this console, and the gateways that share its state.</PageHead>
       <PageTabs
         label="Settings"
         tabs={[
           { id: "configuration", title: "Configuration", content: () => <ConfigurationTab /> },
           { id: "policies", title: "Policies", content: () => <PoliciesTab /> },
           { id: "admins", title: "Admins", content: () => <AdminsTab /> },
+          { id: "sessions", title: "Sessions", content: () => <SessionsTab /> },
+          { id: "nodes", title: "Nodes", content: () => <NodesTab /> },
         ]}
       />
     </>
@@ -45,7 +50,7 @@ function ConfigurationTab() {
                 <h2>
                   <code>[{name}]</code>
                 </h2>
-                <SectionFacts values={values} />
+                <SectionFacts section={name} values={values} />
               </section>
             ))}
           </div>
@@ -55,7 +60,7 @@ function ConfigurationTab() {
   );
 }
 
-function SectionFacts({ values }: { values: unknown }) {
+function SectionFacts({ section, values }: { section: string; values: unknown }) {
   const entries: [string, unknown][] = Array.isArray(values)
     ? values.map((value) => [String(value), ""])
     : Object.entries((values ?? {}) as Values);
@@ -65,11 +70,24 @@ function SectionFacts({ values }: { values: unknown }) {
       {entries.map(([key, value]) => (
         <div key={key} style={{ display: "contents" }}>
           <dt className="mono">{key}</dt>
-          <dd>{value === "" ? "" : <code>{typeof value === "string" ? value : JSON.stringify(value)}</code>}</dd>
+          <dd>
+            <Setting value={value} /> {needsRestart(section, key) && <span className="soft" title="A change is in effect after the next start">next start</span>}
+          </dd>
         </div>
       ))}
     </dl>
   );
+}
+
+/** A list of tables, such as that of issuers, has a line for each of them. */
+function Setting({ value }: { value: unknown }) {
+  if (value === "") return null;
+  const lines = Array.isArray(value) && value.some((entry) => typeof entry === "object") ? value : [value];
+  return lines.map((line, at) => (
+    <code key={at} className={lines.length > 1 ? "setting-line" : undefined}>
+      {typeof line === "string" ? line : JSON.stringify(line)}
+    </code>
+  ));
 }
 
 interface Taken {
@@ -100,14 +118,16 @@ function Reload() {
     <section className="stack tight">
       <div className="row">
         <GuardedAction needs="operator" onPress={() => void reload()} isPending={isPending}>
-          Read the file again
+          Reload the configuration
         </GuardedAction>
-        <span className="soft">Secrets are never shown, and what is wrong changes nothing.</span>
+        <span className="soft">
+          Secrets are never shown. A file with a fault changes nothing. What says <em>next start</em> waits for one.
+        </span>
       </div>
       {error != null && <ProblemNote error={error} />}
       {taken && (
         <div className="note good stack tight" role="status">
-          {isSame && <p>The file says what is in effect.</p>}
+          {isSame && <p>The file is what is in effect.</p>}
           <Places title="In effect now" places={taken.changed} />
           <Places title="In effect after the next start" places={taken.needs_restart} />
           <Places title="Plugins" places={taken.plugins} />
@@ -140,7 +160,7 @@ function AdminsTab() {
   const [revoking, setRevoking] = useState<AdminView | null>(null);
   if (!isOperator) {
     return (
-      <Empty title="Admins are seen by operators">
+      <Empty title="Operators see the admins">
         <RoleNote needs="operator" />
       </Empty>
     );

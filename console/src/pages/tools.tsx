@@ -8,8 +8,9 @@ import { PageHead } from "../parts/page";
 import { Snippets } from "../parts/snippets";
 import { Empty, ProblemNote, Skeleton } from "../parts/states";
 import { DataTable, type Column } from "../parts/table";
-import { Badge } from "../parts/words";
+import { Badge, CodeBlock, duration, pretty } from "../parts/words";
 import { requiredOf } from "../schema/model";
+import { sampleArguments } from "../schema/sample";
 import { SchemaView } from "../schema/view";
 
 export const writes = (tool: ToolDocument) => tool.annotations?.readOnlyHint !== true;
@@ -17,6 +18,14 @@ export const writes = (tool: ToolDocument) => tool.annotations?.readOnlyHint !==
 export function ReachBadge({ tool }: { tool: ToolDocument }) {
   if (!writes(tool)) return <Badge tone="good">reads</Badge>;
   return <Badge tone={tool.annotations?.destructiveHint ? "warn" : "accent"}>{tool.annotations?.destructiveHint ? "changes" : "writes"}</Badge>;
+}
+
+/** A trial that begins with an example of what is required. */
+export function trialAddress(tool: ToolDocument): string {
+  const sample = sampleArguments(tool.inputSchema);
+  const query = new URLSearchParams({ tool: tool.name });
+  if (Object.keys(sample).length > 0) query.set("arguments", JSON.stringify(sample));
+  return `/try?${query}`;
 }
 
 export function ToolsPage() {
@@ -42,9 +51,12 @@ export function ToolsPage() {
       head: "Tool",
       lead: true,
       cell: ({ tool }) => (
-        <button type="button" className="open" onClick={() => setOpen(tool.name, { push: true })}>
-          {tool.name}
-        </button>
+        <>
+          <button type="button" className="open" onClick={() => setOpen(tool.name, { push: true })}>
+            {tool.name}
+          </button>
+          {tool.description && <div className="soft description">{tool.description}</div>}
+        </>
       ),
     },
     {
@@ -55,16 +67,23 @@ export function ToolsPage() {
         </Link>
       ),
     },
-    { head: "Verb", cell: ({ verb }) => verb },
-    { head: "Reach", cell: ({ tool }) => <ReachBadge tool={tool} /> },
-    { head: "Description", cell: ({ tool }) => <span className="small">{tool.description}</span> },
+    {
+      head: "Does",
+      cell: ({ tool, verb }) => (
+        <span className="row">
+          {verb} <ReachBadge tool={tool} />
+        </span>
+      ),
+    },
     { head: "Arguments", cell: ({ tool }) => <ArgumentCount tool={tool} /> },
+    { head: "24 hours", number: true, cell: ({ calls_24h }) => (calls_24h > 0 ? calls_24h.toLocaleString("en") : null) },
+    { head: "95th percentile", number: true, cell: ({ p95_ms }) => (p95_ms == null ? null : duration(p95_ms)) },
     { head: "Bytes", number: true, cell: ({ bytes }) => bytes.toLocaleString("en") },
     { head: "Tokens", number: true, cell: ({ tokens }) => tokens.toLocaleString("en") },
   ];
   return (
     <>
-      <PageHead title="Tools">Every tool that is served now, with its entry as a client lists it. Bytes are those of the entry; tokens are an estimate of what a model reads of it.</PageHead>
+      <PageHead title="Tools">Every tool that is served now, with its entry as a client lists it. Calls of 24 hours and times are those of this process. Bytes are those of the entry; tokens are an estimate of what a model reads of it.</PageHead>
       <div className="stack">
         <div className="filters">
           <TextField type="search" label="Find" value={text} onChange={setText} placeholder="Name or description" />
@@ -118,11 +137,12 @@ function ArgumentCount({ tool }: { tool: ToolDocument }) {
 
 function ToolDetail({ served: { tool, contract, version } }: { served: ServedTool }) {
   const configuration = useConfiguration();
+  const sample = sampleArguments(tool.inputSchema);
   return (
     <div className="stack">
       {tool.description && <p>{tool.description}</p>}
       <div className="row">
-        <Link className="button main" href={`/try?tool=${encodeURIComponent(tool.name)}`}>
+        <Link className="button main" href={trialAddress(tool)}>
           Try it
         </Link>
         <Link className="button" href={`/contracts/${encodeURIComponent(contract)}`}>
@@ -134,6 +154,11 @@ function ToolDetail({ served: { tool, contract, version } }: { served: ServedToo
       </div>
       <SchemaView schema={tool.inputSchema} label="Arguments" />
       {tool.outputSchema && <SchemaView schema={tool.outputSchema} label="Result" />}
+      <section className="stack tight">
+        <h3>A sample call</h3>
+        <CodeBlock text={pretty(sample)} label="Arguments of a sample call" />
+        <p className="soft small">What is required, with an example of each. Try it begins with these arguments.</p>
+      </section>
       <section className="stack tight">
         <h3>Connect a client</h3>
         {configuration.data && <Snippets configuration={configuration.data} contract={contract} />}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Tried } from "../api/shapes";
 import { cellText } from "../schema/records";
-import { asCommand, faultsOf, readTried, resultTable, trialBody } from "./trial";
+import { faultsOf, readTried, resultTable, trialBody } from "./trial";
 
 const refused = {
   is_error: true,
@@ -43,8 +43,4 @@ test("a result keeps every digit", () => {
 test("raw arguments keep every digit", () => {
   const body = trialBody("t", "local", true, '{"id":9007199254740993}');
   expect(body).toBe('{"tool":"t","agent":"local","dry_run":true,"arguments":{"id":9007199254740993}}');
-});
-
-test("a command quotes what a shell would read", () => {
-  expect(asCommand("http://x/mcp", "t", `{"a":"it's"}`)).toContain(`"a":"it'\\''s"`);
 });

@@ -32,17 +32,3 @@ export function trialBody(tool: string, agent: string, isDry: boolean, rawArgume
   const head = JSON.stringify({ tool, ...(agent && { agent }), dry_run: isDry });
   return `${head.slice(0, -1)},"arguments":${rawArguments}}`;
 }
-
-const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
-
-/** The same call from a terminal. */
-export function asCommand(url: string, tool: string, argumentsText: string): string {
-  const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":${JSON.stringify(tool)},"arguments":${argumentsText}}}`;
-  return [
-    `curl ${url}`,
-    `--header 'Content-Type: application/json'`,
-    `--header 'Accept: application/json, text/event-stream'`,
-    `--header "Authorization: Bearer $WEIR_KEY"`,
-    `--data ${shellQuoted(request)}`,
-  ].join(" \\\n  ");
-}

@@ -15,11 +15,15 @@ import { Badge, CodeBlock, CopyAction, pretty } from "../parts/words";
 import { passedPolicies } from "../policy";
 import { isRecord, parseExact } from "../schema/exact";
 import { SchemaForm } from "../schema/form";
+import { requiredOf } from "../schema/model";
 import { RecordTable } from "../schema/records";
+import { CALL_KEYS } from "../platform";
+import { sampleArguments } from "../schema/sample";
 import { mayDo } from "../session";
 import { mcpAddress } from "../snippets";
+import { copiedCalls } from "./call-copies";
 import { statusOf } from "./key-status";
-import { asCommand, callError, faultsOf, nextCursor, readTried, resultTable, trialBody } from "./trial";
+import { callError, faultsOf, nextCursor, readTried, resultTable, trialBody } from "./trial";
 import { ReachBadge, writes } from "./tools";
 
 export function TryPage() {
@@ -134,7 +138,14 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
           <h2 className="row">
             Arguments <ReachBadge tool={tool} />
           </h2>
-          <InputKind raw={raw} value={value} setRaw={setRaw} setValue={setValue} />
+          <span className="row">
+            {raw === null && text === "{}" && requiredOf(tool.inputSchema).length > 0 && (
+              <Action kind="plain compact" onPress={() => setValue(sampleArguments(tool.inputSchema))}>
+                Fill in an example
+              </Action>
+            )}
+            <InputKind raw={raw} value={value} setRaw={setRaw} setValue={setValue} />
+          </span>
         </div>
         <p className="soft">{tool.description}</p>
         {raw === null ? (
@@ -151,9 +162,16 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
           <GuardedAction needs="editor" isPending={running === "check"} isDisabled={running === "call"} onPress={() => void run(true)}>
             Check
           </GuardedAction>
-          {configuration.data && <CopyAction label="Copy as curl" text={asCommand(mcpAddress(configuration.data), tool.name, text)} />}
         </div>
-        <p className="soft small">Ctrl + Enter calls. Check asks no source and changes nothing.</p>
+        <p className="soft small">{CALL_KEYS} calls. Check validates the arguments; it asks no source and changes nothing.</p>
+        {configuration.data && (
+          <div className="row" role="group" aria-label="Copy this call">
+            <span className="soft small">Copy this call for</span>
+            {copiedCalls({ url: mcpAddress(configuration.data), tool: tool.name, argumentsText: text, needsKey: agent !== "" || configuration.data.identity.required }).map((copied) => (
+              <CopyAction key={copied.name} label={copied.name} text={copied.text} />
+            ))}
+          </div>
+        )}
       </section>
       <section className="stack" aria-label="Result" aria-live="polite" ref={result}>
         {error != null && <ProblemNote error={error} />}
@@ -164,7 +182,17 @@ function Trial({ served, agent }: { served: ServedTool; agent: string }) {
             </Action>
           </div>
         )}
-        {tried ? <Result tried={tried} /> : !error && <Empty title="No result yet" />}
+        {tried ? (
+          <Result tried={tried} />
+        ) : (
+          !error && (
+            <Empty title="No result yet">
+              <p>
+                Press <em>Call</em>, or <em>Check</em> to see whether the arguments are valid. The result appears here, with the time of each stage and its receipt.
+              </p>
+            </Empty>
+          )
+        )}
       </section>
     </div>
   );
@@ -200,7 +228,7 @@ function Result({ tried }: { tried: Tried }) {
   const content = tried.structured_content as unknown as Json;
   const table = tried.is_error ? null : resultTable(content);
   const [view, setView] = useAddressValue("view");
-  const views = [...(table ? ["table"] : []), "text", "structured"];
+  const views = [...(table ? ["table"] : []), "text", "structured", "wire"];
   const shown = views.includes(view) ? view : views[0];
   const error = callError(tried);
   const policies = usePolicies().data?.policies ?? [];
@@ -224,6 +252,7 @@ function Result({ tried }: { tried: Tried }) {
       {shown === "table" && table && <RecordTable label="Records" table={table} />}
       {shown === "text" && <CodeBlock text={tried.text} wraps label="Text" />}
       {shown === "structured" && <CodeBlock text={pretty(content)} label="Structured content" />}
+      {shown === "wire" && <CodeBlock text={pretty(tried.wire as unknown as Json)} label="The result as a client gets it" />}
       <Stages stages={tried.stages_ms} total={tried.ms} />
       {tried.receipt && (
         <dl className="facts small">

@@ -13,16 +13,18 @@ export function Stages({ stages, total }: { stages: Record<string, number>; tota
   let from = 0;
   return (
     <div className="stages">
-      <div className="track">
-        <svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label={`${milliseconds(total)} in all`}>
-          {parts.map(({ name, ms, colour }) => {
-            const width = (ms / sum) * 100;
-            const x = from;
-            from += width;
-            return <rect key={name} x={x} width={width} height="1" fill={colour} />;
-          })}
-        </svg>
-      </div>
+      {parts.length > 0 && (
+        <div className="track">
+          <svg viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label={`${milliseconds(total)} in all`}>
+            {parts.map(({ name, ms, colour }) => {
+              const width = (ms / sum) * 100;
+              const x = from;
+              from += width;
+              return <rect key={name} x={x} width={width} height="1" fill={colour} />;
+            })}
+          </svg>
+        </div>
+      )}
       <ul>
         <li>
           <strong>{milliseconds(total)}</strong>

@@ -62,6 +62,9 @@ export function relativeTime(ms: number, now: number): string {
 /** `2026-11-28 02:32:50 UTC`, as it is everywhere. */
 export const utcTime = (ms: number) => (Number.isFinite(ms) ? `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC` : "");
 
+/** `2026-11-28`. */
+export const utcDay = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+
 export function Time({ ms }: { ms: number | null | undefined }) {
   if (ms == null) return <span className="soft">never</span>;
   const date = new Date(ms);
@@ -71,6 +74,16 @@ export function Time({ ms }: { ms: number | null | undefined }) {
     </time>
   );
 }
+
+/** A time that something took: `850 µs`, `1.2 ms`, `45 ms`, `2.0 s`. */
+export function duration(ms: number | null | undefined): string {
+  if (ms == null) return "–";
+  if (ms < 1) return `${(ms * 1000).toFixed(0)} µs`;
+  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+/** `1.5 MB`. */
+export const megabytes = (bytes: number) => `${(bytes / 1_000_000).toLocaleString("en", { maximumFractionDigits: 1 })} MB`;
 
 export function pretty(value: Json | undefined): string {
   return JSON.stringify(value, null, 2) ?? "";

@@ -4,6 +4,7 @@ import type { Json, JsonSchema } from "../api/shapes";
 import { Action } from "../parts/button";
 import { isRecord, parseExact } from "./exact";
 import type { Fault } from "./faults";
+import { asBase64 } from "./base64";
 import { armOf, boundsText, DEPTH_MAX, depthOf, emptyValue, fieldModel, isChoiceList, pointerPart, propertiesOf, requiredOf, shownPaths, typedNumber, typeText, placeholderOf, withMember, type FieldModel } from "./model";
 
 export interface FormContext {
@@ -175,6 +176,8 @@ function FieldBody(props: BodyProps): ReactNode {
       return <textarea {...common} rows={4} value={text} placeholder={placeholder} onChange={(event) => onChange(event.target.value || undefined)} />;
     case "date":
       return <input {...common} type="date" value={text} onChange={(event) => onChange(event.target.value || undefined)} />;
+    case "file":
+      return <FileBody {...props} common={common} />;
     case "text":
     case "date-time":
       return (
@@ -198,6 +201,37 @@ function FieldBody(props: BodyProps): ReactNode {
     default:
       return <AnyBody {...props} common={common} />;
   }
+}
+
+/** Larger files are refused by the gateway, since a request has 4 MiB. */
+const FILE_MAX = 3_000_000;
+
+/** A file of this machine, which is sent as base64. */
+function FileBody({ value, onChange, common }: BodyProps & { common: object }) {
+  const [name, setName] = useState("");
+  const [isLarge, setLarge] = useState(false);
+  const choose = async (file: File | undefined) => {
+    setLarge(file !== undefined && file.size > FILE_MAX);
+    if (!file || file.size > FILE_MAX) return;
+    setName(file.name);
+    onChange(asBase64(new Uint8Array(await file.arrayBuffer())));
+  };
+  return (
+    <div className="row">
+      <input {...common} type="file" onChange={({ target }) => void choose(target.files?.[0])} />
+      {typeof value === "string" && (
+        <>
+          <span className="soft small">
+            {name || "A file"}, {value.length.toLocaleString("en")} characters of base64
+          </span>
+          <Action kind="plain compact" onPress={() => onChange(undefined)}>
+            Remove
+          </Action>
+        </>
+      )}
+      {isLarge && <span className="fault small">A file has at most {FILE_MAX / 1_000_000} MB.</span>}
+    </div>
+  );
 }
 
 /** What is typed stays as it is while it means the value: `1.0` on the way to `1.05` is not made `1`. */

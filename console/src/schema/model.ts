@@ -2,7 +2,7 @@
 import type { ArgumentError, Json, JsonSchema } from "../api/shapes";
 import { exactInteger, isNumber, isRecord } from "./exact";
 
-export type FieldKind = "text" | "long" | "number" | "date" | "date-time" | "boolean" | "choice" | "list" | "record" | "map" | "union" | "any";
+export type FieldKind = "text" | "long" | "file" | "number" | "date" | "date-time" | "boolean" | "choice" | "list" | "record" | "map" | "union" | "any";
 
 export interface FieldModel {
   kind: FieldKind;
@@ -115,6 +115,7 @@ function unionModel(schema: JsonSchema, arms: JsonSchema[], root: JsonSchema): F
 function kindOfType(type: string | undefined, schema: JsonSchema): FieldKind {
   switch (type) {
     case "string": {
+      if (schema.contentEncoding === "base64") return "file";
       if (schema.format === "date") return "date";
       if (schema.format === "date-time") return "date-time";
       return typeof schema.maxLength === "number" && schema.maxLength > LINE_MAX ? "long" : "text";

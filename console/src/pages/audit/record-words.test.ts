@@ -7,6 +7,7 @@ const record = { seq: 1, time: "2026-11-28T02:32:50.123456Z", hash: "", prev: ""
 test("a record is a sentence that says who, what, of which version, and how it ended", () => {
   const call = { ...record, kind: "call", agent: "support-bot", tool: "list_orders", contract: "orders@2.0.0", outcome: "refused", code: "invalid_arguments" };
   expect(recordSentence(call)).toBe("support-bot called list_orders (orders@2.0.0): refused, invalid_arguments");
+  expect(recordSentence({ ...call, reason: "status: not_in_enum" })).toContain(": refused, invalid_arguments, status: not_in_enum");
   expect(recordSentence({ ...record, kind: "call", agent: "a", tool: "t", outcome: "ok" })).toBe("a called t: ok");
   expect(recordSentence({ ...record, kind: "intent", agent: "a", tool: "t" })).toBe("a is about to write with t");
   expect(recordSentence({ ...record, kind: "refused", what: "access", agent: "a", reason: "no such endpoint" })).toBe(

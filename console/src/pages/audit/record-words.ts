@@ -17,7 +17,7 @@ export function recordSentence(record: WrittenRecord): string {
   const subject = subjectOf(record);
   const contract = textOf(record.contract);
   const what = [subject, contract && `(${contract})`].filter(Boolean).join(" ");
-  const end = [record.outcome, record.code ?? record.reason].map(textOf).filter(Boolean).join(", ");
+  const end = [record.outcome, record.code, record.reason].map(textOf).filter(Boolean).join(", ");
   const ending = end && `: ${end}`;
   switch (record.kind) {
     case "call":

@@ -2,12 +2,14 @@
 import { proveRecord, useCallRecords, type useRecord } from "../../api/trail";
 import type { AuditRecord, Json } from "../../api/shapes";
 import { setAddressValues } from "../../location";
+import { Link } from "wouter";
 import { Action } from "../../parts/action";
 import { DecisionNote } from "../../parts/decision";
 import { Loaded } from "../../parts/states";
 import { DataTable } from "../../parts/table";
 import { Badge, CodeBlock, CopyAction, Digest, pretty, Time, utcTime, type Tone } from "../../parts/words";
 import { recordedDecision } from "../../policy";
+import { mayDo } from "../../session";
 import { SaveAction } from "./save";
 import { recordSentence, subjectOf, textOf, workOf } from "./record-words";
 
@@ -56,6 +58,11 @@ export function RecordDetail({ record, found }: DetailProps) {
           <Action kind="compact" onPress={() => setAddressValues({ verify: record.receipt, record: "" }, { push: true })}>
             Verify it
           </Action>
+          {mayDo("viewer") && record.kind === "call" && record.tool !== undefined && (
+            <Link className="button compact" href={`/try?${new URLSearchParams({ tool: textOf(record.tool), agent: textOf(record.agent) })}`}>
+              Try the tool
+            </Link>
+          )}
           <SaveAction title="Download proof" file={`proof-${record.seq}-${record.hash.slice(0, 8)}.json`} read={() => proveRecord(record)} isCompact />
         </dd>
       </dl>

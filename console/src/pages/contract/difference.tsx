@@ -144,7 +144,7 @@ export function Callers({ impact }: { impact: Impact | null | undefined }) {
   if (!impact) {
     return (
       <p className="soft">
-        Calls of the past are not kept, so nobody can be named. Set <code>impact_days</code> under <code>[contracts]</code> to keep them.
+        Past calls are not kept, so no caller can be named. Set <code>impact_days</code> under <code>[contracts]</code> to keep them.
       </p>
     );
   }

@@ -45,7 +45,8 @@ export function KeptVersions({ contract }: { contract: string }) {
                   cell: ({ version }) => (
                     <>
                       <Pinned agents={all.pins.filter((pin) => pin.contract === contract && pin.major === majorOf(version)).map(({ agent }) => agent)} />
-                      <div className="soft">{count(calls.data?.get(`${contract}@${version}`) ?? 0, "call")} since the start</div>
+                      {/* Where scrapers need a token, the page does not know. */}
+                      {calls.data && <div className="soft">{count(calls.data.get(`${contract}@${version}`) ?? 0, "call")} since the start</div>}
                     </>
                   ),
                 },

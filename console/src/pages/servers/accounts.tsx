@@ -54,7 +54,7 @@ function AccountTable({ accounts, onEnd }: { accounts: AccountView[]; onEnd: (ac
       rows={accounts}
       rowKey={({ number }) => String(number)}
       columns={[
-        { head: "Whose", lead: true, cell: (account) => <strong>{account.owner}</strong> },
+        { head: "Owner", lead: true, cell: (account) => <strong>{account.owner}</strong> },
         { head: "Signed in at", cell: (account) => <code>{account.issuer}</code> },
         { head: "Connected", cell: (account) => <Time ms={account.created_ms} /> },
         { head: "Renewed", cell: (account) => <Time ms={account.renewed_ms} /> },

@@ -81,7 +81,7 @@ function HeaderFields({ server, headers, onChange }: { server: string; headers: 
   return (
     <fieldset className="stack tight">
       <legend>Headers</legend>
-      <p className="soft small">Values are sent with this look alone and kept nowhere. Of secrets, a reference is written down.</p>
+      <p className="soft small">Values are sent to the server for this look and are not stored. The texts below have a reference in their place.</p>
       {headers.map((header, index) => (
         <div key={index} className="list-item">
           <div className="columns">

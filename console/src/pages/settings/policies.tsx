@@ -7,6 +7,7 @@ import { Empty, FaultList, Loaded } from "../../parts/states";
 import { DataTable, type Column } from "../../parts/table";
 import { Badge, count } from "../../parts/words";
 import { byFile } from "./fault-files";
+import { PolicyCheck } from "./policy-check";
 
 const MODES: Record<PolicyStatus["mode"], string> = {
   enforce: "what they deny is hidden or refused",
@@ -21,7 +22,7 @@ const COLUMNS: Column<PolicyView>[] = [
   { head: "Policy", lead: true, cell: (policy) => <code>{policy.id}</code> },
   { head: "Effect", cell: (policy) => <Badge tone={policy.effect === "forbid" ? "warn" : "good"}>{policy.effect}</Badge> },
   { head: "Decides", cell: (policy) => (policy.reads_arguments ? "each call, by its arguments" : "once for each caller and tool") },
-  { head: "What those read whom it denies", cell: (policy) => policy.message },
+  { head: "Message to those it denies", cell: (policy) => policy.message },
   {
     head: "Written in",
     cell: (policy) => (
@@ -61,6 +62,7 @@ export function PoliciesTab() {
               </p>
             </Empty>
           )}
+          <PolicyCheck />
           {status.notes.length > 0 && <Unread notes={status.notes} />}
         </div>
       )}
