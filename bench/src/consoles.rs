@@ -73,16 +73,17 @@ pub(crate) fn measure(
     let calls = (rate * effort.seconds) as u64;
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        alone.push(load(calls)?.1);
-        let opened = browser.ask(&format!("open {CONSOLES}"))?;
-        ensure!(
-            opened["open"] == CONSOLES,
-            "the consoles do not open: {opened}"
-        );
-        // What opening takes is over then.
-        thread::sleep(SETTLE);
-        beside.push(load(calls)?.1);
-        browser.ask("close")?;
+        for (command, times) in [("beside", &mut alone), ("open", &mut beside)] {
+            let opened = browser.ask(&format!("{command} {CONSOLES}"))?;
+            ensure!(
+                opened["open"] == CONSOLES,
+                "the consoles do not open: {opened}"
+            );
+            // What opening takes is over then.
+            thread::sleep(SETTLE);
+            times.push(load(calls)?.1);
+            browser.ask("close")?;
+        }
     }
     let idle = idle_cost(&mut browser, &process)?;
     browser.stop()?;
