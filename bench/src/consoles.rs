@@ -248,7 +248,8 @@ impl ConsoleResults {
 const HOW: &str = "\
 `cargo xtask bench -- --only console --write docs/benchmarks` writes this page. Chromium opens the console of a gateway with one
 contract over loopback, without a cache and with a processor that is throttled four times; the time ends when the pages are listed and one
-that was clicked is there. Then the gateway is asked as fast as it answers, in turns without a console and with three that have been open at the overview for
-three seconds. Chromium and the generator share a core, on which the generator comes first, and the gateway has the other one: the figure is
-the gateway's own processor time, for calls and consoles together, by the number of calls.
+that was clicked is there. Then the gateway is asked as fast as it answers, in turns while three consoles of another, idle gateway have
+been open at the overview for three seconds, and while three of its own have. Chromium, the idle gateway and the generator share a core,
+on which the generator comes first, so that Chromium takes as much from it in both turns, and the gateway has the other one: the figure
+is the gateway's own processor time, for calls and consoles together, by the number of calls.
 ";

@@ -290,7 +290,7 @@ impl UpstreamCompiler<'_> {
                 .hint("drop `approval`")
             });
         }
-        target.listed = self.listed(item, has_resources, &mut told);
+        target.listed = self.listed(item, has_resources, &mut report);
         let (limits, clear) = (
             overlay.map(|overlay| &overlay.limits),
             overlay.map_or(&[][..], |overlay| &overlay.clear),
