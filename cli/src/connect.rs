@@ -1,14 +1,17 @@
 //! `weir connect`: writes Weir into a client's configuration, and takes it out again.
 
+mod hosted;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::LazyLock,
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum, builder::PossibleValue};
 use reqwest::StatusCode;
-use weir::config;
+use weir::{client_entry::HostedClient, config};
 use weir_upstream::{UpstreamFailure, UpstreamFailureKind};
 
 use super::{
@@ -25,7 +28,13 @@ const LAST_BACKUP: &str = ".weir-backup-last";
 #[command(arg_required_else_help = true)]
 pub(super) struct ConnectArgs {
     /// The client
-    client: McpHost,
+    client: ConnectedClient,
+    #[command(flatten)]
+    options: ConnectOptions,
+}
+
+#[derive(Args)]
+struct ConnectOptions {
     /// The endpoint of a running Weir; without it the client starts Weir itself
     #[arg(long, conflicts_with = "config")]
     url: Option<String>,
@@ -55,8 +64,51 @@ pub(super) struct ConnectArgs {
     undo: bool,
 }
 
+/// A client that reads a file, or one that its vendor hosts.
+#[derive(Clone, Copy, Debug)]
+enum ConnectedClient {
+    Local(McpHost),
+    Hosted(HostedClient),
+}
+
+impl ValueEnum for ConnectedClient {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<ConnectedClient>> = LazyLock::new(|| {
+            let local = McpHost::value_variants().iter();
+            let local = local.map(|client| ConnectedClient::Local(*client));
+            local
+                .chain(HostedClient::ALL.map(ConnectedClient::Hosted))
+                .collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Local(client) => client.to_possible_value(),
+            Self::Hosted(client) => Some(PossibleValue::new(client.name())),
+        }
+    }
+}
+
 impl ConnectArgs {
     pub(super) fn run(self) -> Done {
+        let options = self.options;
+        match self.client {
+            ConnectedClient::Local(client) => FileConnection { client, options }.run(),
+            ConnectedClient::Hosted(client) => options.describe(client),
+        }
+    }
+}
+
+/// Connects a client that reads a file.
+struct FileConnection {
+    client: McpHost,
+    options: ConnectOptions,
+}
+
+impl FileConnection {
+    fn run(self) -> Done {
         let file = self.file().map_err(anyhow::Error::new)?;
         if file.is_linked() {
             eprintln!(
@@ -65,7 +117,7 @@ impl ConnectArgs {
                 file.real_path().display()
             );
         }
-        if self.undo {
+        if self.options.undo {
             return self.undo(&file);
         }
         let reached = self.entry()?;
@@ -76,19 +128,23 @@ impl ConnectArgs {
         let after = hosts::put(
             self.client,
             before.as_deref().unwrap_or_default(),
-            &self.name,
+            &self.options.name,
             &entry,
         );
         let after = after.map_err(|cause| anyhow::Error::new(unchanged(&file, &cause)))?;
         if let Some(lacking) = self.lacking(needs_key, &after) {
             eprintln!("note: {lacking}");
         }
-        if self.print {
+        if self.options.print {
             print!("{after}");
             return Ok(ExitCode::SUCCESS);
         }
         if before.as_ref() == Some(&after) {
-            println!("{} already names `{}` so", file.display(), self.name);
+            println!(
+                "{} already names `{}` so",
+                file.display(),
+                self.options.name
+            );
             return Ok(ExitCode::SUCCESS);
         }
         self.back_up(&file, before.as_deref().unwrap_or_default())?;
@@ -108,7 +164,7 @@ impl ConnectArgs {
         println!(
             "{} names `{}` now; restart the client, or let it read its servers again",
             file.display(),
-            self.name
+            self.options.name
         );
         Ok(ExitCode::SUCCESS)
     }
@@ -116,9 +172,9 @@ impl ConnectArgs {
     /// Keeps the file as it was before Weir wrote to it, for `--undo`; nothing if there was none. Later it also keeps the
     /// file as it was before an entry of ours changes, since a key may have been added to it.
     fn back_up(&self, file: &ClientFile, before: &str) -> anyhow::Result<()> {
-        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
-        let is_named = hosts::find(self.client, before, &self.name)
-            .map_err(failure)?
+        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let is_named = hosts::find(self.client, before, &self.options.name)
+            .map_err(told)?
             .is_some();
         let (first, last) = (file.backup(BACKUP)?, file.backup(LAST_BACKUP)?);
         let kept = first.text()?;
@@ -141,8 +197,8 @@ impl ConnectArgs {
     /// Restores the whole file if only our entry was changed since, to the byte. Otherwise only the entry is removed, or
     /// restored, and the backup stays.
     fn undo(&self, file: &ClientFile) -> Done {
-        let (client, name, shown) = (self.client, &*self.name, file.display());
-        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let (client, name, shown) = (self.client, &*self.options.name, file.display());
+        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let now = file.text().map_err(anyhow::Error::new)?.unwrap_or_default();
         let entry = hosts::find(client, &now, name)
             .map_err(failure)?
@@ -212,7 +268,7 @@ impl ConnectArgs {
     }
 
     fn file(&self) -> Result<ClientFile, UpstreamFailure> {
-        if !self.project {
+        if !self.options.project {
             return ClientFile::of_user(&self.client.user_file()?);
         }
         let file = self.client.project_file().ok_or_else(|| {
@@ -228,8 +284,8 @@ impl ConnectArgs {
     }
 
     fn entry(&self) -> Result<Entry, super::AppError> {
-        let key = self.key_env.clone();
-        if let Some(url) = &self.url {
+        let key = self.options.key_env.clone();
+        if let Some(url) = &self.options.url {
             let header = |text: &String| {
                 let (name, value) = text.split_once(':').ok_or_else(|| {
                     UpstreamFailure::new(
@@ -241,13 +297,14 @@ impl ConnectArgs {
                 Ok((name.trim().to_owned(), value.trim().to_owned()))
             };
             let headers = self
+                .options
                 .headers
                 .iter()
                 .map(header)
                 .collect::<Result<_, UpstreamFailure>>()
                 .map_err(anyhow::Error::new)?;
             call::check_url(url)?;
-            let url = match &self.view {
+            let url = match &self.options.view {
                 Some(view) => view_url(url, view).map_err(anyhow::Error::new)?,
                 None => url.clone(),
             };
@@ -258,7 +315,7 @@ impl ConnectArgs {
                 UpstreamFailureKind::Start,
                 format!(
                     "{} for the client to start Weir with",
-                    self.config.display()
+                    self.options.config.display()
                 ),
                 cause,
             )
@@ -266,6 +323,7 @@ impl ConnectArgs {
             .step("or connect to a running Weir: --url http://127.0.0.1:8484/mcp")
         };
         let config = self
+            .options
             .config
             .canonicalize()
             .map_err(|error| anyhow::Error::new(absent(error.to_string())))?;
@@ -276,7 +334,7 @@ impl ConnectArgs {
             "--config".to_owned(),
             config.display().to_string(),
         ];
-        if let Some(name) = &self.view {
+        if let Some(name) = &self.options.view {
             super::view(&config::load(&config)?, Some(name))?;
             arguments.extend(["--view".to_owned(), name.clone()]);
         }
@@ -290,18 +348,20 @@ impl ConnectArgs {
     /// Returns the next step before the client has access; `None` if there is none, as far as one can see.
     fn lacking(&self, needs_key: bool, after: &str) -> Option<String> {
         let client = self.client.name();
-        if let Some(variable) = &self.key_env {
+        if let Some(variable) = &self.options.key_env {
             let is_set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
             return (!is_set).then(|| {
                 format!("`{variable}` is not set here; {client} needs it in its environment")
             });
         }
         // The entry may have had a key before.
-        let written = hosts::find(self.client, after, &self.name).ok().flatten();
+        let written = hosts::find(self.client, after, &self.options.name)
+            .ok()
+            .flatten();
         if !needs_key || written.is_some_and(|written| hosts::has_key(&written)) {
             return None;
         }
-        let how = match (self.client.reference("WEIR_KEY"), &self.url) {
+        let how = match (self.client.reference("WEIR_KEY"), &self.options.url) {
             (Some(_), _) => {
                 "and run this again with --key-env WEIR_KEY, which names the variable that has it"
                     .to_owned()
@@ -326,7 +386,8 @@ impl ConnectArgs {
     /// be read is not.
     fn needs_key(&self, reached: &Entry) -> bool {
         let Entry::Url { url, .. } = reached else {
-            return block_on(has_keys(&self.config)).is_ok_and(|needs| needs.unwrap_or(false));
+            return block_on(has_keys(&self.options.config))
+                .is_ok_and(|needs| needs.unwrap_or(false));
         };
         match block_on(status_without_key(url)) {
             Ok(Ok(StatusCode::UNAUTHORIZED)) => return true,

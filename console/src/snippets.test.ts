@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mcpAddress, snippets } from "./snippets";
+import { hostedSnippets, mcpAddress, snippets } from "./snippets";
 import { relativeTime } from "./parts/words";
 import { statusOf } from "./pages/key-status";
 
@@ -28,6 +28,17 @@ test("Claude Desktop starts a bridge, which is sent the key by a variable", () =
 
 test("each snippet says where it goes and what to do then", () => {
   for (const { place, after } of snippets("http://x/mcp", null)) expect([place, after].every((text) => text.endsWith("."))).toBe(true);
+});
+
+test("hosted clients get a URL and where people sign in, or what is missing first", () => {
+  const all = (url: string, issuers: string[]) => hostedSnippets(url, issuers).map(({ after }) => after);
+  for (const { text, after } of hostedSnippets("https://x/mcp", ["https://login.example/"])) {
+    expect(text).toBe("https://x/mcp");
+    expect(after).toContain("sign in at https://login.example/");
+  }
+  for (const after of all("http://x/mcp", ["https://login.example/"])) expect(after).toContain("public_url");
+  for (const after of all("https://x/mcp", [])) expect(after).toContain("identity.issuers");
+  expect(all("https://x/mcp", ["https://login.example/"])[0]).toContain("https://claude.ai/api/mcp/auth_callback");
 });
 
 test("times are said from now", () => {

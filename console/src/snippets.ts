@@ -52,3 +52,29 @@ export function snippets(url: string, key: string | null): Snippet[] {
     },
   ];
 }
+
+/** What is entered at the clients that their vendors host. They take no key: people sign in at an issuer. */
+export function hostedSnippets(url: string, issuers: string[]): Snippet[] {
+  const lacking = !url.startsWith("https://")
+    ? "It reaches https addresses of the internet alone: set public_url of [http] first."
+    : issuers.length === 0
+      ? "It takes no keys: add an issuer to [[identity.issuers]] first."
+      : null;
+  const after = (redirects: string) =>
+    lacking ??
+    `Leave the client's id and secret empty where the issuer lets clients register themselves or knows them by their document. Otherwise register one there with ${redirects} and the scopes tools and tools:write, and enter its id. Then connect, and sign in at ${issuers.join(" or ")}.`;
+  return [
+    {
+      client: "Claude (web)",
+      place: "In Claude, open Settings, Connectors, Add custom connector, and enter this as the remote MCP server URL.",
+      after: after("the redirect URIs https://claude.ai/api/mcp/auth_callback and https://claude.com/api/mcp/auth_callback"),
+      text: url,
+    },
+    {
+      client: "ChatGPT",
+      place: "In ChatGPT, open Settings, Apps & Connectors, Advanced settings, and switch on Developer mode. Then press Create, enter this as the MCP server URL, and choose OAuth.",
+      after: after("the redirect URI that the dialog shows"),
+      text: url,
+    },
+  ];
+}

@@ -1,7 +1,11 @@
 //! Writes a server into the configurations of MCP clients.
 
+mod hosted;
+
 use serde_json::{Map, Value, json};
 use weir_upstream::{UpstreamFailure, UpstreamFailureKind};
+
+pub use self::hosted::{HostedClient, HostedServer};
 
 /// A client whose configuration is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::{net::TcpListener, process::Command};
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, http, place, upstream};
+use weir_tests::{Admin, Gateway, House, Modern, http, place, read_output, upstream};
 
 use crate::sample;
 
@@ -111,9 +111,14 @@ async fn snippets_are_what_connect_writes() {
     let (status, snippets) = admin.ask("GET", "/v1/snippets?agent=ann", "").await;
     assert_eq!(status, 200, "{snippets}");
     let snippets = snippets.as_array().expect("a list");
-    assert_eq!(snippets.len(), 9);
+    assert_eq!(snippets.len(), 11);
     for snippet in snippets {
         let client = snippet["client"].as_str().expect("a client");
+        if ["chatgpt", "claude"].contains(&client) {
+            let note = snippet["note"].as_str().expect("a note");
+            assert!(note.contains("[[identity.issuers]]"), "{snippet}");
+            continue;
+        }
         let url = "https://weir.example/mcp";
         let key = match client {
             "cline" | "zed" => ["--header", "Authorization: Bearer KEY"],
@@ -149,6 +154,55 @@ async fn snippets_are_what_connect_writes() {
     for unknown in ["client=emacs", "agent=none"] {
         let path = format!("/v1/snippets?{unknown}");
         assert_eq!(admin.ask("GET", &path, "").await.0, 404, "{unknown}");
+    }
+}
+
+/// Clients that their vendors host take a URL and a sign-in: `weir connect` and the admin API say the same about what is entered
+/// there, and what is missing before.
+#[tokio::test]
+async fn hosted_clients_are_given_what_they_want() {
+    let issuer = "https://login.example/";
+    let trusted = format!(
+        "[http]\npublic_url = \"https://weir.example\"\n[[identity.issuers]]\nissuer = \"{issuer}\"\n\
+         grants = [{{ claim = \"scope\", has = \"tools\", contracts = [\"*\"] }}]"
+    );
+    let house = sample::house().config(&trusted);
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let wanted = [
+        ("claude", "https://claude.ai/api/mcp/auth_callback"),
+        ("chatgpt", "https://chatgpt.com/connector/oauth/"),
+    ];
+    for (client, redirect) in wanted {
+        let (code, out, err) = house.run(&["connect", client]);
+        assert_eq!(code, 0, "{err}");
+        for part in ["https://weir.example/mcp", redirect, "tools:write", issuer] {
+            assert!(out.contains(part), "{client} {part}: {out}");
+        }
+        let (_, snippets) = admin
+            .ask("GET", &format!("/v1/snippets?client={client}"), "")
+            .await;
+        assert_eq!(snippets[0]["text"], "https://weir.example/mcp");
+        let note = snippets[0]["note"].as_str().expect("a note");
+        for step in note.split(". ") {
+            assert!(out.contains(step.trim_end_matches('.')), "{step}: {out}");
+        }
+        let (code, out, _) = house.run(&["connect", client, "--view", "shop"]);
+        let view = "https://weir.example/mcp/view/shop";
+        assert!(code == 0 && out.contains(view), "{out}");
+        // The endpoint itself names its issuers, and an address of this machine is reached by neither.
+        let mut by_url = Command::new(place::binary("weir"));
+        by_url.args(["connect", client, "--url", &gateway.url()]);
+        let (code, _, err) = read_output(by_url.output().expect("weir starts"));
+        assert!(code == 1 && err.contains("public_url"), "{err}");
+        let (code, _, err) = house.run(&["connect", client, "--undo"]);
+        assert!(code == 1 && err.contains("hosts it"), "{err}");
+        let plain = sample::house();
+        let (code, _, err) = plain.run(&["connect", client]);
+        assert!(code == 1 && err.contains("public_url"), "{err}");
+        let keys = sample::house().config("[http]\npublic_url = \"https://weir.example\"");
+        let (code, _, err) = keys.run(&["connect", client]);
+        assert!(code == 1 && err.contains("identity.issuers"), "{err}");
     }
 }
 

@@ -197,7 +197,7 @@ export async function readSamples(): Promise<Sample[]> {
 /** The effective configuration, as far as pages name its keys. */
 export interface Configuration {
   http: { listen: string; public_url: string | null };
-  identity: { required: boolean };
+  identity: { required: boolean; issuers?: { issuer: string }[] };
   contracts: { impact_days: number; drift_interval_s: number };
   connections: string[];
   plugins: Record<string, { grants: Record<string, string> }>;

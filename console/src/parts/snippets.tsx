@@ -1,12 +1,14 @@
 import { useState } from "react";
 import type { Configuration } from "../api/queries";
-import { mcpAddress, snippets } from "../snippets";
+import { hostedSnippets, mcpAddress, snippets } from "../snippets";
 import { CodeBlock } from "./words";
 import { ChoiceField } from "./fields";
 
 /** How a client is connected, with a key where one is known. */
 export function Snippets({ configuration, contract, apiKey = null }: { configuration: Configuration; contract?: string; apiKey?: string | null }) {
-  const all = snippets(mcpAddress(configuration, contract), apiKey ?? (configuration.identity.required ? "weir_…" : null));
+  const address = mcpAddress(configuration, contract);
+  const issuers = configuration.identity.issuers?.map(({ issuer }) => issuer) ?? [];
+  const all = [...snippets(address, apiKey ?? (configuration.identity.required ? "weir_…" : null)), ...hostedSnippets(address, issuers)];
   const [client, setClient] = useState(all[0]?.client ?? "");
   const chosen = all.find((snippet) => snippet.client === client);
   return (

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{OperationError, OperationResult, sessions::mcp_url};
 use crate::{
-    client_entry::{KEY, McpClient, ServerEntry},
+    client_entry::{HostedClient, HostedServer, KEY, McpClient, ServerEntry},
     control::ControlPlane,
 };
 
@@ -18,7 +18,8 @@ const PLACEHOLDER: &str = "Bearer KEY";
 pub(crate) struct ClientSnippet {
     /// The client's name in `weir connect CLIENT`.
     pub client: &'static str,
-    /// What the client's configuration has, without its other servers; null where it cannot be connected so.
+    /// What the client's configuration has, without its other servers, or the URL that is entered at a client that its vendor
+    /// hosts; null where it cannot be connected so.
     pub text: Option<String>,
     /// What to do beside it, or why there is no text.
     pub note: Option<String>,
@@ -39,23 +40,37 @@ pub(crate) fn list(
             "HTTP is not served at a configured address: set `[http] listen` or `public_url`";
         OperationError::new(super::FailureKind::Conflict, detail)
     })?;
-    let clients: Vec<McpClient> = match client {
-        None => McpClient::ALL.to_vec(),
-        Some(name) => {
-            let known = McpClient::ALL
-                .into_iter()
-                .find(|known| known.name() == name);
-            vec![known.ok_or_else(|| {
-                let names = McpClient::ALL.map(McpClient::name).join(", ");
-                OperationError::not_found("client", name).see(&format!("there are {names}"))
-            })?]
-        }
-    };
     let needs_key = identities.are_required();
-    let snippets = clients.into_iter();
-    Ok(snippets
-        .map(|client| snippet(client, &url, needs_key))
-        .collect())
+    let local = McpClient::ALL.map(|client| snippet(client, &url, needs_key));
+    let config = control.gateway().config();
+    let issuers = config.identity.issuers.iter();
+    let server = HostedServer {
+        url: &url,
+        issuers: &issuers
+            .map(|issuer| issuer.issuer.clone())
+            .collect::<Vec<_>>(),
+    };
+    let hosted = HostedClient::ALL.map(|client| hosted_snippet(client, &server));
+    let all: Vec<ClientSnippet> = local.into_iter().chain(hosted).collect();
+    let Some(name) = client else {
+        return Ok(all);
+    };
+    let names = all.iter().map(|snippet| snippet.client).collect::<Vec<_>>();
+    let unknown = || {
+        OperationError::not_found("client", name).see(&format!("there are {}", names.join(", ")))
+    };
+    let found = all.into_iter().find(|snippet| snippet.client == name);
+    Ok(vec![found.ok_or_else(unknown)?])
+}
+
+/// Returns what is entered at a client that its vendor hosts: the URL, with the steps around it.
+fn hosted_snippet(client: HostedClient, server: &HostedServer<'_>) -> ClientSnippet {
+    let lacking = client.lacking(server);
+    ClientSnippet {
+        client: client.name(),
+        text: lacking.is_none().then(|| server.url.to_owned()),
+        note: Some(lacking.unwrap_or_else(|| client.steps(server).join(". "))),
+    }
 }
 
 fn snippet(client: McpClient, url: &str, needs_key: bool) -> ClientSnippet {
