@@ -195,7 +195,7 @@ async fn hosted_clients_are_given_what_they_want() {
         by_url.args(["connect", client, "--url", &gateway.url()]);
         let (code, _, err) = read_output(by_url.output().expect("weir starts"));
         assert!(code == 1 && err.contains("public_url"), "{err}");
-        let (code, _, err) = house.run(&["connect", client, "--undo"]);
+        let (code, _, err) = house.run(&["connect", client, "--project"]);
         assert!(code == 1 && err.contains("hosts it"), "{err}");
         let plain = sample::house();
         let (code, _, err) = plain.run(&["connect", client]);
