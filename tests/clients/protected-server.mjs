@@ -23,7 +23,8 @@ const issued = { access: new Set(), refresh: new Set(), grants: new Map() };
 const calls = [];
 const bearers = new Set();
 const clients = new Set();
-const trouble = { lose: 0, hold: 0 };
+const trouble = { lose: 0, hold: 0, answer: 0, register: 0 };
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 let renewals = 0;
 
 const provider = new Provider(issuer, {
@@ -59,6 +60,11 @@ provider.on('grant.success', (context) => {
   const { grantId, accountId } = context.oidc.entities.AccessToken;
   issued.grants.set(accountId, grantId);
 });
+// What the issuer did stands, and its answer comes late.
+provider.use(async (context, next) => {
+  await next();
+  if (context.path === '/reg') await pause(trouble.register);
+});
 provider.use(async (context, next) => {
   if (context.path !== '/token' || context.method !== 'POST') return next();
   const pieces = await Array.fromAsync(context.req);
@@ -71,9 +77,10 @@ provider.use(async (context, next) => {
       context.respond = false;
       return context.req.socket.destroy();
     }
-    if (trouble.hold > 0) await new Promise((done) => setTimeout(done, trouble.hold));
+    await pause(trouble.hold);
   }
-  return next();
+  await next();
+  if (context.req.body.grant_type === 'authorization_code') await pause(trouble.answer);
 });
 provider.use(async (context, next) => {
   if (!context.path.startsWith('/interaction/')) return next();

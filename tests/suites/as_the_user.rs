@@ -1,6 +1,7 @@
 //! A server behind Weir that is called as the person who asks: each call bears its own caller's token, and nothing else does.
 
 mod exchange;
+mod kills;
 
 use std::{
     fs,

@@ -1,0 +1,154 @@
+//! Kills the gateway at each step of a sign-in: what was begun goes on or is asked for again, and nothing is there twice.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use reqwest::{StatusCode, header};
+use serde_json::json;
+use weir_tests::{Gateway, House, Modern};
+
+use super::{Browser, Protected, holders, link, serve, text, whoami};
+
+/// How long the issuer holds an answer back, and when the gateway is killed meanwhile.
+const HELD_MS: u64 = 1500;
+const WITHIN_MS: u64 = 600;
+
+fn restart(house: &House, gateway: &mut Gateway) {
+    let address = gateway.base.trim_start_matches("http://").to_owned();
+    gateway.kill();
+    let words = ["serve", "--listen", &address, "--log-format", "json"];
+    *gateway = Gateway::start(house.weir(&words));
+}
+
+/// Opens the page that the issuer leads back to, and kills the gateway within that time.
+async fn kill_within(browser: &Browser, back: &str, wait: Duration, kill: impl FnOnce()) {
+    let host = back.split('/').nth(2).expect("a host");
+    let own = browser.cookies.iter().filter(|(of, _)| of == host);
+    let cookies: Vec<&str> = own.map(|(_, cookie)| cookie.as_str()).collect();
+    let request = browser
+        .client
+        .get(back)
+        .header(header::COOKIE, cookies.join("; "));
+    let opened = tokio::spawn(async move {
+        let _ = request.send().await; // the answer may be lost
+    });
+    tokio::time::sleep(wait).await;
+    kill();
+    opened.await.expect("it ends");
+}
+
+/// Checks that no file has a token of the issuer as it is.
+async fn find_no_token(server: &Protected, folder: &Path) {
+    let tokens = server.tokens().await;
+    assert!(!tokens.is_empty());
+    for token in tokens {
+        assert_eq!(holders(folder, &token), Vec::<String>::new());
+    }
+}
+
+fn count_accounts(house: &House, owner: &str) -> usize {
+    let accounts = house.json(&["upstream", "accounts", "notes"]);
+    let accounts = accounts.as_array().expect("a list").iter();
+    accounts.filter(|account| account["owner"] == owner).count()
+}
+
+/// While the answer of the issuer is on its way, and after each other time that a sign-in may have got so far.
+#[tokio::test]
+async fn a_kill_while_a_sign_in_ends_leaves_one_account_or_none() {
+    let server = Protected::start("modern", 600);
+    let house = server.house();
+    let mut gateway = serve(&house).await;
+    let url = gateway.url();
+    let times = [
+        (HELD_MS, WITHIN_MS),
+        (0, 0),
+        (0, 4),
+        (0, 10),
+        (0, 20),
+        (0, 40),
+        (0, 100),
+    ];
+    for (number, (held, wait)) in times.into_iter().enumerate() {
+        let agent = format!("agent-{number}");
+        let key = house.key(&["--agent", &agent]);
+        let mut browser = Browser::of_user("ann");
+        let asked = link(&whoami(&url, &key).await);
+        let (_, _, back) = browser.open("POST", &asked, "/callback").await;
+        server.control(&format!("set?answer={held}")).await;
+        let wait = Duration::from_millis(wait);
+        kill_within(&browser, &back, wait, || restart(&house, &mut gateway)).await;
+        server.control("set?answer=0").await;
+        // The same page again ends the sign-in, or says that it is over.
+        let (status, page, _) = browser.open("GET", &back, "").await;
+        let is_over =
+            status == StatusCode::OK || status.is_client_error() || status.is_server_error();
+        assert!(is_over, "{status} {page}");
+        let result = whoami(&url, &key).await;
+        if result["isError"] == true {
+            browser.connect(&link(&result)).await;
+        }
+        let result = whoami(&url, &key).await;
+        assert!(text(&result).contains("you are ann"), "{wait:?}: {result}");
+        assert_eq!(
+            count_accounts(&house, &format!("agent {agent}")),
+            1,
+            "{wait:?}"
+        );
+        find_no_token(&server, house.path()).await;
+    }
+}
+
+/// A question that was asked before the kill is answered after it.
+#[tokio::test]
+async fn a_question_outlives_a_kill() {
+    let server = Protected::start("modern", 600);
+    let house = server.house();
+    let mut gateway = serve(&house).await;
+    let key = house.key(&["--agent", "bob"]);
+    let client =
+        Modern::with_key(gateway.url(), &key).saying(json!({ "elicitation": { "url": {} } }));
+    let call = json!({ "name": "notes_whoami", "arguments": {} });
+    let answer = client.ask("tools/call", call.clone()).await;
+    let result = answer.result();
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let asked = result["inputRequests"]["account"]["params"]["url"].as_str();
+    restart(&house, &mut gateway);
+    Browser::of_user("bob")
+        .connect(asked.expect("a link"))
+        .await;
+    restart(&house, &mut gateway);
+    let mut resumed = call;
+    resumed["inputResponses"] = json!({ "account": { "action": "accept" } });
+    resumed["requestState"] = result["requestState"].clone();
+    let answer = client.ask("tools/call", resumed).await;
+    assert!(
+        text(answer.result()).contains("you are bob"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(count_accounts(&house, "agent bob"), 1);
+}
+
+/// The gateway's own account, whose command is killed while it registers the gateway, and while it waits for the browser.
+#[tokio::test]
+async fn a_killed_command_is_only_run_again() {
+    let server = Protected::start("modern", 600);
+    let house = server.house();
+    for held in [HELD_MS, 0] {
+        server.control(&format!("set?register={held}")).await;
+        let mut command = house.weir(&["upstream", "connect", "notes"]);
+        let command = command.stdout(Stdio::null()).stdin(Stdio::null());
+        let mut child = command.spawn().expect("weir starts");
+        tokio::time::sleep(Duration::from_millis(WITHIN_MS)).await;
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    }
+    server.control("set?register=0").await;
+    let gateway = serve(&house).await;
+    assert_eq!(count_accounts(&house, "gateway"), 1);
+    let key = house.key(&["--agent", "ann"]);
+    let asked = link(&whoami(&gateway.url(), &key).await);
+    Browser::of_user("ann").connect(&asked).await;
+    let result = whoami(&gateway.url(), &key).await;
+    assert!(text(&result).contains("you are ann"), "{result}");
+    find_no_token(&server, house.path()).await;
+}
