@@ -2,6 +2,7 @@
 
 mod access;
 mod corpus;
+mod policies;
 mod sign_in;
 
 use std::time::Duration;
