@@ -156,6 +156,21 @@ tools:
     );
 }
 
+/// A connection takes what begins with SELECT, and Toolbox a query whose parts are in parentheses.
+#[test]
+fn a_query_in_parentheses_is_one_of_another_query() {
+    let text = "sources: { y: { kind: postgres, host: h, database: d, user: u, password: p } }\n\
+                tools: { both: { kind: postgres-sql, source: y, description: Both., statement: \"(SELECT a FROM t) UNION ALL (SELECT b FROM u) ORDER BY 1;\" } }\n";
+    let imported =
+        toolbox("tools.yaml", text, None).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let source =
+        form::read("c.yaml", &imported.contract).unwrap_or_else(|problems| panic!("{problems:?}"));
+    assert_eq!(
+        source.collections[0].settings["query"],
+        "SELECT * FROM (\n(SELECT a FROM t) UNION ALL (SELECT b FROM u) ORDER BY 1\n) AS answers"
+    );
+}
+
 /// One tool that the adapter refuses would spoil the whole contract.
 #[test]
 fn writes_that_a_database_does_not_count_are_left_out() {

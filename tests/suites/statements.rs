@@ -333,6 +333,168 @@ async fn a_configuration_of_toolbox_is_translated_and_served() {
     assert!(said.contains("draft --toolbox tools.yaml"), "{said}");
 }
 
+/// The package of Toolbox whose README has a configuration, and its digest.
+const TOOLBOX_PACKAGE: (&str, &str) = (
+    "@toolbox-sdk/server@1.12.0",
+    "ea781db2a850629f429bebe5724e20c4e4c543169bcdfd55a5690cf4f90c9c40",
+);
+
+/// Returns the configuration that Toolbox shows in its own package, fetched once.
+fn toolbox_example() -> String {
+    let folder = place::cache().join("toolbox");
+    let readme = folder.join("package/README.md");
+    let (package, digest) = TOOLBOX_PACKAGE;
+    if !readme.exists() {
+        let fetch = "set -e; rm -rf \"$1\"; mkdir -p \"$1\"; cd \"$1\"; npm pack --silent --ignore-scripts \"$2\" >name; \
+                     echo \"$3  $(cat name)\" | sha256sum --check --quiet; tar xzf \"$(cat name)\"";
+        let fetched = std::process::Command::new("sh")
+            .args(["-c", fetch, "sh"])
+            .arg(&folder)
+            .args([package, digest])
+            .status()
+            .expect("sh runs");
+        assert!(fetched.success(), "{package} cannot be fetched");
+    }
+    let readme = std::fs::read_to_string(readme).expect("the page of the package");
+    let block = readme.split("```yaml\n").nth(1).expect("an example");
+    let block = block.split("```").next().expect("its end");
+    block.to_owned()
+}
+
+/// Statements as the configurations that Toolbox has built in write them: in parentheses, with casts of parameters, explained, and
+/// with variables for everything that a source needs.
+const TOOLBOX_OF_SERVER: &str = "
+sources:
+  main:
+    kind: postgres
+    host: ${PG_HOST}
+    port: ${PG_PORT}
+    database: ${PG_DATABASE}
+    user: ${PG_USER}
+    password: ${PG_PASSWORD}
+    queryParams: ${PG_QUERY_PARAMS:}
+tools:
+  list_sizes:
+    kind: postgres-sql
+    source: main
+    description: Lists the sizes of two kinds.
+    statement: |
+      (
+          SELECT name, pg_size_pretty((size::bigint * 1024)::bigint) size FROM kinds WHERE name IN ('a', 'b')
+      )
+      UNION ALL
+      (SELECT name, pg_size_pretty(size::bigint) FROM kinds WHERE name = 'c')
+      ORDER BY 1 DESC;
+  list_kinds:
+    kind: postgres-sql
+    source: main
+    description: |
+      Lists kinds.
+    statement: |
+      SELECT name, size FROM kinds WHERE size IS NOT NULL
+      ORDER BY size DESC
+      LIMIT COALESCE($1::int, 50);
+    parameters:
+      - name: limit
+        description: \"How many at most.\"
+        type: integer
+        default: 50
+  move_kinds:
+    kind: postgres-sql
+    source: main
+    description: Moves kinds elsewhere.
+    statement: WITH gone AS (DELETE FROM kinds RETURNING name) INSERT INTO others SELECT name FROM gone
+  get_plan:
+    kind: postgres-sql
+    source: main
+    description: Explains a statement.
+    statement: EXPLAIN (FORMAT JSON) {{.query}};
+    templateParameters: [{ name: query, type: string, description: The statement., required: true }]
+  execute_sql: { kind: postgres-execute-sql, source: main, description: Runs SQL. }
+toolsets:
+  all: [list_sizes, list_kinds, get_plan, execute_sql]
+";
+
+/// What Toolbox itself shows is translated and answers: the example of its package, and statements as it has them built in.
+#[tokio::test]
+async fn what_toolbox_itself_shows_is_translated_and_served() {
+    let cluster = Postgres::start();
+    cluster.sql(
+        "CREATE TABLE hotels (id INTEGER PRIMARY KEY, name TEXT, stars INTEGER);
+         INSERT INTO hotels VALUES (1, 'Hilton Basel', 4), (2, 'Marriott', 5), (3, 'Basel Inn', 3);
+         CREATE TABLE kinds (name TEXT, size INTEGER); INSERT INTO kinds VALUES ('a', 1), ('b', 2), ('c', 3);",
+    );
+    let house = House::new();
+    house.write("example.yaml", toolbox_example());
+    house.write("server.yaml", TOOLBOX_OF_SERVER);
+    let translated = |file: &str, left_out: &[&str]| {
+        let words = [
+            "draft",
+            "--toolbox",
+            file,
+            "--name",
+            file.trim_end_matches(".yaml"),
+        ];
+        let (code, contract, said) = house.run(&words);
+        assert_eq!(code, 3, "{said}");
+        for part in left_out {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        house.write(&format!("contracts/{file}"), contract);
+        let connection = [&words[..], &["--print", "connection"]].concat();
+        let (_, connection, _) = house.run(&connection);
+        connection
+    };
+    let connection = translated("example.yaml", &["at /prompts", "at /resources"]);
+    assert!(
+        connection.contains("[connections.my-pg-source]\nkind = \"postgresql\"\nurl = \"postgresql://postgres:${env:MY_PG_SOURCE_PASSWORD}@127.0.0.1:5432/toolbox_db\""),
+        "{connection}"
+    );
+    let connection = translated(
+        "server.yaml",
+        &[
+            "at /tools/move_kinds",
+            "at /tools/get_plan",
+            "at /tools/execute_sql",
+            "2 tools; 3 parts left out",
+        ],
+    );
+    assert!(
+        connection.contains("postgresql://${env:PG_USER}:${env:PG_PASSWORD}@${env:PG_HOST}:${env:PG_PORT}/${env:PG_DATABASE}"),
+        "{connection}"
+    );
+    let url = cluster.url();
+    let house = house.config(&format!(
+        "[connections.my-pg-source]\nkind = \"postgresql\"\nurl = \"{url}\"\n[connections.main]\nkind = \"postgresql\"\nurl = \"{url}\"\n\
+         [plugins.sql.grants]\nmy-pg-source = \"read\"\nmain = \"read\""
+    ));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for (tool, arguments, expected) in [
+        (
+            "search-hotels-by-name",
+            json!({"name": "basel"}),
+            json!([{"id": 1, "name": "Hilton Basel", "stars": 4}, {"id": 3, "name": "Basel Inn", "stars": 3}]),
+        ),
+        (
+            "list_sizes",
+            json!({}),
+            json!([{"name": "a", "size": "1024 bytes"}, {"name": "b", "size": "2048 bytes"}, {"name": "c", "size": "3 bytes"}]),
+        ),
+        (
+            "list_kinds",
+            json!({"limit_value": 2}),
+            json!([{"name": "b", "size": 2}, {"name": "c", "size": 3}]),
+        ),
+    ] {
+        let found = answer(&client, tool, arguments).await;
+        let mut records = found["records"].as_array().cloned().unwrap_or_default();
+        // A query has no key, and so its records no order that is promised.
+        records.sort_by_key(|record| record.to_string());
+        assert_eq!(json!(records), expected, "{tool} {found} {}", gateway.log());
+    }
+}
+
 const ASKED: &str = r#"
 contract: asked
 collections:

@@ -45,7 +45,11 @@ pub(super) fn translate(
     if syntax == SqlSyntax::Mysql {
         check_mysql_quotes(&code)?;
     }
-    let (text, used) = with_names(&all, &names)?;
+    let (mut text, used) = with_names(&all, &names)?;
+    if code.first().is_some_and(|first| first.is_symbol("(")) {
+        // A connection takes what begins with the word SELECT.
+        text = format!("SELECT * FROM (\n{text}\n) AS answers");
+    }
     if !writes && write::outside(&code).any(|(_, token)| token.is_word("order")) {
         let message = "records come in the order of their columns and not of the statement's ORDER BY: say `order:`";
         remarks.push(note(place, tool_name, "order", message));
