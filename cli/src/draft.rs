@@ -3,6 +3,7 @@
 mod connection;
 mod database;
 mod openapi;
+mod records;
 mod served;
 mod served_report;
 mod workbook;
@@ -102,6 +103,7 @@ impl DraftArgs {
         let writes = block_on(async {
             let started = start::briefly(config, None).await?;
             let gateway = &started.gateway;
+            let (source, found) = records::with_records(gateway, source).await;
             let sheets = workbook::sheets(gateway, &source, &self.sheets);
             let sheets = sheets
                 .await
@@ -118,7 +120,7 @@ impl DraftArgs {
             let drafted = look(gateway, &source).await;
             let drafted = drafted.map_err(|failure| explained(failure, gateway, &source))?;
             print!("{}", drafted.contract);
-            for note in drafted.notes.iter().chain(&left_out) {
+            for note in found.iter().chain(&drafted.notes).chain(&left_out) {
                 eprintln!("note: {note}");
             }
             Ok(drafted.writes)

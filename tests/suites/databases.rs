@@ -2,9 +2,7 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use weir_tests::{
-    Gateway, House, MariadbServer, Modern, Postgres, gateway::read_output, upstream::JsonServer,
-};
+use weir_tests::{Gateway, House, MariadbServer, Modern, Postgres, gateway::read_output};
 
 /// A shop with what databases have: keys and references, a view, records without a key, and columns of bytes.
 const SHOP: &str = "
@@ -508,14 +506,77 @@ async fn every_sheet_with_a_table_is_served_and_drafted() {
     assert!(contract.contains("sheet: Salaries"), "{contract}");
 }
 
-/// A web service is served by its URL, with the records where `--records` says.
-#[tokio::test]
+/// A web service is served by its URL. Its records are found in the answer, or are where `--records` says.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_web_service_is_served_at_once() {
     let items = json!([{ "id": 1, "item": "tea" }, { "id": 2, "item": "salt" }]);
-    let server = JsonServer::start(&json!({ "items": items }), "id");
+    let others = json!([{ "id": 3, "item": "oil" }]);
+    let answers = [
+        ("items", items.clone()),
+        (
+            "wrapped",
+            json!({ "meta": { "count": 2 }, "data": { "results": items, "next": [] } }),
+        ),
+        ("several", json!({ "items": items, "others": others })),
+        ("nothing", json!({ "count": 0, "names": ["a"] })),
+    ];
+    let router = answers
+        .into_iter()
+        .fold(axum::Router::new(), |router, (name, answer)| {
+            let answer = axum::Json(answer);
+            router.route(
+                &format!("/{name}"),
+                axum::routing::get(|| async move { answer }),
+            )
+        });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a free port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
     let house = House::new();
-    let gateway = serve(&house, &[&format!("{}/items", server.base)]);
-    let client = Modern::new(gateway.url());
-    let listed = client.call("list_items", json!({})).await;
-    assert_eq!(listed["structuredContent"]["records"], items, "{listed}");
+    for (path, more, tool, expected) in [
+        ("items", &[][..], "list_items", &items),
+        ("wrapped", &[], "list_wrappeds", &items),
+        (
+            "several",
+            &["--records", "/others"],
+            "list_severals",
+            &others,
+        ),
+    ] {
+        let url = format!("{base}/{path}");
+        let gateway = serve(&house, &[&[url.as_str()], more].concat());
+        let client = Modern::new(gateway.url());
+        let listed = client.call(tool, json!({})).await;
+        assert_eq!(
+            &listed["structuredContent"]["records"], expected,
+            "{listed}"
+        );
+    }
+    for (path, said) in [
+        (
+            "several",
+            "There are records at `/items`, `/others`: name the place by `records`.",
+        ),
+        (
+            "nothing",
+            "It has no list of records; name where it is by `records`.",
+        ),
+    ] {
+        let (code, _, err) = run(&house, &["draft", "--url", &format!("{base}/{path}")]);
+        assert_ne!(code, 0, "{err}");
+        assert!(err.contains(said), "{err}");
+    }
+    let (code, contract, err) = run(&house, &["draft", "--url", &format!("{base}/wrapped")]);
+    assert_eq!(code, 0, "{err}");
+    assert!(
+        contract.contains("records: \"/data/results\""),
+        "{contract}"
+    );
+    assert!(
+        err.contains("note: The records are read from `/data/results` of the answer."),
+        "{err}"
+    );
 }

@@ -19,6 +19,7 @@ use weir_plugin_host::ConnectionGrant;
 
 use super::{
     CONNECTION, checked, connection_config, explained, file_source, folder_of,
+    records::with_records,
     served_report::{ServedReport, database_report, sheet_report},
     state_folder, workbook,
 };
@@ -274,7 +275,9 @@ pub(crate) async fn serve_source(
             if let Some(name) = &part.name {
                 source = DataSource::new(name, source.adapter, source.settings);
             }
-            serve_one(started, &source, &source.title, part.write).await
+            let (source, found) = with_records(&started.gateway, source).await;
+            let report = serve_one(started, &source, &source.title, part.write).await?;
+            Ok(report.with_notes(found.into_iter().collect()))
         }
     }
 }

@@ -77,6 +77,61 @@ pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValu
     Ok(inside(raw, pointer))
 }
 
+/// The lists of an answer that are named at most, and the members deep that they are looked for.
+const LISTS_MAX: usize = 8;
+const LISTS_DEPTH: usize = 3;
+
+/// Returns the error for an answer without a list at its place. The details name where else it has lists of records.
+pub(crate) fn misplaced_list(body: &[u8]) -> Error {
+    let mut lists = Vec::new();
+    if let Ok(body) = serde_json::from_slice(without_mark(body)) {
+        add_lists(&body, String::new(), &mut lists);
+    }
+    Error::upstream_error("The web service's list is not where it should be.")
+        .details(json!({ "lists": lists }))
+}
+
+fn add_lists(value: &serde_json::Value, place: String, lists: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Array(items) => {
+            let is_list = items.first().is_some_and(serde_json::Value::is_object);
+            if is_list && lists.len() < LISTS_MAX {
+                lists.push(place);
+            }
+        }
+        serde_json::Value::Object(members) if place.matches('/').count() < LISTS_DEPTH => {
+            for (name, value) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                add_lists(value, format!("{place}/{name}"), lists);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Says where an answer has lists of records, to a person who describes the service.
+pub(crate) fn with_lists(error: Error) -> Error {
+    #[derive(Deserialize)]
+    struct FoundLists {
+        lists: Vec<String>,
+    }
+    let found = error.details.as_deref().map(serde_json::from_str);
+    let Some(Ok(FoundLists { lists })) = found else {
+        return error;
+    };
+    let more = match &lists[..] {
+        [] => " It has no list of records; name where it is by `records`.".to_owned(),
+        lists => format!(
+            " There are records at `{}`: name the place by `records`.",
+            lists.join("`, `")
+        ),
+    };
+    Error {
+        message: format!("{}{more}", error.message),
+        ..error
+    }
+}
+
 /// Follows a JSON Pointer in raw JSON.
 pub(crate) fn inside<'a>(mut raw: &'a RawValue, pointer: &str) -> Option<&'a RawValue> {
     for step in pointer.split('/').skip(1) {

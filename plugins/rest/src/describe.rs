@@ -133,7 +133,8 @@ fn sampled(settings: &RestSettings) -> Result<Vec<Field>, Error> {
     let list = settings.list.as_ref().ok_or_else(|| {
         Error::invalid("A sample needs a `list` to take it from.").field("settings")
     })?;
-    let page = ListPages::new(settings, list, &settings.key, Vec::new(), None).next()?;
+    let page = ListPages::new(settings, list, &settings.key, Vec::new(), None).next();
+    let page = page.map_err(answer::with_lists)?;
     let records = page.map(|page| page.records).unwrap_or_default();
     let mut names = Vec::new();
     let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();

@@ -169,9 +169,7 @@ impl<'a> ListPages<'a> {
         }
         let records: Option<Rc<[Box<RawValue>]>> =
             records.and_then(|records| serde_json::from_str(records).ok());
-        let records = records.ok_or_else(|| {
-            Error::upstream_error("The web service's list is not where it should be.")
-        })?;
+        let records = records.ok_or_else(|| answer::misplaced_list(body))?;
         let is_first = position == self.first;
         if is_first {
             self.first_count = Some(records.len());
