@@ -1,5 +1,6 @@
 //! A compiled contract, and the parts of it that the gateway keeps of a published version.
 
+mod approval;
 mod arguments;
 mod choices;
 mod format;
@@ -19,6 +20,7 @@ use crate::{
     values,
 };
 
+pub use approval::ApprovalRule;
 pub(crate) use choices::is_groupable;
 pub use choices::{
     GroupChoice, GroupStep, ListChoices, MeasureChoice, MeasureFunction, SummaryChoices,
@@ -102,30 +104,6 @@ pub struct ContractTool {
     pub audit_clear: Vec<String>,
     /// Whether a person approves each call before it runs.
     pub approval: Option<ApprovalRule>,
-}
-
-/// The end of the description of a tool whose calls a person approves.
-const APPROVED: &str =
-    "A person approves each call before it runs: once that is done, repeat the same call.";
-
-/// When a person approves the calls of a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ApprovalRule {
-    /// Before each call.
-    Required,
-}
-
-impl ApprovalRule {
-    /// Returns a description with what agents must know of approvals, since a model has to repeat its call.
-    pub(crate) fn describe(rule: Option<Self>, own: String) -> String {
-        match rule {
-            None => own,
-            Some(Self::Required) => format!("{} {APPROVED}", own.trim_end())
-                .trim_start()
-                .to_owned(),
-        }
-    }
 }
 
 /// The target that a call of a tool reaches.
