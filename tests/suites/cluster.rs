@@ -219,10 +219,17 @@ async fn calls_go_on_while_the_database_is_away() {
     let began = Instant::now();
     let (status, answer) = fleet.admin(1).ask("POST", "/v1/keys", body.clone()).await;
     assert_eq!(status, 503, "after {:?}: {answer}", began.elapsed());
-    for (node, iata) in ["AAA", "BBB", "CCC"].iter().enumerate() {
+    let outage = Duration::from_secs(u64::try_from(rounds(0, 60)).expect("seconds"));
+    let mut number = 0;
+    while number < NODES.len() || began.elapsed() < outage {
+        // Beyond the codes of the airports that are there.
+        let iata = writes::iata_code(15_600 + number);
         let new = json!({"iata": iata, "name": "New", "country": "NO"});
-        let written = fleet.client(node).call("create_airport", new).await;
+        let client = fleet.client(number % NODES.len());
+        let written = client.call("create_airport", new).await;
         assert_ne!(written["isError"], json!(true), "writes go on: {written}");
+        number += 1;
+        tokio::time::sleep(Duration::from_millis(40)).await;
     }
     load.wait_for(1000).await;
     fleet.database.signal("CONT");

@@ -19,6 +19,14 @@ fn offer_time() -> Duration {
     Duration::from_secs(seconds.unwrap_or(5))
 }
 
+/// The time for which the ledger is away.
+fn outage() -> Duration {
+    match std::env::var_os("WEIR_OFFER_SECONDS") {
+        Some(_) => Duration::from_secs(10),
+        None => Duration::from_secs(4),
+    }
+}
+
 struct Nodes {
     gateways: Vec<Gateway>,
     admin: Admin,
@@ -202,7 +210,7 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
 
     let held = nodes.key("held", &format!("{RATE}/s")).await;
     server.signal("STOP");
-    let without = nodes.offer(&held, Duration::from_secs(4)).await;
+    let without = nodes.offer(&held, outage()).await;
     let away = metric(&nodes.gateways[0], "weir_ledger_away").await;
     server.signal("CONT");
     let again = nodes.offer(&held, Duration::from_secs(2)).await;
