@@ -176,6 +176,21 @@ impl House {
         Gateway::start(self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
     }
 
+    /// Serves with a limit of the shell, such as `-n 300` for open files.
+    pub fn serve_within(&self, limit: &str) -> Gateway {
+        let serve = self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        let mut limited = Command::new("sh");
+        limited
+            .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
+            .arg(serve.get_program())
+            .args(serve.get_args())
+            .current_dir(self.path());
+        for (name, _) in serve.get_envs() {
+            limited.env_remove(name);
+        }
+        Gateway::start(limited)
+    }
+
     /// Serves as a folder without `weir.toml` is served, and returns the first operator of it.
     pub fn serve_without_config(&self) -> (Gateway, Admin) {
         let mut command = Command::new(place::binary("weir"));
@@ -352,6 +367,17 @@ impl Gateway {
     /// Returns the resident memory in KB without pages of files, such as those of the program, which come as they are used.
     pub fn own_memory_kb(&self) -> u64 {
         self.counted_kb("RssAnon:")
+    }
+
+    /// Returns the most memory in KB that was resident so far.
+    pub fn peak_memory_kb(&self) -> u64 {
+        self.counted_kb("VmHWM:")
+    }
+
+    /// Asserts that the process never had more than 1 GB in memory.
+    pub fn stayed_within_a_gigabyte(&self) {
+        let peak = self.peak_memory_kb();
+        assert!(peak < 1 << 20, "{peak} KB were resident");
     }
 
     fn counted_kb(&self, name: &str) -> u64 {

@@ -123,6 +123,7 @@ async fn unfinished_bodies_take_little_memory_and_give_it_back() {
     drop(open);
     falls_below(&gateway, before + BESIDE_KB / 2).await;
     finds_a_row(&Modern::with_key(gateway.url(), &fast)).await;
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// A call over the rate is refused as a result if its body is small and comes soon, and by its head otherwise.
@@ -176,6 +177,7 @@ async fn a_call_over_the_rate_is_refused_as_a_result_or_by_its_head() {
         began.elapsed() < Duration::from_secs(8),
         "it is not waited for as for one within the rate"
     );
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// Notifications and the question for a stream without a session take nothing from the rate.
@@ -250,6 +252,7 @@ async fn untaken_answers_take_little_memory_and_give_it_back() {
     newest.read_exact(&mut bytes).await.expect("it goes on");
     drop(open);
     falls_below(&gateway, before + BESIDE_KB / 2).await;
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// Opens connections that say nothing.
@@ -284,25 +287,14 @@ async fn an_operator_is_served_whatever_others_hold_open() {
     let (code, _, err) = house.run(&["keys", "list"]);
     assert_eq!(code, 0, "{err}");
     drop(open);
-    drop(gateway);
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// The limit on open files leaves room for the admin API and the sources, whatever `connections_max` says.
 #[tokio::test]
 async fn open_files_are_kept_for_operators_and_sources() {
     let house = sample::house();
-    let serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
-    let words: Vec<_> = serve
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    let mut limited = std::process::Command::new("sh");
-    limited
-        .args(["-c", "ulimit -n 300 && exec \"$0\" \"$@\""])
-        .arg(serve.get_program())
-        .args(words)
-        .current_dir(house.path());
-    let gateway = Gateway::start(limited);
+    let gateway = house.serve_within("-n 300");
     gateway.wait_for_log("the limit on open files");
     let key = house.key(&["--agent", "ann"]);
     let before = Instant::now();
@@ -321,6 +313,7 @@ async fn open_files_are_kept_for_operators_and_sources() {
     let lost = "weir_connections_lost_total{listener=\"agents\",reason=\"gave_way\"}";
     assert!(page.contains(lost), "{page}");
     drop(open);
+    gateway.stayed_within_a_gigabyte();
 }
 
 #[tokio::test]
@@ -334,6 +327,7 @@ async fn a_silent_connection_is_closed_after_seconds() {
         let closed = tokio::time::timeout(Duration::from_secs(20), stream.read(&mut [0; 8])).await;
         assert!(closed.expect("it is closed").is_ok_and(|read| read == 0));
     }
+    gateway.stayed_within_a_gigabyte();
 }
 
 #[tokio::test]
@@ -355,6 +349,7 @@ async fn an_agent_that_opens_sessions_leaves_those_of_others() {
     let changed = stream.next(Duration::from_secs(20)).await;
     let changed = changed.expect("its stream is open");
     assert_eq!(changed["method"], "notifications/tools/list_changed");
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// Every route of the admin API refuses hosts and origins that are not its own: a page that made its name lead here must not

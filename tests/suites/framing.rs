@@ -179,6 +179,7 @@ async fn a_head_has_a_largest_size() {
         after < before + 16 * 1024,
         "{before} KB before, {after} KB after"
     );
+    gateway.stayed_within_a_gigabyte();
 }
 
 /// Half of them have said nothing yet, and half are in the middle of a head.
@@ -218,4 +219,5 @@ async fn nine_hundred_idle_connections_hold_nobody_up() {
         answer.starts_with("HTTP/1.1 4"),
         "a request without a body: {answer}"
     );
+    gateway.stayed_within_a_gigabyte();
 }

@@ -423,6 +423,21 @@ fn a_gateway_at_rest_hardly_wakes() {
     assert!(each_second <= 40, "it wakes {each_second} times a second");
 }
 
+/// What only the start needed of the program does not stay in memory.
+#[tokio::test]
+async fn pages_of_the_start_are_given_back() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let is_given_back = || gateway.memory_kb() < gateway.peak_memory_kb() * 2 / 3;
+    let limit = Duration::from_secs(30);
+    crate::calls::within(limit, "a third is given back", is_given_back).await;
+    let client = Modern::new(gateway.url());
+    let found = client
+        .call("lookup_airport", json!({ "iata": "OSL" }))
+        .await;
+    assert_eq!(found["isError"], false, "{found}");
+}
+
 /// The log has which contract went to which version.
 #[tokio::test]
 async fn a_version_that_goes_live_is_in_the_log() {
