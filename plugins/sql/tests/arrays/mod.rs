@@ -342,6 +342,9 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
         INSERT INTO odd (id, grid, flat) VALUES (7, '{{{{1,2}},{{9007199254740993,NULL}}}}', '[5:6]={{1,2}}'), (8, '{{1}}', '{{}}');
         INSERT INTO odd (id, homes, kinds) VALUES (9, ARRAY[('Main St', 1, 'infinity', '0044-03-15 BC', '0001-02-29 BC', 'NaN', '{{a}}', '\"1\"', (9007199254740993, 'NaN'), 'b c', true)::app.home, NULL],
             '{{a,\"b c\",NULL,\"NULL\"}}');
+        CREATE TABLE grids (id int PRIMARY KEY, ns numeric[][], fs float8[][], ds date[][], tss timestamp[][], tzs timestamptz[][], js jsonb[][]);
+        INSERT INTO grids VALUES (1, '{{{{1.50,NaN}},{{Infinity,2}}}}', '{{{{0.5,NaN}},{{-Infinity,2}}}}', '{{{{0001-02-29 BC,infinity}},{{0044-03-15 BC,10000-01-01}}}}',
+            '{{{{0001-02-29 12:00 BC,-infinity}},{{12345-01-01,NULL}}}}', '{{{{2024-02-29 12:00+02,infinity}},{{0044-03-15 BC,294276-12-31}}}}', '{{{{\"\\\"1\\\"\",NULL}},{{1,null}}}}');
         CREATE TABLE copied AS SELECT id, grid AS flat FROM odd;
         CREATE VIEW seen AS SELECT id, homes FROM odd;"));
     let read = |settings: &str, columns: &[&str], id: u32| {
@@ -410,6 +413,16 @@ fn odd_values_of_postgresql_do_not_end_a_list() {
     assert_eq!(
         read(odd, &["homes", "kinds"], 9),
         json!({"homes": homes, "kinds": ["a", "b c", n, "NULL"]})
+    );
+    let grids = json!([["1.5", n], [n, "2"]]);
+    assert_eq!(
+        read(
+            r#"{"connection":"db","table":"grids"}"#,
+            &["ns", "fs", "ds", "tss", "tzs", "js"],
+            1
+        ),
+        json!({"ns": grids, "fs": [[0.5, n], [n, 2]], "ds": [["0000-02-29", n], [n, n]],
+            "tss": [["0000-02-29T12:00:00Z", n], [n, n]], "tzs": [["2024-02-29T10:00:00Z", n], [n, n]], "js": [["1", n], [1, n]]})
     );
     // Neither says how many dimensions there are.
     assert_eq!(
