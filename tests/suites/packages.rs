@@ -98,20 +98,24 @@ async fn serves(program: Command, home: &Path) {
     }
 }
 
-#[tokio::test]
-async fn the_npm_package_is_installed_called_and_served() {
-    let home = home();
+/// Lets a command know nothing but that home, and the Node of the tests.
+fn with_node(command: Command, home: &Path) -> Command {
     let bin = place::cache().join("clients/node-runtime/bin");
     let path = format!(
         "{}:{}",
         bin.display(),
         std::env::var("PATH").unwrap_or_default()
     );
-    let node = |program: &str| {
-        let mut command = at_home(Command::new(bin.join(program)), home.path());
-        command.env("PATH", &path);
-        command
-    };
+    let mut command = at_home(command, home);
+    command.env("PATH", path);
+    command
+}
+
+#[tokio::test]
+async fn the_npm_package_is_installed_called_and_served() {
+    let home = home();
+    let bin = place::cache().join("clients/node-runtime/bin");
+    let node = |program: &str| with_node(Command::new(bin.join(program)), home.path());
     let mut install = node("npm");
     said(
         install
@@ -136,6 +140,55 @@ async fn the_npm_package_is_installed_called_and_served() {
         home.path(),
     );
     serves(npx(), home.path()).await;
+}
+
+/// Only the port is another one than the README's, and the client is not downloaded.
+#[test]
+fn a_newcomer_follows_the_readme_with_the_npm_package() {
+    let readme = std::fs::read_to_string(place::repository().join("README.md"));
+    let readme = readme.expect("the README");
+    let (_, readme) = readme.split_once("## Your first tool").expect("a heading");
+    let block = |number: usize| {
+        let block = readme.split("```sh\n").nth(number).expect("a block");
+        let (lines, _) = block.split_once("```").expect("its end");
+        lines.lines().collect::<Vec<_>>()
+    };
+    let (first, second) = (block(1), block(2));
+
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let package = package(".tgz");
+    let name = package.file_name().expect("a file has a name");
+    std::fs::copy(&package, home.path().join(name)).expect("the package is copied");
+    let shell = |line: &str| {
+        let mut shell = with_node(Command::new("bash"), home.path());
+        shell
+            .args(["-c", line])
+            .env("npm_config_offline", "true")
+            .env("npm_config_update_notifier", "false");
+        shell
+    };
+    let [sheet, serve] = first[..] else {
+        panic!("a sheet and a gateway: {first:?}")
+    };
+    said(&mut shell(sheet));
+    let mut serve = shell(&format!("exec {serve}"));
+    serve.env("WEIR_LISTEN", "127.0.0.1:0").process_group(0);
+    let mut gateway = Gateway::start(serve);
+    let inspector = place::present(
+        place::cache().join("clients/node/node_modules/.bin/mcp-inspector"),
+        "cargo xtask test",
+    );
+    let inspector = inspector.display().to_string();
+    assert_eq!(second.len(), 2, "a client, and Weir: {second:?}");
+    for line in second {
+        let line = line
+            .replace("npx --yes @modelcontextprotocol/inspector", &inspector)
+            .replace("http://127.0.0.1:8484", &gateway.base);
+        let answer = said(&mut shell(&line));
+        assert!(answer.contains("Chair"), "{line}: {answer}");
+    }
+    said(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
+    gateway.left();
 }
 
 #[tokio::test]
