@@ -50,7 +50,7 @@ const MORE_PYTHON_ENVIRONMENTS: [&str; 2] =
     ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL, a browser, podman, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, MariaDB, Prometheus, HAProxy, a registry, OpenSSL, jq, a browser, podman, Python and Node clients.
 pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
     thread::scope(|scope| {
         let database =
@@ -63,6 +63,7 @@ pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
         let registry =
             scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
+        let reader = scope.spawn(|| debian::ensure(workshop, &["jq"], json_reader_present));
         let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
         let image = scope.spawn(|| image::prepare(workshop));
         let node = scope.spawn(|| node_clients(workshop));
@@ -78,6 +79,7 @@ pub(crate) fn prepare(workshop: &XtaskContext) -> Result<(), StepFailure> {
             join(ledger),
             join(registry),
             join(certificates),
+            join(reader),
             join(browser),
             join(image),
             join(node),
@@ -284,6 +286,11 @@ fn balancer_present() -> bool {
 /// Rates of several nodes are counted in it.
 fn ledger_present() -> bool {
     Path::new("/usr/bin/redis-server").exists()
+}
+
+/// The page of the audit trail reads its records with it.
+fn json_reader_present() -> bool {
+    succeeds(Command::new("jq").arg("--version"))
 }
 
 fn openssl_present() -> bool {
