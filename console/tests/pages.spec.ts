@@ -4,15 +4,15 @@ import { ask, breakDesk, expect, publishDesk, signIn, test } from "./gateway";
 
 const PAGES: [string, string][] = [
   ["overview", "/"],
-  ["contracts", "/contracts"],
+  ["contracts", "/contracts?q=pagesa"],
   ["contract", "/contracts/pagesa"],
   ["gate", "/contracts/pagesa?tab=drafts"],
   ["versions", "/contracts/pagesa?tab=versions"],
   ["sources", "/contracts/pagesa?tab=drift"],
   ["callers", "/contracts/pagesa?tab=callers"],
   ["drafts", "/drafts"],
-  ["tools", "/tools"],
-  ["tool", "/tools?tool=pagesa_create"],
+  ["tools", "/tools?contract=pagesa"],
+  ["tool", "/tools?contract=pagesa&tool=pagesa_create"],
   ["builder", "/builder?contract=pagesa&at=/tools/1/fields/0"],
   ["builder-text", "/builder?contract=pagesa&at=/tools/1&pane=yaml"],
   ["builder-people", "/builder?contract=pagesa&at=/collections/tickets&pane=people"],
@@ -45,7 +45,7 @@ const LOOKS = [
 ] as const;
 
 // The pages are shared out between the workers.
-for (const part of [0, 1, 2, 3]) {
+for (const part of [0, 1, 2, 3, 4, 5]) {
   test(`pages are accessible and fit, part ${part + 1}`, async ({ page, request }) => {
     test.setTimeout(150_000);
     if (part === 0) {
@@ -54,7 +54,7 @@ for (const part of [0, 1, 2, 3]) {
     }
     await expect.poll(async () => (await ask(request, "GET", "/v1/contracts/pagesa")).status).toBe(200);
     await signIn(page, "operator");
-    for (const [name, address] of PAGES.filter((_, index) => index % 4 === part)) {
+    for (const [name, address] of PAGES.filter((_, index) => index % 6 === part)) {
       await page.goto(`/#${address}`);
       await expect(page.getByRole("heading", { level: 1 }).or(page.getByRole("dialog")).first()).toBeVisible();
       await expect(page.getByRole("status", { name: "Loading" })).toHaveCount(0);
