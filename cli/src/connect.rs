@@ -172,9 +172,9 @@ impl FileConnection {
     /// Keeps the file as it was before Weir wrote to it, for `--undo`; nothing if there was none. Later it also keeps the
     /// file as it was before an entry of ours changes, since a key may have been added to it.
     fn back_up(&self, file: &ClientFile, before: &str) -> anyhow::Result<()> {
-        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let is_named = hosts::find(self.client, before, &self.options.name)
-            .map_err(told)?
+            .map_err(failure)?
             .is_some();
         let (first, last) = (file.backup(BACKUP)?, file.backup(LAST_BACKUP)?);
         let kept = first.text()?;
@@ -198,7 +198,7 @@ impl FileConnection {
     /// restored, and the backup stays.
     fn undo(&self, file: &ClientFile) -> Done {
         let (client, name, shown) = (self.client, &*self.options.name, file.display());
-        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let failure = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let now = file.text().map_err(anyhow::Error::new)?.unwrap_or_default();
         let entry = hosts::find(client, &now, name)
             .map_err(failure)?
