@@ -45,6 +45,7 @@ mod nodes;
 mod oauth;
 mod operations;
 mod packages;
+mod page_examples;
 mod pages;
 mod plain_http;
 mod plugins;
