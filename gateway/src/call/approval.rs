@@ -1,18 +1,17 @@
 //! Writes that a person approves first, and previews of writes. A write that is not approved is planned: its record is read, the
 //! plan waits in the state, and the caller repeats the same call once a person has approved it.
 
+mod guards;
+
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use weir_audit::ApprovalRecord;
-use weir_contracts::{
-    CollectionShape,
-    output::RecordChecker,
-    shape::{ShapeField, ValueType},
-};
-use weir_plugin_host::{AdapterChange, AdapterCondition, AdapterQuery};
+use weir_contracts::{CollectionShape, output::RecordChecker, shape::ShapeField};
+use weir_plugin_host::{AdapterChange, AdapterQuery};
 use weir_state::{AddedPlan, PlanRow, PlanScope, PlanStatus, StateError};
 
+use self::guards::{conditions, guards};
 use super::{
     CallError, CallOutcome, TRIAL, ToolResult,
     arguments::CheckedInput,
@@ -31,8 +30,6 @@ use crate::{
 const PLAN: &str = "dev.weir/plan";
 /// The code of a preview. It is none of an error: the call was not run, as it was asked for.
 const PLANNED: &str = "planned";
-/// Types of columns whose values are stored approximately: a comparison would not find them again.
-const INEXACT: [&str; 2] = ["float4", "float"];
 const FULL_RETRY_MS: u32 = 60_000;
 /// The verb of an operation, and of a tool of a plugin or another server.
 const CALL: &str = "call";
@@ -310,64 +307,6 @@ async fn read_before(
         }
     }
     Ok(write)
-}
-
-/// Returns the conditions that find the record of a change: its key, and what the contract holds it to.
-fn conditions(
-    key: &Map<String, Value>,
-    options: Option<&Map<String, Value>>,
-) -> Vec<AdapterCondition> {
-    let key = key.iter().map(|(column, value)| AdapterCondition {
-        column: column.clone(),
-        comparison: "equals".to_owned(),
-        value: value.to_string(),
-    });
-    let held = options.and_then(|options| options.get("conditions")?.as_array());
-    let held = held.into_iter().flatten().filter_map(|condition| {
-        Some(AdapterCondition {
-            column: condition["column"].as_str()?.to_owned(),
-            comparison: condition["comparison"].as_str()?.to_owned(),
-            value: condition["value"].to_string(),
-        })
-    });
-    key.chain(held).collect()
-}
-
-/// Returns the conditions that only the record as it was read meets.
-fn guards(shape: &CollectionShape, before: &Map<String, Value>) -> Vec<Value> {
-    let matches = &shape.capabilities.matches;
-    let can = |field: &ShapeField, comparison: &str| {
-        let known = matches.get(&field.key).or_else(|| matches.get("*"));
-        known.is_some_and(|known| known.iter().any(|known| known == comparison))
-    };
-    let fields = shape.fields.iter().filter(|field| {
-        let is_inexact = field
-            .native
-            .as_deref()
-            .is_some_and(|native| INEXACT.contains(&native));
-        let is_whole = matches!(
-            field.kind,
-            ValueType::Json | ValueType::Record | ValueType::List
-        );
-        !is_whole && !is_inexact && !shape.key.contains(&field.key)
-    });
-    let guard = |field: &ShapeField| {
-        let (comparison, value) = match before.get(&field.key)? {
-            Value::Null => ("is-empty", Value::Bool(true)),
-            // What does not fit its column cannot be compared with it.
-            value
-                if matches!(field.kind, ValueType::Integer | ValueType::Number)
-                    && !value.is_number() =>
-            {
-                return None;
-            }
-            value if field.kind == ValueType::Boolean && !value.is_boolean() => return None,
-            value => ("equals", value.clone()),
-        };
-        let condition = json!({ "column": field.key, "comparison": comparison, "value": value });
-        can(field, comparison).then_some(condition)
-    };
-    fields.filter_map(guard).collect()
 }
 
 /// Returns what a caller gets that asked what a write would do.
