@@ -11,7 +11,7 @@ use crate::{
     contextforge, mariadb,
     place::BenchPaths,
     process::MeasuredProcess,
-    weir::{self, BenchTransport, FunctionReuse, WeirBackend, WeirInstance},
+    weir::{self, BenchTransport, FunctionReuse, TracedShare, WeirBackend, WeirInstance},
     wire::{BenchEra, BenchQuestion, REFUSED},
 };
 
@@ -104,7 +104,7 @@ use BenchServer::{
 };
 use ExtraMeasurement::{Idle, Lists, Million, TwoThreads};
 use WeirBackend::{
-    Function, Mariadb, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant,
+    Function, Mariadb, Noop, Postgres, Sheet, Sqlite, Traced, Upstream, WasmCall, WasmTenant,
 };
 
 pub(crate) const ROWS: &[BenchRow] = &[
@@ -118,6 +118,8 @@ pub(crate) const ROWS: &[BenchRow] = &[
     row("weir-noop-stateless", Weir(Noop), STATELESS),
     row("weir-noop-session", Weir(Noop), SESSION),
     row("weir-noop-refused", Weir(Noop), CallMode::Refused),
+    row("weir-traced", Weir(Traced(TracedShare::All)), MODERN),
+    row("weir-sampled", Weir(Traced(TracedShare::Hundredth)), MODERN),
     more("weir-wasm", Weir(WasmTenant), MODERN, &[Million]),
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
     row("weir-sqlite", Weir(Sqlite), MODERN),
@@ -195,6 +197,8 @@ pub(crate) const COMPARED: &[&[ComparedPart]] = &[
         ComparedPart::Calls("floor"),
         ComparedPart::Calls("weir-noop"),
         ComparedPart::Calls("weir-noop-stateless"),
+        ComparedPart::Calls("weir-traced"),
+        ComparedPart::Calls("weir-sampled"),
         ComparedPart::Calls("weir-wasm"),
         ComparedPart::Calls("weir-wasm-fresh"),
         ComparedPart::Calls("weir-function"),

@@ -25,6 +25,8 @@ use crate::{
 pub(crate) enum WeirBackend {
     /// An adapter that is part of the process: the call path alone.
     Noop,
+    /// The same, with traces for a collector that is gone.
+    Traced(TracedShare),
     /// A small guest whose instance is kept for the tenant's next call (the default).
     WasmTenant,
     /// A small guest whose instance is made anew for every call.
@@ -37,6 +39,13 @@ pub(crate) enum WeirBackend {
     Function(FunctionReuse),
     /// Another MCP server: rmcp's own with the echo tool.
     Upstream(BenchTransport),
+}
+
+/// The calls that are traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TracedShare {
+    All,
+    Hundredth,
 }
 
 /// The build and the run of a typed function.
@@ -87,10 +96,9 @@ impl WeirInstance {
     ) -> anyhow::Result<Self> {
         let mut house = Self::empty(
             place,
-            if backend == WeirBackend::Noop {
-                "bench-weir"
-            } else {
-                "weir"
+            match backend {
+                WeirBackend::Noop | WeirBackend::Traced(_) => "bench-weir",
+                _ => "weir",
             },
         )?;
         if let Some(plugin) = backend.plugin(place) {
@@ -316,7 +324,7 @@ impl WeirInstance {
 impl WeirBackend {
     fn name(self) -> &'static str {
         match self {
-            Self::Noop => "noop",
+            Self::Noop | Self::Traced(_) => "noop",
             Self::WasmTenant | Self::WasmCall => "ticket",
             Self::Sheet => "sheet",
             Self::Sqlite | Self::Postgres | Self::Mariadb => "sql",
@@ -344,7 +352,7 @@ impl WeirBackend {
     fn plugin(self, place: &BenchPaths) -> Option<PathBuf> {
         let guest = |name| Some(place.guest(name));
         match self {
-            Self::Noop | Self::Upstream(_) => None,
+            Self::Noop | Self::Traced(_) | Self::Upstream(_) => None,
             Self::WasmTenant | Self::WasmCall => guest("ticket.wasm"),
             Self::Function(_) => guest("lookup.wasm"),
             Self::Sheet | Self::Sqlite | Self::Postgres | Self::Mariadb => Some(
@@ -361,6 +369,7 @@ impl WeirBackend {
         let connection = match self {
             Self::Noop | Self::WasmTenant | Self::Upstream(_) => return Ok(String::new()),
             Self::Function(code) => return Ok(code.configure()),
+            Self::Traced(share) => return Ok(share.configure()),
             Self::WasmCall => return Ok("[plugins.ticket]\nisolation = \"call\"\n".to_owned()),
             Self::Sheet => {
                 fs::write(data.join("tickets.csv"), csv())?;
@@ -377,6 +386,17 @@ impl WeirBackend {
             "[connections.tickets]\n{connection}\n[plugins.{}.grants]\ntickets = \"read\"\n",
             self.name()
         ))
+    }
+}
+
+impl TracedShare {
+    /// Returns the section of traces. Nothing listens on the port of the collector.
+    pub(crate) fn configure(self) -> String {
+        let ratio = match self {
+            Self::All => "1.0",
+            Self::Hundredth => "0.01",
+        };
+        format!("[traces]\nendpoint = \"http://127.0.0.1:9\"\nratio = {ratio}\n")
     }
 }
 
