@@ -313,6 +313,9 @@ async fn keys_stay_while_they_are_taken_over_twice_at_once() {
     for key in &keys {
         state.add_key(&row(key, "ann")).await.expect("added");
     }
+    let gone = minted();
+    state.add_key(&row(&gone, "bob")).await.expect("added");
+    state.revoke_key(&gone.id, 1).await.expect("revoked");
     let identities = IdentityRegistry::new(true);
     for round in 1..200 {
         // As after a fail-over, between the look of the one and that of the other.
@@ -321,6 +324,8 @@ async fn keys_stay_while_they_are_taken_over_twice_at_once() {
             identities.take_over(&state).await
         });
         one.and(other).expect("read");
+        let refused = identities.resolve(RequestCredential::Key(&gone.text));
+        assert_eq!(refused.err(), Some(AuthenticationError::Revoked), "{round}");
         for key in &keys {
             assert!(
                 identities

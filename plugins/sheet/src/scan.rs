@@ -289,3 +289,43 @@ fn keep(settings: &SheetSettings, info: &Info, table: SheetTable) -> Rc<SheetTab
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use weir_plugin_sdk::testing::{self, files};
+
+    use super::*;
+
+    /// Reads a file, and fails as often as is wanted, each time after the file has changed or not.
+    fn read_failing(failures: u32, changes: bool) -> Result<u32, Error> {
+        testing::reset();
+        cache::make_room(cache::BYTES_MAX);
+        files::put("data", "x.csv", "id\n1\n");
+        let settings = SheetSettings::parse(r#"{"connection":"data","path":"x.csv"}"#)?;
+        let tries = Cell::new(0);
+        settled(&settings, |_, _| {
+            tries.set(tries.get() + 1);
+            if tries.get() > failures {
+                return Ok(tries.get());
+            }
+            if changes {
+                files::put(
+                    "data",
+                    "x.csv",
+                    "id\n".to_owned() + &"1\n".repeat(tries.get() as usize + 1),
+                );
+            }
+            Err(Error::unavailable("the index is of another version"))
+        })
+    }
+
+    #[test]
+    fn what_fails_while_the_file_changes_is_read_again() {
+        assert_eq!(read_failing(0, false).unwrap(), 1);
+        assert_eq!(read_failing(1, true).unwrap(), 2);
+        let error = read_failing(1, false).expect_err("the file did not change");
+        assert!(error.is("unavailable"));
+    }
+}
