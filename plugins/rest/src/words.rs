@@ -67,21 +67,21 @@ fn add_reasons(value: &Value, depth: usize, reasons: &mut Vec<String>) {
                 return;
             }
             let says = |name: &&str| members.get(*name).is_some_and(is_telling);
-            match MEMBERS.iter().find(|name| says(name)) {
-                Some(name) => match &members[*name] {
-                    // Each member is a field, and what is wrong with it.
-                    Value::Object(fields) if *name == "errors" => {
-                        for (field, value) in fields {
-                            let before = reasons.len();
-                            add_reasons(value, depth + 1, reasons);
-                            for reason in &mut reasons[before..] {
-                                *reason = format!("{field}: {reason}");
-                            }
+            let Some(name) = MEMBERS.iter().find(|name| says(name)) else {
+                return;
+            };
+            match &members[*name] {
+                // Each member is a field, and what is wrong with it.
+                Value::Object(fields) if *name == "errors" => {
+                    for (field, value) in fields {
+                        let before = reasons.len();
+                        add_reasons(value, depth + 1, reasons);
+                        for reason in &mut reasons[before..] {
+                            *reason = format!("{field}: {reason}");
                         }
                     }
-                    value => add_reasons(value, depth + 1, reasons),
-                },
-                None => {}
+                }
+                value => add_reasons(value, depth + 1, reasons),
             }
         }
         _ => {}

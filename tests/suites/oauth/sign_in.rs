@@ -47,8 +47,8 @@ impl Desktop {
     /// Returns the command that follows a sign-in to its end.
     fn browser() -> [String; 2] {
         let script = place::repository().join("tests/clients/browser.mjs");
-        let node = foreign::node().get_program().to_owned();
-        [node.into(), script.into_os_string()].map(|word| word.into_string().expect("a text"))
+        let node = PathBuf::from(foreign::node().get_program());
+        [node, script].map(|path| path.into_os_string().into_string().expect("a text"))
     }
 
     /// Lets a program find the browser, and nothing of another home.
