@@ -6,6 +6,7 @@ mod issuers;
 mod kept;
 mod ledger_place;
 mod places;
+mod plugins;
 mod read;
 mod sign_in;
 mod state_store;

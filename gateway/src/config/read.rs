@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, path::Path};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use weir_contracts::{FileProblem, name};
-use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
+use weir_plugin_host::{INSTANCES_MAX, signature::is_public_key};
 use weir_schema::client::ClientProfile;
 
 use super::{
-    ConfigLines, FoldersConfig, GatewayConfig, issuers, ledger_place, sign_in, state_store, traces,
+    ConfigLines, FoldersConfig, GatewayConfig, issuers, ledger_place, plugins, sign_in,
+    state_store, traces,
     words::{self, KeyFault},
 };
 
@@ -303,7 +304,9 @@ impl ConfigReader {
             );
         }
         for (plugin, settings) in &config.plugins {
-            self.native(plugin, settings);
+            for (key, message, hint) in plugins::check(plugin, settings) {
+                self.problem(format!("/plugins/{plugin}/{key}"), message, &hint);
+            }
             for connection in settings
                 .grants
                 .keys()
@@ -339,35 +342,6 @@ impl ConfigReader {
         }
         self.upstreams(config);
         self.views(config);
-    }
-
-    /// Checks native plugins. Native code is not run because it lies somewhere: the configuration says which.
-    fn native(&mut self, plugin: &str, settings: &PluginConfig) {
-        let is_digest =
-            |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if settings.in_process == Some(true) {
-            self.problem(
-                format!("/plugins/{plugin}/in_process"),
-                "a native library always runs in processes of its own",
-                "leave this out; to run in the process of the gateway, build a component instead: its `.wasm` file goes into \
-                 the plugins folder, and `native` goes",
-            );
-        }
-        match &settings.native {
-            Some(library)
-                if settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest) =>
-            {
-                self.problem(
-                    format!("/plugins/{plugin}/native"),
-                    "a native library needs the `sha256` of its file, 64 hexadecimal digits",
-                    &format!(
-                        "`sha256sum {}` tells it; write it as `sha256`",
-                        library.display()
-                    ),
-                )
-            }
-            _ => {}
-        }
     }
 
     fn upstreams(&mut self, config: &GatewayConfig) {

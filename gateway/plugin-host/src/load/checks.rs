@@ -297,6 +297,10 @@ impl PluginLoader {
         build: &PluginGeneration,
     ) -> Result<Option<Arc<ToolDefinitions>>, String> {
         if !build.code.has_tools() {
+            if !config.approval.is_empty() {
+                return Err("defines no tools, so that `approval` names none: write `approval: required` at the tool in the contract \
+                            file".into());
+            }
             return Ok(None);
         }
         let text = self.defined(config, build).await?;
