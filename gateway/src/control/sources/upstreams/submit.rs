@@ -36,7 +36,9 @@ impl UpstreamSource {
         self.gate().refresh().await?;
         let live = self.gate().live().get(&name).cloned();
         let is_live = live.as_ref().is_some_and(|live| live.source == source);
-        if self.is_discarded(live.as_deref(), &name, source).await?
+        if self
+            .is_discarded(live.as_deref(), &contract, source)
+            .await?
             || (!is_live && self.gate().is_rolled_back(&name, source).await?)
         {
             // An offer in between is no longer made.
@@ -168,19 +170,24 @@ impl UpstreamSource {
         })
     }
 
-    /// Returns `true` if exactly this was discarded, so that it is not asked again.
+    /// Returns `true` if exactly this was discarded, so that it is not asked again. Beside a live version that is the change: the
+    /// same lists under another overlay are another one.
     async fn is_discarded(
         &self,
         live: Option<&LiveContract>,
-        name: &str,
+        contract: &CompiledContract,
         source: &str,
     ) -> Result<bool, GateError> {
-        let base = live.map(|live| live.contract.version.to_string());
-        let status = self
-            .gate()
-            .state()
-            .status_of_source(name, base.as_deref(), source)
-            .await?;
+        let (state, name) = (self.gate().state(), &contract.name);
+        let status = match live {
+            Some(live) => {
+                let base = live.contract.version.to_string();
+                let change = diff(&live.contract, contract).fingerprint;
+                let draft = state.draft_of_change(name, Some(&base), &change).await?;
+                draft.map(|draft| draft.status)
+            }
+            None => state.status_of_source(name, None, source).await?,
+        };
         Ok(status == Some(DraftStatus::Discarded))
     }
 }
