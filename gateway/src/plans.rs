@@ -36,7 +36,7 @@ pub struct WritePlans {
     state: Arc<GatewayState>,
     /// The time of the next look for what has ended.
     next_look_ms: AtomicI64,
-    /// Wakes that look where a plan ends earlier.
+    /// Wakes that look where a plan may end earlier.
     added: Notify,
 }
 
@@ -168,7 +168,7 @@ impl WritePlans {
         &self.state
     }
 
-    /// Returns the newest plan for the change that has not expired.
+    /// Returns the plan for the change that counts: it has not expired.
     pub async fn find(&self, subject: &PlanSubject) -> Result<Option<PlanRow>, StateError> {
         self.state
             .find_plan(&subject.caller, &subject.change, now_ms())
@@ -180,9 +180,17 @@ impl WritePlans {
         self.state.take_plan(id, now_ms()).await
     }
 
-    /// Gives a plan back whose call ended with a question, before it made its write.
-    pub async fn give_back(&self, id: &str, sealed: &str) -> Result<(), StateError> {
-        self.state.give_plan_back(id, sealed).await
+    /// Gives a plan back whose call did not make its write: it ended with a question, or nothing was sent.
+    pub async fn give_back(
+        &self,
+        id: &str,
+        sealed: &str,
+        has_asked: bool,
+    ) -> Result<(), StateError> {
+        let given = self.state.give_plan_back(id, sealed, has_asked, now_ms());
+        given.await?;
+        self.added.notify_one(); // it has something sealed again
+        Ok(())
     }
 
     /// Notes that the record of a plan that was taken had changed.

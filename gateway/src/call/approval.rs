@@ -42,6 +42,8 @@ pub(super) struct TakenPlan {
     is_guarded: bool,
     /// The sealed part, for a call that ends with a question.
     sealed: Option<String>,
+    /// Whether an earlier call asked a question.
+    has_asked: bool,
 }
 
 impl TakenPlan {
@@ -89,6 +91,10 @@ pub(super) async fn hold(
     let subject = PlanSubject::new(call.caller, contract, tool, &planned);
     let known = plans.find(&subject).await.map_err(unreachable)?;
     let plan = match known {
+        Some(plan) if waits_for_answer(call, &plan) => {
+            let message = "The approved call waits for the answer to its question: send that, with its state.";
+            return Err(CallError::new(FailureCode::Conflict, message).outcome(WriteOutcome::None));
+        }
         Some(plan) if plan.status == PlanStatus::Approved => {
             let (taken, change) = take(call, plans, &plan, &planned).await?;
             drop(planned);
@@ -117,8 +123,16 @@ pub(super) async fn hold(
     Err(required(call, &plan))
 }
 
-/// Returns what a person agrees to. A tool of a plugin or of another server has arguments alone; what its caller answers to
-/// questions is no part of them.
+/// Returns `true` for a plan whose call asked a question, if this call does not bring the state of one.
+fn waits_for_answer(call: &ToolCall<'_>, plan: &PlanRow) -> bool {
+    let resumed = call.request.asking.resumed;
+    plan.status == PlanStatus::Approved
+        && plan.reason.is_some()
+        && resumed.is_none_or(|resumed| resumed.state.is_none())
+}
+
+/// Returns what a person agrees to. A tool of a plugin or of another server has arguments alone, in any order; what its caller
+/// answers to questions is no part of them.
 fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterChange>> {
     let arguments = match target {
         TargetRequest::Collection(_, CollectionRequest::Write(change)) => {
@@ -132,8 +146,19 @@ fn planned_change<'r>(target: &'r TargetRequest<'_>) -> Option<Cow<'r, AdapterCh
         verb: CALL.to_owned(),
         key: None,
         record: None,
-        options: Some(format!(r#"{{"arguments":{arguments}}}"#)),
+        options: Some(format!(r#"{{"arguments":{}}}"#, sorted(arguments))),
     }))
+}
+
+/// Returns JSON with the members of its objects in order, so that the same arguments are the same text.
+fn sorted(arguments: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<Value>(arguments) {
+        Ok(mut arguments) => {
+            arguments.sort_all_objects();
+            Cow::Owned(arguments.to_string())
+        }
+        Err(_) => Cow::Borrowed(arguments),
+    }
 }
 
 /// Takes an approved plan, and returns the change that it allows.
@@ -161,6 +186,7 @@ async fn take(
         approver: taken.decided_by.unwrap_or_default(),
         is_guarded: !write.guards.is_empty(),
         sealed: plan.sealed.clone(),
+        has_asked: plan.reason.is_some(),
     };
     Ok((plan, write.guard(change)))
 }
@@ -399,16 +425,17 @@ fn rejected(plan: &PlanRow) -> CallError {
     }
 }
 
-/// Ends the use of a plan: a write that found its record changed leaves it stale, and a call that asked a question first gives it
-/// back for the call with the answer.
+/// Ends the use of a plan: a write that found its record changed leaves it stale. A call that asked a question first gives it
+/// back for the call with the answer, and one of which nothing was sent gives it back for the same call.
 pub(super) async fn conclude(
     call: &ToolCall<'_>,
     plan: &TakenPlan,
     outcome: Result<CallOutcome, CallError>,
 ) -> Result<CallOutcome, CallError> {
-    let has_asked = |outcome: &Result<CallOutcome, CallError>| match outcome {
-        Ok(outcome) => matches!(outcome, CallOutcome::InputRequired(_)),
-        Err(error) => matches!(error.form, ErrorForm::MissingCapability(_)),
+    let asks = matches!(outcome, Ok(CallOutcome::InputRequired(_)));
+    let is_unsent = |outcome: &Result<CallOutcome, CallError>| {
+        let Err(error) = outcome else { return false };
+        error.reason.as_deref() == Some("account_needed") && error.outcome.is_none()
     };
     let has_moved = |error: &CallError| {
         // A conflict is about another record, such as one that has the value already.
@@ -435,13 +462,14 @@ pub(super) async fn conclude(
             };
             Err(moved.outcome(WriteOutcome::None))
         }
-        asked if has_asked(&asked) => {
+        unmade if asks || is_unsent(&unmade) => {
+            let has_asked = asks || plan.has_asked;
             if let (Some(plans), Some(sealed)) = (call.gateway.plans(), &plan.sealed)
-                && let Err(error) = plans.give_back(&plan.id, sealed).await
+                && let Err(error) = plans.give_back(&plan.id, sealed, has_asked).await
             {
                 tracing::warn!(%error, plan = plan.id, "a plan could not be given back");
             }
-            asked
+            unmade
         }
         outcome => outcome,
     }
@@ -455,4 +483,16 @@ fn unreachable(error: StateError) -> CallError {
     .retry_after_ms(1000)
     .outcome(WriteOutcome::None)
     .log(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sorted;
+
+    #[test]
+    fn the_same_arguments_in_another_order_are_the_same_plan() {
+        let one = sorted(r#"{"b":[{"d":1.0,"c":"2"}],"a":null}"#);
+        assert_eq!(one, sorted(r#"{"a":null,"b":[{"c":"2","d":1.0}]}"#));
+        assert_eq!(one, r#"{"a":null,"b":[{"c":"2","d":1.0}]}"#);
+    }
 }

@@ -518,7 +518,7 @@ pub struct PlanRow {
     pub expires_ms: i64,
     pub decided_ms: Option<i64>,
     pub decided_by: Option<String>,
-    /// Why it was rejected.
+    /// Why it was rejected; of an approved one, that its call waits for the answer to its question.
     pub reason: Option<String>,
 }
 

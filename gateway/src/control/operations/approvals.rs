@@ -63,7 +63,7 @@ impl From<PlanRow> for PlanView {
             expires_ms: row.expires_ms,
             decided_ms: row.decided_ms,
             decided_by: row.decided_by,
-            reason: row.reason,
+            reason: row.reason.filter(|_| row.status == PlanStatus::Rejected),
             write: None,
         }
     }

@@ -12,6 +12,8 @@ const KEPT_MS: i64 = 24 * 3600 * 1000;
 const CALLER_MAX: i64 = 20;
 const TENANT_MAX: i64 = 200;
 const ALL_MAX: i64 = 1_000;
+/// The reason of an approved plan whose call waits for the answer to its question.
+const PLAN_ASKED: &str = "asked";
 /// Plans in one list.
 const LISTED_MAX: i64 = 2_000;
 
@@ -91,7 +93,8 @@ impl GatewayState {
         Ok(AddedPlan::Added)
     }
 
-    /// Returns the newest plan of a caller for a change that has not expired, whatever became of it.
+    /// Returns the plan of a caller for a change that has not expired: one that was rejected, one that waits for an answer, or else
+    /// the newest, whatever became of it.
     pub async fn find_plan(
         &self,
         caller: &str,
@@ -99,7 +102,8 @@ impl GatewayState {
         now_ms: i64,
     ) -> Result<Option<PlanRow>, StateError> {
         let query = "SELECT * FROM plans WHERE caller = $1 AND change = $2 AND expires_ms > $3 \
-                     ORDER BY created_ms DESC, id DESC LIMIT 1";
+                     ORDER BY status = 'rejected' DESC, (status = 'approved' AND reason IS NOT NULL) DESC, created_ms DESC, id DESC \
+                     LIMIT 1";
         sql(query)
             .bind(caller)
             .bind(change)
@@ -121,7 +125,7 @@ impl GatewayState {
             .fetch_optional(&mut change)
             .await?;
         if taken.is_some() {
-            sql("UPDATE plans SET sealed = NULL WHERE id = $1")
+            sql("UPDATE plans SET sealed = NULL, reason = NULL WHERE id = $1")
                 .bind(id)
                 .execute(&mut change)
                 .await?;
@@ -130,13 +134,23 @@ impl GatewayState {
         Ok(taken)
     }
 
-    /// Makes a plan that was taken an approved one again, with its sealed part.
-    pub async fn give_plan_back(&self, id: &str, sealed: &str) -> Result<(), StateError> {
-        sql("UPDATE plans SET status = $1, sealed = $2 WHERE id = $3 AND status = $4")
+    /// Makes a plan that was taken and has not expired an approved one again, with its sealed part. Where the call asked a
+    /// question, a reason says so: only the call with the answer may take it.
+    pub async fn give_plan_back(
+        &self,
+        id: &str,
+        sealed: &str,
+        has_asked: bool,
+        now_ms: i64,
+    ) -> Result<(), StateError> {
+        let give = "UPDATE plans SET status = $1, sealed = $2, reason = $3 WHERE id = $4 AND status = $5 AND expires_ms > $6";
+        sql(give)
             .bind(PlanStatus::Approved)
             .bind(sealed)
+            .bind(has_asked.then_some(PLAN_ASKED))
             .bind(id)
             .bind(PlanStatus::Applied)
+            .bind(now_ms)
             .execute(&self.engine)
             .await?;
         Ok(())
