@@ -60,7 +60,8 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
         nested = json!({ "n": nested });
     }
     let costly = (0..6).map(|_| client.call("up_deep", json!({ "a": nested })));
-    let others = (0..20).map(|_| client.call("up_good", json!({})));
+    // As many as a server is asked at once.
+    let others = (0..16).map(|_| client.call("up_good", json!({})));
     let (costly, others) = futures::join!(join_all(costly), join_all(others));
     for refused in costly {
         assert_eq!(code(&refused), "invalid_arguments", "{refused}");
