@@ -175,9 +175,10 @@ impl WritePlans {
             .await
     }
 
-    /// Takes an approved plan, with its sealed part. `None`: another call has taken it, or it has expired.
-    pub async fn take(&self, id: &str) -> Result<Option<PlanRow>, StateError> {
-        self.state.take_plan(id, now_ms()).await
+    /// Takes an approved plan as it was found, with its sealed part. `None`: another call has taken it, or it has expired.
+    pub async fn take(&self, plan: &PlanRow) -> Result<Option<PlanRow>, StateError> {
+        let reason = plan.reason.as_deref();
+        self.state.take_plan(&plan.id, reason, now_ms()).await
     }
 
     /// Gives a plan back whose call did not make its write: it ended with a question, or nothing was sent.

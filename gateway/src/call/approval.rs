@@ -168,7 +168,7 @@ async fn take(
     plan: &PlanRow,
     change: &AdapterChange,
 ) -> Result<(TakenPlan, AdapterChange), CallError> {
-    let taken = plans.take(&plan.id).await.map_err(unreachable)?;
+    let taken = plans.take(plan).await.map_err(unreachable)?;
     let used = || {
         let message = format!(
             "The approval of plan {} was used by another call, or has expired: look whether the write was made.",

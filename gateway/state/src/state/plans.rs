@@ -112,16 +112,23 @@ impl GatewayState {
             .await
     }
 
-    /// Takes a plan that is approved and has not expired: it applies once, whichever process asks. Its sealed part comes with
-    /// the row, and is deleted.
-    pub async fn take_plan(&self, id: &str, now_ms: i64) -> Result<Option<PlanRow>, StateError> {
+    /// Takes a plan that is approved, still has the reason it was found with, and has not expired: it applies once, whichever
+    /// process asks. Its sealed part comes with the row, and is deleted.
+    pub async fn take_plan(
+        &self,
+        id: &str,
+        reason: Option<&str>,
+        now_ms: i64,
+    ) -> Result<Option<PlanRow>, StateError> {
         let mut change = self.change().await?;
-        let take = "UPDATE plans SET status = $1 WHERE id = $2 AND status = $3 AND expires_ms > $4 RETURNING *";
+        let take = "UPDATE plans SET status = $1 WHERE id = $2 AND status = $3 AND expires_ms > $4 \
+                    AND reason IS NOT DISTINCT FROM $5 RETURNING *";
         let taken: Option<PlanRow> = sql(take)
             .bind(PlanStatus::Applied)
             .bind(id)
             .bind(PlanStatus::Approved)
             .bind(now_ms)
+            .bind(reason)
             .fetch_optional(&mut change)
             .await?;
         if taken.is_some() {

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use weir_state::{
-    AdminRow, AuditHeadRow, BuildKind, GatewayState, NewBuild, RecordedShape, Role, SecretPurpose,
-    SessionKind, SessionRow,
+    AdminRow, AuditHeadRow, BuildKind, GatewayState, NewBuild, PlanDecision, PlanRow, PlanStatus,
+    RecordedShape, Role, SecretPurpose, SessionKind, SessionRow,
 };
 
 use crate::Place;
@@ -356,4 +356,47 @@ pub(crate) async fn the_head_of_a_chain_moves_forward_alone(place: &Place) {
         .await
         .expect("gone");
     assert_eq!(one.audit_heads().await.expect("read"), [head("b", 7)]);
+}
+
+pub(crate) async fn a_plan_that_asked_is_found_first_and_taken_as_it_is(place: &Place) {
+    let state = place.open().await;
+    let plan = |id: &str, created_ms| PlanRow {
+        id: id.to_owned(),
+        caller: "agent ann".to_owned(),
+        agent: "ann".to_owned(),
+        tenant: "home".to_owned(),
+        subject: None,
+        contract: "desk@1.0.0".to_owned(),
+        tool: "remove".to_owned(),
+        change: "c".to_owned(),
+        fingerprint: "f".to_owned(),
+        sealed: Some("s".to_owned()),
+        status: PlanStatus::Pending,
+        created_ms,
+        expires_ms: 100,
+        decided_ms: None,
+        decided_by: None,
+        reason: None,
+    };
+    let decision = PlanDecision {
+        status: PlanStatus::Approved,
+        by: "admin:eve",
+        reason: None,
+        at_ms: 2,
+    };
+    state.add_plan(&plan("p1", 1)).await.expect("added");
+    assert!(state.decide_plan("p1", &decision).await.expect("decided"));
+    let take = async |reason| state.take_plan("p1", reason, 3).await.expect("read");
+    assert!(take(None).await.is_some());
+    state.add_plan(&plan("p2", 4)).await.expect("added");
+    let find = async || state.find_plan("agent ann", "c", 5).await.expect("read");
+    assert_eq!(find().await.expect("there").id, "p2");
+    let give = async |at_ms| state.give_plan_back("p1", "s", true, at_ms).await;
+    give(100).await.expect("it has expired");
+    assert!(take(Some("asked")).await.is_none());
+    give(5).await.expect("given back");
+    let found = find().await.expect("there");
+    assert_eq!((&*found.id, found.reason.as_deref()), ("p1", Some("asked")));
+    assert!(take(None).await.is_none(), "a plain call found another one");
+    assert!(take(Some("asked")).await.is_some());
 }
