@@ -89,17 +89,34 @@ impl ExactSum {
     }
 
     fn add_term(&mut self, term: Self) -> Result<()> {
+        // Zeros at the end cost digits, and finding out where there are some costs time.
+        let sum = self.plus(term);
+        let sum = sum.or_else(|| self.without_zeros().plus(term.without_zeros()));
+        *self = sum.ok_or_else(too_long)?;
+        Ok(())
+    }
+
+    /// Returns the sum of both; `None` if it does not fit.
+    fn plus(self, term: Self) -> Option<Self> {
         let scale = self.scale.max(term.scale);
-        let units = self
-            .with_scale(scale)
-            .zip(term.with_scale(scale))
-            .and_then(|(sum, term)| sum.checked_add(term));
-        *self = Self {
-            units: units.ok_or_else(too_long)?,
+        let units = self.with_scale(scale)?;
+        Some(Self {
+            units: units.checked_add(term.with_scale(scale)?)?,
             scale,
             places: self.places.max(term.places),
-        };
-        Ok(())
+        })
+    }
+
+    /// Returns the same number with no more than its places. Each value is a multiple of ten where its places are fewer than the
+    /// scale, and so is a sum of them.
+    fn without_zeros(self) -> Self {
+        // Of a number that fits, only zero has more zeros than a number can have.
+        let zeros = 10_i128.checked_pow(self.scale - self.places);
+        Self {
+            units: zeros.map_or(0, |zeros| self.units / zeros),
+            scale: self.places,
+            ..self
+        }
     }
 
     /// Adds a value so many times.
@@ -149,14 +166,11 @@ impl ExactSum {
     /// Returns the sum divided by the number of values, with six places more than the values have; halves go to the even
     /// neighbour.
     pub fn average(self, count: u64) -> Result<Value<'static>> {
-        // Each value is a multiple of ten where its places are fewer than those of the sum, and so is the sum.
-        let exact = Self {
-            units: self.units / 10_i128.pow(self.scale - self.places),
-            scale: self.places,
-            ..self
-        };
         let places = self.places + AVERAGE_PLACES;
-        let units = exact.with_scale(places).ok_or_else(too_long)?;
+        let units = self
+            .without_zeros()
+            .with_scale(places)
+            .ok_or_else(too_long)?;
         let count = i128::from(count.max(1));
         let (quotient, rest) = (units.div_euclid(count), units.rem_euclid(count));
         let up = match (2 * rest).cmp(&count) {
@@ -272,6 +286,24 @@ mod tests {
             let averages = [by_digits, by_text].map(|sum| sum.average(3).expect("it fits"));
             assert_eq!(averages[0], averages[1], "{numbers:?}");
         }
+    }
+
+    #[test]
+    fn zeros_at_the_end_take_no_room() {
+        let mut large = sum(&["1234567890123456789012345"]);
+        let one = (100_000_000_000_000, 14);
+        large.add_units(one.0, one.1).expect("it fits");
+        assert_eq!(large.decimal().to_json(), r#""1234567890123456789012346""#);
+        let mut small = ExactSum::default();
+        small.add_units(one.0, one.1).expect("it fits");
+        small.add_units(0, 60).expect("it is nothing");
+        let large = Value::Decimal(Decimal::parse("1234567890123456789012345").expect("one"));
+        small.add(&large).expect("it fits");
+        small.add_units(25, 2).expect("it fits");
+        assert_eq!(
+            small.decimal().to_json(),
+            r#""1234567890123456789012346.25""#
+        );
     }
 
     #[test]
