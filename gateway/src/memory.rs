@@ -27,12 +27,16 @@ pub(crate) fn give_free_blocks_back() {
     if IS_COMING.swap(true, Ordering::Relaxed) {
         return;
     }
-    std::thread::spawn(|| {
+    let look = || {
         std::thread::sleep(std::time::Duration::from_secs(1));
         IS_COMING.store(false, Ordering::Relaxed);
         // SAFETY: it only returns free pages to the system.
         unsafe { libc::malloc_trim(0) };
-    });
+    };
+    // Where no thread can be made now, a later call tries again.
+    if std::thread::Builder::new().spawn(look).is_err() {
+        IS_COMING.store(false, Ordering::Relaxed);
+    }
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
@@ -66,13 +70,14 @@ fn give_program_pages_back() {
     };
     let mappings = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, length) in unchanged_mappings(&mappings, &program.to_string_lossy()) {
-        // SAFETY: these pages cannot be written and hold what the file holds, so the kernel reads the same bytes again.
+        // SAFETY: these pages cannot be written, and none of them, in memory or swapped out, is the process's own: they hold what
+        // the file holds, and the kernel reads the same bytes again.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }
 
-/// Returns start and length of each mapping of a file that is read-only and has no page of its own. What the loader changed,
-/// such as tables of addresses, has such pages.
+/// Returns start and length of each mapping of a file that is read-only and has no page of its own, in memory or swapped out.
+/// What the loader changed, such as tables of addresses, has such pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn unchanged_mappings(smaps: &str, file: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
@@ -87,7 +92,9 @@ fn unchanged_mappings(smaps: &str, file: &str) -> Vec<(usize, usize)> {
                     .then(|| bounds(range))
                     .flatten();
             }
-            ["Anonymous:", "0", "kB"] => found.extend(mapping.take()),
+            // The first has the pages in memory alone.
+            ["Anonymous:" | "Swap:", size, "kB"] if size != "0" => mapping = None,
+            ["VmFlags:", ..] => found.extend(mapping.take()),
             _ => {}
         }
     }
@@ -109,11 +116,13 @@ mod tests {
 
     #[test]
     fn only_what_the_process_cannot_have_changed_is_given_back() {
-        let mapping = |range: &str, flags: &str, name: &str, own_kb: u32| {
+        let swapped = |range: &str, flags: &str, name: &str, own_kb: u32, swapped_kb: u32| {
             format!(
-                "{range} {flags} 00000000 fe:00 42   {name}\nRss: 8 kB\nAnonymous: {own_kb} kB\nVmFlags: rd\n"
+                "{range} {flags} 00000000 fe:00 42   {name}\nRss: 8 kB\nAnonymous: {own_kb} kB\nSwap: {swapped_kb} kB\n\
+                 VmFlags: rd\n"
             )
         };
+        let mapping = |range, flags, name, own_kb| swapped(range, flags, name, own_kb, 0);
         let smaps = [
             mapping("1000-3000", "r--p", "/usr/bin/we ir", 0),
             mapping("3000-7000", "r-xp", "/usr/bin/we ir", 0),
@@ -122,6 +131,7 @@ mod tests {
             mapping("9000-a000", "r-xp", "/usr/lib/libc.so.6", 0),
             mapping("a000-b000", "r--p", "", 0),
             mapping("b000-c000", "r--s", "/usr/bin/we ir", 0),
+            swapped("c000-d000", "r--p", "/usr/bin/we ir", 0, 4),
         ]
         .concat();
         assert_eq!(
