@@ -189,9 +189,26 @@ fn references_in_a_circle_or_a_net_end_with_a_sentence() {
             format!("\"S{number}\":{{\"type\":\"object\",\"properties\":{{{members}}}}}")
         })
         .collect();
-    let told = import(&document(&net.join(",")), &ImportOptions::default()).expect_err("too large");
+    let of_body = document(&net.join(","));
+    let told = import(&of_body, &ImportOptions::default()).expect_err("too large");
     assert!(
         told.contains("all that they refer to are too large"),
+        "{told}"
+    );
+    // So does each parameter.
+    let mut of_parameters: serde_json::Value = serde_json::from_str(&of_body).expect("JSON");
+    let put = &mut of_parameters["paths"]["/a"]["put"];
+    put["parameters"] = (0..60)
+        .map(|number| {
+            let schema = serde_json::json!({ "$ref": format!("#/components/schemas/S{number}") });
+            let content = serde_json::json!({ "application/json": { "schema": schema } });
+            serde_json::json!({ "in": "query", "name": format!("q{number}"), "content": content })
+        })
+        .collect();
+    put.as_object_mut().expect("members").remove("requestBody");
+    let told = import(&of_parameters.to_string(), &ImportOptions::default()).expect_err("large");
+    assert!(
+        told.contains("the parameters with all that they refer to are too large"),
         "{told}"
     );
 }

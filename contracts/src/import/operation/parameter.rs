@@ -26,7 +26,7 @@ const RESERVED_HEADERS: &[&str] = &[
     "accept-encoding",
 ];
 
-/// Bytes of the schemas of one body's members. Each has all that it refers to, which the tool's own schema then has once.
+/// Bytes of the schemas of one body's members, and of one operation's parameters. Each has all that it refers to, which the tool's own schema then has once.
 const MEMBERS_BYTES_MAX: usize = 4 << 20;
 
 /// The styles that the adapter knows in a query and in a form.
@@ -151,11 +151,19 @@ impl<'d> OperationSource<'d> {
                 found.push((place, given));
             }
         }
-        let mut parameters = Vec::new();
+        let (mut parameters, mut bytes) = (Vec::new(), 0);
         for (place, given) in found {
             let required = given.get("required") == Some(&Value::Bool(true));
             match self.parameter(given, &place, taken, noted) {
-                Ok(parameter) => parameters.extend(parameter),
+                Ok(None) => {}
+                Ok(Some(parameter)) => {
+                    bytes += parameter.schema.to_string().len();
+                    if bytes > MEMBERS_BYTES_MAX {
+                        let why = "the parameters with all that they refer to are too large";
+                        return Err(("schema", place, why.to_owned()));
+                    }
+                    parameters.push(parameter);
+                }
                 Err((reason, why)) if required => return Err((reason, place, why)),
                 Err((reason, why)) => {
                     noted.push((reason, place, format!("the parameter is dropped: {why}")))
