@@ -107,7 +107,16 @@ impl GatewayState {
                     bytes: Vec::new(), // they are in the file
                     ..build
                 };
-                self.waiting_builds.lock().push(row);
+                let mut waiting = self.waiting_builds.lock();
+                let is_same = |other: &NewBuild| {
+                    other.plugin == row.plugin
+                        && other.definitions == row.definitions
+                        && other.digest == row.digest
+                };
+                // Each try to load it comes by here.
+                if !waiting.iter().any(is_same) {
+                    waiting.push(row);
+                }
             }
             return Ok(());
         }
