@@ -136,7 +136,7 @@ pub async fn end(control: &ControlPlane, session: Option<&str>) -> OperationResu
 pub async fn list(control: &ControlPlane, own: Option<&str>) -> OperationResult<Vec<OpenSession>> {
     let (state, now) = (control.state(), now_ms());
     let admins = state.admins().await?;
-    let sessions = state.sessions(now, LISTED_MAX).await?.into_iter();
+    let sessions = state.sessions(now, now - IDLE_MS, LISTED_MAX).await?;
     let view = |row: SessionRow| {
         let admin = admins.iter().find(|admin| admin.id == row.admin)?;
         let is_open = admin.revoked_ms.is_none() && !has_ended(&row, now);
@@ -151,7 +151,7 @@ pub async fn list(control: &ControlPlane, own: Option<&str>) -> OperationResult<
             expires_ms: row.expires_ms,
         })
     };
-    Ok(sessions.filter_map(view).collect())
+    Ok(sessions.into_iter().filter_map(view).collect())
 }
 
 /// Ends a session by its id: the next request with it is refused.

@@ -65,13 +65,20 @@ impl GatewayState {
             .await
     }
 
-    /// Returns the sessions of all admin keys, the newest first, at most `limit`; links and sessions that have expired are
-    /// left out.
-    pub async fn sessions(&self, now_ms: i64, limit: i64) -> Result<Vec<SessionRow>, StateError> {
-        let query = "SELECT * FROM sessions WHERE kind = $1 AND expires_ms > $2 ORDER BY created_ms DESC, id LIMIT $3";
+    /// Returns the sessions of all admin keys, the newest first, at most `limit`; links, sessions that have expired and
+    /// those that were not used after `used_after_ms` are left out.
+    pub async fn sessions(
+        &self,
+        now_ms: i64,
+        used_after_ms: i64,
+        limit: i64,
+    ) -> Result<Vec<SessionRow>, StateError> {
+        let query = "SELECT * FROM sessions WHERE kind = $1 AND expires_ms > $2 AND used_ms > $3 \
+            ORDER BY created_ms DESC, id LIMIT $4";
         sql(query)
             .bind(SessionKind::Session)
             .bind(now_ms)
+            .bind(used_after_ms)
             .bind(limit)
             .fetch_all(&self.engine)
             .await
