@@ -54,6 +54,7 @@ fn add_reasons(value: &Value, depth: usize, reasons: &mut Vec<String>) {
         return;
     }
     match value {
+        Value::String(reason) if reason.trim().is_empty() => {}
         Value::String(reason) => reasons.push(reason.clone()),
         Value::Array(values) => values
             .iter()
@@ -66,34 +67,34 @@ fn add_reasons(value: &Value, depth: usize, reasons: &mut Vec<String>) {
                 });
                 return;
             }
-            let says = |name: &&str| members.get(*name).is_some_and(is_telling);
-            let Some(name) = MEMBERS.iter().find(|name| says(name)) else {
-                return;
-            };
-            match &members[*name] {
-                // Each member is a field, and what is wrong with it.
-                Value::Object(fields) if *name == "errors" => {
-                    for (field, value) in fields {
-                        let before = reasons.len();
-                        add_reasons(value, depth + 1, reasons);
-                        for reason in &mut reasons[before..] {
-                            *reason = format!("{field}: {reason}");
-                        }
-                    }
+            let before = reasons.len();
+            for name in MEMBERS {
+                if let Some(value) = members.get(name) {
+                    add_member(name, value, depth, reasons);
                 }
-                value => add_reasons(value, depth + 1, reasons),
+                // One member that says something is enough.
+                if reasons.len() > before {
+                    return;
+                }
             }
         }
         _ => {}
     }
 }
 
-fn is_telling(value: &Value) -> bool {
+fn add_member(name: &str, value: &Value, depth: usize, reasons: &mut Vec<String>) {
     match value {
-        Value::String(text) => !text.trim().is_empty(),
-        Value::Array(values) => !values.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        _ => false,
+        // Each member is a field, and what is wrong with it.
+        Value::Object(fields) if name == "errors" => {
+            for (field, value) in fields {
+                let before = reasons.len();
+                add_reasons(value, depth + 1, reasons);
+                for reason in &mut reasons[before..] {
+                    *reason = format!("{field}: {reason}");
+                }
+            }
+        }
+        value => add_reasons(value, depth + 1, reasons),
     }
 }
 
@@ -164,6 +165,11 @@ mod tests {
                 400,
                 r#"{"message":" ","error":{"code":3,"message":"No such \"city\"."}}"#,
                 Some("No such 'city'."),
+            ),
+            (
+                400,
+                r#"{"detail":{"code":7},"message":["",{}],"error":"The city is unknown."}"#,
+                Some("The city is unknown."),
             ),
             (
                 400,
