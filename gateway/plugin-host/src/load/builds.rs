@@ -51,12 +51,16 @@ impl BuildStore {
         Ok(Some(builds.into_iter().map(|build| build.digest).collect()))
     }
 
-    /// Records an accepted build as the newest of its plugin.
+    /// Records an accepted build as the newest of its plugin. While a copy of the state is read nothing can be recorded: the next
+    /// start does it, unless an admin has just accepted the build, which no later start would know.
     async fn accept(&self, plugin: &str, digest: &str, by: Option<&str>) -> Result<(), String> {
         let state = self.acceptances();
         let Some(state) = state.filter(|_| self.holds_builds == HeldBuilds::WhileServing) else {
             return Ok(());
         };
+        if by.is_none() && state.reads_copy() {
+            return Ok(());
+        }
         state
             .accept_build(plugin, digest, by, now_ms())
             .await
