@@ -304,6 +304,13 @@ fn a_long_text_costs_as_many_steps_as_its_patterns_have_states() {
             "{schema}"
         );
     }
+    // So do many short ones.
+    let items = json!({ "type": "array", "items": { "pattern": "^(?:[ab]?){8000}c$" } });
+    let schema = json!({ "type": "object", "properties": { "p": items } });
+    let checked = ArgumentValidator::new(&schema).expect("a schema");
+    let short = json!({ "p": vec!["ab".repeat(31); 60_000] }).to_string();
+    let refused = checked.validate(&short).expect_err("too many steps");
+    assert_eq!(reasons(&refused), [" too_costly"]);
     let few_states = json!({ "type": "object", "properties": { "p": { "pattern": "^[ab]*$" } } });
     let checked = ArgumentValidator::new(&few_states).expect("a schema");
     assert!(checked.validate(&as_value(&long)).is_ok());

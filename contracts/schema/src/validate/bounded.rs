@@ -216,9 +216,6 @@ impl StepCounter {
 
 /// Returns the steps for one text.
 fn on_text(steps: u64, states: u64, text: &str) -> u64 {
-    if text.len() < TEXT_BYTES {
-        return steps;
-    }
     let parts = 1 + (text.len() / TEXT_BYTES) as u64;
     let by_bytes = text_steps(states, text.len());
     steps.saturating_mul(parts).saturating_add(by_bytes)

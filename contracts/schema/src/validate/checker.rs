@@ -53,8 +53,10 @@ pub struct KeywordFailure<'e> {
 struct ValueSize {
     values: u64,
     depth: usize,
-    /// Bytes of long texts.
+    /// Bytes of all texts.
     text_bytes: usize,
+    /// Bytes of long texts.
+    long_bytes: usize,
 }
 
 impl SchemaChecker {
@@ -99,7 +101,7 @@ impl SchemaChecker {
     /// Checks a value. Where the budget is spent the answer is `false`.
     pub fn is_valid(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
-        let steps = self.steps(size, |cost| cost.check);
+        let steps = self.steps(size, size.text_bytes, |cost| cost.check);
         if steps <= UNCOUNTED_STEPS {
             return budget::take(steps) && self.plain.is_valid(value);
         }
@@ -112,21 +114,32 @@ impl SchemaChecker {
     /// Returns `true` if all failures of a value are collected, and not the first alone.
     pub fn collects(&self, value: &Value) -> bool {
         let size = ValueSize::measure(value);
-        let steps = self.steps(size, |cost| cost.report);
-        size.values <= COLLECTED_VALUES && steps <= COLLECTED_STEPS
+        size.values <= COLLECTED_VALUES
+            && self.report_steps(size) <= COLLECTED_STEPS
+            && self.cost.for_texts(size.text_bytes) <= UNCOUNTED_STEPS
     }
 
-    /// Returns the steps for a value at most.
-    fn steps(&self, size: ValueSize, of_each: impl Fn(ValueSteps) -> u64) -> u64 {
+    /// Returns the steps for a value at most, with so many bytes of its texts.
+    fn steps(
+        &self,
+        size: ValueSize,
+        text_bytes: usize,
+        of_each: impl Fn(ValueSteps) -> u64,
+    ) -> u64 {
         let steps = of_each(self.cost.at_depth(size.depth)).saturating_mul(size.values);
-        steps.saturating_add(self.cost.for_texts(size.text_bytes))
+        steps.saturating_add(self.cost.for_texts(text_bytes))
+    }
+
+    /// Returns the steps for collecting the faults of a value. Of each short text most patterns see nothing, so that its bytes
+    /// do not count.
+    fn report_steps(&self, size: ValueSize) -> u64 {
+        self.steps(size, size.long_bytes, |cost| cost.report)
     }
 
     /// Calls `visit` with every failure, until it returns `false`; of a value that is costly, with the first one.
     pub fn failures(&self, value: &Value, visit: &mut dyn FnMut(KeywordFailure<'_>) -> bool) {
         if self.collects(value) {
-            let steps = self.steps(ValueSize::measure(value), |cost| cost.report);
-            if !budget::take(steps) {
+            if !budget::take(self.report_steps(ValueSize::measure(value))) {
                 return;
             }
             _ = self
@@ -226,9 +239,10 @@ impl ValueSize {
     }
 
     fn add_text(&mut self, text: &str) {
+        self.values += (text.len() / TEXT_BYTES) as u64;
+        self.text_bytes += text.len();
         if text.len() >= TEXT_BYTES {
-            self.values += (text.len() / TEXT_BYTES) as u64;
-            self.text_bytes += text.len();
+            self.long_bytes += text.len();
         }
     }
 }
