@@ -305,7 +305,7 @@ fn a_long_text_costs_as_many_steps_as_its_patterns_have_states() {
         );
     }
     // So do many short ones.
-    let items = json!({ "type": "array", "items": { "pattern": "^(?:[ab]?){8000}c$" } });
+    let items = json!({ "type": "array", "items": { "pattern": "^[ab]*a?[ab]{0,400}$" } });
     let schema = json!({ "type": "object", "properties": { "p": items } });
     let checked = ArgumentValidator::new(&schema).expect("a schema");
     let short = json!({ "p": vec!["ab".repeat(31); 60_000] }).to_string();
