@@ -11,7 +11,7 @@ use crate::{
     clients,
     debian::{self, succeeds},
     dist, plugins,
-    step::{StepFailure, give_way},
+    step::StepFailure,
     workshop::XtaskContext,
 };
 
@@ -48,7 +48,7 @@ pub(crate) fn instructions(workshop: &XtaskContext) -> Result<(), StepFailure> {
         .arg(workshop.repository.join(BASELINE));
     workshop
         .steps
-        .streamed("instructions of a request", &mut give_way(&count))
+        .streamed("instructions of a request", &mut count)
 }
 
 /// Prints the options of the program that measures, built with the features that every build here has. The gateway in it holds

@@ -277,24 +277,6 @@ fn describe(name: &str, command: &Command, error: &str) -> StepFailure {
     .into()
 }
 
-/// Returns the command with the lowest priority, which its children have too.
-pub(crate) fn give_way(command: &Command) -> Command {
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "19"])
-        .arg(command.get_program())
-        .args(command.get_args());
-    if let Some(folder) = command.get_current_dir() {
-        nice.current_dir(folder);
-    }
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => nice.env(name, value),
-            None => nice.env_remove(name),
-        };
-    }
-    nice
-}
-
 /// Returns what a command printed.
 pub(crate) fn capture_output(command: &mut Command) -> Result<String, StepFailure> {
     let output = command

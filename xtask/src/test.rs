@@ -3,8 +3,7 @@
 use std::thread;
 
 use crate::{
-    bench, clients, console, docs, earlier, package, plugins,
-    step::{StepFailure, give_way},
+    bench, clients, console, docs, earlier, package, plugins, step::StepFailure,
     workshop::XtaskContext,
 };
 
@@ -52,18 +51,12 @@ fn stages(workshop: &XtaskContext) -> Result<(), StepFailure> {
         || steps.command("lints", &mut workshop.cargo(&lints)),
     )?;
     let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
+    steps.tests("tests", tests.env("RUST_TEST_THREADS", threads()))?;
+    // Instructions are counted by one thread, and other work changes no count.
     let documentation = ["test", "--workspace", "--doc", "--locked"];
-    // Tests wait for most of their time. What takes the processor meanwhile gives way to them, and the instructions of a
-    // request are the same beside other work.
     beside(
-        || {
-            bench::instructions(workshop)?;
-            steps.command(
-                "documentation tests",
-                &mut give_way(&workshop.cargo(&documentation)),
-            )
-        },
-        || steps.tests("tests", tests.env("RUST_TEST_THREADS", threads())),
+        || steps.command("documentation tests", &mut workshop.cargo(&documentation)),
+        || bench::instructions(workshop),
     )
 }
 
