@@ -8,7 +8,7 @@ use axum::{
     routing::any,
 };
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, strangers::hostile};
+use weir_tests::{House, Modern, strangers::hostile, web};
 
 use crate::upstreams::{listed, trusted};
 
@@ -69,21 +69,14 @@ async fn echo(
 }
 
 async fn gateway() -> (House, weir_tests::Gateway) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let address = listener
-        .local_addr()
-        .expect("a bound socket has an address");
-    let app = Router::new().route("/{*path}", any(echo));
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    let base = web::serve(Router::new().route("/{*path}", any(echo))).await;
     let house = House::new().file("api.yaml", DOCUMENT);
     let (_, contract, _) = crate::import::weir(
         &house,
         &["draft", "--openapi", "api.yaml", "--name", "echo"],
     );
     let house = house.file("contracts/echo.yaml", contract).config(&format!(
-        "[connections.echo]\nkind = \"http\"\nbase_url = \"http://{address}\"\nwrite = true\n[plugins.rest.grants]\necho = \"write\""
+        "[connections.echo]\nkind = \"http\"\nbase_url = \"{base}\"\nwrite = true\n[plugins.rest.grants]\necho = \"write\""
     ));
     let gateway = house.serve();
     (house, gateway)

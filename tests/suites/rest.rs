@@ -389,15 +389,7 @@ async fn refusing_service() -> String {
             body.to_string(),
         )
     }
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("a free port");
-    let address = listener
-        .local_addr()
-        .expect("a bound socket has an address");
-    let app = Router::new().fallback(refuse);
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    format!("http://{address}")
+    web::serve(Router::new().fallback(refuse)).await
 }
 
 /// The words in which a service refuses a request reach the agent, on one short line and without secrets; or not at all.
