@@ -177,8 +177,11 @@ fn references_in_a_circle_or_a_net_end_with_a_sentence() {
         refers(1),
         refers(0)
     ));
-    let told = import(&circle, &ImportOptions::default()).expect_err("it never ends");
-    assert!(told.contains("a reference leads back to itself"), "{told}");
+    let error = import(&circle, &ImportOptions::default()).expect_err("it never ends");
+    assert!(
+        error.contains("a reference leads back to itself"),
+        "{error}"
+    );
     // Each member of the body refers to all of the net.
     let net: Vec<String> = (0..60)
         .map(|number| {
@@ -190,10 +193,10 @@ fn references_in_a_circle_or_a_net_end_with_a_sentence() {
         })
         .collect();
     let of_body = document(&net.join(","));
-    let told = import(&of_body, &ImportOptions::default()).expect_err("too large");
+    let error = import(&of_body, &ImportOptions::default()).expect_err("too large");
     assert!(
-        told.contains("all that they refer to are too large"),
-        "{told}"
+        error.contains("all that they refer to are too large"),
+        "{error}"
     );
     // So does each parameter.
     let mut of_parameters: serde_json::Value = serde_json::from_str(&of_body).expect("JSON");
@@ -206,10 +209,10 @@ fn references_in_a_circle_or_a_net_end_with_a_sentence() {
         })
         .collect();
     put.as_object_mut().expect("members").remove("requestBody");
-    let told = import(&of_parameters.to_string(), &ImportOptions::default()).expect_err("large");
+    let error = import(&of_parameters.to_string(), &ImportOptions::default()).expect_err("large");
     assert!(
-        told.contains("the parameters with all that they refer to are too large"),
-        "{told}"
+        error.contains("the parameters with all that they refer to are too large"),
+        "{error}"
     );
 }
 
