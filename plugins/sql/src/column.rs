@@ -330,6 +330,9 @@ impl<'a> SqlColumn<'a> {
                 };
                 [sum, none(), odd]
             }
+            (_, Type::Integer) if matches!(self.native(), "int2" | "int4" | "int8") => {
+                [format!("sum({compared})::text"), none(), none()]
+            }
             (_, _) => [
                 format!("sum(({compared})::numeric)::text"),
                 format!("coalesce(max(scale(trim_scale(({compared})::numeric))), 0)"),

@@ -390,8 +390,8 @@ fn grouped(
     })
 }
 
-/// Returns the expressions of a measure. A sum comes with the number of its values, the most decimal places that one of
-/// them has, and how many values are of another type.
+/// Returns the expressions of a measure. A sum or an average comes with the number of its values and the most decimal places
+/// that one of them has, where they are needed, and with how many values are of another type.
 fn measured(
     function: SummaryFunction,
     column: Option<&SqlColumn<'_>>,
@@ -407,12 +407,21 @@ fn measured(
             vec![column.edge(function.name(), builder)]
         }
         SummaryFunction::Sum | SummaryFunction::Average => {
-            let count = format!("count({})", column.compared(builder));
-            match column.sum(builder) {
-                Some([sum, places, odd]) => vec![sum, count, places, odd],
+            let is_average = function == SummaryFunction::Average;
+            let Some([sum, places, odd]) = column.sum(builder) else {
                 // It is computed value by value.
-                None => ["NULL", "0", "0", "0"].map(str::to_owned).to_vec(),
-            }
+                return Ok(["NULL", "0", "0", "0"].map(str::to_owned).to_vec());
+            };
+            // A sum without values is null, and has the places that it is written with.
+            let count = match is_average {
+                true => format!("count({})", column.compared(builder)),
+                false => "1".to_owned(),
+            };
+            let places = match is_average || column.field.kind == Type::Integer {
+                true => places,
+                false => "0".to_owned(),
+            };
+            vec![sum, count, places, odd]
         }
     })
 }
