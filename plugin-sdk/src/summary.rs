@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use crate::adapter::{Comparison, Condition, Order};
 use crate::error::{Error, Result};
 
-pub use exact::{ExactSum, MeasuredValue};
+pub use exact::ExactSum;
 pub use one_pass::{Summarizer, check_group, check_measure, computed, unfit};
 pub use table::{GROUPS_MAX, GroupRow, find, step_label, too_many_groups, write_groups};
 

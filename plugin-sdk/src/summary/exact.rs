@@ -16,35 +16,6 @@ pub struct ExactSum {
     places: u32,
 }
 
-/// A value that a measure is computed of.
-pub enum MeasuredValue<'a> {
-    /// Any value.
-    Value(Value<'a>),
-    /// A decimal by its digits, which need not be written.
-    Units {
-        /// The digits as a whole number.
-        units: i64,
-        /// How many of them are behind the point.
-        places: u8,
-    },
-}
-
-impl<'a> From<Value<'a>> for MeasuredValue<'a> {
-    fn from(value: Value<'a>) -> Self {
-        Self::Value(value)
-    }
-}
-
-impl<'a> MeasuredValue<'a> {
-    /// Returns the value.
-    pub(super) fn into_value(self) -> Value<'a> {
-        match self {
-            Self::Value(value) => value,
-            Self::Units { units, places } => written(units.into(), places.into()),
-        }
-    }
-}
-
 impl ExactSum {
     /// Returns a sum that a source has computed of values with at most so many places.
     pub fn of_source(sum: &Value<'_>, places: u32) -> Result<Self> {
@@ -276,11 +247,8 @@ mod tests {
             let (mut by_digits, mut by_text) = (ExactSum::default(), ExactSum::default());
             for (units, places) in numbers {
                 by_digits.add_units(*units, *places).expect("it fits");
-                let value = MeasuredValue::Units {
-                    units: *units,
-                    places: *places,
-                };
-                by_text.add(&value.into_value()).expect("it fits");
+                let value = written((*units).into(), (*places).into());
+                by_text.add(&value).expect("it fits");
             }
             assert_eq!(by_digits.decimal(), by_text.decimal(), "{numbers:?}");
             let averages = [by_digits, by_text].map(|sum| sum.average(3).expect("it fits"));

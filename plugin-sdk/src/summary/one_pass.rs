@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::exact::{ExactSum, MeasuredValue};
+use super::exact::ExactSum;
 use super::table::{GROUPS_MAX, find, step_label, too_many_groups, write_groups};
 use super::{SummaryFunction, SummaryGroup, SummaryMeasure, SummaryPage, SummaryQuery};
 use crate::error::{Error, Result};
@@ -99,39 +99,64 @@ impl<'q> Summarizer<'q> {
     }
 
     /// Takes a record of the group at this place.
-    pub fn add_to<'v, V: Into<MeasuredValue<'v>>>(
+    pub fn add_to<'v>(
         &mut self,
         at: usize,
-        mut value: impl FnMut(&Field) -> V,
+        mut value: impl FnMut(&Field) -> Value<'v>,
     ) -> Result<()> {
-        for (running, (measure, field)) in self.rows[at].1.iter_mut().zip(&self.measures) {
-            let Some(field) = field else {
-                running.count += 1;
-                continue;
-            };
-            let sums = matches!(
-                measure.function,
-                SummaryFunction::Sum | SummaryFunction::Average
-            );
-            let value = match value(field).into() {
-                MeasuredValue::Units { units, places } if sums => {
-                    running.count += 1;
-                    running.exact.add_units(units, places)?;
-                    continue;
-                }
-                value => value.into_value(),
-            };
-            if !matches!(
-                measure.function,
-                SummaryFunction::Count | SummaryFunction::Distinct
-            ) {
-                check_unit(&value, field)?;
-            }
-            let value = checked(value, field)?;
-            if !value.is_null() {
-                self.distinct += usize::from(running.add(measure.function, value)?);
+        for measure in 0..self.measures.len() {
+            match self.measures[measure].1 {
+                None => self.count_record(measure, at),
+                Some(field) => self.add_value(measure, at, value(field))?,
             }
         }
+        Ok(())
+    }
+
+    /// Returns the measures in their order, each with its column.
+    pub fn measures(&self) -> impl ExactSizeIterator<Item = (SummaryFunction, Option<&'q Field>)> {
+        let measures = self.measures.iter();
+        measures.map(|(measure, field)| (measure.function, *field))
+    }
+
+    /// Counts a record for one measure of the group at this place.
+    pub fn count_record(&mut self, measure: usize, at: usize) {
+        self.rows[at].1[measure].count += 1;
+    }
+
+    /// Takes a number for a sum or an average of a column of numbers.
+    pub fn add_number(&mut self, measure: usize, at: usize, number: f64) {
+        let running = &mut self.rows[at].1[measure];
+        running.count += 1;
+        running.add_number(number);
+    }
+
+    /// Takes a decimal by its digits, of which so many are behind the point, for a sum or an average of a column of decimals.
+    pub fn add_units(&mut self, measure: usize, at: usize, units: i64, places: u8) -> Result<()> {
+        let running = &mut self.rows[at].1[measure];
+        running.count += 1;
+        running.exact.add_units(units, places)
+    }
+
+    /// Takes a record's value of a measure's column for that measure.
+    pub fn add_value(&mut self, measure: usize, at: usize, value: Value<'_>) -> Result<()> {
+        let (asked, field) = &self.measures[measure];
+        let Some(field) = field else {
+            self.count_record(measure, at);
+            return Ok(());
+        };
+        if !matches!(
+            asked.function,
+            SummaryFunction::Count | SummaryFunction::Distinct
+        ) {
+            check_unit(&value, field)?;
+        }
+        let value = checked(value, field)?;
+        if value.is_null() {
+            return Ok(());
+        }
+        let running = &mut self.rows[at].1[measure];
+        self.distinct += usize::from(running.add(asked.function, value)?);
         if self.distinct > DISTINCT_MAX {
             let message = format!(
                 "There are more than {DISTINCT_MAX} different values to keep apart; narrow the conditions."

@@ -1,7 +1,7 @@
 //! Summarizes the cells of columns that indexes hold: the rows of the file in their order, so that the answer is that of a pass.
 
-use weir_plugin_sdk::summary::MeasuredValue;
-use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
+use weir_plugin_sdk::summary::Summarizer;
+use weir_plugin_sdk::{Error, Field, SummaryFunction, Type, Value, Zone};
 
 use super::SheetSummary;
 use crate::indexed::{BlockCells, CellColumn, CellNumber, SheetSource, broken};
@@ -21,6 +21,10 @@ pub(super) struct CellLanes<'s> {
     grouped: Vec<usize>,
     /// The places of the groups that were met in these blocks, by the numbers of their texts.
     places: Vec<Option<usize>>,
+    /// The measures, each with its column.
+    measures: Vec<(SummaryFunction, Option<&'s Field>)>,
+    /// The rows of this run that meet the conditions, each with the place of its group.
+    met: Vec<(usize, usize)>,
 }
 
 struct CellLane<'s> {
@@ -40,7 +44,7 @@ struct CellLane<'s> {
 impl<'s> CellLanes<'s> {
     pub(super) fn new(
         columns: Vec<(&'s Field, CellColumn)>,
-        summary: &SheetSummary<'_>,
+        summary: &SheetSummary<'s>,
         zone: &'s Zone,
     ) -> Self {
         let lanes: Vec<CellLane<'s>> = columns
@@ -59,6 +63,8 @@ impl<'s> CellLanes<'s> {
             lanes,
             grouped,
             places: Vec::new(),
+            measures: summary.summarizer.measures().collect(),
+            met: Vec::new(),
         }
     }
 
@@ -73,10 +79,7 @@ impl<'s> CellLanes<'s> {
         while self.fill(summary)? {
             let left = self.lanes.iter().map(|lane| lane.block.len() - lane.row);
             let rows = left.min().unwrap_or_default();
-            for _ in 0..rows {
-                self.take_row(summary)?;
-                self.lanes.iter_mut().for_each(|lane| lane.row += 1);
-            }
+            self.take_rows(rows, summary)?;
             taken += rows as u64;
             progress.row(taken)?;
         }
@@ -129,42 +132,68 @@ impl<'s> CellLanes<'s> {
         Ok(true)
     }
 
-    fn take_row(&mut self, summary: &mut SheetSummary<'_>) -> Result<(), Error> {
+    /// Takes so many rows of the blocks: first the group of each, and then one measure after the other.
+    fn take_rows(&mut self, rows: usize, summary: &mut SheetSummary<'_>) -> Result<(), Error> {
+        self.met.clear();
+        for row in 0..rows {
+            if let Some(at) = self.place_row(row, summary)? {
+                self.met.push((row, at));
+            }
+        }
+        let summarizer = &mut summary.summarizer;
+        for (measure, (function, field)) in self.measures.iter().enumerate() {
+            let Some(field) = field else {
+                let places = self.met.iter();
+                places.for_each(|(_, at)| summarizer.count_record(measure, *at));
+                continue;
+            };
+            // A column that the file does not have has nothing to add.
+            if let Some(lane) = lane_of(&self.lanes, field) {
+                lane.add_to(summarizer, (measure, *function), &self.met)?;
+            }
+        }
+        self.lanes.iter_mut().for_each(|lane| lane.row += rows);
+        Ok(())
+    }
+
+    /// Returns the place of a row's group; `None` if the row does not meet the conditions.
+    fn place_row(
+        &mut self,
+        row: usize,
+        summary: &mut SheetSummary<'_>,
+    ) -> Result<Option<usize>, Error> {
         let (lanes, mut number) = (&self.lanes, 0);
         let judged = summary.judge.judge_each(|condition| {
             number += 1;
             let lane = lane_of(lanes, condition.field);
-            lane.map_or(CellJudged::Fails, |lane| lane.judge(number - 1, condition))
+            lane.map_or(CellJudged::Fails, |lane| {
+                lane.judge(row, number - 1, condition)
+            })
         });
         match judged {
             RowVerdict::Meets => {}
-            RowVerdict::Fails => return Ok(()),
+            RowVerdict::Fails => return Ok(None),
             RowVerdict::Unclear(fields) => {
                 summary.judge.skip(fields);
-                return Ok(());
+                return Ok(None);
             }
         }
-        let value = |field: &Field| lane_of(lanes, field).map_or(Value::Null, CellLane::value);
-        let at = match self.places.is_empty() {
-            true => summary.summarizer.group(value)?,
-            false => {
-                let code = |code, lane: &usize| {
-                    let (number, count) = lanes[*lane].listed().unwrap_or_default();
-                    code * count + number
-                };
-                let place = &mut self.places[self.grouped.iter().fold(0, code)];
-                match *place {
-                    Some(at) => at,
-                    None => *place.insert(summary.summarizer.group(value)?),
-                }
-            }
+        let value = |field: &Field| match lane_of(lanes, field) {
+            Some(lane) => lane.value(row),
+            None => Value::Null,
         };
-        summary
-            .summarizer
-            .add_to(at, |field| match lane_of(lanes, field) {
-                Some(lane) => lane.measured(),
-                None => Value::Null.into(),
-            })
+        if self.places.is_empty() {
+            return summary.summarizer.group(value).map(Some);
+        }
+        let code = |code, lane: &usize| {
+            let (number, count) = lanes[*lane].listed(row).unwrap_or_default();
+            code * count + number
+        };
+        let place = &mut self.places[self.grouped.iter().fold(0, code)];
+        Ok(Some(match *place {
+            Some(at) => at,
+            None => *place.insert(summary.summarizer.group(value)?),
+        }))
     }
 }
 
@@ -218,62 +247,87 @@ impl<'s> CellLane<'s> {
         self.row < self.block.len()
     }
 
+    /// Takes the cells of these rows for a measure, each with the place of its group. Numbers that the block holds as such are
+    /// added without a look at each one's type.
+    fn add_to(
+        &self,
+        summarizer: &mut Summarizer<'_>,
+        (measure, function): (usize, SummaryFunction),
+        rows: &[(usize, usize)],
+    ) -> Result<(), Error> {
+        let is_sum = matches!(function, SummaryFunction::Sum | SummaryFunction::Average);
+        let adds = is_sum && self.takes_numbers;
+        for (row, at) in rows {
+            let number = match adds {
+                true => self.block.number(self.row + row),
+                false => None,
+            };
+            match (number, self.field.kind) {
+                (Some(number), Type::Number) => {
+                    summarizer.add_number(measure, *at, as_float(number));
+                }
+                (Some(CellNumber { units, places }), Type::Decimal) => {
+                    summarizer.add_units(measure, *at, units, places)?;
+                }
+                _ => summarizer.add_value(measure, *at, self.value(*row))?,
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the number of the cell's text, and how many the block lists.
-    fn listed(&self) -> Option<(usize, usize)> {
+    fn listed(&self, row: usize) -> Option<(usize, usize)> {
         match &self.block {
             BlockCells::Listed { texts, codes } => {
-                Some((usize::from(codes[self.row]), texts.len()))
+                Some((usize::from(codes[self.row + row]), texts.len()))
             }
             _ => None,
         }
     }
 
-    fn judge(&self, at: usize, condition: &CellCondition<'_>) -> CellJudged {
-        if let Some((number, _)) = self.listed()
+    fn judge(&self, row: usize, at: usize, condition: &CellCondition<'_>) -> CellJudged {
+        if let Some((number, _)) = self.listed(row)
             && let Some((_, judged)) = self.judged.iter().find(|(of, _)| *of == at)
         {
             return judged[number];
         }
-        match self.number() {
+        match self.number(row) {
             Some(value) => condition.judge_value(&value),
-            None => condition.judge(&self.block.text(self.row)),
+            None => condition.judge(&self.block.text(self.row + row)),
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value(&self, row: usize) -> Value<'_> {
         match &self.block {
             BlockCells::Listed { codes, .. } => {
-                self.values[usize::from(codes[self.row])].as_borrowed()
+                self.values[usize::from(codes[self.row + row])].as_borrowed()
             }
-            BlockCells::Numbers { .. } => self.number().unwrap_or_else(|| {
-                cell_value(&self.block.text(self.row), self.field, self.zone).into_owned()
+            BlockCells::Numbers { .. } => self.number(row).unwrap_or_else(|| {
+                let text = self.block.text(self.row + row);
+                cell_value(&text, self.field, self.zone).into_owned()
             }),
             BlockCells::Texts { text, .. } => {
-                cell_value(&text[self.block.span(self.row)], self.field, self.zone)
+                let cell = &text[self.block.span(self.row + row)];
+                cell_value(cell, self.field, self.zone)
             }
-        }
-    }
-
-    /// Returns the value for a measure: of a decimal its digits, where they are there.
-    fn measured(&self) -> MeasuredValue<'_> {
-        let is_decimal = self.takes_numbers && self.field.kind == Type::Decimal;
-        match self.block.number(self.row).filter(|_| is_decimal) {
-            Some(CellNumber { units, places }) => MeasuredValue::Units { units, places },
-            None => self.value().into(),
         }
     }
 
     /// Returns the value of a number that need not be read from its text.
-    fn number(&self) -> Option<Value<'static>> {
-        let CellNumber { units, places } =
-            self.block.number(self.row).filter(|_| self.takes_numbers)?;
+    fn number(&self, row: usize) -> Option<Value<'static>> {
+        let adds = self.takes_numbers;
+        let number = self.block.number(self.row + row).filter(|_| adds)?;
         match self.field.kind {
-            // Both are exact, so that their quotient is the nearest to the number, as what is read from its text.
-            Type::Number => Some(Value::Number(units as f64 / TENS[usize::from(places)])),
-            Type::Integer if places == 0 => Some(Value::Integer(units.into())),
+            Type::Number => Some(Value::Number(as_float(number))),
+            Type::Integer if number.places == 0 => Some(Value::Integer(number.units.into())),
             _ => None,
         }
     }
+}
+
+/// Returns the nearest float: digits and the power of ten are exact, so that their quotient is what is read from the text.
+fn as_float(CellNumber { units, places }: CellNumber) -> f64 {
+    units as f64 / TENS[usize::from(places)]
 }
 
 /// The powers of ten that a number may be divided by.
