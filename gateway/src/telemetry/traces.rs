@@ -135,7 +135,7 @@ impl CallTrace {
     /// Hands the spans of a call over, if it is traced.
     pub fn close(&self, ended: impl FnOnce() -> EndedTrace) {
         if let Some(sampled) = &self.sampled {
-            sampled.queue.put(sampled.ids, ended());
+            sampled.queue.put(sampled.ids, ended);
         }
     }
 }

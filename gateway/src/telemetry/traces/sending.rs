@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -36,6 +36,8 @@ const ANSWER_MAX_BYTES: u64 = 64 << 10;
 pub(super) struct SpanQueue {
     waiting: Mutex<WaitingSpans>,
     changed: Condvar,
+    /// Set while no more calls can wait: then the spans of a call are not even made.
+    is_full: AtomicBool,
     sent: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
@@ -136,7 +138,12 @@ fn send(queue: &SpanQueue, exporter: &SpanExporter, runtime: &tokio::runtime::Ru
 }
 
 impl SpanQueue {
-    pub(super) fn put(&self, ids: SpanIds, call: EndedTrace) {
+    pub(super) fn put(&self, ids: SpanIds, ended: impl FnOnce() -> EndedTrace) {
+        if self.is_full.load(Ordering::Relaxed) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let call = ended();
         let mut waiting = self.waiting.lock();
         if waiting.calls.len() >= QUEUE_MAX {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -144,6 +151,9 @@ impl SpanQueue {
         }
         waiting.calls.push((ids, call));
         let count = waiting.calls.len();
+        if count == QUEUE_MAX {
+            self.is_full.store(true, Ordering::Relaxed);
+        }
         drop(waiting);
         // Between the two, the thread waits for its time to come.
         if count == 1 || count == BATCH_MAX {
@@ -163,6 +173,7 @@ impl SpanQueue {
                 break;
             }
         }
+        self.is_full.store(false, Ordering::Relaxed);
         (std::mem::take(&mut waiting.calls), waiting.is_ending)
     }
 
@@ -267,24 +278,25 @@ mod tests {
             parent: None,
             link: None,
         };
-        for _ in 0..QUEUE_MAX + 5 {
-            let call = EndedTrace {
-                method: "tools/call",
-                name: None,
-                contract: None,
-                agent: "ann".into(),
-                call_id: "c_1".into(),
-                transport: "http",
-                protocol: "none",
-                code: None,
-                is_of_upstream: false,
-                stages: [None; 6],
-                ended: SystemTime::now(),
-            };
-            queue.put(ids, call);
-        }
+        let call = || EndedTrace {
+            method: "tools/call",
+            name: None,
+            contract: None,
+            agent: "ann".into(),
+            call_id: "c_1".into(),
+            transport: "http",
+            protocol: "none",
+            code: None,
+            is_of_upstream: false,
+            stages: [None; 6],
+            ended: SystemTime::now(),
+        };
+        (0..QUEUE_MAX + 5).for_each(|_| queue.put(ids, call));
         assert_eq!(queue.counts(), [("sent", 0), ("dropped", 5), ("failed", 0)]);
         assert_eq!(queue.take().0.len(), QUEUE_MAX);
+        queue.put(ids, call);
+        let waiting = queue.waiting.lock().calls.len();
+        assert_eq!(waiting, 1, "there is room again");
         queue.end(Duration::from_millis(1));
     }
 }
