@@ -81,12 +81,14 @@ fn compile_what(
     for form in &source.tools {
         if form.resource && !published.insert(form.collection.as_deref()) {
             let message = "the records of this collection are resources by another lookup already";
-            problems.add(format!("{}/resource", form.place), message);
+            let hint = "keep `resource` in one lookup of the collection";
+            problems.add_hint(format!("{}/resource", form.place), message, hint);
         }
         let tool = tool::compile(source, form, &collections, &relations, &mut problems);
         if !form.tool.is_empty() && !names.insert(tool.name.clone()) {
             let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));
-            problems.add(format!("{}/tool", form.place), message);
+            let hint = "give one of the two another name";
+            problems.add_hint(format!("{}/tool", form.place), message, hint);
         }
         tools.push(Arc::new(tool));
     }
@@ -177,14 +179,15 @@ fn check_names(source: &ContractSource, problems: &mut FileProblems) {
         .as_deref()
         .filter(|name| !name.is_empty() || source.problems.is_empty());
     if let Some(Err(message)) = name.map(name::check_contract) {
-        problems.add("/contract", message);
+        problems.add_hint("/contract", message, "write one such as `support-desk`");
     }
     if let Some(prefix) = &source.prefix
         && !name::is_tool(prefix)
     {
-        problems.add(
+        problems.add_hint(
             "/prefix",
             "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'",
+            "write one such as `sup`, or leave it out",
         );
     }
 }

@@ -79,7 +79,8 @@ fn source(file: &str, value: &Value, problems: &mut FileProblems) -> ContractSou
     match value {
         Value::Array(forms) => {
             if forms.is_empty() {
-                problems.add("", "the list of forms is empty");
+                let hint = "add a form: `{ tool: NAME, fields: [] }`";
+                problems.add_hint("", "the list of forms is empty", hint);
             }
             let forms = problems.bounded("", forms, TOOLS_MAX, "forms");
             let read = |(index, form): (usize, &Value)| {
@@ -119,9 +120,10 @@ fn contract(file: &str, value: &Value, problems: &mut FileProblems) -> ContractS
     let mut collections = Vec::new();
     if let Some(entries) = table.object("collections", problems) {
         if entries.len() > COLLECTIONS_MAX {
-            problems.add(
+            problems.add_hint(
                 "/collections",
                 format!("more than {COLLECTIONS_MAX} collections"),
+                "write several contracts",
             );
         }
         for (name, entry) in entries.iter().take(COLLECTIONS_MAX) {
@@ -137,7 +139,9 @@ fn contract(file: &str, value: &Value, problems: &mut FileProblems) -> ContractS
     match table.list("tools", problems) {
         Some(entries) => {
             if entries.is_empty() {
-                problems.add("/tools", "the contract has no tools");
+                let hint =
+                    "add a tool: `- { tool: NAME, verb: list, collection: NAME, fields: [] }`";
+                problems.add_hint("/tools", "the contract has no tools", hint);
             }
             for (index, entry) in problems
                 .bounded("/tools", entries, TOOLS_MAX, "tools")

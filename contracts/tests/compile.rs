@@ -1,4 +1,4 @@
-//! Forms and shapes in, documents or problems out: every case is a folder of `tests/cases`.
+//! Forms and shapes in, documents or problems out: every case is a folder of `tests/cases`. Each problem has a place and a hint.
 //!
 //! `UPDATE_GOLDENS=1` writes what came out; read the diff.
 
@@ -19,7 +19,13 @@ fn every_case() {
         seen += 1;
         let (name, text) = match compile_case(&case) {
             Ok(contract) => ("expected.json", pretty(&golden(&contract))),
-            Err(problems) => ("problems.json", pretty(&json!(problems))),
+            Err(problems) => {
+                let is_bare =
+                    |problem: &&FileProblem| problem.place.is_empty() || problem.hint.is_none();
+                let bare = problems.iter().filter(is_bare);
+                wrong.extend(bare.map(|problem| format!("no place or no hint: {problem}")));
+                ("problems.json", pretty(&json!(problems)))
+            }
         };
         let golden = case.join(name);
         if std::env::var_os("UPDATE_GOLDENS").is_some() {

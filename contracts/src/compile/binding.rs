@@ -69,7 +69,8 @@ impl<'s> BindingTarget<'s> {
                     "a second field for the same {} '{}'",
                     here.slot.what, here.slot.name
                 );
-                problems.add(form.fields[index].place.clone(), message);
+                let hint = "drop one of the two, or say by `column`, `match` or `param` where the other goes";
+                problems.add_hint(form.fields[index].place.clone(), message, hint);
             }
         }
         self.check_fixed(bound, fixed, problems);
@@ -119,9 +120,10 @@ impl<'s> BindingTarget<'s> {
                 } else {
                     "column"
                 };
-                problems.add(
+                problems.add_hint(
                     entry.place.clone(),
                     format!("a second field for the same {what}"),
+                    "drop one of the two fields",
                 );
             }
             let FieldDestination::Guard { column, .. } = &here.to else {
@@ -269,7 +271,11 @@ impl<'s> BindingTarget<'s> {
                     );
                 }
                 if field.nullable {
-                    problems.add(format!("{}/nullable", field.place), "a key cannot be null");
+                    problems.add_hint(
+                        format!("{}/nullable", field.place),
+                        "a key cannot be null",
+                        "drop `nullable`",
+                    );
                 }
                 let to = FieldDestination::Condition {
                     column: wanted.to_owned(),
@@ -343,7 +349,12 @@ impl<'s> BindingTarget<'s> {
                 column.key,
                 column.kind.word()
             );
-            problems.add(place, message);
+            let usable = COMPARISONS
+                .iter()
+                .copied()
+                .filter(|known| makes_sense(known, column.kind));
+            let hint = format!("matches there: {}", usable.collect::<Vec<_>>().join(", "));
+            problems.add_hint(place, message, hint);
             return None;
         }
         self.check_source_can(comparison, column, &place, problems);
@@ -353,9 +364,10 @@ impl<'s> BindingTarget<'s> {
                 "equals" | "not-equals" => {
                     self.check_source_can("is-empty", column, &place, problems)
                 }
-                _ => problems.add(
+                _ => problems.add_hint(
                     format!("{}/nullable", field.place),
                     format!("'{comparison}' cannot be asked with null"),
+                    "drop `nullable`; a checkbox with `match: is-empty` finds empty values",
                 ),
             }
         }

@@ -15,7 +15,11 @@ pub(super) fn compile(
 ) -> Option<ContractCollection> {
     let before = problems.len();
     if let Err(message) = name::check_collection(&entry.name) {
-        problems.add(entry.place.clone(), message);
+        problems.add_hint(
+            entry.place.clone(),
+            message,
+            "write one such as `open_orders`",
+        );
     }
     if let Some(zone) = &entry.timezone
         && !is_timezone(zone)
@@ -39,9 +43,10 @@ pub(super) fn compile(
         return None;
     };
     if let Err(message) = described.check() {
-        problems.add(
+        problems.add_hint(
             entry.place.clone(),
             format!("the shape of {} is not usable: {message}", entry.name),
+            "mend the file given by --shape, or the adapter that describes the source",
         );
         return None;
     }
@@ -74,7 +79,8 @@ fn recorded(
             .iter()
             .any(|other| other.column == change.column)
         {
-            problems.add(place, "the column is there twice");
+            let hint = "say all about the column in one entry";
+            problems.add_hint(place, "the column is there twice", hint);
         }
     }
     shape.apply(&entry.overrides);
@@ -105,9 +111,10 @@ fn recorded(
             field.kind,
             ValueType::Json | ValueType::Record | ValueType::List
         ) {
-            problems.add(
+            problems.add_hint(
                 place,
                 format!("a {} column cannot be part of the key", field.kind.word()),
+                "name columns of plain values under `key:`",
             );
         }
         // A record whose key is null is refused when it comes.
@@ -160,8 +167,9 @@ fn check_formats(
             problems.add_hint(place, message, format!("drop {}", keys.join(" and ")));
             continue;
         }
-        for (key, message) in format.check(field.kind) {
-            problems.add(format!("{place}/{key}"), message);
+        for fault in format.check(field.kind) {
+            let place = format!("{place}/{}", fault.key);
+            problems.add_hint(place, fault.message, fault.hint);
         }
     }
 }
@@ -197,7 +205,11 @@ fn published(
             .collect(),
     };
     if published.is_empty() && shape.capabilities.operations.is_empty() {
-        problems.add(entry.place.clone(), "no column is published");
+        let hint = match entry.columns.is_some() {
+            true => "name the columns that may leave the source under `columns:`",
+            false => "take a column out of `hide:`",
+        };
+        problems.add_hint(entry.place.clone(), "no column is published", hint);
     }
     published
 }

@@ -71,16 +71,25 @@ impl<'s> BindingTarget<'s> {
     }
 
     fn check_null(&self, entry: &form::FormBound, problems: &mut FileProblems) -> Option<()> {
-        let refusal = match (
+        let (refusal, hint) = match (
             self.column_of(entry),
             entry.comparison.as_deref().unwrap_or("equals"),
         ) {
-            (None, _) => "a parameter is left out rather than null",
-            (Some(column), _) if !column.nullable => "the column is never null",
+            (None, _) => (
+                "a parameter is left out rather than null",
+                "drop the field, or give it a value",
+            ),
+            (Some(column), _) if !column.nullable => (
+                "the column is never null",
+                "drop the field, or give it a value",
+            ),
             (_, "equals" | "not-equals") => return Some(()),
-            _ => "only equals and not-equals can be asked with null",
+            _ => (
+                "only equals and not-equals can be asked with null",
+                "drop `match`, or give it a value",
+            ),
         };
-        problems.add(format!("{}/value", entry.place), refusal);
+        problems.add_hint(format!("{}/value", entry.place), refusal, hint);
         None
     }
 
@@ -141,7 +150,8 @@ fn source(
                 slot.name,
                 taken(slot)
             );
-            problems.add(format!("{}/from", entry.place), message);
+            let hint = "bind a column of text, or give a constant by `value`";
+            problems.add_hint(format!("{}/from", entry.place), message, hint);
             return None;
         }
         return Some(entry.source.clone());
@@ -155,7 +165,8 @@ fn source(
             slot.name,
             taken(slot)
         );
-        problems.add(format!("{}/value", entry.place), message);
+        let hint = format!("write {} there", taken_value(slot));
+        problems.add_hint(format!("{}/value", entry.place), message, hint);
         return None;
     }
     Some(BoundSource::Value(value))
@@ -165,6 +176,21 @@ fn taken(slot: FieldSlot<'_>) -> String {
     match slot.items {
         Some(items) => format!("a list of {}", items.kind.word()),
         None => slot.kind.word().to_owned(),
+    }
+}
+
+/// Returns an example of a value that goes there, as a contract writes it.
+fn taken_value(slot: FieldSlot<'_>) -> &'static str {
+    match slot.kind {
+        shape::ValueType::String => "a text, such as \"open\"",
+        shape::ValueType::Integer => "a whole number, such as 5",
+        shape::ValueType::Decimal => "the digits as text, such as \"1.50\"",
+        shape::ValueType::Number => "a number, such as 1.5",
+        shape::ValueType::Boolean => "true or false",
+        shape::ValueType::Date => "a day, such as \"2026-10-05\"",
+        shape::ValueType::Datetime => "a time in UTC, such as \"2026-10-05T09:00:00Z\"",
+        shape::ValueType::List => "a list, such as [\"open\"]",
+        shape::ValueType::Json | shape::ValueType::Record => "an object",
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn of_field(
     let whole = Value::Object(schema.clone());
     let refused = offer::check_schema(&whole.to_string(), &offer::SchemaLimits::default());
     if let Err(why) = refused.and_then(|()| validate::validator(&whole).map(drop)) {
-        problems.add(place, why);
+        problems.add_hint(place, why, "mend the schema; `schema: {}` takes any value");
         return Map::new();
     }
     let known = problems.len();

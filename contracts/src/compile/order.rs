@@ -29,7 +29,8 @@ pub(super) fn compile(
             continue;
         }
         if check_column(&place, "order", column, shape, problems) && names_column(&order, column) {
-            problems.add(place, format!("{} occurs twice", name::quoted(column)));
+            let message = format!("{} occurs twice", name::quoted(column));
+            problems.add_hint(place, message, "drop one of the two");
         }
         order.push(entry.clone());
     }
@@ -53,7 +54,12 @@ pub(super) fn check_column(
         .field(column)
         .map_or(ValueType::String, |field| field.kind);
     if matches!(kind, ValueType::Json | ValueType::Record | ValueType::List) {
-        problems.add(place, format!("a {} column has no order", kind.word()));
+        let message = format!("a {} column has no order", kind.word());
+        problems.add_hint(
+            place,
+            message,
+            "order by columns of texts, numbers and times",
+        );
         return false;
     }
     if shape.capabilities.orders(column) {

@@ -250,9 +250,10 @@ fn number_word(
         }
         (Some(_), _, _) => "number",
         (None, Some(false), Some((key, _))) => {
-            problems.add(
+            problems.add_hint(
                 format!("{}/{key}", field.place),
                 "has a fraction, but the field says decimals: false",
+                "use a whole number, or drop `decimals`",
             );
             "number"
         }
@@ -362,9 +363,10 @@ fn constrain_choices(
         problems,
     );
     if min_items.is_some_and(|min| min > choices.len() as u64) {
-        problems.add(
+        problems.add_hint(
             format!("{place}/min_items"),
             "asks for more items than there are choices",
+            format!("write at most {}, or add choices", choices.len()),
         );
     }
     insert(schema, "minItems", min_items);
@@ -560,12 +562,14 @@ fn check_bounds(
     if let (Some(min), Some(max)) = (min, max)
         && min > max
     {
-        problems.add(format!("{place}/min"), "'min' is greater than 'max'");
+        let hint = "lower 'min', or raise 'max'";
+        problems.add_hint(format!("{place}/min"), "'min' is greater than 'max'", hint);
         return;
     }
     let Some(step) = value(step) else { return };
     if step <= 0.0 {
-        problems.add(format!("{place}/step"), "must be greater than 0");
+        let hint = "write the distance of two values, such as 1 or 0.5";
+        problems.add_hint(format!("{place}/step"), "must be greater than 0", hint);
     } else if let (Some(min), Some(max)) = (min, max)
         && (max / step + 1e-9).floor() < (min / step - 1e-9).ceil()
     {
@@ -586,9 +590,10 @@ fn ordered(
     if let (Some(least), Some(most)) = (min.1, max.1)
         && least > most
     {
-        problems.add(
+        problems.add_hint(
             format!("{place}/{}", min.0),
             format!("'{}' is greater than '{}'", min.0, max.0),
+            format!("lower '{}', or raise '{}'", min.0, max.0),
         );
     }
 }

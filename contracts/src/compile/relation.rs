@@ -42,7 +42,8 @@ fn follow(
     problems: &mut FileProblems,
 ) -> Option<RecordInclusion> {
     if let Err(message) = name::check_field(&relation.name) {
-        problems.add(relation.place.clone(), message);
+        let hint = format!("call it '{}'", name::plain_field(&relation.name));
+        problems.add_hint(relation.place.clone(), message, hint);
         return None;
     }
     let wanted = relation.collection.as_str();

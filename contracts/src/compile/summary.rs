@@ -51,7 +51,10 @@ pub(super) fn choices(
         };
         if !is_groupable(field.kind) {
             let message = format!("a {} column makes no groups", field.kind.word());
-            problems.add(place, message);
+            let hint = columns_that("make groups", collection, |column| {
+                is_groupable(column.kind)
+            });
+            problems.add_hint(place, message, hint);
             continue;
         }
         let steps: Vec<Option<GroupStep>> = match field.kind {
@@ -86,9 +89,25 @@ pub(super) fn choices(
     let twice = |(index, name): (usize, &&String)| names[..index].contains(name);
     if let Some(at) = (0..names.len()).find(|at| twice((*at, &names[*at]))) {
         let message = format!("{} is a group and a measure", name::quoted(names[at]));
-        problems.add(format!("{}/group_by", form.place), message);
+        let hint = "drop the column, or the measure of its name";
+        problems.add_hint(format!("{}/group_by", form.place), message, hint);
     }
     choices
+}
+
+/// Returns a hint with the published columns that can do something.
+fn columns_that(
+    can: &str,
+    collection: &ContractCollection,
+    is_meant: impl Fn(&ShapeField) -> bool,
+) -> String {
+    let published = collection.published.iter();
+    let fitting = published.filter(|column| collection.shape.field(column).is_some_and(&is_meant));
+    let names: Vec<&str> = fitting.take(20).map(String::as_str).collect();
+    match names.is_empty() {
+        true => "drop it: the collection publishes no column for it".to_owned(),
+        false => format!("columns that {can}: {}", names.join(", ")),
+    }
 }
 
 /// Finds a column that an answer may tell of.
@@ -134,7 +153,9 @@ fn measure(
             let field = published(column, collection, place, problems)?;
             if !function.fits(field.kind) {
                 let message = format!("a {} column has no {word}", field.kind.word());
-                problems.add(place.to_owned(), message);
+                let can = format!("have {word}");
+                let hint = columns_that(&can, collection, |column| function.fits(column.kind));
+                problems.add_hint(place.to_owned(), message, hint);
                 return None;
             }
             let is_exact =
@@ -228,9 +249,10 @@ pub(super) fn check_keys(form: &form::FormTool, verb: ToolVerb, problems: &mut F
     }
     if form.limits.rows_max.is_some_and(|rows| rows > GROUPS_MAX) {
         let place = format!("{}/limits/rows_max", form.place);
-        problems.add(
+        problems.add_hint(
             place,
             format!("a summarize answers at most {GROUPS_MAX} groups"),
+            format!("write {GROUPS_MAX} or less"),
         );
     }
     for field in form

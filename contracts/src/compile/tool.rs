@@ -228,7 +228,9 @@ fn target<'c>(
     match verb {
         ToolVerb::Lookup | ToolVerb::List | ToolVerb::Count | ToolVerb::Summarize => {
             if !capabilities.read {
-                problems.add(place, format!("collection '{wanted}' cannot be read"));
+                let message = format!("collection '{wanted}' cannot be read");
+                let hint = "drop the tool, or bind it to a collection that can";
+                problems.add_hint(place, message, hint);
             } else if verb.needed_summaries() > capabilities.summaries {
                 summary::check_source(collection, verb, place, problems);
             }
@@ -247,9 +249,10 @@ fn target<'c>(
                         format!("the source can only {}", capabilities.write.join(" and "))
                     }
                 };
-                problems.add(
+                problems.add_hint(
                     place,
                     format!("collection '{wanted}' has no {}: {reason}", verb.word()),
+                    "drop the tool, or bind it to a collection that can",
                 );
             } else if !collection.write {
                 let message = format!("collection '{wanted}' is read-only here");

@@ -37,7 +37,8 @@ pub(super) fn read(value: &Value, place: String, problems: &mut FileProblems) ->
     if table.get("name").is_some_and(Value::is_string)
         && let Err(message) = name::check_bound_field(&field_name)
     {
-        problems.add(table.at("name"), message);
+        let hint = "write a name without blanks, of at most 64 characters";
+        problems.add_hint(table.at("name"), message, hint);
     }
     let mut known: Vec<&str> = keys::names(keys::BOUND_FIELD).collect();
     for key in field::keys_of_agents().filter(|key| table.has(key)) {

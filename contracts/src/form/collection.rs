@@ -60,9 +60,10 @@ pub(super) fn read(
     let settings = match table.get("settings") {
         Some(Value::Object(_)) => table.get("settings").cloned().unwrap_or_default(),
         Some(other) => {
-            problems.add(
+            problems.add_hint(
                 table.at("settings"),
                 format!("must be an object, not {}", table::kind(other)),
+                "write the adapter's settings, such as `{ connection: NAME }`",
             );
             Value::Null
         }
@@ -113,16 +114,26 @@ fn null_words(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<String>
     let words = table.names("null_words", problems).unwrap_or_default();
     let place = table.at("null_words");
     if words.len() > WORDS_MAX {
-        problems.add(place.clone(), format!("more than {WORDS_MAX} words"));
+        let hint = "keep the words that most cells have";
+        problems.add_hint(place.clone(), format!("more than {WORDS_MAX} words"), hint);
     }
     for (index, word) in words.iter().enumerate() {
-        let wrong = match word.chars().count() {
-            _ if word.trim() != word => "has blanks around it, which cells are read without",
-            0 => "is empty; an empty cell is null without being named",
-            count if count > WORD_CHARS_MAX => "is longer than 40 characters",
+        let (wrong, hint) = match word.chars().count() {
+            _ if word.trim() != word => (
+                "has blanks around it, which cells are read without",
+                "write it without them",
+            ),
+            0 => (
+                "is empty; an empty cell is null without being named",
+                "drop it",
+            ),
+            count if count > WORD_CHARS_MAX => (
+                "is longer than 40 characters",
+                "drop it: a text of that length is a value",
+            ),
             _ => continue,
         };
-        problems.add(format!("{place}/{index}"), wrong);
+        problems.add_hint(format!("{place}/{index}"), wrong, hint);
     }
     words
 }

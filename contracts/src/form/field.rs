@@ -225,7 +225,8 @@ pub(super) fn read_all(
     let mut left = (FIELDS_MAX + 1).saturating_sub(bound.len());
     let fields = read_list(&sent, place, FieldPosition::Form, &mut left, problems);
     if left == 0 {
-        problems.add(place, format!("the form has more than {FIELDS_MAX} fields"));
+        let message = format!("the form has more than {FIELDS_MAX} fields");
+        problems.add_hint(place, message, "keep those that agents need");
     }
     let mut found: Vec<FormBound> = Vec::new();
     for (index, value) in bound.into_iter().take(FIELDS_MAX) {
@@ -270,9 +271,10 @@ fn read_list(
 }
 
 fn twice(place: &str, field: &str, problems: &mut FileProblems) {
-    problems.add(
+    problems.add_hint(
         format!("{place}/name"),
         format!("the field name {} occurs twice", name::quoted(field)),
+        "give one of the two another name; `column` says where it goes",
     );
 }
 
@@ -509,7 +511,11 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
         return Vec::new();
     };
     if values.is_empty() {
-        problems.add(place.clone(), "there is no choice");
+        problems.add_hint(
+            place.clone(),
+            "there is no choice",
+            "write the values, such as `[open, closed]`, or use type: text",
+        );
     }
     let mut choices: Vec<FieldChoice> = Vec::new();
     for (index, value) in problems
@@ -522,9 +528,10 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
             continue;
         };
         if choices.iter().any(|other| other.value == choice.value) {
-            problems.add(
+            problems.add_hint(
                 place,
                 format!("the choice {} occurs twice", name::quoted(&choice.value)),
+                "drop one of the two",
             );
         }
         choices.push(choice);

@@ -25,10 +25,7 @@ impl FileProblems {
         }
     }
 
-    pub(crate) fn add(&mut self, place: impl Into<String>, message: impl Into<String>) {
-        self.push(FileProblem::new(&self.file, place, message));
-    }
-
+    /// Adds a problem. It says what to write instead too, since a refusal alone leaves its reader to guess.
     pub(crate) fn add_hint(
         &mut self,
         place: impl Into<String>,
@@ -69,7 +66,8 @@ impl FileProblems {
         what: &str,
     ) -> &'v [Value] {
         if entries.len() > max {
-            self.add(place, format!("more than {max} {what}"));
+            let hint = format!("leave out {} of them", entries.len() - max);
+            self.add_hint(place, format!("more than {max} {what}"), hint);
         }
         &entries[..entries.len().min(max)]
     }
@@ -95,7 +93,8 @@ impl<'v> FormTable<'v> {
         match value {
             Value::Object(map) => Some(Self { place, map }),
             other => {
-                problems.add(place, format!("must be an object, not {}", kind(other)));
+                let message = format!("must be an object, not {}", kind(other));
+                problems.add_hint(place, message, OBJECT_HINT);
                 None
             }
         }
@@ -145,13 +144,15 @@ impl<'v> FormTable<'v> {
     ) -> Option<String> {
         let value = self.map.get(key)?;
         let Value::String(text) = value else {
-            problems.add(self.at(key), format!("must be text, not {}", kind(value)));
+            let message = format!("must be text, not {}", kind(value));
+            problems.add_hint(self.at(key), message, text_hint(value));
             return None;
         };
         if text.chars().count() > characters_max {
-            problems.add(
+            problems.add_hint(
                 self.at(key),
                 format!("is longer than {characters_max} characters"),
+                "shorten it",
             );
             return None;
         }
@@ -173,9 +174,10 @@ impl<'v> FormTable<'v> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
             other => {
-                problems.add(
+                problems.add_hint(
                     self.at(key),
                     format!("must be true or false, not {}", kind(other)),
+                    format!("write `{key}: true`, or leave it out"),
                 );
                 None
             }
@@ -190,9 +192,10 @@ impl<'v> FormTable<'v> {
         match self.map.get(key)? {
             Value::Number(number) => Some(number.clone()),
             other => {
-                problems.add(
+                problems.add_hint(
                     self.at(key),
                     format!("must be a number, not {}", kind(other)),
+                    format!("write `{key}: 5`, without quotes"),
                 );
                 None
             }
@@ -209,13 +212,14 @@ impl<'v> FormTable<'v> {
         match value.as_u64() {
             Some(count) if range.contains(&count) => Some(count),
             _ => {
-                problems.add(
+                problems.add_hint(
                     self.at(key),
                     format!(
                         "must be a whole number from {} to {}",
                         range.start(),
                         range.end()
                     ),
+                    format!("write such a number, without quotes, or leave `{key}` out"),
                 );
                 None
             }
@@ -226,7 +230,8 @@ impl<'v> FormTable<'v> {
         match self.map.get(key)? {
             Value::Array(items) => Some(items),
             other => {
-                problems.add(self.at(key), format!("must be a list, not {}", kind(other)));
+                let message = format!("must be a list, not {}", kind(other));
+                problems.add_hint(self.at(key), message, format!("write `{key}: [ … ]`"));
                 None
             }
         }
@@ -240,9 +245,10 @@ impl<'v> FormTable<'v> {
         match self.map.get(key)? {
             Value::Object(map) => Some(map),
             other => {
-                problems.add(
+                problems.add_hint(
                     self.at(key),
                     format!("must be an object, not {}", kind(other)),
+                    OBJECT_HINT,
                 );
                 None
             }
@@ -259,21 +265,39 @@ impl<'v> FormTable<'v> {
         for (index, item) in items.iter().enumerate() {
             match item {
                 Value::String(name) if names.contains(name) => {
-                    problems.add(
+                    problems.add_hint(
                         format!("{place}/{index}"),
                         format!("{} occurs twice", name::quoted(name)),
+                        "drop one of the two",
                     );
                 }
                 Value::String(name) if name.chars().count() <= TITLE_MAX => {
                     names.push(name.clone())
                 }
-                other => problems.add(
+                Value::String(_) => problems.add_hint(
+                    format!("{place}/{index}"),
+                    format!("is longer than {TITLE_MAX} characters"),
+                    "shorten it",
+                ),
+                other => problems.add_hint(
                     format!("{place}/{index}"),
                     format!("must be a name, not {}", kind(other)),
+                    text_hint(other),
                 ),
             }
         }
         Some(names)
+    }
+}
+
+/// The hint where an object is wanted.
+const OBJECT_HINT: &str = "write `{ key: value }`, or a line with each key below";
+
+/// Returns the hint where a text is wanted instead of a value.
+fn text_hint(value: &Value) -> &'static str {
+    match value {
+        Value::Number(_) | Value::Bool(_) => "put it in quotes",
+        _ => "write one text",
     }
 }
 

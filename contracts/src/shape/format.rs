@@ -39,6 +39,15 @@ pub struct ColumnReading {
     pub null_words: Vec<String>,
 }
 
+/// A key of a format that means nothing for its column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FormatFault {
+    pub key: &'static str,
+    pub message: String,
+    /// The hint what to write instead.
+    pub hint: String,
+}
+
 const DECIMALS: &[&str] = &[".", ","];
 /// The marks that may separate groups, including the spaces and the apostrophe that programs write instead.
 const GROUPINGS: &[&str] = &[".", ",", "'", " ", "’", "\u{a0}", "\u{202f}", "\u{2009}"];
@@ -90,27 +99,26 @@ impl ColumnFormat {
         }
     }
 
-    /// Returns the problems of the format for a column of this type: the key, and a sentence.
-    pub(crate) fn check(&self, kind: ValueType) -> Vec<(&'static str, String)> {
+    /// Returns the faults of the format for a column of this type.
+    pub(crate) fn check(&self, kind: ValueType) -> Vec<FormatFault> {
         let mut wrong = Vec::new();
         let is_number = matches!(
             kind,
             ValueType::Integer | ValueType::Number | ValueType::Decimal
         );
         for (key, given) in self.keys() {
-            let (fits, of) = match key {
-                "date" => (kind == ValueType::Date, "date"),
-                "datetime" => (kind == ValueType::Datetime, "datetime"),
-                _ => (is_number, "number, decimal or integer"),
+            let (fits, of, usual) = match key {
+                "date" => (kind == ValueType::Date, "date", "date"),
+                "datetime" => (kind == ValueType::Datetime, "datetime", "datetime"),
+                _ => (is_number, "number, decimal or integer", "number"),
             };
             if !fits {
-                wrong.push((
+                let word = kind.word();
+                wrong.push(FormatFault {
                     key,
-                    format!(
-                        "is for columns of type {of}, and this one is {}",
-                        kind.word()
-                    ),
-                ));
+                    message: format!("is for columns of type {of}, and this one is {word}"),
+                    hint: format!("drop `{key}`, or say `type: {usual}`"),
+                });
                 continue;
             }
             let checked = match key {
@@ -127,10 +135,22 @@ impl ColumnFormat {
                 _ => Ok(()),
             };
             if let Err(message) = checked {
-                wrong.push((key, message));
+                let hint = format!("write it as the cells have it, such as {}", example(key));
+                wrong.push(FormatFault { key, message, hint });
             }
         }
         wrong
+    }
+}
+
+/// Returns a value of a key, as a contract writes it.
+fn example(key: &str) -> &'static str {
+    match key {
+        "decimal" => "`decimal: \",\"`",
+        "grouping" => "`grouping: \".\", decimal: \",\"`",
+        "unit" => "`unit: \"# €\"`",
+        "date" => "`date: \"%d/%m/%Y\"`",
+        _ => "`datetime: \"%d.%m.%Y %H:%M\"`",
     }
 }
 

@@ -131,7 +131,7 @@ fn overlay(file: &str, table: &FormTable<'_>, problems: &mut FileProblems) -> Up
     if !contract.is_empty()
         && let Err(message) = name::check_contract(&contract)
     {
-        problems.add("/contract", message);
+        problems.add_hint("/contract", message, "write one such as `support-desk`");
     }
     let upstream = match table.has("plugin") {
         true => String::new(),
@@ -143,9 +143,10 @@ fn overlay(file: &str, table: &FormTable<'_>, problems: &mut FileProblems) -> Up
     if let Some(prefix) = prefix.as_ref().filter(|prefix| !prefix.is_empty())
         && !name::is_tool(prefix)
     {
-        problems.add(
+        problems.add_hint(
             "/prefix",
             "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'",
+            "write one such as `sup`, or leave it out",
         );
     }
     UpstreamOverlay {
@@ -166,9 +167,9 @@ fn patterns(table: &FormTable<'_>, key: &str, problems: &mut FileProblems) -> Op
     let patterns = table.names(key, problems)?;
     for (index, pattern) in patterns.iter().enumerate() {
         if pattern.is_empty() || pattern.len() > PATTERN_MAX {
-            let message =
-                format!("a pattern has 1 to {PATTERN_MAX} characters, such as `delete_*`");
-            problems.add(format!("{}/{index}", table.at(key)), message);
+            let message = format!("a pattern has 1 to {PATTERN_MAX} characters");
+            let hint = "write one such as `delete_*`";
+            problems.add_hint(format!("{}/{index}", table.at(key)), message, hint);
         }
     }
     Some(patterns)
@@ -216,11 +217,17 @@ fn tool(table: &FormTable<'_>, problems: &mut FileProblems) -> ToolOverlay {
     let from = table.required_text("from", problems).unwrap_or_default();
     let tool = table.text("tool", table::TITLE_MAX, problems);
     if let Some(Err(message)) = tool.as_deref().map(name::check_tool) {
-        problems.add(table.at("tool"), message);
+        let hint = "write a name of at most 64 such characters, such as `find_order`";
+        problems.add_hint(table.at("tool"), message, hint);
     }
     let set = table.object("set", problems).cloned().unwrap_or_default();
     if set.len() > SET_MAX {
-        problems.add(table.at("set"), format!("more than {SET_MAX} arguments"));
+        let message = format!("more than {SET_MAX} arguments");
+        problems.add_hint(
+            table.at("set"),
+            message,
+            "keep those that no agent may choose",
+        );
     }
     ToolOverlay {
         from,
