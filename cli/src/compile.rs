@@ -224,8 +224,10 @@ impl ShapeArgs {
         missing: &[&form::FormCollection],
     ) -> Result<(BTreeMap<String, CollectionShape>, Vec<FileProblem>), AppError> {
         let started = start::briefly(self.settings.config()?, None).await?;
-        let (shapes, away, mut problems) =
+        let (shapes, away, refused) =
             control::describe_all(&started.gateway, source, missing).await;
+        let mut problems: Vec<FileProblem> =
+            refused.into_iter().map(|source| source.in_full()).collect();
         problems.extend(away.iter().map(|away| away.problem(&source.file)));
         if problems.is_empty() {
             let trial = control::try_formats(&started.gateway, source, &shapes).await;

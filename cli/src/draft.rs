@@ -25,7 +25,7 @@ use weir::{
     },
     serving::ServingGateway,
 };
-use weir_connections::ConnectionConfig;
+use weir_connections::{ConnectionConfig, FailureCode};
 use weir_plugin_host::{AdapterFailure, ConnectionGrant};
 
 use self::connection::DraftConnection;
@@ -35,6 +35,9 @@ pub(super) use self::{
     served_report::ServedReport,
 };
 use super::{AppError, CliSettings, Done, block_on, start};
+
+/// The most characters of a source's own message that are shown.
+const SOURCE_WORDS_MAX: usize = 300;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -257,10 +260,11 @@ fn explained(failure: SourceFailure, gateway: &ServingGateway, source: &DataSour
              with --plugins",
             gateway.config().folders.plugins.display()
         ),
-        SourceFailure::Adapter(failure) => match source.settings["path"].as_str() {
-            Some(file) => anyhow::anyhow!("{file}: {failure}"),
-            None => anyhow::anyhow!("{failure}"),
-        },
+        SourceFailure::Adapter(failure) => {
+            let place = source.settings["path"].as_str();
+            let place = place.unwrap_or(&source.title);
+            anyhow::anyhow!("{place}: {failure}{}", source_words(&failure))
+        }
         failure @ (SourceFailure::Shape(_)
         | SourceFailure::Connection(_)
         | SourceFailure::Absent(_)) => failure.into(),
@@ -271,6 +275,21 @@ fn explained(failure: SourceFailure, gateway: &ServingGateway, source: &DataSour
         ),
     };
     why.into()
+}
+
+/// Returns what the source itself says of a failure, for the terminal alone.
+fn source_words(failure: &AdapterFailure) -> String {
+    let AdapterFailure::Guest(error) = failure else {
+        return String::new();
+    };
+    // Of a connection that may not be used, the details say no more than the message.
+    let is_forbidden = FailureCode::of_word(&error.code) == FailureCode::Forbidden;
+    let Some(details) = error.details.as_deref().filter(|_| !is_forbidden) else {
+        return String::new();
+    };
+    let words: Vec<&str> = details.split_whitespace().collect();
+    let words: String = words.join(" ").chars().take(SOURCE_WORDS_MAX).collect();
+    format!(" The source says: {words}")
 }
 
 fn file_source(file: &Path, connection: &str) -> Result<DataSource, AppError> {

@@ -40,7 +40,7 @@ use weir_watch::{FileWatcher, WatchTarget};
 pub use self::shapes::recorded_shapes;
 pub use self::{
     compiler::{CompileFailure, FormCompiler},
-    describe::{ShapeFailure, UnavailableDependency, describe_all},
+    describe::{RefusedSource, ShapeFailure, UnavailableDependency, describe_all},
     drift::{ContractDrift, SourceDrift},
     format_trial::{FormatTrial, try_formats},
     live_events::EventSubscription,

@@ -56,6 +56,7 @@ mod public_files;
 mod questions;
 mod quotas;
 mod refusals;
+mod refused_settings;
 mod related;
 mod repeated;
 mod rest;

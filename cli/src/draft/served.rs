@@ -100,8 +100,9 @@ impl NamedSource {
             let url = std::env::var(variable).map_err(|_| {
                 anyhow::anyhow!("the environment variable {variable} is not set, or not Unicode")
             })?;
-            let place = DatabasePlace::of_url(&url, text)
-                .with_context(|| format!("{variable} holds no URL of a database"))?;
+            let place = DatabasePlace::of_url(&url, text).with_context(|| {
+                format!("{variable} holds no URL of a database: write postgresql://… or mysql://…")
+            })?;
             return Ok(Self::Database(place));
         }
         if let Some((scheme, _)) = text.split_once("://") {

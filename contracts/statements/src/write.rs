@@ -51,10 +51,10 @@ pub fn check_write(
     syntax: SqlSyntax,
 ) -> Result<CountedWrite, RefusedWrite> {
     if code.is_empty() {
-        return refuse("it is empty");
+        return refuse("it is empty; write one INSERT, UPDATE, DELETE or MERGE");
     }
     if code.iter().any(|token| token.is_symbol(";")) {
-        return refuse("it is more than one statement");
+        return refuse("it is more than one statement; give each a collection of its own");
     }
     let Some(verb) = write_verb(code) else {
         return refuse("it is no INSERT, UPDATE, DELETE or MERGE; what reads is a `query`");
@@ -137,11 +137,11 @@ fn check_mysql(code: &[&StatementToken<'_>], written: &CountedWrite) -> Result<(
     let outside: Vec<&StatementToken<'_>> = outside(code).map(|(_, token)| token).collect();
     let (verb, next) = (code[0], code.get(1));
     if verb.is_word("merge") {
-        return refuse("MySQL and MariaDB have no MERGE");
+        return refuse("MySQL and MariaDB have no MERGE; write an INSERT or an UPDATE");
     }
     if let Some(modifier) = next.filter(|next| is_one_of(next, &MYSQL_MODIFIERS)) {
         return refuse(format!(
-            "{} is not taken: IGNORE stores other values than it was given, and the other words are for tables without transactions",
+            "{} is not taken: IGNORE stores other values than it was given, and the other words are for tables without transactions; leave it out",
             modifier.text.to_uppercase()
         ));
     }

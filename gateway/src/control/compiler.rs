@@ -136,12 +136,14 @@ impl FormCompiler {
             return Ok((compiled, BTreeMap::new()));
         }
         // The file is new or asks for more than was recorded: describe everything.
-        let (described, away, mut problems) = describe_all(
+        let (described, away, refused) = describe_all(
             &self.gateway,
             source,
             &source.collections.iter().collect::<Vec<_>>(),
         )
         .await;
+        let mut problems: Vec<FileProblem> =
+            refused.into_iter().map(|source| source.problem).collect();
         if !away.is_empty() || !problems.is_empty() {
             // Problems of the file are reported whatever the state of its sources.
             problems.extend(

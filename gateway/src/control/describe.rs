@@ -4,19 +4,46 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use weir_connections::FailureCode;
-use weir_contracts::{CollectionShape, FileProblem, contract, form};
-use weir_plugin_host::AdapterFailure;
+use weir_contracts::{CollectionShape, FileProblem, contract, form, json::push_pointer};
+use weir_plugin_host::{AdapterFailure, GuestError};
+use weir_text::shorten;
 
 use crate::serving::ServingGateway;
 
 /// Collections of one contract that are asked for at once.
 const AT_ONCE: usize = 8;
+/// The most characters of a source's own message that are shown.
+const DETAILS_MAX: usize = 300;
 
 /// Why there is no shape.
 pub enum ShapeFailure {
     /// The source or the adapter is not there now.
     Later(UnavailableDependency),
-    Refused(FileProblem),
+    Refused(RefusedSource),
+}
+
+/// A source that is not as the settings of a collection say.
+pub struct RefusedSource {
+    pub problem: FileProblem,
+    /// The source's own message, for the terminal alone, since it may name hosts and paths.
+    details: Option<String>,
+}
+
+impl RefusedSource {
+    /// Returns the problem with the source's own message, for the operator. A caller must not get it.
+    pub fn in_full(self) -> FileProblem {
+        let Some(details) = self.details else {
+            return self.problem;
+        };
+        let words: Vec<&str> = details.split_whitespace().collect();
+        let words = words.join(" ");
+        let own = format!("the source says: {}", shorten(&words, DETAILS_MAX));
+        let hint = match &self.problem.hint {
+            Some(hint) => format!("{hint}; {own}"),
+            None => own,
+        };
+        self.problem.hint(hint)
+    }
 }
 
 /// A source or plugin that a contract waits for.
@@ -65,6 +92,7 @@ impl UnavailableDependency {
     /// Returns it as a problem of the file that waits.
     pub fn problem(&self, file: &str) -> FileProblem {
         FileProblem::new(file, self.place.as_str(), self.in_full())
+            .hint("look whether the source and its adapter are there, and try again")
     }
 
     /// Returns the reason with its details, for the operator. A caller must not get the details.
@@ -85,14 +113,14 @@ pub async fn describe_all(
 ) -> (
     BTreeMap<String, CollectionShape>,
     Vec<UnavailableDependency>,
-    Vec<FileProblem>,
+    Vec<RefusedSource>,
 ) {
     let asked: Vec<_> = collections
         .iter()
         .map(|collection| describe(gateway, source, collection))
         .collect();
     let described: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-    let (mut shapes, mut away, mut problems) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let (mut shapes, mut away, mut refused) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (collection, mut described) in collections.iter().zip(described) {
         // Side by side there may have been no room for all of them.
         if matches!(&described, Err(ShapeFailure::Later(later)) if later.is_crowded) {
@@ -101,10 +129,10 @@ pub async fn describe_all(
         match described {
             Ok(shape) => drop(shapes.insert(collection.name.clone(), shape)),
             Err(ShapeFailure::Later(later)) => away.push(later),
-            Err(ShapeFailure::Refused(problem)) => problems.push(problem),
+            Err(ShapeFailure::Refused(source)) => refused.push(source),
         }
     }
-    (shapes, away, problems)
+    (shapes, away, refused)
 }
 
 /// Asks the adapter for the shape of a collection as it is now.
@@ -147,6 +175,19 @@ impl DescribedCollection<'_> {
     fn connection(&self) -> &str {
         self.settings["connection"].as_str().unwrap_or_default()
     }
+
+    fn place(&self) -> String {
+        format!("/collections/{}", self.name)
+    }
+
+    /// Returns the place of a setting, or that of all of them if the name is none of theirs.
+    fn place_of(&self, setting: &str) -> String {
+        let mut place = format!("{}/settings", self.place());
+        if self.settings.get(setting).is_some() {
+            push_pointer(&mut place, setting);
+        }
+        place
+    }
 }
 
 async fn ask(
@@ -154,7 +195,6 @@ async fn ask(
     file: &str,
     collection: DescribedCollection<'_>,
 ) -> Result<CollectionShape, ShapeFailure> {
-    let place = format!("/collections/{}", collection.name);
     let text = match gateway
         .host()
         .describe(collection.adapter, &collection.settings.to_string())
@@ -162,34 +202,13 @@ async fn ask(
     {
         Ok(text) => text,
         Err(AdapterFailure::Guest(error)) => {
-            let over = match collection.connection() {
-                "" => String::new(),
-                connection => format!(" over the connection `{connection}`"),
-            };
-            let why = format!(
-                "the collection `{}` cannot be described{over}: {}",
-                collection.name, error.message
-            );
-            return Err(match FailureCode::of_word(&error.code) {
-                code if code.is_for_later() => ShapeFailure::Later(UnavailableDependency {
-                    place,
-                    why,
-                    details: error.details,
-                    of_source: true,
-                    is_crowded: false,
-                }),
-                FailureCode::Forbidden => {
-                    let hint = connection_hint(gateway, &collection);
-                    ShapeFailure::Refused(FileProblem::new(file, place, why).hint(hint))
-                }
-                _ => ShapeFailure::Refused(FileProblem::new(file, place, why)),
-            });
+            return Err(explain(gateway, file, &collection, error));
         }
         Err(failure) => {
             let why = format!("the collection `{}`: {failure}", collection.name);
             let is_crowded = matches!(failure, AdapterFailure::Overloaded { .. });
             return Err(ShapeFailure::Later(UnavailableDependency {
-                place,
+                place: collection.place(),
                 why,
                 details: None,
                 of_source: true,
@@ -197,13 +216,78 @@ async fn ask(
             }));
         }
     };
-    let refused = |why: String| ShapeFailure::Refused(FileProblem::new(file, place.clone(), why));
     CollectionShape::read(&text).map_err(|error| {
-        refused(format!(
+        let why = format!(
             "the adapter `{}` answered no shape: {error}",
             collection.adapter
-        ))
+        );
+        let hint = "another build of the adapter may describe it";
+        ShapeFailure::Refused(RefusedSource {
+            problem: FileProblem::new(file, collection.place(), why).hint(hint),
+            details: None,
+        })
     })
+}
+
+/// Returns why an adapter does not describe a collection, with the place of the setting at fault.
+fn explain(
+    gateway: &ServingGateway,
+    file: &str,
+    collection: &DescribedCollection<'_>,
+    error: GuestError,
+) -> ShapeFailure {
+    let over = match collection.connection() {
+        "" => String::new(),
+        connection => format!(" over the connection `{connection}`"),
+    };
+    let why = format!(
+        "the collection `{}` cannot be described{over}: {}",
+        collection.name, error.message
+    );
+    let code = FailureCode::of_word(&error.code);
+    if code.is_for_later() {
+        return ShapeFailure::Later(UnavailableDependency {
+            place: collection.place(),
+            why,
+            details: error.details,
+            of_source: true,
+            is_crowded: false,
+        });
+    }
+    let (setting, hint, details) = match (code, error.field) {
+        (FailureCode::Forbidden, _) => {
+            let hint = connection_hint(gateway, collection);
+            (Some("connection".to_owned()), hint, None)
+        }
+        (_, setting) => {
+            let hint = settings_hint(collection, setting.as_deref());
+            (setting, hint, error.details)
+        }
+    };
+    let place = match setting {
+        Some(setting) => collection.place_of(&setting),
+        None => collection.place(),
+    };
+    let why = why.trim_end_matches('.');
+    ShapeFailure::Refused(RefusedSource {
+        problem: FileProblem::new(file, place, why).hint(hint),
+        details,
+    })
+}
+
+/// Returns the hint what to do about settings that an adapter refuses.
+fn settings_hint(collection: &DescribedCollection<'_>, setting: Option<&str>) -> String {
+    match (collection.adapter, setting) {
+        ("sql", Some("table")) => format!(
+            "`weir draft --connection {}` lists the tables and views that there are",
+            collection.connection()
+        ),
+        ("sheet" | "sql" | "rest", _) => format!(
+            "docs/adapters/{}.md says what the settings take",
+            collection.adapter
+        ),
+        (adapter, _) => format!("write the settings as the adapter `{adapter}` describes them"),
+    }
 }
 
 /// Returns the hint what to do about a connection that the adapter may not use.

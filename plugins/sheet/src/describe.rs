@@ -26,7 +26,9 @@ pub(crate) fn describe(settings: &SheetSettings) -> Result<Shape, Error> {
         SheetFormat::Workbook(_) => survey_workbook(settings, &info)?,
     };
     if survey.names.is_empty() {
-        return Err(Error::invalid("The file is empty: it has no header row."));
+        return Err(Error::invalid(
+            "The file is empty: it has no header row. Write one with the names of its columns.",
+        ));
     }
     let mut shape = survey.shape(settings);
     if matches!(settings.format, SheetFormat::Workbook(_)) && settings.sheet.is_none() {

@@ -36,7 +36,7 @@ impl DelimitedLayout {
         }
         if start.starts_with(b"PK\x03\x04") {
             return Err(Error::invalid(
-                "The file is a ZIP archive, such as a workbook, and not delimited text.",
+                "The file is a ZIP archive, such as a workbook, and not delimited text; give it the ending of what it is.",
             ));
         }
         let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);

@@ -59,19 +59,22 @@ impl SheetSettings {
                 SheetFormat::Delimited(Some(parse_delimiter(delimiter)?))
             }
             (Some(_), SheetFormat::Workbook(name)) => {
-                return Err(
-                    Error::invalid(format!("{name} files have no delimiter.")).field("delimiter")
-                );
+                let message = format!("{name} files have no delimiter; drop `delimiter`.");
+                return Err(Error::invalid(message).field("delimiter"));
             }
         };
         if given.sheet.is_some() && matches!(format, SheetFormat::Delimited(_)) {
-            return Err(Error::invalid("A delimited file has no sheets.").field("sheet"));
+            let message = "A delimited file has no sheets; drop `sheet`.";
+            return Err(Error::invalid(message).field("sheet"));
         }
         if given.header_row == Some(0) {
-            return Err(Error::invalid("Rows are counted from 1.").field("header_row"));
+            let message =
+                "Rows are counted from 1; drop `header_row` for the first row that is not blank.";
+            return Err(Error::invalid(message).field("header_row"));
         }
         if given.index == UseIndex::Always && matches!(format, SheetFormat::Workbook(_)) {
-            return Err(Error::invalid("A workbook has no index.").field("index"));
+            let message = "A workbook has no index; drop `index`, or save the sheet as CSV.";
+            return Err(Error::invalid(message).field("index"));
         }
         let RawSheetSettings {
             connection,

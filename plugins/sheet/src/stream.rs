@@ -272,7 +272,7 @@ impl DelimitedParser {
     fn widen_ends(&mut self) -> Result<(), Error> {
         if self.ends.len() > COLUMNS_MAX {
             return Err(Error::invalid(format!(
-                "Row {} has more than {COLUMNS_MAX} columns.",
+                "Row {} has more than {COLUMNS_MAX} columns; take away those that are not needed.",
                 self.place.rows + 1
             )));
         }

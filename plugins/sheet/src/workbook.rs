@@ -186,7 +186,7 @@ fn choose_sheet(
         }
     }
     Err(Error::invalid(
-        "The workbook has no visible sheet with cells.",
+        "The workbook has no visible sheet with cells; name one by `sheet`.",
     ))
 }
 
@@ -267,7 +267,7 @@ fn check(top: u32, bottom: u32, right: u32) -> Result<usize, Error> {
     let width = right as usize + 1;
     if width > COLUMNS_MAX {
         return Err(Error::unsupported(format!(
-            "The sheet has more than {COLUMNS_MAX} columns."
+            "The sheet has more than {COLUMNS_MAX} columns; take away those that are not needed."
         )));
     }
     if (bottom - top + 1) as usize * width > CELLS_MAX {

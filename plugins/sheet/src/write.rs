@@ -459,7 +459,7 @@ impl<'c> SheetContent<'c> {
             let pattern =
                 format.and_then(|format| format.date.as_deref().or(format.datetime.as_deref())).unwrap_or_default();
             Error::invalid(format!(
-                "The value for {column:?} cannot be written whole the way the column is written ({pattern})."
+                "The value for {column:?} cannot be written whole the way the column is written ({pattern}); send one that fits it."
             ))
             .field(column)
         })

@@ -131,7 +131,7 @@ struct QueryColumn {
 /// stay one.
 fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let told = prepared(settings, query.to_owned())?;
-    check_names(&told)?;
+    check_names(&told, "query")?;
     prepared(
         settings,
         format!("SELECT * FROM {}", settings.source().sql()),
@@ -139,16 +139,16 @@ fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option
     Ok(told)
 }
 
-/// Refuses two columns of one name.
-fn check_names(columns: &[(String, Option<String>)]) -> Result<(), Error> {
+/// Refuses two columns of one name. `what` is the setting that they come from.
+fn check_names(columns: &[(String, Option<String>)], what: &str) -> Result<(), Error> {
     let mut names: Vec<_> = columns.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(twice) => Err(Error::invalid(format!(
-            "The query answers two columns named {:?}; name them with AS.",
+            "The {what} answers two columns named {:?}; name them with AS.",
             twice[0]
         ))
-        .field("settings")),
+        .field(what)),
         None => Ok(()),
     }
 }
@@ -178,7 +178,7 @@ fn prepared_as(
         // A fault of the operator's own query is not a changed source.
         _ => Error {
             details: error.details,
-            ..Error::invalid(format!("The {what} cannot be prepared.")).field("settings")
+            ..Error::invalid(format!("The {what} cannot be prepared.")).field(what)
         },
     })?;
     let columns: Vec<QueryColumn> = parsed(&rows)?;
@@ -209,5 +209,5 @@ fn parsed<T: serde::de::DeserializeOwned>(rows: &sql::Rows) -> Result<Vec<T>, Er
 }
 
 fn no_table(settings: &SqlSettings) -> Error {
-    Error::not_found(format!("There is no table or view {:?}.", settings.name())).field("settings")
+    Error::not_found(format!("There is no table or view {:?}.", settings.name())).field("table")
 }

@@ -107,10 +107,13 @@ impl SqlTemplate {
             used.any(|parameter| parameter.name == wanted.name)
         };
         match declared.iter().find(|parameter| !is_used(parameter)) {
-            Some(unused) => Err(refused(&format!(
-                "`parameters` declares {:?}, which is nowhere in it as `:{}`",
-                unused.name, unused.name
-            ))),
+            Some(unused) => {
+                let what = format!(
+                    "`parameters` declares {:?}, which is nowhere in it as `:{}`",
+                    unused.name, unused.name
+                );
+                Err(refused(&what).field("parameters"))
+            }
             None => Ok(template),
         }
     }
@@ -218,7 +221,7 @@ impl DeclaredParameters {
         };
         if declared.len() > PARAMETERS_MAX {
             let message = format!("`parameters` has more than {PARAMETERS_MAX}");
-            return Err(refused(&message));
+            return Err(refused(&message).field("parameters"));
         }
         let each = declared.iter();
         each.map(|(name, written)| QueryParameter::read(name, written))
@@ -228,7 +231,8 @@ impl DeclaredParameters {
 
 impl QueryParameter {
     fn read(name: &str, written: &Json) -> Result<Self, Error> {
-        let wrong = |why: &str| refused(&format!("the parameter {name:?} {why}"));
+        let wrong =
+            |why: &str| refused(&format!("the parameter {name:?} {why}")).field("parameters");
         let is_name = name.len() <= NAME_MAX
             && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             && name

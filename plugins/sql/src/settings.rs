@@ -40,34 +40,46 @@ impl SqlSettings {
     pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
         let settings: Self = parse_settings(settings)?;
         let is_statement = settings.statement.is_some();
+        // Each fault with the setting that has it.
         let problem = match (&settings.table, &settings.query, &settings.schema) {
             (None, None, None) if is_statement => None,
-            (None, None, None) => Some("either `table`, `query` or `statement` is needed"),
-            _ if is_statement => Some("`statement` stands without `table`, `schema` and `query`"),
-            (None, None, _) => Some("either `table` or `query` is needed"),
-            (Some(_), Some(_), _) => Some("`table` and `query` exclude each other"),
-            (None, Some(_), Some(_)) => Some("`schema` goes with `table`"),
-            (Some(_), ..) if settings.parameters.is_some() => {
-                Some("`parameters` goes with `query` or `statement`")
+            (None, None, None) => Some((
+                "settings",
+                "either `table`, `query` or `statement` is needed",
+            )),
+            _ if is_statement => Some((
+                "statement",
+                "`statement` stands without `table`, `schema` and `query`",
+            )),
+            (None, None, _) => Some(("schema", "either `table` or `query` is needed")),
+            (Some(_), Some(_), _) => {
+                Some(("query", "`table` and `query` exclude each other: keep one"))
             }
-            _ if settings
-                .names()
-                .any(|name| name.is_empty() || name.contains('\0')) =>
-            {
-                Some("a name is empty or not one")
-            }
-            _ => None,
+            (None, Some(_), Some(_)) => Some((
+                "schema",
+                "`schema` goes with `table`: drop it beside a `query`",
+            )),
+            (Some(_), ..) if settings.parameters.is_some() => Some((
+                "parameters",
+                "`parameters` goes with `query` or `statement`: drop it beside a `table`",
+            )),
+            _ => settings
+                .unnamed()
+                .map(|key| (key, "a name is empty or not one")),
         };
         let problem = problem.or(match settings.rows_max {
-            Some(_) if !is_statement => Some("`rows_max` goes with `statement`"),
+            Some(_) if !is_statement => Some((
+                "rows_max",
+                "`rows_max` goes with `statement`: a tool has its own `limits`",
+            )),
             Some(most) if !(1..=ROWS_MAX).contains(&most) => {
-                Some("`rows_max` is a number from 1 to 1,000")
+                Some(("rows_max", "`rows_max` is a number from 1 to 1,000"))
             }
             _ => None,
         });
         match problem {
-            Some(problem) => {
-                Err(Error::invalid(format!("The settings are wrong: {problem}.")).field("settings"))
+            Some((key, problem)) => {
+                Err(Error::invalid(format!("The settings are wrong: {problem}.")).field(key))
             }
             None => Ok(settings),
         }
@@ -98,7 +110,8 @@ impl SqlSettings {
     pub(crate) fn template(&self, dialect: SqlDialect) -> Result<Option<SqlTemplate>, Error> {
         match (self.source(), &self.parameters) {
             (SqlSource::Query(query), Some(declared)) => {
-                SqlTemplate::parse(query, declared, dialect).map(Some)
+                let template = SqlTemplate::parse(query, declared, dialect);
+                template.map(Some).map_err(|error| name_setting("query", error))
             }
             _ => Ok(None),
         }
@@ -126,7 +139,8 @@ impl SqlSettings {
         };
         let none = DeclaredParameters::default();
         let declared = self.parameters.as_ref().unwrap_or(&none);
-        WrittenStatement::parse(text, declared, dialect).map(Some)
+        let statement = WrittenStatement::parse(text, declared, dialect);
+        statement.map(Some).map_err(|error| name_setting("statement", error))
     }
 
     /// Returns how many rows a statement may change.
@@ -164,11 +178,28 @@ impl SqlSettings {
         }
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
-        [&self.table, &self.schema, &self.query, &self.statement]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
+    /// Returns the setting whose text is no name and no statement.
+    fn unnamed(&self) -> Option<&'static str> {
+        let texts = [
+            ("table", &self.table),
+            ("schema", &self.schema),
+            ("query", &self.query),
+            ("statement", &self.statement),
+        ];
+        let is_none = |text: &Option<String>| {
+            let text = text.as_deref();
+            text.is_some_and(|text| text.is_empty() || text.contains('\0'))
+        };
+        let mut texts = texts.into_iter();
+        texts.find(|(_, text)| is_none(text)).map(|(key, _)| key)
+    }
+}
+
+/// Names the setting at fault in an error about the text of a query or a statement.
+fn name_setting(key: &str, error: Error) -> Error {
+    match error.field.as_deref() {
+        Some("settings") => error.field(key),
+        _ => error,
     }
 }
 

@@ -31,7 +31,7 @@ impl WrittenStatement {
         dialect: SqlDialect,
     ) -> Result<Self, Error> {
         if text.contains('\0') {
-            return Err(refused(&"it has a null character"));
+            return Err(refused(&"it has a null character; leave it out"));
         }
         let all = tokens(text, dialect.syntax()).map_err(|unclosed| refused(&unclosed))?;
         let code: Vec<&StatementToken<'_>> = all.iter().filter(|token| token.is_code()).collect();
@@ -39,7 +39,8 @@ impl WrittenStatement {
         let last = code.iter().rposition(|token| !token.is_symbol(";"));
         let code = &code[..last.map_or(0, |last| last + 1)];
         let (Some(first), Some(last)) = (code.first(), code.last()) else {
-            return Err(refused(&"it is empty"));
+            let why = "it is empty; write one INSERT, UPDATE, DELETE or MERGE";
+            return Err(refused(&why));
         };
         let written = check_write(code, dialect.syntax()).map_err(|why| refused(&why))?;
         let text = &text[first.at..last.at + last.text.len()];

@@ -97,8 +97,9 @@ pub async fn describe(
             .await
             .map_err(|error| match error {
                 ShapeFailure::Later(away) => OperationError::unavailable(away.why),
-                ShapeFailure::Refused(problem) => {
-                    OperationError::problems("the source cannot be described", vec![problem])
+                ShapeFailure::Refused(source) => {
+                    let problems = vec![source.problem];
+                    OperationError::problems("the source cannot be described", problems)
                 }
             })?;
     Ok(Described {

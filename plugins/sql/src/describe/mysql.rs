@@ -151,12 +151,12 @@ pub(super) fn check_written(settings: &SqlSettings, written: &WrittenTable) -> R
         }
         Some(table) if table.transactions != "YES" => {
             format!(
-                "The engine of {name:?} has no transactions, so that a write could not be taken back."
+                "The engine of {name:?} has no transactions, so that a write could not be taken back; InnoDB has them."
             )
         }
         Some(_) => return Ok(()),
     };
-    Err(Error::invalid(message).field("settings"))
+    Err(Error::invalid(message).field("statement"))
 }
 
 fn describe_query(settings: &SqlSettings, query: &str) -> Result<SqlDescription, Error> {

@@ -22,7 +22,7 @@ pub(super) fn describe(
     };
     let options = r#"{"describe":true,"statement":true}"#;
     let columns = prepared_as(settings, text, options)?;
-    check_names(&columns)?;
+    check_names(&columns, "statement")?;
     let mut described = SqlDescription::default();
     match dialect {
         SqlDialect::Sqlite => {
