@@ -66,8 +66,9 @@ pub fn toolbox(
         if tools.is_empty() {
             let why = "no tool could be taken, so there is no contract";
             let told = remarks.iter().map(|remark| remark.problem(file));
+            let hint = "mend one of them, or write a contract by hand";
             return Err(told
-                .chain([FileProblem::new(file, "/tools", why)])
+                .chain([FileProblem::new(file, "/tools", why).hint(hint)])
                 .collect());
         }
         let text = written(contract, &sources, &tools);
@@ -88,7 +89,8 @@ pub fn toolbox(
         }
     }
     let why = "the contract does not compile, however much is left out";
-    Err(vec![FileProblem::new(file, "", why)])
+    let hint = "take tools away from it, and write those by hand";
+    Err(vec![FileProblem::new(file, "", why).hint(hint)])
 }
 
 /// The sections of a configuration: in one document by their names, or a document for each part.
@@ -151,7 +153,8 @@ fn parts(file: &str, text: &str) -> Result<ToolboxSections, Vec<FileProblem>> {
     }
     if parts.tools.is_empty() {
         let why = "there are no tools in it: it is no configuration of Toolbox";
-        return Err(vec![FileProblem::new(file, "/tools", why)]);
+        let hint = "name a file with `tools:` of the kind postgres-sql, sqlite-sql or mysql-sql";
+        return Err(vec![FileProblem::new(file, "/tools", why).hint(hint)]);
     }
     Ok(parts)
 }
@@ -249,7 +252,10 @@ fn tool(
     let Some(source) = source else {
         return Err((
             "source",
-            format!("its source {} is not taken", name::quoted(word("source"))),
+            format!(
+                "its source {} is not taken; name one under `sources` that is",
+                name::quoted(word("source"))
+            ),
         ));
     };
     let syntax = sources[source].syntax;
@@ -273,7 +279,7 @@ fn tool(
     {
         return Err((
             "template",
-            "templateParameters become text of the statement, and nothing that an agent sends does"
+            "templateParameters become text of the statement, and nothing that an agent sends does; write a tool for each text"
                 .to_owned(),
         ));
     }

@@ -26,6 +26,10 @@ pub(super) struct TranslatedStatement {
 
 type Refusal = (&'static str, String);
 
+/// The end of a sentence about a parameter of another type.
+const BINDABLE: &str =
+    "has a type that cannot be bound: string, integer, float, boolean and array can";
+
 pub(super) fn translate(
     tool: &Value,
     syntax: SqlSyntax,
@@ -141,7 +145,10 @@ fn with_names(
                 };
                 let name = number.checked_sub(1).and_then(|at| names.get(at));
                 let name = name.ok_or_else(|| {
-                    let message = format!("{} has no parameter", token.text);
+                    let message = format!(
+                        "{} has no parameter; list it under `parameters`",
+                        token.text
+                    );
                     ("parameter", message)
                 })?;
                 text.push(':');
@@ -150,13 +157,14 @@ fn with_names(
             }
             TokenKind::Parameter => {
                 let message = format!(
-                    "{} is at a place where a name of Toolbox has none",
+                    "{} is at a place where a name of Toolbox has none; put a blank behind the colon",
                     token.text
                 );
                 return Err(("statement", message));
             }
             TokenKind::Symbol if token.text == ";" => {
-                return Err(("statement", "it is more than one statement".to_owned()));
+                let message = "it is more than one statement; give each a tool of its own";
+                return Err(("statement", message.to_owned()));
             }
             _ => text.push_str(token.text),
         }
@@ -188,10 +196,12 @@ fn param(given: &Value) -> Result<OperationParam, Refusal> {
     let items = items.and_then(Value::as_str).and_then(scalar);
     let kind = match word("type") {
         "array" => ValueType::List,
-        other => scalar(other).ok_or_else(|| refused("has a type that cannot be bound"))?,
+        other => scalar(other).ok_or_else(|| refused(BINDABLE))?,
     };
     if kind == ValueType::List && items.is_none() {
-        return Err(refused("is an array of values that cannot be bound"));
+        return Err(refused(
+            "is an array of values that cannot be bound; say them by `items: { type: string }`, or integer, float or boolean",
+        ));
     }
     let is_optional =
         given.get("required") == Some(&Value::Bool(false)) || given.get("default").is_some();
