@@ -1,7 +1,7 @@
 //! Tests the records of refused calls, in which the agent's developer finds the reason.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Modern};
+use weir_tests::{Admin, House, Modern};
 
 use crate::{audit::records, sample};
 
@@ -59,6 +59,166 @@ async fn a_refused_call_says_which_field_and_why() {
     let line = log.lines().find(|line| line.contains(id)).expect("a line");
     assert!(line.contains("country: not_in_enum"), "{line}");
     assert!(!log.contains("top-secret-value") && !shown.contains("top-secret-value"));
+}
+
+/// Questions of every verb over two sheets, one of which has a price in another unit.
+const QUESTIONS: &str = "contract: shop
+collections:
+  orders:
+    adapter: sheet
+    settings: { connection: data, path: orders.csv }
+    hide: [margin]
+    misfits: empty
+    shape: { price: { unit: \"# €\" } }
+    relations: { customer: { collection: customers, columns: [customer_id] } }
+  customers: { adapter: sheet, settings: { connection: data, path: customers.csv } }
+tools:
+  - tool: list_orders
+    verb: list
+    collection: orders
+    order_by: [total]
+    columns: [city, total]
+    with_total: true
+    fields: [{ name: city, type: text }]
+  - tool: count_orders
+    verb: count
+    collection: orders
+    fields: [{ name: city, type: text }]
+  - tool: summarize_orders
+    verb: summarize
+    collection: orders
+    group_by: [city, placed]
+    measures: [count, sum(total), sum(price), max(placed)]
+    fields: [{ name: city, type: text }]
+  - tool: get_order
+    verb: lookup
+    collection: orders
+    include: [customer]
+    fields: [{ name: id, type: number, required: true }]
+";
+
+/// What a question cannot have is refused with its place, and with what would do instead.
+#[tokio::test]
+async fn a_refused_question_names_the_argument_and_what_would_do() {
+    let house = House::new()
+        .config("[connections.data]\nkind = \"files\"\npath = \"data\"\n[plugins.sheet.grants]\ndata = \"read\"")
+        .file("contracts/shop.yaml", QUESTIONS)
+        .file(
+            "data/orders.csv",
+            "id,customer_id,city,total,margin,placed,price\n1,3,Wien,10.5,1,2026-10-01,5 €\n2,3,Graz,7,2,2026-11-01,5 USD\n",
+        )
+        .file("data/customers.csv", "id,name\n3,Cem\n");
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let (list, summarize) = ("list_orders", "summarize_orders");
+    for (tool, arguments, path, text) in [
+        (
+            list,
+            json!({ "order_by": ["city"] }),
+            "/order_by/0",
+            "must be one of total, -total",
+        ),
+        (
+            list,
+            json!({ "order_by": ["total", "-total"] }),
+            "/order_by/1",
+            "is not allowed. Leave it out.",
+        ),
+        (list, json!({ "order_by": [] }), "/order_by", "must have 1"),
+        (
+            list,
+            json!({ "columns": ["margin"] }),
+            "/columns/0",
+            "must be one of id, customer_id, city",
+        ),
+        (list, json!({ "columns": [] }), "/columns", "must have 1"),
+        (
+            list,
+            json!({ "with_total": "yes" }),
+            "/with_total",
+            "must be of type boolean",
+        ),
+        (list, json!({ "cursor": "x" }), "/cursor", "Leave it out."),
+        (
+            "count_orders",
+            json!({ "town": "Wien" }),
+            "/town",
+            "is not an argument of this tool.",
+        ),
+        (
+            "count_orders",
+            json!({ "with_total": true }),
+            "/with_total",
+            "is not an argument of this tool.",
+        ),
+        (
+            summarize,
+            json!({ "group_by": ["town"] }),
+            "/group_by/0",
+            "must be one of city, day(placed)",
+        ),
+        (
+            summarize,
+            json!({ "group_by": ["city", "city"] }),
+            "/group_by",
+            "has an item twice",
+        ),
+        (
+            summarize,
+            json!({ "measures": ["sum(city)"] }),
+            "/measures/0",
+            "must be one of count, sum(total)",
+        ),
+        (
+            summarize,
+            json!({ "measures": ["count"], "order_by": ["sum(total)"] }),
+            "/order_by/0",
+            "must be one of count",
+        ),
+        (
+            summarize,
+            json!({ "measures": ["count"], "having": [{ "measure": "sum(total)", "at_least": 1 }] }),
+            "/having/0/measure",
+            "must be one of count",
+        ),
+        (
+            summarize,
+            json!({ "measures": ["max(placed)"], "having": [{ "measure": "max(placed)", "at_least": 1 }] }),
+            "/having/0",
+            "is not allowed. Leave it out.",
+        ),
+        (summarize, json!({ "limit": 101 }), "/limit", "at most 100"),
+        (
+            "get_order",
+            json!({ "id": 1, "include": ["buyer"] }),
+            "/include/0",
+            "must be one of customer",
+        ),
+        (
+            "get_order",
+            json!({ "id": 1, "include": [] }),
+            "/include",
+            "must have 1",
+        ),
+    ] {
+        let refused = client.call(tool, arguments.clone()).await;
+        let error = &refused["structuredContent"];
+        assert_eq!(error["code"], "invalid_arguments", "{arguments}: {refused}");
+        assert_eq!(error["errors"][0]["path"], path, "{arguments}: {refused}");
+        let line = refused["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(line.contains(text), "{arguments}: {line}");
+    }
+    // What only the cells tell is refused with the column.
+    let mixed = client
+        .call(summarize, json!({ "measures": ["sum(price)"] }))
+        .await;
+    let error = &mixed["structuredContent"];
+    assert_eq!(error["field"], "price", "{mixed}");
+    let message = error["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("Narrow the conditions to records of one unit"),
+        "{message}"
+    );
 }
 
 /// A call over a limit says which one.

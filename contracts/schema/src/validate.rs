@@ -389,8 +389,13 @@ impl InvalidArguments {
         }
     }
 
-    /// Returns the refusal of a text at `path` that is none of these.
+    /// Returns the refusal of a text at `path` that is none of these. Where there are none, nothing is allowed in its place.
     pub fn not_among(path: String, allowed: &[&str]) -> Self {
+        if allowed.is_empty() {
+            return Self {
+                errors: vec![SchemaViolation::at(path, "not_allowed").into()],
+            };
+        }
         let mut violation = SchemaViolation::at(path, "not_in_enum");
         violation.constraint = Some(RenderedValue::from(serde_json::json!({ "enum": allowed })));
         violation.example = allowed

@@ -79,6 +79,9 @@ impl ArgumentError {
                 text.push_str(" Example: ");
                 text.push_str(example.text());
             }
+            ("not_allowed", _, None) if self.constraint.is_none() => {
+                text.push_str(" Leave it out.")
+            }
             _ => {}
         }
     }

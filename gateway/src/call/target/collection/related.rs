@@ -108,7 +108,7 @@ pub(super) fn add_related(
             return Err(CallError::new(
                 FailureCode::Ambiguous,
                 format!(
-                    "More than one record is the `{}` of this one.",
+                    "More than one record is the `{0}` of this one; leave `{0}` out of `include`.",
                     related.name
                 ),
             ));

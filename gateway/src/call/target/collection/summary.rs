@@ -130,7 +130,11 @@ fn having(
             .as_ref()
             .is_some_and(|choices| choices.is_decimal(measure));
         if !measures.contains(&measure) {
-            let place = format!("/having/{index}/measure");
+            // Where no measure can be compared, the condition as a whole has to go.
+            let place = match measures.is_empty() {
+                true => format!("/having/{index}"),
+                false => format!("/having/{index}/measure"),
+            };
             return Err(CallError::invalid(InvalidArguments::not_among(
                 place, measures,
             )));
