@@ -147,7 +147,13 @@ fn format(collections: &[ContractCollection], tools: &[Arc<ContractTool>]) -> Ar
             .iter()
             .any(|collection| collection.shape.has_units())
     };
+    let has_spellings = || {
+        let targets = tools.iter().filter_map(|tool| tool.collection());
+        let mut inputs = targets.flat_map(|target| &target.binding.inputs);
+        inputs.any(|input| !input.spellings.is_empty())
+    };
     match summarizes {
+        _ if has_spellings() => ArtifactFormat::SPELLINGS,
         _ if tools.iter().any(|tool| tool.approval.is_some()) => ArtifactFormat::APPROVALS,
         _ if has_units() => ArtifactFormat::UNITS,
         _ if includes => ArtifactFormat::RELATIONS,

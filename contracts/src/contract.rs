@@ -5,6 +5,7 @@ mod arguments;
 mod choices;
 mod format;
 mod inclusion;
+mod spelling;
 mod stored;
 mod verb;
 
@@ -294,6 +295,9 @@ pub struct BindingInput {
     pub default: Option<Value>,
     #[serde(default)]
     pub form: ValueForm,
+    /// Further texts of the source that chosen values stand for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spellings: BTreeMap<String, Vec<String>>,
 }
 
 /// A field of the form that is no argument: it is in no schema, and its value comes from the caller or the contract.
@@ -649,6 +653,7 @@ impl ToolBinding {
             }
             if let Some(value) = arguments.get_mut(&input.field) {
                 input.form.apply(value);
+                input.spell_out(value);
             }
         }
     }

@@ -211,12 +211,12 @@ fn an_artifact_of_a_later_format_is_refused_by_its_number() {
             &artifact.to_string()[1..]
         )
     };
-    for refused in [0, 12, 99] {
+    for refused in [0, 13, 99] {
         let error =
             CompiledContract::from_own_artifact(&with(refused)).expect_err("a later format");
         assert!(
             error.contains(&format!(
-                "it is of format {refused}, and this program reads formats up to 11"
+                "it is of format {refused}, and this program reads formats up to 12"
             )),
             "{error}"
         );

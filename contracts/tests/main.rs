@@ -26,6 +26,7 @@ mod repair;
 mod search;
 mod shape;
 mod shim;
+mod spellings;
 mod statements;
 mod summaries;
 mod toolbox;

@@ -269,11 +269,11 @@ async fn a_contract_that_cannot_be_read_is_skipped_alone() {
     let gateway = house.serve();
     write_state(
         &house,
-        "INSERT INTO versions SELECT contract, '2.0.0', '{\"format\":12,' || substr(artifact, 2), source, class, \
+        "INSERT INTO versions SELECT contract, '2.0.0', '{\"format\":13,' || substr(artifact, 2), source, class, \
          fingerprint, published_ms, published_by FROM versions WHERE contract = 'fields';
          UPDATE contracts SET live = '2.0.0', revision = revision + 1 WHERE name = 'fields';",
     );
-    gateway.wait_for_log("it is of format 12, and this program reads formats up to 11");
+    gateway.wait_for_log("it is of format 13, and this program reads formats up to 12");
     house.write(
         "contracts/airports.yaml",
         sample::CONTRACT.replace("max: 9000", "max: 12000"),

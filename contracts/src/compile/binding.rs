@@ -44,10 +44,12 @@ impl<'s> BindingTarget<'s> {
             );
             return None;
         }
-        match field.param.is_some() || self.verb == ToolVerb::Call {
+        let bound = match field.param.is_some() || self.verb == ToolVerb::Call {
             true => self.bind_param(field, problems),
             false => self.bind_column(field, problems),
-        }
+        };
+        check_spellings(field, bound.as_ref(), problems);
+        bound
     }
 
     /// Checks the fields together: every field that a key column or parameter needs must be there.
@@ -399,6 +401,7 @@ impl<'s> BindingTarget<'s> {
             problems.add_hint(format!("{}/type", field.place), message, hint);
             return None;
         }
+        let comparison = self.spelled(field, comparison, column, &place, problems);
         let to = FieldDestination::Condition {
             column: column.key.clone(),
             comparison: comparison.to_owned(),
@@ -408,6 +411,22 @@ impl<'s> BindingTarget<'s> {
             slot,
             form: form_of(field, column.kind),
         })
+    }
+
+    /// Returns the comparison that the source is asked for. A choice that stands for several texts is equal to one of them.
+    fn spelled<'c>(
+        &self,
+        field: &FormField,
+        comparison: &'c str,
+        column: &shape::ShapeField,
+        place: &str,
+        problems: &mut FileProblems,
+    ) -> &'c str {
+        if comparison != "equals" || field.kind.first_spelled().is_none() {
+            return comparison;
+        }
+        self.check_source_can("one-of", column, place, problems);
+        "one-of"
     }
 
     /// Refuses comparisons of columns that are not published: an agent that may compare can find out every value piece
@@ -569,6 +588,36 @@ impl<'s> BindingTarget<'s> {
                 "add a field beside the key",
             );
         }
+    }
+}
+
+/// Checks that choices stand for further texts only in a condition that can find several.
+fn check_spellings(
+    field: &FormField,
+    bound: Option<&FieldBinding<'_>>,
+    problems: &mut FileProblems,
+) {
+    let (Some(at), Some(bound)) = (field.kind.first_spelled(), bound) else {
+        return;
+    };
+    let FieldSlot { kind, items, .. } = bound.slot;
+    let is_text = items.map_or(kind, |items| items.kind) == ValueType::String;
+    let finds_several = matches!(
+        &bound.to,
+        FieldDestination::Condition { comparison, .. } if comparison == "one-of"
+    );
+    if !is_text || !finds_several {
+        problems.add_hint(
+            format!("{}/choices/{at}/also", field.place),
+            "'also' is for a condition by equals or one-of on a column of text",
+            "drop it",
+        );
+    } else if field.nullable {
+        problems.add_hint(
+            format!("{}/nullable", field.place),
+            "a condition whose choices have 'also' cannot be asked with null",
+            "drop `nullable`; a checkbox with `match: is-empty` finds empty values",
+        );
     }
 }
 

@@ -31,8 +31,10 @@ impl ArtifactFormat {
     pub const APPROVALS: Self = Self(10);
     /// The format with tools of a plugin or another server whose calls a person approves.
     pub const OFFER_APPROVALS: Self = Self(11);
+    /// The format with choices that stand for several texts of the source.
+    pub const SPELLINGS: Self = Self(12);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::OFFER_APPROVALS;
+    pub const NEWEST: Self = Self::SPELLINGS;
 
     /// Returns the number, from 1.
     pub fn number(self) -> u32 {

@@ -482,6 +482,16 @@ fn bindings(old: &ToolBinding, new: &ToolBinding, tool: &str, report: &mut DiffR
                 format!("{shown} is given in another form"),
             );
         }
+        if was.spellings != now.spellings {
+            let path = format!("/binding/inputs/{index}/spellings");
+            changed(
+                ToolRule::MatchChanged,
+                path,
+                json!(was.spellings),
+                json!(now.spellings),
+                format!("{shown} finds other texts of the source"),
+            );
+        }
         if let Some((rule, what)) = destination(was, now) {
             let path = format!("/binding/inputs/{index}/to");
             changed(

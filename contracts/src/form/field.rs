@@ -1,5 +1,7 @@
 //! Reads one field of a form.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Number, Value, json};
 
 use super::{
@@ -79,6 +81,15 @@ pub enum FieldType {
 pub struct FieldChoice {
     pub value: String,
     pub title: Option<String>,
+    /// Further texts of the source that a condition by it finds too.
+    pub also: Vec<String>,
+}
+
+impl FieldChoice {
+    /// Returns the texts of the source that it stands for, its value first.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.value).chain(&self.also)
+    }
 }
 
 /// The words of `type`.
@@ -159,6 +170,28 @@ impl FieldType {
             ValueType::Record => Self::Record { fields: Vec::new() },
             ValueType::List => Self::list_of(Self::TEXT),
         }
+    }
+
+    fn choices(&self) -> &[FieldChoice] {
+        match self {
+            Self::Dropdown { choices } | Self::MultiChoice { choices, .. } => choices,
+            _ => &[],
+        }
+    }
+
+    /// Returns the place of the first choice that stands for further texts of the source.
+    pub(crate) fn first_spelled(&self) -> Option<usize> {
+        let mut choices = self.choices().iter();
+        choices.position(|choice| !choice.also.is_empty())
+    }
+
+    /// Returns the further texts of the choices that have some.
+    pub(crate) fn spellings(&self) -> BTreeMap<String, Vec<String>> {
+        let choices = self.choices().iter();
+        let spelled = choices.filter(|choice| !choice.also.is_empty());
+        spelled
+            .map(|choice| (choice.value.clone(), choice.also.clone()))
+            .collect()
     }
 
     pub(crate) fn list_of(kind: Self) -> Self {
@@ -329,6 +362,16 @@ fn read(
         );
     }
     let kind = read_kind(&table, kind_name.as_deref()?, left, problems)?;
+    if let Some(at) = kind
+        .first_spelled()
+        .filter(|_| position != FieldPosition::Form)
+    {
+        problems.add_hint(
+            format!("{place}/choices/{at}/also"),
+            "'also' is for a condition, which is a field of the tool itself",
+            "drop it",
+        );
+    }
     Some(FormField {
         name: field_name,
         kind,
@@ -527,10 +570,15 @@ fn choices(table: &FormTable<'_>, problems: &mut FileProblems) -> Vec<FieldChoic
         let Some(choice) = choice(value, place.clone(), problems) else {
             continue;
         };
-        if choices.iter().any(|other| other.value == choice.value) {
+        let is_taken = |text: &&String| {
+            let mut others = choices.iter();
+            others.any(|other| other.texts().any(|known| known == *text))
+        };
+        let repeated = choice.also.iter().find(|text| **text == choice.value);
+        if let Some(twice) = choice.texts().find(is_taken).or(repeated) {
             problems.add_hint(
                 place,
-                format!("the choice {} occurs twice", name::quoted(&choice.value)),
+                format!("the choice {} occurs twice", name::quoted(twice)),
                 "drop one of the two",
             );
         }
@@ -544,6 +592,7 @@ fn choice(value: &Value, place: String, problems: &mut FileProblems) -> Option<F
         Value::String(text) => Some(FieldChoice {
             value: text.clone(),
             title: None,
+            also: Vec::new(),
         }),
         Value::Object(_) => {
             let table = FormTable::new(value, place, problems)?;
@@ -555,6 +604,7 @@ fn choice(value: &Value, place: String, problems: &mut FileProblems) -> Option<F
             Some(FieldChoice {
                 value: table.required_text("value", problems)?,
                 title: table.text("title", table::TITLE_MAX, problems),
+                also: table.names("also", problems).unwrap_or_default(),
             })
         }
         other => {

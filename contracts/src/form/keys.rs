@@ -400,6 +400,11 @@ pub const AUDIT: &[FormKey] = &[key(
 pub const CHOICE: &[FormKey] = &[
     key("value", NAME, "What agents send.").required(),
     key("title", NAME, "What people see in the form."),
+    key(
+        "also",
+        KeyValue::Names,
+        "Further texts of the source that a condition by it finds too.",
+    ),
 ];
 
 /// The keys of every field that agents send, wherever it is.

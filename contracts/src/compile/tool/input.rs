@@ -1,5 +1,7 @@
 //! The arguments of a tool: their schema, and where each of them goes.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use weir_schema::schema::DIALECT;
 
@@ -157,6 +159,7 @@ pub(super) fn inputs(
         to: FieldDestination::Clear,
         default: None,
         form: ValueForm::AsSent,
+        spellings: BTreeMap::new(),
     });
     let pairs = form.fields.iter().zip(bound);
     let input = |(field, bound): (&form::FormField, Option<FieldBinding<'_>>)| {
@@ -166,6 +169,7 @@ pub(super) fn inputs(
             to: bound.to,
             default: field.default.clone(),
             form: bound.form,
+            spellings: field.kind.spellings(),
         })
     };
     pairs.filter_map(input).chain(clear).collect()
