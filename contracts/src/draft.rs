@@ -3,6 +3,7 @@
 //! The text is written by hand, since it is for a person to read and change: one line a field, a comment where a
 //! choice was made. It compiles unchanged with the shape it was drafted from.
 
+mod alike;
 mod changes;
 mod database;
 mod parameters;
@@ -179,16 +180,7 @@ impl<'a> ContractDrafter<'a> {
                 names.join(", ")
             ));
         }
-        notes.extend(input.choices.iter().filter_map(|(column, values)| {
-            let alike = alike_values(values);
-            (!alike.is_empty()).then(|| {
-                format!(
-                    "The column {} has values that differ in case or blanks alone, each a choice of its own: {}.",
-                    name::quoted(column),
-                    alike.join(", ")
-                )
-            })
-        }));
+        notes.extend(alike::note_alike(input, shape));
         notes.extend(parameters::note_order(input));
         let (noun, names) = (
             words::RecordNoun::from_name(input.title),
@@ -620,17 +612,6 @@ fn titled(field: &ShapeField, side: &str) -> String {
         true => String::new(),
         false => format!(", title: {}", scalar(&format!("{title}{side}"))),
     }
-}
-
-/// Returns the values, quoted, that are like another one but for case and the blanks around them.
-fn alike_values(values: &[String]) -> Vec<String> {
-    let bare: Vec<String> = values
-        .iter()
-        .map(|value| value.trim().to_lowercase())
-        .collect();
-    let has_twin = |at: usize| bare.iter().filter(|other| **other == bare[at]).count() > 1;
-    let alike = (0..values.len()).filter(|at| has_twin(*at));
-    alike.map(|at| name::quoted(&values[at])).collect()
 }
 
 /// Returns `true` if one field of a create can give the column its value.

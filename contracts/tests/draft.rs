@@ -234,23 +234,50 @@ fn a_draft_asks_about_many_records() {
     );
 }
 
+/// A filter by one spelling would miss the others, so that one choice stands for all of them.
 #[test]
-fn choices_that_differ_in_case_or_blanks_alone_are_noted() {
-    let shape = json!({ "name": "orders", "key": ["id"], "fields": [
-        { "key": "id", "type": "integer" }, { "key": "status", "type": "string" } ] });
-    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
-    let notes = |values: &[&str]| {
+fn choices_that_differ_in_case_or_blanks_alone_are_one() {
+    let shape = |matches: &[&str]| {
+        let shape = json!({ "name": "orders", "key": ["id"], "fields": [
+            { "key": "id", "type": "integer" }, { "key": "status", "type": "string" } ],
+            "capabilities": { "read": true, "matches": { "*": matches }, "order": ["*"] } });
+        CollectionShape::read(&shape.to_string()).expect("a shape")
+    };
+    for (matches, values, line, note) in [
+        (
+            &["equals", "one-of"][..],
+            &["PAID", "Paid", "open", "paid "][..],
+            "type: dropdown, choices: [{ value: Paid, also: [PAID, \"paid \"] }, open] }",
+            Some(
+                "The column 'status' has values that differ in case or blanks alone, and a filter by one of them finds all: 'PAID', 'Paid', 'paid '.",
+            ),
+        ),
+        (
+            &["equals"][..],
+            &["Paid", "open", "paid "][..],
+            "type: dropdown, choices: [Paid, open, \"paid \"] }",
+            Some(
+                "The column 'status' has values that differ in case or blanks alone, and each is a choice of its own: 'Paid', 'paid '.",
+            ),
+        ),
+        (
+            &["equals", "one-of"][..],
+            &["open", "paid"][..],
+            "type: dropdown, choices: [open, paid] }",
+            None,
+        ),
+    ] {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
         let choices = BTreeMap::from([("status".to_owned(), values)]);
-        drafted("orders", &shape, &choices).notes
-    };
-    assert_eq!(
-        notes(&["Paid", "open", "paid "]),
-        [
-            "The column 'status' has values that differ in case or blanks alone, each a choice of its own: 'Paid', 'paid '."
-        ]
-    );
-    assert!(notes(&["open", "paid"]).is_empty());
+        let draft = drafted("orders", &shape(matches), &choices);
+        assert!(draft.contract.contains(line), "{line}\n{}", draft.contract);
+        assert_eq!(
+            draft.notes.iter().map(String::as_str).next(),
+            note,
+            "{:?}",
+            draft.notes
+        );
+    }
 }
 
 /// Headers as people write them: every column gets its fields, and no two are called alike.

@@ -382,7 +382,7 @@ async fn a_draft_says_in_words_how_dates_and_choices_can_be_read() {
     for words in [
         "dates such as 31/12/2026 (day, month, year)",
         "or as dates such as 12/31/2026 (month, day, year)",
-        "differ in case or blanks alone, each a choice of its own: 'Paid', 'paid'",
+        "differ in case or blanks alone, and a filter by one of them finds all: 'Paid', 'paid'",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }

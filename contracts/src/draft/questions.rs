@@ -224,7 +224,7 @@ impl<'a> ContractDrafter<'a> {
         let key = self.name(field).to_owned();
         match field.kind {
             ValueType::String if self.choices(field).is_some() => {
-                add(key, "equals", self.type_of(field, false), "", help(field))
+                add(key, "equals", self.type_of_filter(field), "", help(field))
             }
             ValueType::String if can(shape, field, "contains-ci") => {
                 add(
