@@ -47,7 +47,7 @@ async fn the_examples_of_contracts_answer_as_the_page_says() {
         "CREATE TABLE tickets (id INTEGER PRIMARY KEY, subject TEXT NOT NULL, priority INTEGER NOT NULL, status TEXT NOT NULL,
              notify BOOLEAN, created_at DATETIME NOT NULL DEFAULT CURRENT_TIMESTAMP);
          INSERT INTO tickets VALUES (1, 'ink', 2, 'open', 0, '2026-10-01 09:00:00'), (2, 'door', 5, 'open', 1, '2026-10-02 09:00:00'),
-             (3, 'lamp', 5, 'closed', 0, '2026-11-03 09:00:00');",
+             (3, 'lamp', 5, 'Closed', NULL, '2026-11-03 09:00:00');",
     );
     fill(
         &house,
@@ -73,8 +73,19 @@ async fn the_examples_of_contracts_answer_as_the_page_says() {
     let expected = json!([{ "id": 2, "subject": "door", "priority": 5 }, { "id": 3, "subject": "lamp", "priority": 5 }]);
     assert_eq!(listed["records"], expected, "{listed}");
     assert_eq!(listed["total"], 3, "{listed}");
-    let counted = answer(&client, "sup_count_tickets", json!({ "status": "open" })).await;
-    assert_eq!(counted, json!({ "count": 2 }));
+    let (tools, _) = client.list().await;
+    let tool = tools.iter().find(|tool| tool["name"] == "sup_list_tickets");
+    let limit = &tool.expect("a list")["inputSchema"]["properties"]["limit"];
+    assert_eq!(limit["default"], 20, "{limit}");
+    for (asked, count) in [
+        (json!({ "status": "open" }), 2),
+        (json!({ "status": "closed" }), 1),
+        (json!({ "no_notify": true }), 1),
+        (json!({ "no_notify": false }), 2),
+    ] {
+        let counted = answer(&client, "sup_count_tickets", asked).await;
+        assert_eq!(counted, json!({ "count": count }));
+    }
     let asked = json!({ "group_by": ["month(created_at)"], "measures": ["count"], "order_by": ["-count"],
         "having": [{ "measure": "count", "at_least": 2 }], "limit": 12 });
     let summed = answer(&client, "sup_summarize_tickets", asked).await;
@@ -95,26 +106,33 @@ async fn the_examples_of_contracts_answer_as_the_page_says() {
 
 #[tokio::test]
 async fn the_examples_of_sheets_answer_as_the_page_says() {
-    let tool = |name: &str| {
+    let tool = |name: &str, column: &str| {
         format!(
             "tools:\n  - {{ tool: list_{name}, description: Lists them., verb: list, collection: {name}, \
-             fields: [{{ name: least, type: number, column: amount, match: at-least }}] }}\n"
+             fields: [{{ name: least, type: number, column: {column}, match: at-least }}] }}\n"
         )
     };
     let house = House::new()
         .config("[connections.desk]\nkind = \"files\"\npath = \"data\"\n[plugins.sheet.grants]\ndesk = \"read\"")
         .file("data/orders.csv", "id,amount\n1,5\n2,7\n")
-        .file("data/tickets.csv", "id,amount\n1,5\n2,7\n");
-    let orders = block("values.md", "collections:\n  orders:");
-    house.write(
-        "contracts/orders.yaml",
-        format!("contract: orders\n{orders}{}", tool("orders")),
-    );
-    let tickets = block("adapters/sheet.md", "collections:\n  tickets:");
-    house.write(
-        "contracts/tickets.yaml",
-        format!("contract: tickets\n{tickets}{}", tool("tickets")),
-    );
+        .file("data/tickets.csv", "id,amount\n1,5\n2,7\n")
+        .file(
+            "data/invoices.csv",
+            "No;Amount;Due;Booked\n1;1.200,50 €;28/02/2026;05.10.2026 09:30\n2;7,00 €;01/03/2026;\n",
+        )
+        .file("data/list.xlsx", include_bytes!("../fixtures/two-sheets.xlsx"));
+    for (page, name, column) in [
+        ("values.md", "orders", "amount"),
+        ("values.md", "invoices", "Amount"),
+        ("adapters/sheet.md", "tickets", "amount"),
+        ("adapters/sheet.md", "prices", "price"),
+    ] {
+        let collection = block(page, &format!("collections:\n  {name}:"));
+        house.write(
+            &format!("contracts/{name}.yaml"),
+            format!("contract: {name}\n{collection}{}", tool(name, column)),
+        );
+    }
     let gateway = house.serve();
     house.write(
         "data/orders.csv",
@@ -128,6 +146,13 @@ async fn the_examples_of_sheets_answer_as_the_page_says() {
     );
     let listed = answer(&client, "list_tickets", json!({ "least": 6 })).await;
     assert_eq!(listed["records"], json!([{ "id": 2, "amount": 7 }]));
+    let listed = answer(&client, "list_invoices", json!({ "least": 8 })).await;
+    assert_eq!(
+        listed["records"],
+        json!([{ "No": 1, "Amount": 1200.5, "Due": "2026-02-28", "Booked": "2026-10-05T09:30:00Z" }])
+    );
+    let listed = answer(&client, "list_prices", json!({ "least": 4 })).await;
+    assert_eq!(listed["records"], json!([{ "sku": "b", "price": 4 }]));
 }
 
 /// The first contract over a web service, with what hides the words of its refusals.

@@ -146,6 +146,8 @@ async fn the_examples_of_the_page_run_over_both_databases() {
         assert_eq!(small["code"], "not_found", "{small}");
         let intents = crate::audit::records(&shop.house, &["--kind", "intent"]);
         assert_eq!(intents.len(), 2, "each write is announced: {intents:?}");
+        let linz = answer(&client, "mark_city_paid", json!({"city": "Linz"})).await;
+        assert_eq!(linz, json!({"status": "done", "record": {"rows": 1}}));
         assert!(!gateway.log().contains("panicked"));
     }
 }
