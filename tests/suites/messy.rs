@@ -33,6 +33,14 @@ fn assert_lines(screen: &str, lines: &[&str]) {
     }
 }
 
+/// Returns the tokens of an answer, as `weir tools cost` counts them.
+fn tokens(house: &House, answer: &Value) -> usize {
+    house.write("answer.json", answer.to_string());
+    let (code, counted, err) = house.run(&["tools", "cost", "--text", "answer.json"]);
+    assert_eq!(code, 0, "{err}");
+    counted.trim().parse().expect("a number")
+}
+
 async fn answer(gateway: &Gateway, tool: &str, arguments: Value) -> Value {
     let result = Modern::new(gateway.url()).call(tool, arguments).await;
     assert_eq!(result["isError"], false, "{result}");
@@ -62,8 +70,14 @@ async fn the_export_of_a_shop() {
             "The last row looks like a total (\"TOTAL\"). It is a record like the others.",
         ],
     );
+    // What a person calls paid is found in both spellings.
+    let (tools, _) = Modern::new(gateway.url()).list().await;
+    let tool = tools.iter().find(|tool| tool["name"] == "summarize_orders");
+    let status = &tool.expect("it is listed")["inputSchema"]["properties"]["status"];
+    assert_eq!(status["enum"], json!(["paid", "open"]), "{status}");
     let paid = json!({ "status": "paid", "measures": ["count", "sum(Total)"] });
     let paid = answer(&gateway, "summarize_orders", paid).await;
+    let found = &paid["records"][0];
     assert_eq!(
         (&found["count"], found["sum(Total)"].as_f64()),
         (&json!(31), Some(937_015.5)),
@@ -71,14 +85,8 @@ async fn the_export_of_a_shop() {
     );
 }
 
-    // What a person calls paid is found in both spellings.
-    let (tools, _) = Modern::new(gateway.url()).list().await;
-    let tool = tools.iter().find(|tool| tool["name"] == "summarize_orders");
-    let status = &tool.expect("it is listed")["inputSchema"]["properties"]["status"];
-    assert_eq!(status["enum"], json!(["paid", "open"]), "{status}");
 /// The dump of a CRM: 50 columns, most of which say little, and a number that two contacts have.
 #[tokio::test]
-    let found = &paid["records"][0];
 async fn the_dump_of_a_crm() {
     const NAMED: [&str; 12] = [
         "contact_id",
@@ -136,6 +144,14 @@ async fn the_dump_of_a_crm() {
         .as_object()
         .map_or(0, |record| record.len());
     assert!(columns <= 12, "{listed}");
+    // A page has as many records as make an answer that a model reads.
+    let listed = answer(&gateway, "list_contacts", json!({})).await;
+    let records = listed["records"].as_array().map_or(0, Vec::len);
+    let tokens = tokens(&house, &listed);
+    assert!(
+        (10..50).contains(&records) && tokens <= 2_200,
+        "{records} records, {tokens} tokens"
+    );
 }
 
 const TIME_SHEET: &str = "
