@@ -630,12 +630,12 @@ fn a_header_in_two_spellings_is_one_argument() {
         .expect("a contract")
         .contract;
     assert!(
-        contract.contains("- { name: x-trace, type: text, required: true }\n"),
+        contract.contains("- { name: x_trace, type: text, required: true }\n"),
         "{contract}"
     );
     assert_eq!(contract.matches("in: header").count(), 1, "{contract}");
     assert!(
-        contract.contains("- { name: X-Trace, type: text }\n"),
+        contract.contains("- { name: X_Trace, type: text }\n"),
         "the query has its own: {contract}"
     );
 }

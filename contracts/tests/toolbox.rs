@@ -171,6 +171,23 @@ fn a_query_in_parentheses_is_one_of_another_query() {
     );
 }
 
+/// Clients that make a function of each tool in Python can call no argument `from`.
+#[test]
+fn a_parameter_named_by_a_word_of_python_has_another_argument() {
+    let text = "sources: { y: { kind: sqlite, database: y.db } }\n\
+                tools: { after: { kind: sqlite-sql, source: y, description: What comes after., statement: \"SELECT a FROM t WHERE a > ?\", \
+                parameters: [{ name: from, type: integer, description: Where it begins. }] } }\n";
+    let imported =
+        toolbox("tools.yaml", text, None).unwrap_or_else(|problems| panic!("{problems:?}"));
+    assert!(
+        imported
+            .contract
+            .contains("{ name: from_value, type: number, param: from, required: true"),
+        "{}",
+        imported.contract
+    );
+}
+
 /// One tool that the adapter refuses would spoil the whole contract.
 #[test]
 fn writes_that_a_database_does_not_count_are_left_out() {

@@ -38,6 +38,8 @@ paths:
       parameters:
         - { name: days, in: path, required: true, schema: { type: array, items: { type: string } } }
         - { name: ids, in: query, explode: false, schema: { type: array, items: { type: string } } }
+        - { name: from, in: query, schema: { type: string } }
+        - { name: X-Trace, in: header, schema: { type: string } }
       responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } }
   "/sp ace/ü":
     get: { operationId: odd_path, summary: Has an odd path., responses: { "200": { description: ok, content: { application/json: { schema: { type: object } } } } } }
@@ -114,6 +116,13 @@ async fn a_service_is_sent_what_its_document_asks_for() {
     let days = json!({ "days": ["a,b", "c"], "ids": ["x,y", "z"] });
     let sent_days = sent(&client, "select_days", days).await;
     assert_eq!(sent_days["path"], "/select/a%2Cb,c?ids=x%2Cy,z");
+    // Clients in Python can call no argument `from` or `X-Trace`; the service knows no other names.
+    let named = json!({ "days": ["mon"], "from_value": "may", "X_Trace": "t1" });
+    let sent_names = sent(&client, "select_days", named).await;
+    assert_eq!(
+        (&sent_names["path"], &sent_names["traces"]),
+        (&json!("/select/mon?from=may"), &json!(["t1"]))
+    );
     assert_eq!(
         sent(&client, "odd_path", json!({})).await["path"],
         "/sp%20ace/%C3%BC"

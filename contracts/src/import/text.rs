@@ -70,13 +70,9 @@ pub(super) fn tool_name(wanted: &str, whole: &str, taken: &BTreeSet<String>) -> 
     }
 }
 
-/// Makes a field's name that no other field has.
+/// Makes a field's name that no other field has, and that clients which make a function of each tool take.
 pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
-    let plain = if name::is_field(wanted) {
-        wanted.to_owned()
-    } else {
-        name::plain_field(wanted)
-    };
+    let plain = argument_name(wanted);
     let free = |candidate: &String| !taken.contains(candidate);
     let cut: String = plain.chars().take(NAME_MAX - 4).collect();
     let others = (2..).map(|number| format!("{cut}_{number}"));
@@ -84,6 +80,22 @@ pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
         .chain(others)
         .find(free)
         .expect("numbers do not end")
+}
+
+/// Returns the name that an argument of a function may have instead: `X_Trace` for `X-Trace`, `from_value` for `from`.
+fn argument_name(wanted: &str) -> String {
+    let plain = match name::is_field(wanted) {
+        true => wanted.to_owned(),
+        false => name::plain_field(wanted),
+    };
+    let plain = plain.replace(['-', '.'], "_");
+    if name::is_python_name(&plain) {
+        return plain;
+    }
+    match plain.starts_with(|first: char| first.is_ascii_digit()) {
+        true => format!("field_{plain}").chars().take(NAME_MAX).collect(),
+        false => format!("{plain}_value"), // a word of Python, which is short
+    }
 }
 
 /// Returns what a reader sees of a text: no control or invisible characters, no comments, at most `most` characters,
@@ -136,7 +148,16 @@ mod tests {
         assert_eq!(contract_name("42"), "api");
         let taken = BTreeSet::from(["a".to_owned()]);
         assert_eq!(field_name("a", &taken), "a_2");
-        assert_eq!(field_name("filter[a b]", &taken), "filter_a_b");
+        for (wanted, name) in [
+            ("filter[a b]", "filter_a_b"),
+            ("X-Trace", "X_Trace"),
+            ("user.name", "user_name"),
+            ("from", "from_value"),
+            ("2fa", "field_2fa"),
+            ("_id", "_id"),
+        ] {
+            assert_eq!(field_name(wanted, &taken), name);
+        }
         let long = "x".repeat(80);
         let name = tool_name(&long, "GET /x", &taken);
         assert!(

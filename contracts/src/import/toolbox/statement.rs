@@ -247,7 +247,9 @@ fn unlike_names(params: &[OperationParam]) -> Vec<String> {
 /// Returns the field for a parameter.
 fn field(given: &Value, param: &OperationParam, name: &str, writes: bool) -> Value {
     let mut field = Map::new();
-    let named = match OWN.contains(&name) && !writes {
+    let is_own = OWN.contains(&name) && !writes;
+    // A list has arguments of its own, and no argument of Python is named like one of its words.
+    let named = match is_own || !name::is_python_name(name) {
         true => format!("{name}_value"),
         false => name.to_owned(),
     };
