@@ -229,15 +229,40 @@ static void cli(weir_buffer *to, const weir_parameter *parameters) {
     if (any) weir_add(to, "}}");
 }
 
+/* The longest title that the gateway takes, in characters. */
+enum { TITLE_MAX = 200 };
+
+static size_t count_characters(const char *text, size_t bytes) {
+    size_t count = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        if (((unsigned char)text[at] & 0xC0) != 0x80) count++;
+    }
+    return count;
+}
+
+/* The bytes of a description that are the title: the first paragraph, or of one that is too long the first sentence. */
+static size_t title_bytes(const char *text, size_t paragraph) {
+    if (count_characters(text, paragraph) <= TITLE_MAX) return paragraph;
+    for (size_t at = 1; at < paragraph; at++) {
+        if ((text[at] == ' ' || text[at] == '\n') && strchr(".!?", text[at - 1])) {
+            return count_characters(text, at) <= TITLE_MAX ? at : 0;
+        }
+    }
+    return 0;
+}
+
 static void definition(weir_buffer *to, const weir_tool *tool) {
     weir_add(to, "{\"name\":");
     weir_add_string(to, tool->name, strlen(tool->name));
     if (tool->description) {
         const char *rest = strstr(tool->description, "\n\n");
         size_t first = rest ? (size_t)(rest - tool->description) : strlen(tool->description);
-        weir_add(to, ",\"title\":");
-        weir_add_string(to, tool->description, first);
-        member(to, "description", rest ? rest + 2 : tool->description);
+        size_t title = title_bytes(tool->description, first);
+        if (title) {
+            weir_add(to, ",\"title\":");
+            weir_add_string(to, tool->description, title);
+        }
+        member(to, "description", rest && title == first ? rest + 2 : tool->description);
     }
     weir_add(to, ",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
     for (const weir_parameter *at = tool->parameters; at && at->name; at++) {

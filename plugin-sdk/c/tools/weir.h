@@ -29,7 +29,8 @@ typedef struct weir_call weir_call;
 
 typedef struct {
     const char *name;
-    /* Its first paragraph is the title; the rest, or else the first paragraph, the description. */
+    /* Its first paragraph is the title; the rest, or else the first paragraph, the description. Of a paragraph with more than 200
+     * characters, the first sentence is the title. */
     const char *description;
     /* Ends with {0}. */
     const weir_parameter *parameters;

@@ -53,7 +53,7 @@ export interface Tool { readonly definition: object }
 interface ToolOptions<F extends Fields, R> {
   name: string;
   title?: string;
-  /** Its first paragraph is the title where none is given. */
+  /** Its first paragraph is the title where none is given; of one with more than 200 characters, its first sentence. */
   description?: string;
   readOnly?: boolean;
   destructive?: boolean;

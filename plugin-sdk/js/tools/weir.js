@@ -135,7 +135,13 @@ const leaveOut = (told, fields) => {
 
 // ---- tools ----
 
-/** One tool. Its description's first paragraph is the title; the rest, or else the first paragraph, the description. */
+/** The longest title that the gateway takes. */
+const TITLE_MAX = 200;
+
+/**
+ * One tool. Its description's first paragraph is the title; the rest, or else the first paragraph, the description. Of a paragraph
+ * that is too long for a title, the first sentence is one, if that is short enough.
+ */
 export const tool = (given) => {
   const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given;
   const known = ["readOnly", "destructive", "idempotent", "openWorld"];
@@ -144,7 +150,7 @@ export const tool = (given) => {
   }
   const definition = { name };
   const documented = paragraphs(description);
-  if (title ?? documented) definition.title = title ?? documented.first;
+  if (title ?? documented?.first) definition.title = title ?? documented.first;
   if (documented) definition.description = documented.rest;
   definition.inputSchema = properties(parameters, true);
   if (returns) definition.outputSchema = typed(returns, "`returns`").schema;
@@ -162,8 +168,11 @@ const paragraphs = (description) => {
   const written = (description ?? "").split("\n").map((line) => line.trim()).join("\n").trim();
   if (written === "") return undefined;
   const [first, ...rest] = written.split(/\n\n+/);
-  const title = first.replace(/\n/g, " ");
-  return { first: title, rest: rest.join("\n\n") || title };
+  const paragraph = first.replace(/\n/g, " ");
+  const fits = (text) => [...text].length <= TITLE_MAX;
+  if (fits(paragraph)) return { first: paragraph, rest: rest.join("\n\n") || paragraph };
+  const [sentence] = paragraph.match(/^.+?[.!?](?=\s|$)/) ?? [];
+  return { first: sentence && fits(sentence) ? sentence : undefined, rest: written };
 };
 
 /** A refusal: a reason for programs, a sentence for the caller. */

@@ -63,6 +63,19 @@ fn parameters_in_c_are_the_schemas_of_the_table() {
     let bare = json!({"name": "bare", "inputSchema": {"type": "object", "properties": {}}});
     let definitions = desk.json("types", &["plugin", "schema"]);
     assert_eq!((&definitions[0], &definitions[2]), (&rules, &bare));
+    // A paragraph that is too long for a title is a description alone, with its first sentence as the title.
+    let long = "\u{e6}".repeat(200);
+    for (at, title, description) in [
+        (3_usize, json!(long), long.clone()),
+        (4, json!("Short."), format!("Short. {long}\n\nMore.")),
+        (5, json!(null), format!("{long}. Short.")),
+    ] {
+        let definition = &definitions[at];
+        assert_eq!(
+            (&definition["title"], &definition["description"]),
+            (&title, &json!(description))
+        );
+    }
 
     // Each number is the shortest that is read back as the same.
     let answer = |arguments: &str| desk.run("types", &["call", "echo", "--arguments", arguments]);
