@@ -557,10 +557,12 @@ const USES_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Writes down which keys are used; it waits where none is.
 async fn write_uses(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
+    let mut is_failing = false;
     loop {
         gateway.identities().used().await;
         tokio::time::sleep(USES_INTERVAL).await;
-        gateway.identities().write_uses(&state).await;
+        let written = gateway.identities().write_uses(&state).await;
+        telemetry::note_written(&mut is_failing, &written, "uses of keys");
     }
 }
 
@@ -569,10 +571,12 @@ const QUOTAS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Writes down the calls of agents with a quota; it waits where there are none.
 async fn write_quotas(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
+    let mut is_failing = false;
     loop {
         gateway.quotas().used().await;
         tokio::time::sleep(QUOTAS_INTERVAL).await;
-        gateway.quotas().write(&state).await;
+        let written = gateway.quotas().write(&state).await;
+        telemetry::note_written(&mut is_failing, &written, "calls of agents with a quota");
     }
 }
 

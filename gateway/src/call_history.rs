@@ -46,8 +46,12 @@ impl CallHistory {
             agent: agent.clone(),
             profile,
         };
+        self.add(seen, 1);
+    }
+
+    fn add(&self, seen: HistoryKey, calls: i64) {
         if self.waiting.len() < WAITING_MAX || self.waiting.contains_key(&seen) {
-            *self.waiting.entry(seen).or_default() += 1;
+            *self.waiting.entry(seen).or_default() += calls;
         }
     }
 
@@ -66,28 +70,46 @@ impl CallHistory {
         rows
     }
 
-    /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them.
-    pub async fn write(&self, state: &GatewayState, days: u32) {
-        let (today, rows) = (now_ms() / DAY_MS, self.take());
+    /// Writes the pending profiles to the state, and deletes those older than `days`; with 0 days, all of them. What cannot be
+    /// written waits on.
+    pub async fn write(&self, state: &GatewayState, days: u32) -> Result<(), StateError> {
+        let rows = self.take();
+        let written = self.write_rows(state, days, &rows).await;
+        if written.is_err() && days > 0 {
+            for row in rows {
+                let seen = HistoryKey {
+                    contract: row.contract.into(),
+                    tool: row.tool.into(),
+                    agent: row.agent.into(),
+                    profile: row.profile,
+                };
+                self.add(seen, row.calls);
+            }
+        }
+        written
+    }
+
+    async fn write_rows(
+        &self,
+        state: &GatewayState,
+        days: u32,
+        rows: &[ProfileRow],
+    ) -> Result<(), StateError> {
+        let today = now_ms() / DAY_MS;
         let oldest = if days == 0 {
             today + 1
         } else {
             today - i64::from(days)
         };
-        let written = async {
-            // Once a day, or when another number of days is kept: it takes the state's lock.
-            if self.forgotten.load(Ordering::Relaxed) != oldest {
-                state.forget_profiles(oldest).await?;
-                self.forgotten.store(oldest, Ordering::Relaxed);
-            }
-            if days > 0 && !rows.is_empty() {
-                state.keep_profiles(today, &rows).await?;
-            }
-            Ok::<(), StateError>(())
-        };
-        if let Err(error) = written.await {
-            tracing::error!(%error, "what calls looked like could not be kept");
+        // Once a day, or when another number of days is kept: it takes the state's lock.
+        if self.forgotten.load(Ordering::Relaxed) != oldest {
+            state.forget_profiles(oldest).await?;
+            self.forgotten.store(oldest, Ordering::Relaxed);
         }
+        if days > 0 && !rows.is_empty() {
+            state.keep_profiles(today, rows).await?;
+        }
+        Ok(())
     }
 }
 
@@ -117,9 +139,9 @@ mod tests {
             let rows = state.profiles("desk").await.expect("read");
             rows.into_iter().map(|row| row.tool).collect::<Vec<_>>()
         };
-        history.write(&state, 30).await;
+        history.write(&state, 30).await.expect("written");
         assert_eq!(tools().await, ["new"]);
-        history.write(&state, 0).await;
+        history.write(&state, 0).await.expect("written");
         assert!(tools().await.is_empty());
     }
 }

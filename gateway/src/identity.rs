@@ -375,13 +375,11 @@ impl IdentityRegistry {
     }
 
     /// Writes down which keys were used, for all processes.
-    pub async fn write_uses(&self, state: &GatewayState) {
+    pub async fn write_uses(&self, state: &GatewayState) -> Result<(), StateError> {
         let rows = self.used.take();
-        if rows.is_empty() {
-            return;
-        }
-        if let Err(error) = state.add_key_uses(&rows).await {
-            tracing::error!(%error, "the uses of keys could not be written down");
+        match rows.is_empty() {
+            true => Ok(()),
+            false => state.add_key_uses(&rows).await,
         }
     }
 

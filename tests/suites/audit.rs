@@ -1,13 +1,15 @@
 //! Checks that what was answered is recorded, and that every later change of the record is found.
 
 use std::{
+    collections::BTreeMap,
+    io::{ErrorKind, Write as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -16,7 +18,10 @@ use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, gateway::read_out
 use crate::{
     calls::within,
     sample,
-    upstreams::sandbox::{as_nobody, give_away},
+    upstreams::{
+        sandbox::{as_nobody, give_away},
+        until,
+    },
 };
 
 fn receipt(result: &Value) -> String {
@@ -464,6 +469,119 @@ async fn what_cannot_be_recorded_is_not_answered() {
     );
     drop(gateway);
     assert_eq!(house.run(&["audit", "verify"]).0, 0);
+}
+
+/// Returns whether this machine lets its processes have mounts of their own; where it does not, that is printed.
+fn may_mount() -> bool {
+    let tried = std::process::Command::new("unshare")
+        .args(["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
+        .output();
+    let is_allowed = tried.is_ok_and(|tried| tried.status.success());
+    if !is_allowed {
+        eprintln!("not tested: this machine makes no mounts (`unshare --mount`)");
+    }
+    is_allowed
+}
+
+/// Serves with a state folder on a disk of 16 MB, which the gateway's own mounts alone have: it goes with the process. Returns
+/// the folder as this process reaches it.
+fn serve_on_small_disk(house: &House) -> (Gateway, PathBuf) {
+    let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut mounted = std::process::Command::new("unshare");
+    let script = "mount -t tmpfs -o size=16m tmpfs state && exec \"$@\"";
+    mounted
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(weir.get_program())
+        .args(weir.get_args())
+        .current_dir(house.path());
+    for (name, _) in weir.get_envs() {
+        mounted.env_remove(name);
+    }
+    let gateway = Gateway::start(mounted);
+    let root = format!("/proc/{}/root", gateway.process_id());
+    let state = house.path().strip_prefix("/").expect("a whole path");
+    let state = Path::new(&root).join(state).join("state");
+    (gateway, state)
+}
+
+/// Returns how often each message of a warning or an error is in the log.
+fn complaints(gateway: &Gateway) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in gateway.log().lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_default();
+        if line["level"] == "ERROR" || line["level"] == "WARN" {
+            *counts.entry(line["message"].to_string()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// While a disk is full nothing is answered, and the log says each thing once, however often it is tried; it goes on by itself
+/// when there is room.
+#[tokio::test]
+async fn a_full_disk_is_one_line_in_the_log() {
+    if !may_mount() {
+        return;
+    }
+    let house = sample::house().config("[limits]\nagent_quota_day = 1000000\nagent_rate = \"off\"");
+    let (gateway, state) = serve_on_small_disk(&house);
+    let read = |name: &str| std::fs::read_to_string(state.join(name)).expect("it is written");
+    let admin = Admin {
+        url: read("admin.url"),
+        key: read("admin.token"),
+    };
+    let (status, made) = admin.ask("POST", "/v1/keys", r#"{"agent":"ann"}"#).await;
+    assert_eq!(status, 201, "{made}");
+    let client = Modern::with_key(gateway.url(), made["key"].as_str().expect("a key"));
+    let look_up = || client.call("lookup_airport", json!({"iata": "OSL"}));
+    assert_eq!(look_up().await["isError"], false);
+    let before = complaints(&gateway);
+
+    let filler = state.join("filler");
+    let mut file = std::fs::File::create(&filler).expect("a file");
+    let full = loop {
+        if let Err(full) = file.write_all(&[0; 4096]) {
+            break full;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::StorageFull, "{full}");
+    // What the last block of the trail has room for is still recorded.
+    let started = Instant::now();
+    while look_up().await["isError"] == false {
+        let took = started.elapsed();
+        assert!(
+            took < Duration::from_secs(20),
+            "it is answered on a full disk"
+        );
+    }
+    // Uses of keys are written after five seconds, quotas and profiles sooner.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(12) {
+        let refused = look_up().await;
+        assert_eq!(
+            refused["structuredContent"]["code"], "unavailable",
+            "{refused}"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut counted = complaints(&gateway);
+    counted.retain(|message, _| !before.contains_key(message));
+    let trail = "\"the audit trail cannot be written: calls are refused until it can\"";
+    assert_eq!(counted.get(trail), Some(&1), "{counted:?}");
+    let often: Vec<_> = counted.iter().filter(|(_, count)| **count > 1).collect();
+    assert!(often.is_empty(), "{often:?}");
+
+    drop(file);
+    std::fs::remove_file(&filler).expect("removed");
+    until("it goes on", async || look_up().await["isError"] == false).await;
+    let weir = house.weir(&["audit", "verify"]);
+    let verified = std::process::Command::new("nsenter")
+        .args(["--mount", "--target", &gateway.process_id().to_string()])
+        .arg(weir.get_program())
+        .args(weir.get_args())
+        .output();
+    let (code, out, err) = read_output(verified.expect("nsenter starts"));
+    assert_eq!(code, 0, "{out}{err}");
 }
 
 /// A limit on the size of files does not end the process: what cannot be recorded is refused, and what was is whole.

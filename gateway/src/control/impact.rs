@@ -11,7 +11,7 @@ use weir_contracts::{
 };
 use weir_state::{GatewayState, ProfileRow, StateError};
 
-use crate::serving::ServingGateway;
+use crate::{serving::ServingGateway, telemetry::note_written};
 
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Reasons that are named for one agent and tool.
@@ -19,12 +19,12 @@ const REASONS_MAX: usize = 3;
 
 /// Writes down what waits, again and again, until the task ends.
 pub async fn keep(gateway: Arc<ServingGateway>, state: Arc<GatewayState>) {
+    let mut is_failing = false;
     loop {
         tokio::time::sleep(WRITE_INTERVAL).await;
-        gateway
-            .call_history()
-            .write(&state, gateway.config().contracts.impact_days)
-            .await;
+        let days = gateway.config().contracts.impact_days;
+        let written = gateway.call_history().write(&state, days).await;
+        note_written(&mut is_failing, &written, "profiles of calls");
     }
 }
 
@@ -74,7 +74,8 @@ pub async fn impact(
     if days == 0 {
         return Ok(None);
     }
-    gateway.call_history().write(state, days).await;
+    // What was written before is judged where the last calls cannot be.
+    let _ = gateway.call_history().write(state, days).await;
     let rows = state.profiles(contract).await?;
     let mut found: BTreeMap<(String, String), AgentImpact> = BTreeMap::new();
     let mut calls = 0;

@@ -147,7 +147,7 @@ impl AgentQuotas {
     }
 
     /// Writes the counts to the state, and takes over those of other processes for the same agents.
-    pub async fn write(&self, state: &GatewayState) {
+    pub async fn write(&self, state: &GatewayState) -> Result<(), StateError> {
         let (day, month_start) = today(now_ms());
         let mut rows = Vec::new();
         let mut taken = Vec::new();
@@ -177,15 +177,14 @@ impl AgentQuotas {
             taken.push((agent, days));
         }
         if rows.is_empty() {
-            return;
+            return Ok(());
         }
-        match state.add_agent_calls(&rows, day, month_start).await {
-            Ok(totals) => self.note(&totals, day, month_start),
-            Err(error) => {
-                tracing::error!(%error, "the calls of agents with a quota could not be written down");
-                self.give_back(taken, day);
-            }
+        let written = state.add_agent_calls(&rows, day, month_start).await;
+        match &written {
+            Ok(totals) => self.note(totals, day, month_start),
+            Err(_) => self.give_back(taken, day),
         }
+        written.map(drop)
     }
 
     fn note(&self, totals: &[AgentTotalsRow], day: i64, month_start: i64) {

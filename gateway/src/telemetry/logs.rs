@@ -4,6 +4,7 @@ mod lines;
 
 use std::{
     cell::RefCell,
+    fmt::Display,
     io::{IsTerminal as _, Write as _},
     sync::{Arc, OnceLock},
 };
@@ -59,6 +60,16 @@ pub fn call(call: &LoggedCall<'_>) {
         line.push(b'\n');
         lines.put(line);
     });
+}
+
+/// Logs the first failure of what is written again and again, and its end: a disk that is full for an hour is one line.
+pub fn note_written(is_failing: &mut bool, written: &Result<(), impl Display>, what: &str) {
+    match (written, *is_failing) {
+        (Err(error), false) => tracing::error!(%error, "{what} cannot be written to the state"),
+        (Ok(()), true) => tracing::info!("{what} can be written to the state again"),
+        _ => {}
+    }
+    *is_failing = written.is_err();
 }
 
 fn traced(call: &LoggedCall<'_>) {
