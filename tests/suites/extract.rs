@@ -15,7 +15,7 @@ use weir_tests::{
     upstream::{Running, free_port, wait_for_port},
 };
 
-use crate::sample;
+use crate::{sample, upstreams::costly};
 
 /// Returns a command with nothing of this test's environment but what any program has.
 fn weir(words: &[&str]) -> Command {
@@ -377,7 +377,8 @@ fn lists_are_composed_without_a_connection() {
     let lists = folder.join("lists.json");
     fs::write(
         &lists,
-        json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 } }, 7] }).to_string(),
+        json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 }, "outputSchema": null }, 7] })
+            .to_string(),
     )
     .expect("a file");
     let (code, out, err) = run(weir(&["extract", "--lists", &lists.display().to_string()]));
@@ -386,10 +387,45 @@ fn lists_are_composed_without_a_connection() {
         items(&out)[0]["detail"]["input"]["error"].is_string(),
         "{out}"
     );
+    let document: Value = serde_json::from_str(&out).expect("a document");
+    assert_eq!(document["server"], json!({}), "nothing is known of it");
+    assert_eq!(items(&out)[0]["detail"].get("output"), None, "{out}");
     assert!(err.contains("/tools/1: the item is left out"), "{err}");
     fs::write(&lists, "[]").expect("a file");
     let (code, _, err) = run(weir(&["extract", "--lists", &lists.display().to_string()]));
     assert!(code == 1 && err.contains("hint: give an object"), "{err}");
+}
+
+/// A schema that takes exponentially many steps is refused by name, whether a server or a file has it, and costs the others
+/// nothing.
+#[test]
+fn a_schema_that_explodes_is_refused_in_its_document() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let lists = folder.path().join("lists.json");
+    let explodes = costly::chain();
+    let tools = json!({ "tools": [
+        { "name": "input", "inputSchema": explodes },
+        { "name": "output", "inputSchema": {}, "outputSchema": explodes },
+        { "name": "good", "inputSchema": {} },
+    ] });
+    fs::write(&lists, tools.to_string()).expect("a file");
+    let lists = lists.display().to_string();
+    let started = Instant::now();
+    for (code, out, err) in [
+        run(weir(&["extract", "--lists", &lists])),
+        extract(&[], &strangers::hostile(&["lists", &lists])),
+    ] {
+        assert_eq!((code, names(&out).len()), (0, 3), "{err}");
+        let items = items(&out);
+        for (at, side) in [(0_usize, "input"), (1, "output")] {
+            let error = items[at]["detail"][side]["error"].as_str();
+            let error = error.unwrap_or_default();
+            assert!(error.contains("at most 200000 are accepted"), "{out}");
+        }
+        assert_eq!(items[2]["detail"]["input"]["error"], Value::Null, "{out}");
+    }
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(20), "it took {took:?}");
 }
 
 /// Lists that are already there need no connection: the lists that another client got of a server, in their order, give the

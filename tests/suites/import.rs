@@ -1,6 +1,10 @@
 //! Foreign documents of HTTP APIs become contracts, and their tools are called.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, foreign, gateway::read_output, place, upstream::Mock};
@@ -412,6 +416,43 @@ async fn what_the_gateway_writes_it_reads() {
         &["draft", "--openapi", "http://127.0.0.1:1/openapi.json"],
     );
     assert!(code == 1 && err.contains("cannot be reached"), "{err}");
+}
+
+/// A document whose schemas take exponentially many steps is refused by the operation, and one that only looks like it is
+/// taken; neither takes long.
+#[test]
+fn a_document_that_explodes_is_refused_in_a_sentence() {
+    let house = House::new();
+    let refer = |level: usize| json!({ "$ref": format!("#/components/schemas/S{level}") });
+    let document = |level: &dyn Fn(Value) -> Value| {
+        let mut schemas: serde_json::Map<String, Value> = (0..30)
+            .map(|number| (format!("S{number}"), level(refer(number + 1))))
+            .collect();
+        schemas.insert("S30".to_owned(), json!({ "type": "string" }));
+        let body = json!({ "content": { "application/json": { "schema": { "type": "object", "properties": { "a": refer(0) } } } } });
+        json!({
+            "openapi": "3.1.0", "info": { "title": "Chain" }, "servers": [{ "url": "http://127.0.0.1:1" }],
+            "paths": { "/a": { "put": { "operationId": "putChain", "requestBody": body, "responses": { "200": body } } } },
+            "components": { "schemas": schemas },
+        })
+    };
+    let import = |level: &dyn Fn(Value) -> Value| {
+        house.write("chain.json", document(level).to_string());
+        let started = Instant::now();
+        let done = weir(&house, &["draft", "--openapi", "chain.json"]);
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(20), "it took {took:?}");
+        done
+    };
+    let (code, contract, err) = import(&|next| json!({ "allOf": [next, next] }));
+    assert_eq!((code, &*contract), (1, ""), "{err}");
+    let bound = "with all references followed, and at most 200000 are accepted";
+    for part in ["PUT /a: ", "checking one value at ", bound] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    let (code, contract, err) =
+        import(&|next| json!({ "type": "object", "properties": { "a": next, "b": next } }));
+    assert!(code == 0 && contract.len() < 20_000, "{contract}{err}");
 }
 
 const NOTES: &str = r##"{"openapi": "3.1.0", "info": {"title": "Notes"}, "servers": [{"url": "http://127.0.0.1:1"}],

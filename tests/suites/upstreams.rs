@@ -2,7 +2,7 @@
 
 mod added;
 mod complaints;
-mod costly;
+pub(crate) mod costly;
 mod overlay;
 pub(crate) mod sandbox;
 mod sessions;

@@ -2,9 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use weir_tests::{gateway::read_output, place};
+use weir_tests::{Modern, gateway::read_output, place};
 
 use super::Desk;
+use crate::sample;
 
 /// A check says what is wrong with what was built, and where.
 #[test]
@@ -243,6 +244,48 @@ fn schemas_that_do_not_compile_and_defaults_that_do_not_fit_are_said_with_their_
             "what is ill is not tried: {out}"
         );
     }
+}
+
+/// A schema of answers that takes exponentially many steps is refused before anything runs: by the check of its author, and by
+/// a gateway, which serves the others.
+#[tokio::test]
+async fn an_output_schema_that_explodes_is_refused() {
+    let desk = Desk::new("chained");
+    let folder = desk.begin("chained", "js", "tools");
+    let source = r#"
+import { plugin, record, text, tool } from "./sdk/weir.js";
+const chain = tool({ name: "read_chain", description: "Reads a chain and answers its end.", readOnly: true,
+  returns: record({ a: text() }), run: () => ({ a: "x" }) });
+const next = (level) => ({ $ref: `#/$defs/d${level}` });
+const levels = Array.from({ length: 30 }, (_, level) => [`d${level}`, { allOf: [next(level + 1), next(level + 1)] }]);
+chain.definition.outputSchema = { type: "object", properties: { a: next(0) },
+  $defs: { ...Object.fromEntries(levels), d30: { type: "string" } } };
+export const { about, tools } = plugin({ name: "chained", version: "0.1.0", tools: [chain] });
+"#;
+    fs::write(folder.join("plugin.js"), source).expect("the source is written");
+    desk.succeed("chained", &["plugin", "build"]);
+    let bound = "at most 200000 are accepted";
+    let (code, out, err) = desk.run("chained", &["plugin", "check", "--once"]);
+    assert_eq!(code, 1, "{out}\n{err}");
+    let line = out
+        .lines()
+        .find(|line| line.starts_with("fail  schemas compile"))
+        .unwrap_or_else(|| panic!("{out}\n{err}"));
+    assert!(
+        line.contains("/0/outputSchema") && line.contains(bound),
+        "{line}"
+    );
+    assert!(!out.contains("answers over"), "it is not tried: {out}");
+
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .config("[plugins.chained]\nmemory_max_mb = 128");
+    let component = fs::read(folder.join("plugins/chained.wasm")).expect("it is built");
+    house.write("plugins/chained.wasm", component);
+    let gateway = house.serve();
+    gateway.wait_for_log(bound);
+    let (tools, _) = Modern::new(gateway.url()).list().await;
+    assert_eq!(tools.len(), 3, "{tools:?}");
 }
 
 /// A file that is no component, or none of this interface, fails at once, for programs too.

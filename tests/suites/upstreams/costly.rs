@@ -1,27 +1,65 @@
 //! Schemas and patterns of a server that make checks expensive: they are left out, or cost no other caller anything.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
-use weir_tests::{Modern, strangers::hostile};
+use weir_tests::{Gateway, Modern, strangers::hostile};
 
 use super::{code, house, listed, names, show, text, trusted};
 
-fn chain() -> Value {
+/// Returns a schema of thirty definitions, each of which `refer` makes of a reference to the next one.
+fn levels(refer: impl Fn(Value) -> Value) -> Value {
     let mut definitions = Map::new();
     for number in 0..30 {
         let next = json!({ "$ref": format!("#/$defs/d{}", number + 1) });
-        definitions.insert(format!("d{number}"), json!({ "allOf": [next, next] }));
+        definitions.insert(format!("d{number}"), refer(next));
     }
     definitions.insert("d30".to_owned(), json!({ "type": "string" }));
     json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/d0" } }, "$defs": definitions })
+}
+
+/// Returns a schema that applies its last definition 2^30 times to one value.
+pub(crate) fn chain() -> Value {
+    levels(|next| json!({ "allOf": [next, next] }))
+}
+
+/// Returns a schema that is cheap to check, and has 2^30 members where each reference is replaced by what it names.
+fn wide() -> Value {
+    levels(|next| json!({ "type": "object", "properties": { "a": next, "b": next } }))
 }
 
 fn recursive(arms: usize) -> Value {
     let arm = |number: usize| json!({ "type": "object", "required": [format!("r{number}")], "properties": { "n": { "$ref": "#/$defs/node" } } });
     let arms: Vec<Value> = (0..arms).map(arm).collect();
     json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/node" } }, "$defs": { "node": { "oneOf": arms } } })
+}
+
+/// Searches find the tools that are served alone, with calls that are bounded as others are, and a list for clients that follow
+/// no reference does not grow without end.
+async fn check_views(gateway: &Gateway, nested: &Value) {
+    let find = Modern::new(gateway.view_url("find"));
+    let asked = json!({ "query": "deep good looks wide chain twenty output", "limit": 20 });
+    let answer = find.call("find_tools", asked).await;
+    let tools = answer["structuredContent"]["tools"]
+        .as_array()
+        .expect("tools");
+    let found: BTreeSet<&str> = tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    let served = ["up_deep", "up_good", "up_looks", "up_wide"];
+    assert_eq!(found, BTreeSet::from(served), "{answer}");
+    let deep = json!({ "name": "up_deep", "arguments": { "a": nested } });
+    let refused = find.call("call_tool", deep).await;
+    assert_eq!(code(&refused), "invalid_arguments", "{refused}");
+    let gemini = Modern::new(gateway.view_url("gemini"));
+    let listed = gemini.ask("tools/list", json!({})).await;
+    let bytes = listed.text.len();
+    assert!(
+        listed.text.contains("up_wide") && bytes < 16 << 20,
+        "{bytes} bytes"
+    );
 }
 
 #[tokio::test]
@@ -31,15 +69,17 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     let output = json!({ "name": "output", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": chain() });
     let tools = json!({ "tools": [
         tool("chain", chain()), tool("twenty", recursive(20)), output,
-        tool("deep", recursive(3)), tool("looks", looking), tool("good", json!({ "type": "object" })),
+        tool("deep", recursive(3)), tool("wide", wide()), tool("looks", looking), tool("good", json!({ "type": "object" })),
     ] });
     let house = house(&[]);
     let file = house.path().join("tools.json");
     fs::write(&file, tools.to_string()).expect("the tools");
-    let house = house.config(&trusted(
-        "up",
-        &hostile(&["lists", &file.display().to_string()]),
-    ));
+    let house = house
+        .config("[views.find]\nsearch = true\n[views.gemini]\nprofile = \"gemini\"")
+        .config(&trusted(
+            "up",
+            &hostile(&["lists", &file.display().to_string()]),
+        ));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "up_good").await;
@@ -59,6 +99,7 @@ async fn schemas_that_explode_are_left_out_and_costly_calls_do_not_hold_up_other
     for _ in 0..50 {
         nested = json!({ "n": nested });
     }
+    check_views(&gateway, &nested).await;
     let costly = (0..6).map(|_| client.call("up_deep", json!({ "a": nested })));
     // As many as a server is asked at once.
     let others = (0..16).map(|_| client.call("up_good", json!({})));
