@@ -1,6 +1,6 @@
-//! A service or a server that repeats the credentials it is sent: they reach no agent, no log and no trail.
+//! A service or a server that repeats the credentials it is sent: they reach no agent, no log, no trail and no trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{
     Json, Router,
@@ -14,7 +14,10 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, client::send, http, strangers::hostile, web};
 
-use crate::upstreams::{listed, trusted};
+use crate::{
+    traces::{self, TraceCollector},
+    upstreams::{listed, trusted},
+};
 
 /// It is written with escapes in JSON and in URLs.
 const SECRET: &str = "s3/cr+et=\"token\"";
@@ -60,7 +63,9 @@ async fn service() -> String {
 
 fn serve(house: &House) -> Gateway {
     let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
-    command.env("API_SECRET", SECRET);
+    command
+        .env("API_SECRET", SECRET)
+        .env("COLLECTOR_TOKEN", traces::SECRET);
     Gateway::start(command)
 }
 
@@ -77,6 +82,18 @@ fn is_clean(text: &str, place: &str) {
     for form in forms {
         assert!(!text.contains(&form), "{place} holds {form}: {text}");
     }
+}
+
+/// Asserts that no form of the secret is in the spans of so many calls, of which each failed one says its error.
+async fn is_traced_cleanly(collector: &TraceCollector, calls: usize) {
+    let spans = collector.calls(calls).await;
+    let types: BTreeSet<&str> = spans
+        .iter()
+        .filter_map(|span| span["attributes"]["error.type"].as_str())
+        .collect();
+    assert!(!types.is_empty(), "errors are traced: {spans:?}");
+    is_clean(&Value::from(spans).to_string(), "a span");
+    is_clean(&collector.received(), "what a collector is sent");
 }
 
 /// Returns what the trail and the metrics of a gateway hold.
@@ -104,7 +121,7 @@ async fn records(house: &House, gateway: &Gateway) -> String {
     all
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_repeats_its_credential_tells_it_to_no_agent_and_no_log() {
     let base = service().await;
     let tools: String = ["found", "refused", "failed", "odd"]
@@ -117,6 +134,8 @@ async fn a_service_that_repeats_its_credential_tells_it_to_no_agent_and_no_log()
             "[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\nwrite = true\nheaders = {{ Authorization = \"Bearer ${{env:API_SECRET}}\" }}\n[plugins.rest.grants]\napi = \"write\"\n[log]\nfilter = \"debug\""
         ))
         .file("contracts/repeats.yaml", format!("{CONTRACT}{tools}"));
+    let collector = TraceCollector::start().await;
+    let house = traces::traced(house, &collector, "");
     let gateway = serve(&house);
     let client = Modern::new(gateway.url());
     let mut codes = BTreeMap::new();
@@ -143,14 +162,17 @@ async fn a_service_that_repeats_its_credential_tells_it_to_no_agent_and_no_log()
         "the log has what the service said: {log}"
     );
     is_clean(&records(&house, &gateway).await, "the trail or the metrics");
+    is_traced_cleanly(&collector, 4).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_repeats_its_environment_tells_it_to_no_agent_and_no_log() {
     let entry = trusted("bad", &hostile(&["leaks"]));
     let house = House::new().config(&entry).config(
         "[upstreams.bad.env]\nTRACKER_TOKEN = \"env:API_SECRET\"\n[log]\nfilter = \"debug\"",
     );
+    let collector = TraceCollector::start().await;
+    let house = traces::traced(house, &collector, "");
     let gateway = serve(&house);
     let client = Modern::new(gateway.url());
     listed(&client, "bad_leak_end").await;
@@ -172,4 +194,5 @@ async fn a_server_that_repeats_its_environment_tells_it_to_no_agent_and_no_log()
     let (_, out, err) = house.run(&["upstream", "show", "bad"]);
     is_clean(&format!("{out}{err}"), "the command");
     is_clean(&records(&house, &gateway).await, "the trail or the metrics");
+    is_traced_cleanly(&collector, 5).await;
 }

@@ -23,13 +23,13 @@ use weir_tests::{Gateway, House, Modern, client, foreign, http, upstream::free_p
 
 use crate::upstreams::until;
 
-const SECRET: &str = "collector-7d1b9e04";
+pub(crate) const SECRET: &str = "collector-7d1b9e04";
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const STATE: &str = "vendor=t61rcWkgMzE,other=00f067aa0ba902b7";
 const LINKED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// A collector, and a web service that notes which trace it was called in.
-struct TraceCollector {
+pub(crate) struct TraceCollector {
     base: String,
     got: Arc<CollectedSpans>,
 }
@@ -45,7 +45,7 @@ struct CollectedSpans {
 }
 
 impl TraceCollector {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let got = Arc::new(CollectedSpans {
             folder: tempfile::tempdir().expect("a temporary folder"),
             requests: AtomicUsize::new(0),
@@ -62,6 +62,16 @@ impl TraceCollector {
         Self { base, got }
     }
 
+    /// Returns what was received so far, byte by byte.
+    pub(crate) fn received(&self) -> String {
+        let requests = 0..self.got.requests.load(Ordering::SeqCst);
+        let bodies =
+            requests.map(|number| fs::read(self.got.folder.path().join(number.to_string())));
+        bodies
+            .map(|body| String::from_utf8_lossy(&body.expect("a file")).into_owned())
+            .collect()
+    }
+
     /// Returns all spans so far.
     fn spans(&self) -> Vec<Value> {
         let mut command = foreign::python_script("python-traces", "spans.py");
@@ -74,7 +84,7 @@ impl TraceCollector {
     }
 
     /// Waits for so many spans of calls.
-    async fn calls(&self, count: usize) -> Vec<Value> {
+    pub(crate) async fn calls(&self, count: usize) -> Vec<Value> {
         let calls = || {
             let spans = self.spans();
             let servers = spans.iter().filter(|span| span["kind"] == SERVER).count();
@@ -140,7 +150,8 @@ tools:
         )
 }
 
-fn traced(house: House, collector: &TraceCollector, more: &str) -> House {
+/// Has a house send its spans to a collector, whose token is in `COLLECTOR_TOKEN`.
+pub(crate) fn traced(house: House, collector: &TraceCollector, more: &str) -> House {
     house.config(&format!(
         "[traces]\nendpoint = \"{}\"\nheaders = {{ X-Token = \"env:COLLECTOR_TOKEN\" }}\n{more}",
         collector.base
