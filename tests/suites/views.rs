@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, http};
+use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, client::LEGACY, http};
 
 use crate::sample;
 
@@ -925,6 +925,40 @@ tools:
     collection: long
     fields: [{ name: iata, type: text, required: true }]
 "#;
+
+/// Results hold the receipt of their call where the configuration has them: at `/mcp`, and in views by their own word or the
+/// profile of their client.
+#[tokio::test]
+async fn receipts_are_in_results_where_the_configuration_has_them() {
+    let views = "[views.usual]\n[views.shown]\nreceipts = true\nprofile = \"gemini\"\n[views.bare]\nreceipts = false\n\
+                 [views.gemini]\nprofile = \"gemini\"";
+    for (audit, usually) in [("", true), ("[audit]\nreceipts = false", false)] {
+        let house = sample::house().config(views).config(audit);
+        let gateway = house.serve();
+        let places = [
+            (gateway.url(), usually),
+            (gateway.contract_url("airports"), usually),
+            (gateway.view_url("usual"), usually),
+            (gateway.view_url("shown"), true),
+            (gateway.view_url("bare"), false),
+            (gateway.view_url("gemini"), false),
+        ];
+        for (url, has_receipt) in &places {
+            let oslo = json!({"iata": "OSL"});
+            let legacy = Legacy::open(url, LEGACY).await;
+            for result in [
+                Modern::new(url).call("lookup_airport", oslo.clone()).await,
+                legacy.call("lookup_airport", oslo).await,
+            ] {
+                assert_eq!(result["isError"], false, "{url}: {result}");
+                let receipt = &result["_meta"]["dev.weir/receipt"];
+                assert_eq!(receipt.is_string(), *has_receipt, "{url}: {result}");
+            }
+        }
+        let calls = crate::audit::records(&house, &["--kind", "call"]);
+        assert_eq!(calls.len(), 2 * places.len(), "the trail has every call");
+    }
+}
 
 #[tokio::test]
 async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
