@@ -460,6 +460,36 @@ async fn a_cursor_belongs_to_its_walk() {
     assert_eq!(bad.error_code(), -32602, "{}", bad.text);
 }
 
+/// Clients on another dialect refuse a tool for the name of 2020-12, which it has without the name too; the document that
+/// `weir compile` prints names it.
+#[tokio::test]
+async fn a_compiled_schema_names_its_dialect_and_a_listed_one_does_not() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let (code, out, err) = house.run(&["compile", "contracts/airports.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let compiled: Value = serde_json::from_str(&out).expect("a document");
+    let listed = Modern::new(gateway.url())
+        .ask("tools/list", json!({}))
+        .await;
+    assert!(!listed.text.contains("$schema"), "{}", listed.text);
+    let listed = &listed.result()["tools"];
+    let tools = compiled["tools"].as_array().expect("tools");
+    assert_eq!(Some(tools.len()), listed.as_array().map(Vec::len));
+    for tool in tools {
+        let mut input = tool["inputSchema"].clone();
+        let members = input.as_object_mut().expect("a schema");
+        let dialect = members.shift_remove("$schema");
+        assert_eq!(
+            dialect,
+            Some(json!("https://json-schema.org/draft/2020-12/schema"))
+        );
+        let mut same = listed.as_array().into_iter().flatten();
+        let same = same.find(|listed| listed["name"] == tool["name"]);
+        assert_eq!(same.map(|listed| &listed["inputSchema"]), Some(&input));
+    }
+}
+
 #[tokio::test]
 async fn health_is_told() {
     let house = sample::house();
