@@ -169,6 +169,13 @@ async fn each_way_to_fail_has_its_own_code() {
         -32021,
         "this client says of nothing that it can answer it: {asks:?}"
     );
+    // A model reads the sentence alone.
+    let message = asks.reply()["error"]["message"].as_str();
+    let lacks = "this client does not declare the capability `elicitation` that this needs";
+    assert!(
+        message.is_some_and(|message| message.contains(lacks)),
+        "{asks:?}"
+    );
 }
 
 /// The annotation is not believed: what is published as read-only runs where nothing can be written.

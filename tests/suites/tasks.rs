@@ -273,6 +273,13 @@ async fn who_knows_no_tasks_waits_or_is_told() {
         *needed,
         json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } })
     );
+    let message = refused.reply()["error"]["message"].as_str();
+    let lacks = "the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it";
+    assert!(
+        message.is_some_and(|message| message.contains(lacks)),
+        "{}",
+        refused.text
+    );
     // The earlier era has no word for it: such a client waits, whatever the tool would rather have.
     let legacy = Legacy::open(gateway.url(), LEGACY).await;
     let result = legacy.call("failing_job", json!({})).await;

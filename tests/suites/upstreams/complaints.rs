@@ -474,6 +474,7 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
         )
         .await;
     assert_eq!(cannot.reply()["error"]["code"], -32021, "{cannot:?}");
+    assert!(cannot.text.contains("the capability `elicitation`"));
     assert_eq!(
         cannot.reply()["error"]["data"]["requiredCapabilities"],
         json!({"elicitation": {"form": {}}})

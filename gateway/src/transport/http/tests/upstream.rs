@@ -345,6 +345,11 @@ async fn a_client_that_cannot_open_urls_is_told_what_it_lacks() {
         refused.json()["error"]["data"]["requiredCapabilities"],
         json!({ "elicitation": { "url": {} } })
     );
+    let message = refused.json()["error"]["message"].to_string();
+    assert!(
+        message.contains("does not declare the capability `elicitation` with `url`"),
+        "{message}"
+    );
     server.stop().await;
 }
 
