@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, Postgres, foreign, place};
 
-use crate::sample;
+use crate::{sample, upstreams};
 
 const PEOPLE: &str = r#"
 contract: people
@@ -436,6 +436,41 @@ async fn pages_of_the_start_are_given_back() {
         .call("lookup_airport", json!({ "iata": "OSL" }))
         .await;
     assert_eq!(found["isError"], false, "{found}");
+}
+
+/// A plugin that is loaded is in the log once at each start; a configuration that is read again without a change adds no line.
+#[tokio::test]
+async fn a_loaded_plugin_is_in_the_log_once() {
+    let house = sample::house().own_plugins(&["sheet", "sql"]);
+    let guest = std::fs::read(place::guest("tools-rust")).expect("a guest can be read");
+    house.write("plugins/tools-rust.wasm", guest);
+    let loaded = |gateway: &Gateway| {
+        let mut plugins: Vec<String> = Vec::new();
+        for line in gateway.log().lines() {
+            let line: Value = serde_json::from_str(line).unwrap_or_default();
+            if line["message"] == "plugin loaded" {
+                plugins.push(line["plugin"].as_str().unwrap_or_default().to_owned());
+            }
+        }
+        plugins.sort();
+        plugins
+    };
+    for start in ["the first start", "a restart"] {
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        upstreams::listed(&client, "deploy").await;
+        let once = ["sheet", "sql", "weir-guest-tools"];
+        assert_eq!(loaded(&gateway), once, "{start}");
+        let (code, _, err) = house.run(&["reload"]);
+        assert_eq!(code, 0, "{err}");
+        // Its line comes behind what the reload logged.
+        let found = client
+            .call("lookup_airport", json!({ "iata": "OSL" }))
+            .await;
+        assert_eq!(found["isError"], false, "{found}");
+        gateway.wait_for_log("\"tool\":\"lookup_airport\"");
+        assert_eq!(loaded(&gateway), once, "{start}, and a reload");
+    }
 }
 
 /// The log has which contract went to which version.
