@@ -208,3 +208,41 @@ async fn an_overlay_that_was_edited_is_served_once_someone_agrees() {
     })
     .await;
 }
+
+/// A draft that was discarded is that change alone: the same lists of the server under another overlay are asked for again, with
+/// the approval that it wants of calls.
+#[tokio::test]
+async fn a_discarded_overlay_keeps_no_later_one_from_being_asked_for() {
+    let (house, gateway) = served().await;
+    let client = Modern::new(gateway.url());
+    let worded = OVERLAY.replace("returns what was sent", "returns its number");
+    house.write("tracker.yaml", &worded);
+    let first = super::draft(&house, "desk").await;
+    let id = first["id"].as_str().expect("an id").to_owned();
+    let (exit, _, err) = house.run(&["contracts", "discard", &id]);
+    assert_eq!(exit, 0, "{err}");
+
+    let held = OVERLAY.replace(
+        "    set: { owner: acme }\n",
+        "    set: { owner: acme }\n    approval: required\n",
+    );
+    house.write("tracker.yaml", held);
+    let second = super::draft(&house, "desk").await;
+    assert_ne!(second["id"], first["id"], "{second}");
+    super::agree(&house, &second).await;
+    let given = json!({"title": "It rains in", "filter_name": "roof", "options": {"grosse": 3}, "labels": []});
+    until("calls wait for a person", async || {
+        let (tools, _) = client.list().await;
+        let mut metas = tools.iter().map(|tool| &tool["_meta"]);
+        metas.any(|meta| meta["dev.weir/approval"] == "required")
+    })
+    .await;
+    let waits = client.call("gh_open_issue", given).await;
+    assert_eq!(code(&waits), "approval_required", "{waits}");
+    let (tools, _) = client.list().await;
+    let tools = Value::from(tools).to_string();
+    assert!(
+        tools.contains("returns what was sent") && !tools.contains("returns its number"),
+        "{tools}"
+    );
+}
