@@ -1,6 +1,6 @@
 //! Writes that a person approves: planned by the first call, applied by the same call again, once, and by no other.
 
-mod offers;
+pub(crate) mod offers;
 mod people;
 
 use std::time::{Duration, Instant};

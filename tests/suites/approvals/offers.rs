@@ -1,10 +1,13 @@
 //! Writes of plugins' tools and of other servers' tools that wait for a person: what is agreed to are the arguments.
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, House, Modern, place, strangers::hostile};
+use weir_tests::{Admin, House, Modern, place, read_output, strangers::hostile};
 
 use super::ADMIN;
-use crate::upstreams::{entry, listed};
+use crate::{
+    sample,
+    upstreams::{entry, listed},
+};
 
 /// Returns the error that a tool answers with, wherever its results have one.
 fn error(result: &Value) -> &Value {
@@ -15,14 +18,14 @@ fn error(result: &Value) -> &Value {
 }
 
 /// Returns the plan that a call waits as.
-fn plan(result: &Value) -> String {
+pub(crate) fn plan(result: &Value) -> String {
     let error = error(result);
     assert_eq!(error["code"], "approval_required", "{result}");
     error["plan"]["id"].as_str().expect("a plan").to_owned()
 }
 
 /// Approves a plan, and returns it as the person sees it.
-async fn approve(admin: &Admin, id: &str) -> Value {
+pub(crate) async fn approve(admin: &Admin, id: &str) -> Value {
     let path = format!("/v1/approvals/{id}");
     let (_, shown) = admin.ask("GET", &path, "").await;
     let body = json!({ "fingerprint": shown["fingerprint"] }).to_string();
@@ -76,6 +79,32 @@ async fn a_write_of_a_plugin_runs_after_a_person_approved_it_and_once() {
     let done = remove(answer.clone()).await;
     assert_eq!(done["structuredContent"]["removed"], true, "{done}");
     assert_ne!(plan(&remove(answer).await), id, "it is used up");
+}
+
+/// An adapter defines no tools, so that no approval of one could ever be asked for: a configuration that wants it is refused,
+/// whether the adapter comes with the gateway or not.
+#[tokio::test]
+async fn approval_of_the_tools_of_an_adapter_is_refused() {
+    let house = sample::house().config("[plugins.sheet]\napproval = [\"create_airport\"]");
+    let started = house.weir(&["serve", "--listen", "127.0.0.1:0"]).output();
+    let (code, _, err) = read_output(started.expect("weir starts"));
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        err.contains("/plugins/sheet/approval") && err.contains("write `approval: required`"),
+        "{err}"
+    );
+    let house = sample::house()
+        .own_plugins(&["sheet"])
+        .config("[plugins.tiny-c]\napproval = [\"create_airport\"]");
+    let guest = std::fs::read(place::guest("tiny-c")).expect("a guest can be read");
+    house.write("plugins/tiny-c.wasm", guest);
+    let gateway = house.serve();
+    gateway.wait_for_log("defines no tools, so that `approval` names none");
+    let client = Modern::new(gateway.url());
+    let found = client
+        .call("lookup_airport", json!({ "iata": "OSL" }))
+        .await;
+    assert_eq!(found["isError"], false, "the others are served: {found}");
 }
 
 #[tokio::test]
