@@ -102,7 +102,10 @@ const json = (response, status, body, headers = {}) => {
   response.end(body === undefined ? '' : JSON.stringify(body));
 };
 const sessions = new Set();
-const tools = [{ name: 'whoami', description: 'Says who calls.', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } }];
+const tools = [
+  { name: 'whoami', description: 'Says who calls.', inputSchema: { type: 'object' }, annotations: { readOnlyHint: true } },
+  { name: 'sign', description: 'Signs as who calls.', inputSchema: { type: 'object' } },
+];
 
 async function control(path, query, response) {
   if (path === '/control/issued') return json(response, 200, { access: [...issued.access], refresh: [...issued.refresh], clients: [...clients] });
