@@ -432,3 +432,40 @@ async fn write_content(path: PathBuf, build: NewBuild) -> Result<NewBuild, State
         .flatten()
         .map_err(|error| StateError::Database(error.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+    use super::*;
+    use crate::engine::ServerEngine;
+
+    /// While the database is away, each try to load a build asks to keep it.
+    #[tokio::test]
+    async fn a_build_that_waits_is_queued_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let opened = GatewayState::open(folder.path()).await.expect("opened");
+        let StateEngine::Sqlite(copy) = opened.engine else {
+            panic!("the state is in a file");
+        };
+        let away = PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new_without_pgpass());
+        let engine = StateEngine::Postgresql(ServerEngine::with_copy(away, copy));
+        let state = GatewayState::new(engine, folder.path());
+        let digests = ["a", "b"].map(|digit| digit.repeat(DIGEST_CHARS));
+        for digest in [&digests[0], &digests[0], &digests[1], &digests[0]] {
+            let build = NewBuild {
+                plugin: "orders".to_owned(),
+                definitions: "d".to_owned(),
+                digest: digest.clone(),
+                kind: BuildKind::Component,
+                bytes: vec![1],
+                signature: None,
+                at_ms: 1,
+            };
+            state.keep_build(build).await.expect("it waits");
+        }
+        let waiting = state.waiting_builds.lock();
+        let waiting: Vec<&String> = waiting.iter().map(|build| &build.digest).collect();
+        assert_eq!(waiting, digests.iter().collect::<Vec<_>>());
+    }
+}
