@@ -161,6 +161,36 @@ async fn an_operator_sees_the_open_sessions_and_ends_one() {
     );
 }
 
+/// A list of sessions is bounded, and those that were idle for too long take no place in it.
+#[tokio::test]
+async fn idle_sessions_take_no_place_in_a_list_that_is_bounded() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let operator = Admin::of(&house);
+    let own = sign_in(&operator).await;
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("a state");
+    let hour_ms = 3600 * 1000;
+    // Newer than this one, and not used since two hours.
+    let add = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 1100)
+        INSERT INTO sessions SELECT 'other-' || n, x'00', admin, kind, created_ms + n, expires_ms, used_ms - 2 * ?1
+        FROM sessions, number WHERE kind = 'session'";
+    assert_eq!(state.execute(add, [hour_ms]).expect("added"), 1_100);
+    let list = async || {
+        let (status, listed) = own.ask("GET", "/v1/sessions", "").await;
+        assert_eq!(status, 200, "{listed}");
+        listed.as_array().expect("a list").clone()
+    };
+    let listed = list().await;
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!(listed[0]["own"], true, "{listed:?}");
+    let use_all = "UPDATE sessions SET used_ms = used_ms + 2 * ?1 WHERE id LIKE 'other-%'";
+    state.execute(use_all, [hour_ms]).expect("used");
+    let listed = list().await;
+    assert_eq!(listed.len(), 1_000);
+    let newest = &listed[0]["id"];
+    assert_eq!(newest, "other-1100", "the newest come first");
+}
+
 #[tokio::test]
 async fn a_link_signs_in_once() {
     let house = sample::house();
