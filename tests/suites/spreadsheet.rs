@@ -206,6 +206,62 @@ fn a_draft_asks_for_what_the_file_cannot_tell() {
     );
 }
 
+/// Columns whose names clients in Python can call no argument are drafted under others; where a person writes such names, or a
+/// format that clients may be without, lint notes it.
+#[tokio::test]
+async fn names_that_clients_cannot_use_are_not_drafted_and_are_noted() {
+    let trips = "id,from,class,e-mail.main,2024\n1,Oslo,A,a@x.no,5\n2,Rome,B,b@x.no,7\n";
+    let house = House::new().sheets().file("data/trips.csv", trips);
+    let (house, gateway) = served(house, "trips.csv");
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    for tool in &tools {
+        let properties = tool["inputSchema"]["properties"].as_object();
+        for name in properties.into_iter().flatten().map(|(name, _)| name) {
+            let is_plain = name
+                .chars()
+                .all(|next| next == '_' || next.is_ascii_alphanumeric());
+            let begins = name.starts_with(|first: char| !first.is_ascii_digit());
+            assert!(
+                is_plain && begins && !["from", "class"].contains(&name.as_str()),
+                "{tool}"
+            );
+        }
+    }
+    let trip = json!({"id": 3, "from_value": "Oslo", "class_value": "A", "e_mail_main": "c@x.no", "column_2024": 9});
+    let created = client.call("create_trip", trip).await;
+    assert_eq!(created["isError"], false, "{created}");
+    let written = std::fs::read_to_string(house.path().join("data/trips.csv")).expect("a file");
+    assert!(written.ends_with("3,Oslo,A,c@x.no,9\n"), "{written}");
+    let (code, out, err) = house.run(&["lint", "contracts/draft.yaml"]);
+    assert!(
+        code == 0 && !out.contains("(parameter-keyword)"),
+        "{out}{err}"
+    );
+
+    house.write(
+        "own.yaml",
+        "contract: own\ncollections:\n  trips: { adapter: sheet, settings: { connection: data, path: trips.csv } }\ntools:\n  \
+         - tool: list_own_trips\n    description: Lists trips by where they begin.\n    verb: list\n    collection: trips\n    fields:\n      \
+         - { name: from, type: text, help: Where it begins. }\n      \
+         - { name: e-mail.main, type: email, help: Who goes. }\n",
+    );
+    let (code, out, err) = house.run(&["lint", "own.yaml"]);
+    assert_eq!(code, 0, "warnings are no errors: {out}{err}");
+    for (field, rule) in [
+        ("from", "(parameter-keyword)"),
+        ("e-mail.main", "(parameter-keyword)"),
+        ("e-mail.main", "(format-email)"),
+    ] {
+        let place = format!("list_own_trips.{field}");
+        let mut lines = out.lines();
+        assert!(
+            lines.any(|line| line.contains(&place) && line.contains(rule)),
+            "{place} {rule}: {out}"
+        );
+    }
+}
+
 #[test]
 fn a_format_that_cannot_be_is_refused_by_name() {
     let contract = "contract: c\ncollections:\n  rows:\n    adapter: sheet\n    settings: { connection: data, path: r.csv }\n    shape:\n      \
@@ -373,19 +429,50 @@ fn files_of_other_programs_are_called() {
         .collect();
     let workbook = include_bytes!("../../plugins/sheet/tests/calc.ods");
     let hidden = include_bytes!("../../plugins/sheet/tests/hidden.xlsx");
+    let chart = include_bytes!("../../plugins/sheet/tests/chart.xlsx");
+    let leap = include_bytes!("../../plugins/sheet/tests/leap.xlsx");
+    let range = include_bytes!("../../plugins/sheet/tests/range.xlsx");
+    let head = include_bytes!("../../plugins/sheet/tests/head.xlsx");
     for (file, bytes, expected) in [
         (
             "parts.csv",
             "sep=;\nid;name;price\n1;bolt;2,50\n".as_bytes(),
             Ok(r#"{"id":1,"name":"bolt","price":2.5}"#),
         ),
+        (
+            "parts.csv",
+            b"\xef\xbb\xbfsep=\t\r\nid\tname\r\n1\ta, b\r\n",
+            Ok(r#"{"id":1,"name":"a, b"}"#),
+        ),
+        (
+            "parts.csv",
+            b"\"sep=;\"\r\nid;name\r\n1;a\r\n",
+            Ok(r#"{"id":1,"name":"a"}"#),
+        ),
         ("parts.ods", workbook, Ok(r#"{"id":2,"n":null}"#)),
         ("parts.xlsx", hidden, Ok(r#"{"id":1,"name":"a"}"#)),
+        ("parts.xlsx", chart, Ok(r#"{"id":1,"name":"a"}"#)),
+        (
+            "parts.xlsx",
+            leap,
+            Ok(r#"{"id":1,"day":"2023-03-15"},{"id":2,"day":null}"#),
+        ),
+        (
+            "parts.xlsx",
+            range,
+            Ok(r#"{"id":2,"day":null},{"id":3,"day":null}"#),
+        ),
+        ("parts.xlsx", head, Ok(r#"{"name":"x","2023-03-15":3}"#)),
         ("parts.csv", &utf_16, Err("UTF-16")),
         (
             "parts.csv",
             b"id,name\n1,\"abc\n2,def\n",
             Err("Row 2 has a quote that is never closed"),
+        ),
+        (
+            "parts.csv",
+            b"id,name,lat\n0,x,0.5\n1,\"Main St,1.5\n2,b,2.5\n3,\"ok\",3.5\n4,z,4.5\n",
+            Err("Row 3 has a quote that is closed only in a later line"),
         ),
     ] {
         let house = House::new().sheets();
