@@ -109,9 +109,7 @@ impl Browser {
     ) -> (StatusCode, String, String) {
         let (mut url, mut method) = (url.to_owned(), method.to_owned());
         for _ in 0..20 {
-            let host = url.split('/').nth(2).expect("a host").to_owned();
-            let own = self.cookies.iter().filter(|(of, _)| *of == host);
-            let cookies: Vec<&str> = own.map(|(_, cookie)| cookie.as_str()).collect();
+            let (host, cookies) = self.cookies_for(&url);
             let address = url.replace("https://weir.test", &self.proxied);
             let request = match &*method {
                 "POST" => self.client.post(&address),
@@ -119,7 +117,7 @@ impl Browser {
             };
             let request = request
                 .header(header::HOST, &host)
-                .header("cookie", cookies.join("; "))
+                .header(header::COOKIE, cookies)
                 .header("x-user", self.user);
             let answer = request.send().await.expect("an answer");
             for cookie in answer.headers().get_all(header::SET_COOKIE) {
@@ -147,6 +145,14 @@ impl Browser {
             (url, method) = (next, "GET".to_owned());
         }
         panic!("too many redirects");
+    }
+
+    /// Returns the host of an address, and the cookies that the browser has for it.
+    fn cookies_for(&self, url: &str) -> (String, String) {
+        let host = url.split('/').nth(2).expect("a host");
+        let own = self.cookies.iter().filter(|(of, _)| of == host);
+        let cookies: Vec<&str> = own.map(|(_, cookie)| cookie.as_str()).collect();
+        (host.to_owned(), cookies.join("; "))
     }
 
     /// Connects an account by a link.
@@ -222,6 +228,20 @@ async fn serve_at(house: &House, port: u16) -> Gateway {
     gateway
 }
 
+/// Kills the gateway, and starts it again at the same address.
+fn restart(house: &House, gateway: &mut Gateway) {
+    let address = gateway.base.trim_start_matches("http://").to_owned();
+    gateway.kill();
+    let words = ["serve", "--listen", &address, "--log-format", "json"];
+    *gateway = Gateway::start(house.weir(&words));
+}
+
+fn count_accounts(house: &House, owner: &str) -> usize {
+    let accounts = house.json(&["upstream", "accounts", "notes"]);
+    let accounts = accounts.as_array().expect("a list").iter();
+    accounts.filter(|account| account["owner"] == owner).count()
+}
+
 async fn listed(house: &House, gateway: &Gateway) {
     let key = house.key(&["--agent", "lister"]);
     for _ in 0..100 {
@@ -252,6 +272,29 @@ fn holders(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
+/// Calls a tool that needs an account, and returns the question for it.
+async fn ask_for_account(client: &Modern) -> Value {
+    let call = json!({ "name": "notes_whoami", "arguments": {} });
+    let answer = client.ask("tools/call", call).await;
+    let result = answer.result();
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    result.clone()
+}
+
+/// Goes on with the call that asked for the account of bob, which is connected by now.
+async fn resume_as_bob(client: &Modern, question: &Value) {
+    let call = json!({
+        "name": "notes_whoami", "arguments": {}, "requestState": question["requestState"],
+        "inputResponses": { "account": { "action": "accept" } },
+    });
+    let answer = client.ask("tools/call", call).await;
+    assert!(
+        text(answer.result()).contains("you are bob"),
+        "{}",
+        answer.text
+    );
+}
+
 /// Connects the account of bob by a question: a client that opens links is given one, and another one a form with the link in
 /// its text.
 async fn connect_by_questions(house: &House, url: &str, key: &str) {
@@ -260,10 +303,7 @@ async fn connect_by_questions(house: &House, url: &str, key: &str) {
         (json!({ "elicitation": {} }), "form"),
     ] {
         let client = Modern::with_key(url, key).saying(able);
-        let call = json!({ "name": "notes_whoami", "arguments": {} });
-        let answer = client.ask("tools/call", call.clone()).await;
-        let result = answer.result();
-        assert_eq!(result["resultType"], "input_required", "{result}");
+        let result = ask_for_account(&client).await;
         let params = &result["inputRequests"]["account"]["params"];
         assert_eq!(params["mode"], mode, "{result}");
         let words = if mode == "url" {
@@ -274,24 +314,26 @@ async fn connect_by_questions(house: &House, url: &str, key: &str) {
         let words = words.as_str().expect("a text");
         let link = &words[words.find("http").expect("a link")..];
         Browser::of_user("bob").connect(link).await;
-        let mut resumed = call;
-        resumed["inputResponses"] = json!({ "account": { "action": "accept" } });
-        resumed["requestState"] = result["requestState"].clone();
-        let answer = client.ask("tools/call", resumed).await;
-        assert!(
-            text(answer.result()).contains("you are bob"),
-            "{}",
-            answer.text
-        );
+        resume_as_bob(&client, &result).await;
         if mode == "url" {
             disconnect(house, "agent bob");
         }
     }
 }
 
-/// Looks for every token that the issuer gave: in the files of the house, and in what it tells.
-async fn find_no_token(server: &Protected, house: &House, gateway: &Gateway) {
+/// Looks for every token that the issuer gave in the files of the house, and returns the tokens.
+async fn find_no_token(server: &Protected, house: &House) -> Vec<String> {
     let tokens = server.tokens().await;
+    assert!(!tokens.is_empty());
+    for token in &tokens {
+        assert_eq!(holders(house.path(), token), Vec::<String>::new());
+    }
+    tokens
+}
+
+/// Looks for the tokens also in what the gateway says.
+async fn find_no_token_anywhere(server: &Protected, house: &House, gateway: &Gateway) {
+    let tokens = find_no_token(server, house).await;
     assert!(tokens.len() >= 6, "{tokens:?}");
     let trail = house.run(&["audit", "export", "--format", "jsonl"]).1;
     let metrics = send(http().get(format!("{}/metrics", gateway.base)))
@@ -305,7 +347,6 @@ async fn find_no_token(server: &Protected, house: &House, gateway: &Gateway) {
         "{metrics}"
     );
     for token in &tokens {
-        assert_eq!(holders(house.path(), token), Vec::<String>::new());
         for shown in [&gateway.log(), &trail, &metrics, &show, &accounts] {
             assert!(!shown.contains(token.as_str()), "{shown}");
         }
@@ -381,7 +422,7 @@ async fn each_call_bears_its_own_callers_token() {
         link(&whoami(&url, &ann).await);
         assert!(text(&whoami(&url, &bob).await).contains("you are bob"));
 
-        find_no_token(&server, &house, &gateway).await;
+        find_no_token_anywhere(&server, &house, &gateway).await;
         let answer = whoami(&url, &bob).await;
         assert!(text(&answer).contains("by ***"), "{answer}");
     }
@@ -481,65 +522,6 @@ async fn a_token_is_renewed_once_for_all_who_need_it() {
     assert!(text(&whoami(&url, &key).await).contains("you are ann"));
 }
 
-/// Wherever the gateway is killed, a caller has one account or none, and the way goes on.
-#[tokio::test]
-async fn a_kill_loses_and_doubles_no_account() {
-    let server = Protected::start("modern", 8);
-    let house = server.house();
-    let mut gateway = serve(&house).await;
-    let address = gateway.base.trim_start_matches("http://").to_owned();
-    let restart = |gateway: &mut Gateway| {
-        gateway.kill();
-        let words = ["serve", "--listen", &address, "--log-format", "json"];
-        *gateway = Gateway::start(house.weir(&words));
-    };
-    let (url, key) = (gateway.url(), house.key(&["--agent", "ann"]));
-
-    // After the link was given, and while the browser is at the issuer.
-    let asked = link(&whoami(&url, &key).await);
-    restart(&mut gateway);
-    let mut browser = Browser::of_user("ann");
-    let (_, _, back) = browser.open("POST", &asked, "/callback").await;
-    restart(&mut gateway);
-    let (status, page, _) = browser.open("GET", &back, "").await;
-    assert_eq!(status, StatusCode::OK, "{page}");
-    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
-    restart(&mut gateway);
-    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
-
-    // While a token is renewed: the issuer has the request, and its answer is lost.
-    tokio::time::sleep(Duration::from_secs(9)).await;
-    server.control("set?hold=1500").await;
-    let (at, with) = (url.clone(), key.clone());
-    let call = tokio::spawn(async move {
-        let request = Modern::with_key(at, &with);
-        let call = json!({ "name": "notes_whoami", "arguments": {} });
-        drop(request.request("tools/call", call).send().await);
-    });
-    tokio::time::sleep(Duration::from_millis(700)).await;
-    restart(&mut gateway);
-    call.await.expect("it ends");
-    server.control("set?hold=0").await;
-    // The one that was killed had claimed the renewal for a while.
-    let mut result = whoami(&url, &key).await;
-    for _ in 0..30 {
-        if result["structuredContent"]["code"] != "unavailable" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        result = whoami(&url, &key).await;
-    }
-    if result["isError"] == true {
-        // The issuer took the token to renew with for stolen, as it must, and said so.
-        Browser::of_user("ann").connect(&link(&result)).await;
-    }
-    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
-    let accounts = house.json(&["upstream", "accounts", "notes"]);
-    let accounts = accounts.as_array().expect("a list").iter();
-    let own = accounts.filter(|account| account["owner"] == "agent ann");
-    assert_eq!(own.count(), 1);
-}
-
 /// A server that wants people to sign in is added in one go, and an account is not left behind where nothing comes of it.
 #[tokio::test]
 async fn a_server_that_wants_a_sign_in_is_added_at_once() {
@@ -597,33 +579,6 @@ async fn a_call_that_needs_more_scopes_asks_for_all_of_them() {
         let shown = house.json(&["upstream", "list"]);
         assert_eq!(shown["upstreams"][0]["auth"], "oauth", "{shown}");
     }
-}
-
-/// A call that ends with the question for an account has sent nothing: the approval that it had is good for the same call.
-#[tokio::test]
-async fn an_approval_outlives_the_question_for_an_account() {
-    let server = Protected::start("modern", 600);
-    let overlay = "contract: notes\nupstream: notes\ntake: [whoami, sign]\n\
-                   tools:\n  - { from: sign, approval: required }\n";
-    let house = server
-        .house()
-        .config("overlay = \"notes.yaml\"")
-        .file("notes.yaml", overlay);
-    let gateway = serve(&house).await;
-    let admin = Admin::of(&house);
-    let client = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
-    let sign = async || client.call("notes_sign", json!({})).await;
-    let id = plan(&sign().await);
-    approve(&admin, &id).await;
-    let asked = sign().await;
-    assert_eq!(
-        asked["structuredContent"]["reason"], "account_needed",
-        "{asked}"
-    );
-    Browser::of_user("ann").connect(&link(&asked)).await;
-    let signed = sign().await;
-    assert!(text(&signed).contains("you are ann"), "{signed}");
-    assert_ne!(plan(&sign().await), id, "it is used up");
 }
 
 /// The issuer reads the document itself, checks it by its draft, and takes the gateway for the client that it describes.

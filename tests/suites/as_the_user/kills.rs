@@ -1,54 +1,30 @@
 //! Kills the gateway at each step of a sign-in: what was begun goes on or is asked for again, and nothing is there twice.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use reqwest::{StatusCode, header};
 use serde_json::json;
-use weir_tests::{Gateway, House, Modern};
+use weir_tests::Modern;
 
-use super::{Browser, Protected, holders, link, serve, text, whoami};
+use super::{
+    Browser, Protected, ask_for_account, count_accounts, find_no_token, link, restart,
+    resume_as_bob, serve, text, whoami,
+};
 
 /// How long the issuer holds an answer back, and when the gateway is killed meanwhile.
 const HELD_MS: u64 = 1500;
 const WITHIN_MS: u64 = 600;
 
-fn restart(house: &House, gateway: &mut Gateway) {
-    let address = gateway.base.trim_start_matches("http://").to_owned();
-    gateway.kill();
-    let words = ["serve", "--listen", &address, "--log-format", "json"];
-    *gateway = Gateway::start(house.weir(&words));
-}
-
 /// Opens the page that the issuer leads back to, and kills the gateway within that time.
 async fn kill_within(browser: &Browser, back: &str, wait: Duration, kill: impl FnOnce()) {
-    let host = back.split('/').nth(2).expect("a host");
-    let own = browser.cookies.iter().filter(|(of, _)| of == host);
-    let cookies: Vec<&str> = own.map(|(_, cookie)| cookie.as_str()).collect();
-    let request = browser
-        .client
-        .get(back)
-        .header(header::COOKIE, cookies.join("; "));
+    let (_, cookies) = browser.cookies_for(back);
+    let request = browser.client.get(back).header(header::COOKIE, cookies);
     let opened = tokio::spawn(async move {
         let _ = request.send().await; // the answer may be lost
     });
     tokio::time::sleep(wait).await;
     kill();
     opened.await.expect("it ends");
-}
-
-/// Checks that no file has a token of the issuer as it is.
-async fn find_no_token(server: &Protected, folder: &Path) {
-    let tokens = server.tokens().await;
-    assert!(!tokens.is_empty());
-    for token in tokens {
-        assert_eq!(holders(folder, &token), Vec::<String>::new());
-    }
-}
-
-fn count_accounts(house: &House, owner: &str) -> usize {
-    let accounts = house.json(&["upstream", "accounts", "notes"]);
-    let accounts = accounts.as_array().expect("a list").iter();
-    accounts.filter(|account| account["owner"] == owner).count()
 }
 
 /// While the answer of the issuer is on its way, and after each other time that a sign-in may have got so far.
@@ -93,8 +69,58 @@ async fn a_kill_while_a_sign_in_ends_leaves_one_account_or_none() {
             1,
             "{wait:?}"
         );
-        find_no_token(&server, house.path()).await;
+        find_no_token(&server, &house).await;
     }
+}
+
+/// Wherever the gateway is killed, a caller has one account or none, and the way goes on.
+#[tokio::test]
+async fn a_kill_loses_and_doubles_no_account() {
+    let server = Protected::start("modern", 8);
+    let house = server.house();
+    let mut gateway = serve(&house).await;
+    let (url, key) = (gateway.url(), house.key(&["--agent", "ann"]));
+
+    // After the link was given, and while the browser is at the issuer.
+    let asked = link(&whoami(&url, &key).await);
+    restart(&house, &mut gateway);
+    let mut browser = Browser::of_user("ann");
+    let (_, _, back) = browser.open("POST", &asked, "/callback").await;
+    restart(&house, &mut gateway);
+    let (status, page, _) = browser.open("GET", &back, "").await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
+    restart(&house, &mut gateway);
+    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
+
+    // While a token is renewed: the issuer has the request, and its answer is lost.
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    server.control("set?hold=1500").await;
+    let (at, with) = (url.clone(), key.clone());
+    let call = tokio::spawn(async move {
+        let request = Modern::with_key(at, &with);
+        let call = json!({ "name": "notes_whoami", "arguments": {} });
+        drop(request.request("tools/call", call).send().await);
+    });
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    restart(&house, &mut gateway);
+    call.await.expect("it ends");
+    server.control("set?hold=0").await;
+    // The one that was killed had claimed the renewal for a while.
+    let mut result = whoami(&url, &key).await;
+    for _ in 0..30 {
+        if result["structuredContent"]["code"] != "unavailable" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        result = whoami(&url, &key).await;
+    }
+    if result["isError"] == true {
+        // The issuer took the token to renew with for stolen, as it must, and refused it.
+        Browser::of_user("ann").connect(&link(&result)).await;
+    }
+    assert!(text(&whoami(&url, &key).await).contains("you are ann"));
+    assert_eq!(count_accounts(&house, "agent ann"), 1);
 }
 
 /// A question that was asked before the kill is answered after it.
@@ -106,25 +132,14 @@ async fn a_question_outlives_a_kill() {
     let key = house.key(&["--agent", "bob"]);
     let client =
         Modern::with_key(gateway.url(), &key).saying(json!({ "elicitation": { "url": {} } }));
-    let call = json!({ "name": "notes_whoami", "arguments": {} });
-    let answer = client.ask("tools/call", call.clone()).await;
-    let result = answer.result();
-    assert_eq!(result["resultType"], "input_required", "{result}");
+    let result = ask_for_account(&client).await;
     let asked = result["inputRequests"]["account"]["params"]["url"].as_str();
     restart(&house, &mut gateway);
     Browser::of_user("bob")
         .connect(asked.expect("a link"))
         .await;
     restart(&house, &mut gateway);
-    let mut resumed = call;
-    resumed["inputResponses"] = json!({ "account": { "action": "accept" } });
-    resumed["requestState"] = result["requestState"].clone();
-    let answer = client.ask("tools/call", resumed).await;
-    assert!(
-        text(answer.result()).contains("you are bob"),
-        "{}",
-        answer.text
-    );
+    resume_as_bob(&client, &result).await;
     assert_eq!(count_accounts(&house, "agent bob"), 1);
 }
 
@@ -150,5 +165,5 @@ async fn a_killed_command_is_only_run_again() {
     Browser::of_user("ann").connect(&asked).await;
     let result = whoami(&gateway.url(), &key).await;
     assert!(text(&result).contains("you are ann"), "{result}");
-    find_no_token(&server, house.path()).await;
+    find_no_token(&server, &house).await;
 }
