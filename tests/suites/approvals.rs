@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use weir_tests::{Admin, Gateway, House, Legacy, Modern, Postgres, http};
 
+use crate::repeated::ORDERS;
+
 const TOOLS: &str = r#"
     columns: [id, subject, price, state]
     key: [id]
@@ -45,6 +47,9 @@ tools:
       - { name: id, type: number, required: true }
 "#;
 
+/// The settings of a shop whose items are a sheet.
+pub(crate) const SHEET: &str = "{ connection: data, path: items.csv }";
+
 pub(crate) const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"";
 
 struct Shop {
@@ -55,7 +60,7 @@ struct Shop {
     touch: fn(&House),
 }
 
-const ITEMS: &str =
+pub(crate) const ITEMS: &str =
     "id,subject,price,state,owner\n1,lamp,12,open,home\n2,chair,30,,home\n3,desk,99,open,acme\n";
 
 fn sheet() -> Shop {
@@ -68,12 +73,7 @@ fn sheet() -> Shop {
         let text = std::fs::read_to_string(&path).expect("the sheet");
         house.write("data/items.csv", text.replace("lamp", "old lamp"));
     };
-    serve(
-        house,
-        "sheet",
-        "{ connection: data, path: items.csv }",
-        touch,
-    )
+    serve(house, "sheet", SHEET, touch)
 }
 
 fn sqlite() -> Shop {
@@ -103,11 +103,16 @@ pub(crate) fn database(house: &House) -> rusqlite::Connection {
     rusqlite::Connection::open(path).expect("a file in the temporary folder")
 }
 
-fn serve(house: House, adapter: &str, settings: &str, touch: fn(&House)) -> Shop {
+/// Returns the contract of the shop, whose items are where the settings say.
+pub(crate) fn shop_contract(adapter: &str, settings: &str) -> String {
     let head = format!(
         "contract: shop\ncollections:\n  items:\n    adapter: {adapter}\n    settings: {settings}"
     );
-    let house = house.file("contracts/shop.yaml", head + TOOLS);
+    head + TOOLS
+}
+
+fn serve(house: House, adapter: &str, settings: &str, touch: fn(&House)) -> Shop {
+    let house = house.file("contracts/shop.yaml", shop_contract(adapter, settings));
     let gateway = house.serve();
     let admin = Admin::of(&house);
     Shop {
@@ -535,24 +540,6 @@ async fn what_has_ended_is_forgotten_though_nothing_is_called() {
     }
 }
 
-const ORDERS: &str = r#"
-contract: orders
-collections:
-  orders:
-    adapter: sql
-    settings: { connection: db, table: orders }
-    key: [id]
-    write: true
-tools:
-  - tool: create_order
-    description: Makes an order.
-    verb: create
-    collection: orders
-    approval: required
-    fields:
-      - { name: what, type: text, required: true }
-"#;
-
 /// Starts a gateway with its state in a database, which is its connection `db` too.
 pub(crate) fn node(server: &Postgres) -> (House, Gateway) {
     let url = server.url();
@@ -579,8 +566,8 @@ async fn of_two_nodes_at_once_one_uses_an_approval() {
     let clients = [&one, &two].map(|gateway| Modern::with_key(gateway.url(), &key));
     for round in 0..10 {
         let order = || json!({ "what": format!("order {round}") });
-        let id = plan(&clients[0].call("create_order", order()).await);
-        assert_eq!(plan(&clients[1].call("create_order", order()).await), id);
+        let id = plan(&clients[0].call("approved_order", order()).await);
+        assert_eq!(plan(&clients[1].call("approved_order", order()).await), id);
         let path = format!("/v1/approvals/{id}");
         let (_, shown) = admin.ask("GET", &path, "").await;
         let body = json!({ "fingerprint": shown["fingerprint"] }).to_string();
@@ -590,7 +577,7 @@ async fn of_two_nodes_at_once_one_uses_an_approval() {
             .iter()
             .cycle()
             .take(6)
-            .map(|client| client.call("create_order", order()));
+            .map(|client| client.call("approved_order", order()));
         let results = futures::future::join_all(calls).await;
         let done = results
             .iter()

@@ -9,7 +9,7 @@ use std::{
 
 use weir_tests::{Admin, House, place, read_output};
 
-use crate::sample;
+use crate::{approvals, sample};
 
 /// A block of `sh` in a page.
 struct ShellBlock {
@@ -247,25 +247,6 @@ tools:
       - { name: id, type: text, required: true, help: "Number of the ticket, such as T1." }
 "#;
 
-const ITEMS: &str = r#"
-contract: items
-collections:
-  items:
-    adapter: sheet
-    settings: { connection: data, path: items.csv }
-    columns: [id, price]
-    key: [id]
-    write: true
-tools:
-  - tool: delete_item
-    description: Deletes an item.
-    verb: delete
-    collection: items
-    approval: required
-    fields:
-      - { name: id, type: number, required: true }
-"#;
-
 const ORDERS: &str = r#"
 openapi: 3.1.0
 info: { title: Orders, version: 1.0.0 }
@@ -437,9 +418,12 @@ impl PageDesk {
                 "new.yaml",
                 SUPPORT.replace("Returns the ticket", "Returns one ticket"),
             )
-            .file("data/tickets.csv", "id,subject\nT1,Printer\nT2,PageDesk\n")
-            .file("items.yaml", ITEMS)
-            .file("data/items.csv", "id,price\n1,12\n2,30\n")
+            .file("data/tickets.csv", "id,subject\nT1,Printer\nT2,Network\n")
+            .file(
+                "items.yaml",
+                approvals::shop_contract("sheet", approvals::SHEET),
+            )
+            .file("data/items.csv", approvals::ITEMS)
             .file("petstore.yaml", ORDERS);
         let program = place::binary("weir");
         let programs = program.parent().expect("it lies in a folder").to_owned();

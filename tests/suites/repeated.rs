@@ -7,7 +7,7 @@ use weir_tests::{Admin, Gateway, House, Modern, Postgres, http, place};
 
 use crate::approvals::{database, node, sqlite_house};
 
-const CONTRACT: &str = r#"
+pub(crate) const ORDERS: &str = r#"
 contract: orders
 collections:
   orders:
@@ -35,7 +35,7 @@ const TABLE: &str =
     "CREATE TABLE orders (id integer PRIMARY KEY, what text NOT NULL CHECK (what <> 'bad'))";
 
 fn sqlite() -> (House, Gateway) {
-    let house = sqlite_house(TABLE).file("contracts/orders.yaml", CONTRACT);
+    let house = sqlite_house(TABLE).file("contracts/orders.yaml", ORDERS);
     let gateway = house.serve();
     (house, gateway)
 }
@@ -186,7 +186,7 @@ async fn a_key_is_of_one_contract() {
     let fingerprint = held["fingerprint"].as_str().expect("a fingerprint");
     let (code, _, err) = house.run(&[&retire[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!(code, 0, "{err}");
-    let source = CONTRACT.replace("contract: orders", "contract: sales");
+    let source = ORDERS.replace("contract: orders", "contract: sales");
     let source = json!({ "source": source }).to_string();
     let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
     assert_eq!(status, 200, "{submitted}");
@@ -239,7 +239,7 @@ async fn of_two_nodes_at_once_one_makes_the_write() {
     server.sql("CREATE TABLE orders (id bigserial PRIMARY KEY, what text NOT NULL)");
     let (house, one) = node(&server);
     let (_other, two) = node(&server);
-    let source = json!({ "source": CONTRACT }).to_string();
+    let source = json!({ "source": ORDERS }).to_string();
     let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
     assert_eq!(status, 200, "{submitted}");
     let key = house.key(&["--agent", "ann"]);
@@ -268,7 +268,7 @@ async fn a_caller_that_left_finds_the_result_of_its_write() {
          CREATE TRIGGER slow BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION wait()",
     );
     let (house, gateway) = node(&server);
-    let source = json!({ "source": CONTRACT }).to_string();
+    let source = json!({ "source": ORDERS }).to_string();
     let (status, submitted) = Admin::of(&house).ask("POST", "/v1/contracts", source).await;
     assert_eq!(status, 200, "{submitted}");
     let key = house.key(&["--agent", "ann"]);

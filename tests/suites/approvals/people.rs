@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_tests::{Admin, House, foreign, upstream::free_port};
 
-use super::{ITEMS, Shop, serve};
+use super::{ITEMS, SHEET, Shop, serve};
 use crate::oauth::{Issuer, sign_in_to_console};
 
 /// Calls the tools of the shop by a client that ann signed in, and returns what the last call answered.
@@ -41,8 +41,7 @@ async fn roles_of_a_person_join_and_their_own_write_is_for_another() {
              client_secret = \"file:client.secret\"\nscopes = [\"openid\"]\nrole_claim = \"groups\"\n\
              roles = {{ airports = \"viewer\", writers = \"approver\" }}\n"
         ));
-    let settings = "{ connection: data, path: items.csv }";
-    let shop = serve(house, "sheet", settings, |_| ());
+    let shop = serve(house, "sheet", SHEET, |_| ());
     let waiting = call_as_ann(&shop);
     let id = waiting["plan"]["id"].as_str();
     let id = id.unwrap_or_else(|| panic!("{waiting}"));
