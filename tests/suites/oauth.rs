@@ -85,13 +85,17 @@ impl Issuer {
 }
 
 fn house(issuer: &Issuer) -> House {
-    let url = &issuer.url;
+    open_contracts(&issuer.url, &["airports"])
+}
+
+/// Returns a house that opens these contracts to tokens of the issuer.
+fn open_contracts(issuer: &str, contracts: &[&str]) -> House {
     sample::house()
         .file("contracts/fields.yaml", FIELDS)
         .config("[http]\nforms = true\nopenai_apps_challenge = \"proof\"\n[views.searched]\nsearch = true")
         .config(&format!(
-            "[[identity.issuers]]\nissuer = \"{url}\"\n\
-             grants = [{{ claim = \"groups\", has = \"airports\", contracts = [\"airports\"] }}]"
+            "[[identity.issuers]]\nissuer = \"{issuer}\"\n\
+             grants = [{{ claim = \"groups\", has = \"airports\", contracts = {contracts:?} }}]"
         ))
 }
 

@@ -31,57 +31,32 @@ enum Expected {
 
 use Expected::{Allowed, Denied, Hidden};
 
+/// A tool, and the arguments of a call of it.
+type ToolCall = (&'static str, &'static str);
+
+const OSLO: ToolCall = ("lookup_airport", r#"{"iata":"OSL"}"#);
+const KEFLAVIK: ToolCall = ("lookup_airport", r#"{"iata":"KEF"}"#);
+const NORWAY: ToolCall = ("list_airports", r#"{"country":"NO"}"#);
+const SWEDEN: ToolCall = ("list_airports", r#"{"country":"SE"}"#);
+const NEW: ToolCall = (
+    "create_airport",
+    r#"{"iata":"BOO","name":"Bodo","country":"NO"}"#,
+);
+
 /// Who calls what, and which policy is against it. `key` is an agent of the same name as a user.
-const CASES: [(&str, &str, &str, Expected, &str); 11] = [
-    (
-        "machine",
-        "lookup_airport",
-        r#"{"iata":"OSL"}"#,
-        Allowed,
-        "",
-    ),
-    (
-        "machine",
-        "lookup_airport",
-        r#"{"iata":"KEF"}"#,
-        Allowed,
-        "",
-    ),
-    ("machine", "create_airport", NEW, Hidden, "machine-reads"),
-    (
-        "machine",
-        "list_airports",
-        r#"{"country":"SE"}"#,
-        Denied,
-        "no-sweden",
-    ),
-    (
-        "machine",
-        "list_airports",
-        r#"{"country":"NO"}"#,
-        Allowed,
-        "",
-    ),
-    (
-        "robot",
-        "list_airports",
-        r#"{"country":"SE"}"#,
-        Denied,
-        "no-sweden",
-    ),
-    (
-        "robot",
-        "lookup_airport",
-        r#"{"iata":"KEF"}"#,
-        Denied,
-        "robots-call-nothing-twice",
-    ),
-    ("robot", "lookup_airport", r#"{"iata":"OSL"}"#, Allowed, ""),
-    ("key", "lookup_airport", r#"{"iata":"KEF"}"#, Allowed, ""),
-    ("key", "list_airports", r#"{"country":"SE"}"#, Allowed, ""),
-    ("key", "create_airport", NEW, Allowed, ""),
+const CASES: [(&str, ToolCall, Expected, &str); 11] = [
+    ("machine", OSLO, Allowed, ""),
+    ("machine", KEFLAVIK, Allowed, ""),
+    ("machine", NEW, Hidden, "machine-reads"),
+    ("machine", SWEDEN, Denied, "no-sweden"),
+    ("machine", NORWAY, Allowed, ""),
+    ("robot", SWEDEN, Denied, "no-sweden"),
+    ("robot", KEFLAVIK, Denied, "robots-call-nothing-twice"),
+    ("robot", OSLO, Allowed, ""),
+    ("key", KEFLAVIK, Allowed, ""),
+    ("key", SWEDEN, Allowed, ""),
+    ("key", NEW, Allowed, ""),
 ];
-const NEW: &str = r#"{"iata":"BOO","name":"Bodo","country":"NO"}"#;
 
 #[tokio::test]
 async fn policies_know_the_holders_of_tokens() {
@@ -100,7 +75,7 @@ async fn policies_know_the_holders_of_tokens() {
         let scopes = "tools tools:write";
         let machine = issuer.token(&url, scopes).await;
         let robot = issuer.token_of("robot", &url, scopes).await;
-        for (who, tool, arguments, expected, policy) in CASES {
+        for (who, (tool, arguments), expected, policy) in CASES {
             let credential = match who {
                 "machine" => &machine,
                 "robot" => &robot,
