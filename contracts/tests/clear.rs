@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use weir_contracts::{
     CollectionShape, CompiledContract, FileProblem, compile,
-    diff::{ChangeSeverity, diff},
+    diff::{ChangeSeverity, ContractDiff, diff},
     form,
 };
 
@@ -13,18 +13,25 @@ use weir_contracts::{
 fn desk(fields: &[Value]) -> Result<CompiledContract, Vec<FileProblem>> {
     let key = json!({ "name": "id", "type": "number", "required": true });
     let fields: Vec<&Value> = std::iter::once(&key).chain(fields).collect();
+    compile_tool(&json!({
+        "tool": "change", "verb": "update", "collection": "tickets", "fields": fields,
+    }))
+}
+
+/// Returns a desk with a list that has a condition.
+fn desk_with_list(field: &Value) -> CompiledContract {
+    let compiled = compile_tool(&json!({
+        "tool": "list_tickets", "verb": "list", "collection": "tickets", "fields": [field],
+    }));
+    compiled.expect("compiles")
+}
+
+fn compile_tool(tool: &Value) -> Result<CompiledContract, Vec<FileProblem>> {
     let source = json!({
         "contract": "desk",
         "collections": { "tickets": { "adapter": "sql", "settings": {}, "write": true } },
-        "tools": [{ "tool": "change", "verb": "update", "collection": "tickets", "fields": fields }]
+        "tools": [tool],
     });
-    compile(
-        &form::read("-", &source.to_string()).expect("a form"),
-        &BTreeMap::from([("tickets".to_owned(), shape())]),
-    )
-}
-
-fn shape() -> CollectionShape {
     let shape = json!({ "name": "tickets", "key": ["id"], "fields": [
         { "key": "id", "type": "integer" },
         { "key": "subject", "type": "string" },
@@ -32,7 +39,17 @@ fn shape() -> CollectionShape {
         { "key": "due", "type": "date", "nullable": true },
         { "key": "clear", "type": "boolean", "nullable": true },
     ] });
-    CollectionShape::read(&shape.to_string()).expect("a shape")
+    let shape = CollectionShape::read(&shape.to_string()).expect("a shape");
+    compile(
+        &form::read("-", &source.to_string()).expect("a form"),
+        &BTreeMap::from([("tickets".to_owned(), shape)]),
+    )
+}
+
+/// Returns the rules by which a contract differs from an earlier one, each with its class.
+fn changes(change: &ContractDiff) -> Vec<(&str, ChangeSeverity)> {
+    let items = change.items.iter();
+    items.map(|item| (item.rule.as_str(), item.class)).collect()
 }
 
 fn subject() -> Value {
@@ -239,13 +256,8 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
         Ok(json!({ "id": 1, "note": null }))
     );
     let change = diff(&old, &new);
-    let found: Vec<_> = change
-        .items
-        .iter()
-        .map(|item| (item.rule.as_str(), item.class))
-        .collect();
     assert_eq!(
-        found,
+        changes(&change),
         [
             ("input-type-narrowed", ChangeSeverity::Breaking),
             ("input-property-added", ChangeSeverity::Compatible)
@@ -262,23 +274,11 @@ fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
     assert_eq!(diff(&without, &new).class, ChangeSeverity::Compatible);
 }
 
-/// A list with a condition on a column that may be null.
-fn listed(field: &Value) -> CompiledContract {
-    let form = json!({
-        "contract": "desk",
-        "collections": { "tickets": { "adapter": "sql", "settings": {}, "key": ["id"] } },
-        "tools": [{ "tool": "list_tickets", "verb": "list", "collection": "tickets", "description": "Lists tickets.", "fields": [field] }],
-    });
-    let source = form::read("desk.json", &form.to_string()).expect("a form");
-    let shapes = BTreeMap::from([("tickets".to_owned(), shape())]);
-    compile(&source, &shapes).unwrap_or_else(|problems| panic!("{problems:?}"))
-}
-
 /// Null for a condition that was not set asks for nothing. Where it can only be meant, it stays.
 #[test]
 fn a_condition_that_may_be_left_out_takes_no_null() {
     let property = |field: Value| {
-        let schema = listed(&field).to_artifact()["tools"][0]["input_schema"].clone();
+        let schema = desk_with_list(&field).to_artifact()["tools"][0]["input_schema"].clone();
         schema["properties"]["note"].clone()
     };
     let text = json!({ "type": "string" });
@@ -297,15 +297,12 @@ fn a_condition_that_may_be_left_out_takes_no_null() {
     );
 
     // What was published with null keeps it, and a person agrees to the next version.
-    let new = listed(&note());
+    let new = desk_with_list(&note());
     let mut old = new.to_artifact();
     old["tools"][0]["input_schema"]["properties"]["note"] = json!({ "type": ["string", "null"] });
     let old = CompiledContract::from_artifact(&old).expect("an artifact of before");
-    let change = diff(&old, &new);
-    let found: Vec<_> = change
-        .items
-        .iter()
-        .map(|item| (item.rule.as_str(), item.class))
-        .collect();
-    assert_eq!(found, [("input-type-narrowed", ChangeSeverity::Breaking)]);
+    assert_eq!(
+        changes(&diff(&old, &new)),
+        [("input-type-narrowed", ChangeSeverity::Breaking)]
+    );
 }
