@@ -13,6 +13,8 @@ mod writing;
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use weir_audit::{AuditReceipt, TrailProblem, verify};
@@ -25,6 +27,16 @@ fn problems(folder: &Path, receipts: &[AuditReceipt]) -> Vec<TrailProblem> {
     let report = verify(folder, receipts).unwrap();
     assert_eq!(report.is_ok(), report.findings.is_empty(), "{report}");
     report.findings.iter().map(|finding| finding.what).collect()
+}
+
+/// Waits until it holds, which the thread beside a trail brings about.
+#[track_caller]
+fn wait_until(holds: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn segment(folder: &Path, receipt: &AuditReceipt, number: u32) -> PathBuf {

@@ -1,16 +1,10 @@
 //! Old records go, and what is left verifies.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use weir_audit::{AuditReceipt, AuditTrail, ReceiptStatus, TrailProblem, TrailSettings, verify};
 
-use crate::{append, call, check_whole, open, problems, segment, settings};
+use crate::{append, call, check_whole, open, problems, segment, settings, wait_until};
 
 fn keeping(bytes: u64) -> TrailSettings {
     TrailSettings {
@@ -164,19 +158,12 @@ fn what_is_not_copied_is_kept_and_a_full_trail_records_nothing() {
     trail.rotate().unwrap();
     assert!(segment(folder.path(), &first, 1).exists());
     let refused = || trail.append(&call("c_more")).is_err();
-    let wait_until = |holds: &dyn Fn() -> bool| {
-        let started = Instant::now();
-        while !holds() {
-            assert!(started.elapsed() < Duration::from_secs(30));
-            thread::sleep(Duration::from_millis(50));
-        }
-    };
-    wait_until(&refused);
+    wait_until(refused);
     assert!(trail.health().failing);
     trail.rotate().unwrap();
     assert!(segment(folder.path(), &first, 1).exists());
     trail.set_copied(BTreeMap::from([(first.chain.clone(), 2)]));
-    wait_until(&|| !refused());
+    wait_until(|| !refused());
     assert!(!segment(folder.path(), &first, 1).exists());
     append(&trail, 1);
     assert!(!trail.health().failing);

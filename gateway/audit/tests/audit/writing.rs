@@ -9,7 +9,7 @@ use weir_audit::{
     TrailSettings,
 };
 
-use crate::{append, call, check_whole, lines, open, segment, settings};
+use crate::{append, call, check_whole, lines, open, segment, settings, wait_until};
 
 #[test]
 fn eight_threads_leave_no_gap() {
@@ -104,16 +104,21 @@ fn a_full_segment_is_followed_by_the_next() {
 fn an_old_segment_is_followed_when_there_is_something_to_say() {
     let folder = tempfile::tempdir().unwrap();
     let quick = TrailSettings {
+        fsync: FsyncPolicy::Off,
         segment_max_age: Duration::from_millis(10),
         ..settings()
     };
-    let trail = AuditTrail::open(folder.path(), quick).unwrap();
-    thread::sleep(Duration::from_millis(100));
+    let trail = AuditTrail::open(folder.path(), quick.clone()).unwrap();
+    // A trail that was opened later looks at its age twice, and has something to say.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let busy = AuditTrail::open(elsewhere.path(), quick).unwrap();
+    wait_until(|| {
+        append(&busy, 1);
+        busy.health().segment > 2
+    });
     assert_eq!(trail.health().segment, 1, "an idle trail does not grow");
     let other = append(&open(folder.path()), 1);
-    while trail.health().segment == 1 {
-        thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| trail.health().segment > 1);
     let second = lines(&segment(folder.path(), &trail.head(), 2));
     let opening: Value = serde_json::from_str(&second[0]).unwrap();
     assert_eq!(opening["heads"][0]["chain"], other[0].chain.as_str());
@@ -298,9 +303,7 @@ fn records_are_synced_within_the_interval() {
     let trail = open(folder.path());
     for _ in 0..3 {
         append(&trail, 100);
-        while trail.health().unsynced > 0 {
-            thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| trail.health().unsynced == 0);
     }
 }
 
@@ -313,9 +316,7 @@ fn a_trail_whose_folder_is_gone_fails_until_it_is_back() {
     let before = append(&trail, 5);
     let away = folder.path().join("away");
     fs::rename(&audit, &away).unwrap();
-    while !trail.health().failing {
-        thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| trail.health().failing);
     assert!(trail.append(&call("c_lost")).is_err());
     assert!(trail.health().last_error.is_some());
     fs::rename(&away, &audit).unwrap();
