@@ -21,6 +21,7 @@ pub mod strangers;
 pub mod upstream;
 pub mod valkey;
 pub mod vendor;
+pub mod wait;
 pub mod web;
 
 pub use admin::Admin;
@@ -32,3 +33,4 @@ pub use postgres::Postgres;
 pub use registry::Registry;
 pub use stdio::Stdio;
 pub use valkey::Valkey;
+pub use wait::{until, within};

@@ -13,10 +13,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, gateway::read_output};
+use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, gateway::read_output, within};
 
 use crate::{
-    calls::within,
     sample,
     upstreams::{
         sandbox::{as_nobody, give_away},
@@ -360,7 +359,7 @@ async fn what_was_answered_before_a_kill_is_recorded() {
                 receipts.push(receipt(&answer["result"]));
             }
         }
-        within(Duration::from_secs(60), "a call is answered", || {
+        within(Duration::from_secs(60), "a call is answered", async || {
             answered.load(Ordering::Relaxed)
         })
         .await;
@@ -413,10 +412,8 @@ async fn what_cannot_be_recorded_is_not_answered() {
     let house = sample::house();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    assert_eq!(
-        client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"],
-        false
-    );
+    let lookup = async || client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(lookup().await["isError"], false);
     let (trail, away) = (
         house.path().join("state/audit"),
         house.path().join("state/away"),
@@ -424,14 +421,10 @@ async fn what_cannot_be_recorded_is_not_answered() {
     std::fs::rename(&trail, &away).expect("moved");
     std::fs::write(&trail, "in the way").expect("written");
     // A trail that was moved away is noticed soon, not at once.
-    let started = std::time::Instant::now();
-    while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] == false {
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "it is not noticed that the trail is gone"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    within(Duration::from_secs(20), "the call fails", async || {
+        lookup().await["isError"] == true
+    })
+    .await;
     for (tool, arguments) in [
         ("lookup_airport", json!({"iata": "OSL"})),
         (
@@ -454,17 +447,13 @@ async fn what_cannot_be_recorded_is_not_answered() {
     );
     std::fs::remove_file(&trail).expect("removed");
     std::fs::rename(&away, &trail).expect("moved back");
-    let started = std::time::Instant::now();
-    while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] != false {
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "it does not recover"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    let lookup = client.call("lookup_airport", json!({"iata": "BOO"})).await;
+    within(Duration::from_secs(20), "the call runs again", async || {
+        lookup().await["isError"] == false
+    })
+    .await;
+    let unwritten = client.call("lookup_airport", json!({"iata": "BOO"})).await;
     assert_eq!(
-        lookup["structuredContent"]["code"], "not_found",
+        unwritten["structuredContent"]["code"], "not_found",
         "the write that was not recorded was not run"
     );
     drop(gateway);

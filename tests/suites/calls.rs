@@ -1,17 +1,12 @@
 //! Calls at the boundary: what is refused before a source is asked, progress, and callers that go away.
 
-use std::{
-    fmt::Write as _,
-    process::Command,
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::{fmt::Write as _, process::Command, sync::atomic::Ordering, time::Duration};
 
 use serde_json::{Value, json};
 use weir_tests::{
     House, Legacy, Modern,
     client::{self, Events},
-    place,
+    place, until,
     web::Web,
 };
 
@@ -293,15 +288,13 @@ async fn a_modern_caller_who_leaves_cancels_a_read() {
         json!({"name": "get_item", "arguments": {"id": "slow-30000"}}),
     );
     leave(request, &web).await;
-    within(Duration::from_secs(15), "the source is let go", || {
+    until("the source is let go", async || {
         web.seen.dropped.load(Ordering::SeqCst) == 1
     })
     .await;
-    within(
-        Duration::from_secs(15),
-        "the call is recorded as cancelled",
-        || gateway.log().contains("\"outcome\":\"cancelled\""),
-    )
+    until("the call is recorded as cancelled", async || {
+        gateway.log().contains("\"outcome\":\"cancelled\"")
+    })
     .await;
 }
 
@@ -314,12 +307,12 @@ async fn a_legacy_caller_who_leaves_cancels_nothing() {
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "get_item", "arguments": {"id": "slow-1500"}}});
     leave(session.in_session(body.to_string()), &web).await;
-    within(Duration::from_secs(20), "the read runs to its end", || {
+    until("the read runs to its end", async || {
         web.seen.finished.load(Ordering::SeqCst) >= 1
     })
     .await;
     assert_eq!(web.seen.dropped.load(Ordering::SeqCst), 0);
-    within(Duration::from_secs(20), "its outcome is recorded", || {
+    until("its outcome is recorded", async || {
         gateway.log().contains("\"outcome\":\"ok\"")
     })
     .await;
@@ -341,23 +334,21 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
         &web,
     )
     .await;
-    within(Duration::from_secs(20), "the write runs to its end", || {
+    until("the write runs to its end", async || {
         web.seen.finished.load(Ordering::SeqCst) == 1
     })
     .await;
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "create_item", "arguments": arguments}});
     leave(session.in_session(body.to_string()), &web).await;
-    within(Duration::from_secs(20), "the write runs to its end", || {
+    until("the write runs to its end", async || {
         web.seen.finished.load(Ordering::SeqCst) == 2
     })
     .await;
     assert_eq!(web.seen.dropped.load(Ordering::SeqCst), 0);
-    within(
-        Duration::from_secs(20),
-        "both outcomes are recorded",
-        || gateway.log().matches("\"outcome\":\"ok\"").count() == 2,
-    )
+    until("both outcomes are recorded", async || {
+        gateway.log().matches("\"outcome\":\"ok\"").count() == 2
+    })
     .await;
 }
 
@@ -380,7 +371,7 @@ async fn a_write_with_too_large_an_answer_may_have_been_done() {
         "{result}"
     );
     assert_eq!(web.requests(), 1);
-    within(Duration::from_secs(20), "it is recorded", || {
+    until("it is recorded", async || {
         gateway.log().contains("\"outcome\":\"unknown\"")
     })
     .await;
@@ -390,22 +381,12 @@ async fn a_write_with_too_large_an_answer_may_have_been_done() {
 pub(crate) async fn leave(request: reqwest::RequestBuilder, web: &Web) {
     let before = web.requests();
     let sent = tokio::spawn(request.send());
-    within(
-        Duration::from_secs(20),
-        "the call reaches the service",
-        || web.requests() > before,
-    )
+    until("the call reaches the service", async || {
+        web.requests() > before
+    })
     .await;
     sent.abort();
     let _ = sent.await;
-}
-
-pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// A changed contract file is announced to listeners, in both eras.

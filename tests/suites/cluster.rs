@@ -15,11 +15,11 @@ use weir_tests::{
     Legacy, Modern,
     client::{LEGACY, send},
     cluster::NODES,
-    foreign, place,
+    foreign, place, within,
 };
 
 use self::{
-    fleet::{Fleet, SPREAD, within},
+    fleet::{Fleet, SPREAD},
     load::{CALLERS, Load},
 };
 use crate::sample;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use weir_tests::{
-    Gateway, House, Modern, http, read_output,
+    Gateway, House, Modern, http, read_output, until,
     upstream::{BucketServer, free_port},
 };
 
@@ -31,21 +31,6 @@ async fn metric(gateway: &Gateway, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let value = line.unwrap_or_else(|| panic!("{name} is not there: {text}"));
     value.trim().parse().expect("a number")
-}
-
-async fn wait_until(gateway: &Gateway, name: &str, holds: impl Fn(f64) -> bool) {
-    let started = Instant::now();
-    loop {
-        let value = metric(gateway, name).await;
-        if holds(value) {
-            return;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(40),
-            "{name} is {value}"
-        );
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
 }
 
 async fn look_up(gateway: &Gateway) -> String {
@@ -102,8 +87,8 @@ async fn what_a_bucket_missed_while_it_was_away_is_copied_when_it_is_back() {
         ));
     let gateway = serve(&house);
     let mut receipts = vec![look_up(&gateway).await];
-    wait_until(&gateway, "weir_audit_copy_failures_total", |count| {
-        count > 0.0
+    until("the bucket is missed", async || {
+        metric(&gateway, "weir_audit_copy_failures_total").await > 0.0
     })
     .await;
     assert!(metric(&gateway, "weir_audit_unshipped_bytes").await > 0.0);
@@ -111,7 +96,10 @@ async fn what_a_bucket_missed_while_it_was_away_is_copied_when_it_is_back() {
     let _bucket = BucketServer::start(port);
     let made = http().put(format!("{endpoint}/trail")).send().await;
     assert!(made.expect("an answer").status().is_success());
-    wait_until(&gateway, "weir_audit_unshipped_bytes", |bytes| bytes == 0.0).await;
+    until("everything is copied", async || {
+        metric(&gateway, "weir_audit_unshipped_bytes").await == 0.0
+    })
+    .await;
     receipts.push(look_up(&gateway).await);
     let collect = [
         "audit",
@@ -198,22 +186,14 @@ async fn each_segment_that_is_copied_makes_room_in_a_full_trail() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     bucket.content.puts.add_permits(6);
-    let started = Instant::now();
-    while !is_answered().await {
-        assert!(started.elapsed() < Duration::from_secs(60), "{}", bytes());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    until("there is room again", &is_answered).await;
     assert!(bucket.content.objects.lock().len() <= 6);
     assert!(metric(&gateway, "weir_audit_unshipped_segments").await > 1.0);
 }
 
 /// Waits until the bucket has a text.
 async fn wait_for_copy(bucket: &CountedBucket, text: &str) {
-    let started = Instant::now();
-    while !bucket.text().contains(text) {
-        assert!(started.elapsed() < Duration::from_secs(40), "{text}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until(text, async || bucket.text().contains(text)).await;
 }
 
 fn hash(receipt: &str) -> &str {
@@ -354,12 +334,12 @@ async fn what_is_collected_is_on_the_disk_before_its_part_is_whole() {
     ];
     let mut command = house.weir(&words);
     let mut collecting = command.envs(CREDENTIALS).spawn().expect("weir starts");
-    let (started, all) = (Instant::now(), house.path().join("all"));
+    let all = house.path().join("all");
     let is_filled = |file: PathBuf| file.metadata().is_ok_and(|it| it.len() > 0);
-    while !(all.exists() && files(&all).into_iter().any(is_filled)) {
-        assert!(started.elapsed() < Duration::from_secs(20));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("something is on the disk", async || {
+        all.exists() && files(&all).into_iter().any(is_filled)
+    })
+    .await;
     bucket.content.reads.add_permits(100);
     assert!(collecting.wait().expect("it ends").success());
 }

@@ -13,10 +13,10 @@ use weir_tests::{
     Admin, Events, Gateway, Legacy, Modern,
     client::{http, send},
     strangers::hostile,
+    within,
 };
 
 use crate::{
-    calls::within,
     sample,
     upstreams::{listed, trusted},
 };
@@ -80,7 +80,7 @@ async fn finds_a_row(client: &Modern) {
 async fn falls_below(gateway: &Gateway, most_kb: u64) {
     let what = format!("memory below {most_kb} KB");
     let limit = Duration::from_secs(30);
-    within(limit, &what, || gateway.own_memory_kb() < most_kb).await;
+    within(limit, &what, async || gateway.own_memory_kb() < most_kb).await;
 }
 
 #[tokio::test]

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use weir_tests::{
     Answer, Events, Gateway, House, Legacy, Modern, foreign, place,
     strangers::{STRANGERS, hostile},
+    until,
 };
 
 use crate::{
     sample,
-    upstreams::{ask_for, entry, publish, trusted, until},
+    upstreams::{ask_for, entry, publish, trusted},
 };
 
 /// A client of one era; both are asked alike.

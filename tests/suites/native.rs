@@ -11,9 +11,12 @@ use std::{
 
 use minisign::KeyPair;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, http, place};
+use weir_tests::{Gateway, House, Modern, http, place, within};
 
 use crate::{plugins, sample};
+
+/// The time in which the system ends a process.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Returns the contract of the hostile guest, with a deadline that tests can wait for.
 fn guest_contract() -> String {
@@ -62,14 +65,6 @@ fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
         })
     });
     stats.filter(wanted).map(|stat| stat.id).collect()
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]
@@ -125,7 +120,7 @@ async fn what_kills_a_child_fails_its_own_call_alone() {
         assert_eq!(again["isError"], false, "after {behaviour}: {again}");
     }
     let ours = gateway.process_id();
-    until("a child that died is waited for", || {
+    within(SOON, "a child that died is waited for", async || {
         processes(|stat| stat.parent == ours && stat.state == "Z").is_empty()
     })
     .await;
@@ -144,7 +139,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
                 .call("behave", json!({"behaviour": "slow", "amount": 7000}))
                 .await
         });
-        until("a child", || !children(&gateway).is_empty()).await;
+        within(SOON, "a child", async || !children(&gateway).is_empty()).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         let left = children(&gateway);
         assert!(!left.is_empty());
@@ -158,7 +153,7 @@ async fn no_child_outlives_the_gateway_however_it_ends() {
             assert!(ended.success());
         }
         busy.abort();
-        until("a child outlived the gateway", || {
+        within(SOON, "a child outlived the gateway", async || {
             left.iter()
                 .all(|id| !Path::new(&format!("/proc/{id}")).exists())
         })
@@ -298,7 +293,10 @@ async fn another_build_is_swapped_in_under_load() {
     let threads = |id: u32| fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
     let runs =
         |stat: &Stat| killed.contains(&stat.id) && (stat.state != "Z" || threads(stat.id) > 1);
-    until("what was killed has ended", || processes(runs).is_empty()).await;
+    within(SOON, "what was killed has ended", async || {
+        processes(runs).is_empty()
+    })
+    .await;
     assert_eq!(
         answered(&behave(&client, "behave").await).as_deref(),
         Some("2"),

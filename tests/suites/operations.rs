@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Postgres, foreign, place};
+use weir_tests::{Gateway, House, Modern, Postgres, foreign, place, within};
 
 use crate::{sample, upstreams};
 
@@ -428,9 +428,9 @@ fn a_gateway_at_rest_hardly_wakes() {
 async fn pages_of_the_start_are_given_back() {
     let house = sample::house();
     let gateway = house.serve();
-    let is_given_back = || gateway.memory_kb() < gateway.peak_memory_kb() * 2 / 3;
+    let is_given_back = async || gateway.memory_kb() < gateway.peak_memory_kb() * 2 / 3;
     let limit = Duration::from_secs(30);
-    crate::calls::within(limit, "a third is given back", is_given_back).await;
+    within(limit, "a third is given back", is_given_back).await;
     let client = Modern::new(gateway.url());
     let found = client
         .call("lookup_airport", json!({ "iata": "OSL" }))

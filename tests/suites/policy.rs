@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Answer, Gateway, House, Legacy, Modern, http, place, web::Web};
+use weir_tests::{Admin, Answer, House, Legacy, Modern, http, place, until, web::Web};
 
 use crate::{audit::records, calls};
 
@@ -18,17 +18,6 @@ when { context.args.count > 2 };
 forbid(principal == Weir::Agent::"night", action in Weir::Action::"call", resource)
 unless { resource.read_only };
 "#;
-
-/// Waits for what the gateway takes over by itself.
-async fn until<F: Future<Output = bool>>(what: &str, gateway: &Gateway, is: impl Fn() -> F) {
-    for _ in 0..200 {
-        if is().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{what}\n{}", gateway.log());
-}
 
 fn made(count: i64) -> Value {
     json!({ "id": "1", "name": "one", "count": count })
@@ -211,7 +200,7 @@ async fn policies_are_taken_over_while_serving() {
     };
     assert!(!forbidden().await);
     house.write("policies/items.cedar", LITTLE);
-    until("the policies are in force", &gateway, &forbidden).await;
+    until("the policies are in force", &forbidden).await;
     house.write("policies/items.cedar", LITTLE.replace("count", "cuont"));
     gateway.wait_for_log("did you mean `count`?");
     assert!(forbidden().await, "the file before is in force");
@@ -219,10 +208,7 @@ async fn policies_are_taken_over_while_serving() {
     assert_eq!(status["problems"][0]["place"], "little");
     assert_eq!(status["policies"].as_array().map(Vec::len), Some(2));
     house.write("policies/items.cedar", LITTLE.replace("> 2", "> 4"));
-    until("the edited one is in force", &gateway, async || {
-        !forbidden().await
-    })
-    .await;
+    until("the edited one is in force", async || !forbidden().await).await;
     let (code, _, stderr) = {
         let house = calls::house(&web.base).file("policies/items.cedar", "forbid(principal");
         house.run(&["serve", "--listen", "127.0.0.1:0"])
@@ -281,7 +267,7 @@ async fn a_change_that_breaks_a_policy_is_refused() {
     let published = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     assert_eq!(published.0, 0, "{published:?}");
     let amount = json!({ "id": "1", "name": "one", "amount": 3 });
-    until("both are in force", &gateway, async || {
+    until("both are in force", async || {
         let answer = client.call("create_item", amount.clone()).await;
         answer["structuredContent"]["message"] == "At most 2 at once."
     })

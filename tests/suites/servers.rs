@@ -7,13 +7,12 @@ mod sdk;
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, place};
+use weir_tests::{House, Modern, place, until};
 
 use self::{
     caller::Caller,
     sdk::{ALL, PYTHON_1, PYTHON_2, RMCP, Sdk, TYPESCRIPT_1, TYPESCRIPT_2, WAYS, Way},
 };
-use crate::upstreams::until;
 
 const TOOLS: [&str; 6] = ["ask", "cancelled", "echo", "roots", "sample", "slow"];
 const MAY_ASK: &str = "ask = [\"elicitation\", \"sampling\", \"roots\"]";

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_tests::{Admin, Gateway, Modern, Stdio, client, http, web::Web};
+use weir_tests::{Admin, Gateway, Modern, Stdio, client, http, until, web::Web};
 
 use crate::calls;
 
@@ -31,11 +31,9 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
                 let client = client.clone();
                 async move { client.call("get_item", json!({"id": "slow-800"})).await }
             });
-            calls::within(
-                Duration::from_secs(20),
-                "the call reaches the service",
-                || web.requests() > before,
-            )
+            until("the call reaches the service", async || {
+                web.requests() > before
+            })
             .await;
             gateway.signal(name);
             gateway.wait_for_log("stopping: calls in flight run to their end");
@@ -119,11 +117,9 @@ async fn stdio_answers_what_is_in_flight_and_leaves() {
                     json!({"name": "get_item", "arguments": {"id": "slow-800"}}),
                 )
                 .await;
-            calls::within(
-                Duration::from_secs(20),
-                "the call reaches the service",
-                || web.requests() > before,
-            )
+            until("the call reaches the service", async || {
+                web.requests() > before
+            })
             .await;
             weir.signal(name).await;
             let answer = weir.read().await;

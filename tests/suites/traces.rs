@@ -19,9 +19,7 @@ use axum::{
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_tests::{Gateway, House, Modern, client, foreign, http, upstream::free_port, web};
-
-use crate::upstreams::until;
+use weir_tests::{Gateway, House, Modern, client, foreign, http, until, upstream::free_port, web};
 
 pub(crate) const SECRET: &str = "collector-7d1b9e04";
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

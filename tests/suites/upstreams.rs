@@ -22,6 +22,7 @@ use weir_tests::{
     client::send,
     place,
     strangers::{STRANGERS, hostile},
+    until,
 };
 
 use crate::sample;
@@ -48,17 +49,6 @@ fn house(entries: &[String]) -> House {
     entries
         .iter()
         .fold(House::new(), |house, entry| house.config(entry))
-}
-
-pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(
-            started.elapsed() < Duration::from_secs(120),
-            "not in time: {what}"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 async fn names(client: &Modern) -> BTreeSet<String> {

@@ -6,13 +6,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Events, cluster::NODES};
+use weir_tests::{Events, cluster::NODES, within};
 
-use super::{
-    fleet::{Fleet, within},
-    load::Load,
-    rounds,
-};
+use super::{fleet::Fleet, load::Load, rounds};
 use crate::sample;
 
 const LEASE: Duration = Duration::from_secs(5);

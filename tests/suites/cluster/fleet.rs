@@ -1,15 +1,11 @@
 //! Three nodes over one PostgreSQL, with the configuration that `deploy/` has.
 
-use std::{
-    fs,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, time::Duration};
 
 use serde_json::{Value, json};
 use weir_tests::{
     Admin, Cluster, Gateway, House, Modern, Postgres, cluster::NODES, http, network::TestNetwork,
-    place,
+    place, within,
 };
 
 use crate::sample;
@@ -193,13 +189,4 @@ fn serve(
         ("WEIR_SCRAPE_TOKEN", SCRAPE.to_owned()),
     ];
     cluster.serve(name, house, &environment, program)
-}
-
-/// Waits until something holds.
-pub(super) async fn within(limit: Duration, what: &str, holds: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weir_tests::{Modern, cluster::NODES};
+use weir_tests::{Modern, cluster::NODES, within};
 
 use super::{
-    fleet::{Fleet, FleetNode, SPREAD, within},
+    fleet::{Fleet, FleetNode, SPREAD},
     load::Load,
 };
 

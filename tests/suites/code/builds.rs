@@ -5,11 +5,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Events, Gateway, House, Legacy, Modern};
+use weir_tests::{Events, Gateway, House, Legacy, Modern, until};
 
 use super::{code, plain, put};
 
@@ -35,14 +35,6 @@ async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<Atomi
             "a call failed: {result}"
         );
         if renamed { &new } else { &old }.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !holds().await {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -95,7 +87,7 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
         gateway.wait_for_log("held: it defines other tools than are published");
     }
     let before = counts[0].load(Ordering::Relaxed);
-    wait_until("the old build goes on", async || {
+    until("the old build goes on", async || {
         counts[0].load(Ordering::Relaxed) > before + 100
     })
     .await;
@@ -120,13 +112,13 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
     let (done, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     assert_eq!(done, 0, "{out} {err}");
     for gateway in &gateways {
-        wait_until("the new version is served", async || {
+        until("the new version is served", async || {
             version(gateway).await == "2.0.0"
         })
         .await;
     }
     let before = counts[1].load(Ordering::Relaxed);
-    wait_until("the new build answers", async || {
+    until("the new build answers", async || {
         counts[1].load(Ordering::Relaxed) > before + 100
     })
     .await;
@@ -161,7 +153,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
         gateway.log()
     );
     assert!(agree(&house), "it waits");
-    wait_until("the new build", async || {
+    until("the new build", async || {
         client.call("deploy", new.clone()).await["isError"] == false
     })
     .await;
@@ -174,7 +166,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
     let (done, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!(done, 0, "{out} {err}");
-    wait_until("the kept build", async || {
+    until("the kept build", async || {
         client.call("deploy", old.clone()).await["isError"] == false
     })
     .await;
@@ -277,7 +269,7 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
         tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
         let agrees = round % 3 == 2;
         if agrees {
-            wait_until("the build waits to be agreed to", async || agree(&house)).await;
+            until("the build waits to be agreed to", async || agree(&house)).await;
             agreed += 1;
             tokio::time::sleep(Duration::from_millis(round * 53 % 500)).await;
         }
@@ -312,12 +304,12 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
             "round {round}: {result}\n{}",
             gateway.log()
         );
-        wait_until("the other gateway serves what is live", async || {
+        until("the other gateway serves what is live", async || {
             version(&neighbour).await == was.0
         })
         .await;
         let before = answered.load(Ordering::Relaxed);
-        wait_until("the other gateway answers", async || {
+        until("the other gateway answers", async || {
             answered.load(Ordering::Relaxed) > before
         })
         .await;
@@ -348,13 +340,13 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
         "invalid_arguments"
     );
     put(&house, "tools-js-wider");
-    wait_until("the wider build is live", async || {
+    until("the wider build is live", async || {
         version(&gateway).await == "1.1.0"
     })
     .await;
     let answer =
         json!({"environment": "prod", "service": "web", "version": "latest", "region": "north"});
-    wait_until("it answers", async || {
+    until("it answers", async || {
         deploy(json!({"region": "north"})).await == answer
     })
     .await;
@@ -386,7 +378,7 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
         (&json!("review"), &json!("pending"))
     );
     assert!(agree(&house), "it waits");
-    wait_until("the other default", async || deploy().await == "stable").await;
+    until("the other default", async || deploy().await == "stable").await;
     assert_eq!(
         version(&gateway).await,
         "1.1.0",
@@ -399,7 +391,7 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
 async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     let house = plain();
     let gateway = house.serve();
-    wait_until("it is published", async || {
+    until("it is published", async || {
         version(&gateway).await == "1.0.0"
     })
     .await;
@@ -424,7 +416,7 @@ async fn with_an_empty_state_the_lock_says_which_build_may_run() {
         "the build that was published is not here: {refused}"
     );
     put(&house, "tools-js");
-    wait_until("the build that the lock promises runs", async || {
+    until("the build that the lock promises runs", async || {
         deploy().await["isError"] == false
     })
     .await;
@@ -445,7 +437,7 @@ async fn what_is_retired_stays_retired_while_the_build_is_the_same() {
         .to_owned();
     let (done, out, err) = house.run(&[&retire[..], &["--fingerprint", &fingerprint]].concat());
     assert_eq!((done, out.as_str()), (0, "tools-js: retired"), "{err}");
-    wait_until("its tools go away", async || {
+    until("its tools go away", async || {
         version(&gateway).await == "none"
     })
     .await;
@@ -469,7 +461,7 @@ async fn what_is_retired_stays_retired_while_the_build_is_the_same() {
         .to_owned();
     let (done, out, err) = house.run(&[&back[..], &["--fingerprint", &fingerprint]].concat());
     assert_eq!((done, out.as_str()), (0, "tools-js: 1.0.0"), "{err}");
-    wait_until("its tools are back", async || {
+    until("its tools are back", async || {
         version(&gateway).await == "1.0.0"
     })
     .await;

@@ -2,26 +2,17 @@
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use reqwest::StatusCode;
 use serde_json::json;
-use weir_tests::{Admin, Modern, Postgres, http};
+use weir_tests::{Admin, Modern, Postgres, http, within};
 
 use super::{Node, country, house, join_at, status, submit};
 use crate::sample;
 
 const TOOL: &str = "  - tool: all_airports\n    description: Lists all airports.\n    verb: list\n    collection: airports\n    fields: []\n";
-
-/// Waits until something holds.
-async fn within(limit: Duration, what: &str, holds: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 async fn make_key(node: &Node, agent: &str) -> Option<(String, String)> {
     let body = json!({"agent": agent}).to_string();

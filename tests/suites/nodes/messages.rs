@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     Admin, Events, Gateway, House, Legacy, Modern, Postgres,
     client::{LEGACY, send},
-    place,
+    place, within,
 };
 
 use crate::tasks::{begun, knows_tasks, running};
@@ -43,14 +43,6 @@ fn nodes_with(server: &Postgres, config: &str) -> [(House, Gateway); 2] {
     })
 }
 
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < WAIT, "it never holds: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
 /// Reads a stream to its end; `false` if it is open still after `wait`.
 async fn ends(stream: &mut Response, wait: Duration) -> bool {
     let read = async { while let Ok(Some(_)) = stream.chunk().await {} };
@@ -71,7 +63,7 @@ async fn start_call(client: &Legacy, gateway: &Gateway, id: u64) -> tokio::task:
     let call = tokio::spawn(async move {
         let _ = request.send().await.expect("an answer").text().await; // a cancelled call has none
     });
-    until("the call runs", async || running(gateway).await).await;
+    within(WAIT, "the call runs", async || running(gateway).await).await;
     call
 }
 
@@ -94,7 +86,10 @@ async fn a_call_of_one_node_is_cancelled_at_another_and_by_its_own_session_alone
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(running(&first).await, "nothing that names it has arrived");
     cancel(&there, 7).await;
-    until("the call is cancelled", async || !running(&first).await).await;
+    within(WAIT, "the call is cancelled", async || {
+        !running(&first).await
+    })
+    .await;
     call.await.expect("it ends");
     let waiting = server.sql("SELECT count(*) FROM messages WHERE position('requestId' in encode(content, 'escape')) > 0");
     assert!(waiting == "0", "messages are sealed: {waiting}");
@@ -120,7 +115,7 @@ async fn a_session_that_ends_at_one_node_ends_its_calls_and_its_stream_at_anothe
     let answer = there.delete().send().await.expect("an answer");
     assert_eq!(answer.status(), StatusCode::NO_CONTENT);
     assert!(ends(&mut stream, WAIT).await);
-    until("the call ends", async || !running(&first).await).await;
+    within(WAIT, "the call ends", async || !running(&first).await).await;
     call.await.expect("it ends");
     for node in [&client, &there] {
         let answer = node.ask("ping", json!({})).await;
@@ -265,7 +260,7 @@ async fn an_answer_counts_as_given_once_another_node_has_sent_it() {
     let ann = Modern::able(first.url(), knows_tasks());
     let there = at(&ann, second.url());
     let task = begun(&ann, "slow_compute", json!({"seconds": 1})).await;
-    until("the call ends", async || !running(&first).await).await;
+    within(WAIT, "the call ends", async || !running(&first).await).await;
     for method in ["tasks/cancel", "tasks/update"] {
         let params = json!({"taskId": task, "inputResponses": {}});
         there.ask(method, params).await.result();
@@ -276,7 +271,7 @@ async fn an_answer_counts_as_given_once_another_node_has_sent_it() {
     };
     assert!(!becomes_task().await, "there is room for one task");
     assert_eq!(look(&there, &task).await["status"], "completed");
-    until("the answer makes room", becomes_task).await;
+    within(WAIT, "the answer makes room", becomes_task).await;
 }
 
 #[tokio::test]
@@ -325,7 +320,7 @@ async fn a_forgotten_task_of_another_node_is_looked_at_once() {
     let there = at(&ann, second.url());
     let task = begun(&ann, "slow_compute", json!({"seconds": 1})).await;
     until_status(&there, &task, "completed").await;
-    until("another task takes its place", async || {
+    within(WAIT, "another task takes its place", async || {
         let result = ann.call("slow_compute", json!({"seconds": 1})).await;
         result["resultType"] == "task"
     })

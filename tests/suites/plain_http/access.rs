@@ -7,9 +7,9 @@ use std::{
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, http};
+use weir_tests::{Admin, Gateway, House, Modern, http, until};
 
-use crate::{sample, upstreams::until, views::FIELDS};
+use crate::{sample, views::FIELDS};
 
 /// One way to a tool: a call, or with `GET` at `/forms` the page to call it from.
 #[derive(Clone, Copy, Debug)]

@@ -5,14 +5,11 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Gateway, House, Modern, foreign, http, place, strangers::STRANGERS, upstream::JsonServer,
+    Gateway, House, Modern, foreign, http, place, strangers::STRANGERS, until, upstream::JsonServer,
 };
 
 use super::{ORDERS, passed};
-use crate::{
-    sample,
-    upstreams::{trusted, until},
-};
+use crate::{sample, upstreams::trusted};
 
 /// The checks of Schemathesis for each answer.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\

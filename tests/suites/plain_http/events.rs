@@ -1,12 +1,12 @@
 //! Calls by plain HTTP whose answer is a stream of events, and callers of either kind who go away.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::sync::atomic::Ordering;
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, http, place, web::Web};
+use weir_tests::{Gateway, House, http, place, until, web::Web};
 
-use crate::calls::{self, leave, within};
+use crate::calls::{self, leave};
 
 /// The guest with tools, in Rust.
 fn house() -> House {
@@ -190,11 +190,9 @@ async fn closing_a_stream_ends_its_tool() {
     let first = answer.chunk().await.expect("a stream").expect("an event");
     assert!(first.starts_with(b"event: progress\ndata: "), "{first:?}");
     drop(answer);
-    within(
-        Duration::from_secs(20),
-        "the call is recorded as cancelled",
-        || gateway.log().contains("\"outcome\":\"cancelled\""),
-    )
+    until("the call is recorded as cancelled", async || {
+        gateway.log().contains("\"outcome\":\"cancelled\"")
+    })
     .await;
 }
 
@@ -223,20 +221,11 @@ async fn a_caller_who_leaves_cancels_a_read_and_no_write() {
     let all = reads.len();
     for (number, (what, request)) in reads.into_iter().enumerate() {
         leave(request, &web).await;
-        let dropped = || web.seen.dropped.load(Ordering::SeqCst) == number + 1;
-        within(
-            Duration::from_secs(15),
-            &format!("the source is let go: {what}"),
-            dropped,
-        )
-        .await;
-        let recorded = || gateway.log().matches("\"outcome\":\"cancelled\"").count() == number + 1;
-        within(
-            Duration::from_secs(15),
-            &format!("it is recorded: {what}"),
-            recorded,
-        )
-        .await;
+        let dropped = async || web.seen.dropped.load(Ordering::SeqCst) == number + 1;
+        until(&format!("the source is let go: {what}"), dropped).await;
+        let recorded =
+            async || gateway.log().matches("\"outcome\":\"cancelled\"").count() == number + 1;
+        until(&format!("it is recorded: {what}"), recorded).await;
     }
     let late = || json!({"id": "slow-1500", "name": "Late", "count": 1});
     let writes = [
@@ -248,13 +237,8 @@ async fn a_caller_who_leaves_cancels_a_read_and_no_write() {
     ];
     for (number, (what, request)) in writes.into_iter().enumerate() {
         leave(request, &web).await;
-        let finished = || web.seen.finished.load(Ordering::SeqCst) == number + 1;
-        within(
-            Duration::from_secs(20),
-            &format!("the write runs to its end: {what}"),
-            finished,
-        )
-        .await;
+        let finished = async || web.seen.finished.load(Ordering::SeqCst) == number + 1;
+        until(&format!("the write runs to its end: {what}"), finished).await;
     }
     assert_eq!(web.seen.dropped.load(Ordering::SeqCst), all);
 }

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use weir_tests::{
     Admin, Events, Gateway, House, Legacy, Modern, client, foreign, place, stdio,
     strangers::{hostile, npx},
+    until,
     upstream::{free_port, wait_for_port},
 };
 
 use super::{
     agree, ask, code, descendants, draft, entry, house, listed, names, processes, publish, show,
-    stranger, text, trusted, until,
+    stranger, text, trusted,
 };
 
 struct Killed(Child);

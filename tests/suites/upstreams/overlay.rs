@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Legacy, Modern, client, strangers::hostile};
+use weir_tests::{Gateway, House, Legacy, Modern, client, strangers::hostile, until};
 
-use super::{code, entry, listed, names, show, text, until};
+use super::{code, entry, listed, names, show, text};
 
 const OVERLAY: &str = "\
 contract: desk

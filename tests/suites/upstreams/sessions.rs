@@ -4,9 +4,9 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use serde_json::json;
-use weir_tests::{Events, Gateway, House, Modern, strangers::hostile};
+use weir_tests::{Events, Gateway, House, Modern, strangers::hostile, until};
 
-use super::{code, descendants, entry, house, listed, processes, scraped, show, text, until};
+use super::{code, descendants, entry, house, listed, processes, scraped, show, text};
 
 /// Returns a client for each pair of an agent and a tenant.
 fn clients<const N: usize>(

@@ -1,7 +1,7 @@
 //! Tests the rest of a kept version besides its calls: names, rates, rights, records, and their number.
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern};
+use weir_tests::{House, Modern, until};
 
 use super::{begin, code, house, publish, run, version};
 use crate::sample;
@@ -108,7 +108,7 @@ async fn policies_hide_what_the_live_version_does_not_have() {
         "policies/all.cedar",
         "forbid(principal == Weir::Agent::\"nobody\", action, resource);",
     );
-    crate::upstreams::until("the tool is hidden", async || {
+    until("the tool is hidden", async || {
         client.list().await.0.len() == 2
     })
     .await;
