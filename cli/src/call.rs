@@ -594,7 +594,7 @@ mod tests {
         let failure = remote
             .request("tools/call", Some("update_price"), json!({}))
             .await
-            .expect_err("nobody listens");
+            .expect_err("nothing listens");
         assert!(
             failure.to_string().contains("cannot be reached"),
             "{failure:#}"

@@ -49,7 +49,7 @@ pub struct CompiledContract {
     pub instructions: Option<String>,
     /// [`ContractVersion::FIRST`] from the compiler; the gate assigns the next one.
     pub version: ContractVersion,
-    /// sha256, hex, of what the maker of the tools said they are. A build of a plugin that says anything else does not answer
+    /// sha256, hex, of what the maker of the tools declared. A build of a plugin that says anything else does not answer
     /// for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<String>,

@@ -266,7 +266,7 @@ tools:
         assert_eq!(
             change(&further).class,
             ChangeSeverity::Identical,
-            "a further column reaches nobody"
+            "a further column reaches no caller"
         );
         for other in [
             ID_NAME_STOCK.replace("\"stock\"", "\"amount\""),

@@ -153,7 +153,7 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
-        what: "a column nobody sees",
+        what: "a column that is not published",
         change: |_, shape| {
             let column = json!({ "key": "internal", "type": "json", "nullable": true });
             shape["fields"].as_array_mut().expect("a list").push(column);

@@ -1,4 +1,4 @@
-//! Files that are no contracts, and what is said about them.
+//! Files that are no contracts, and the problems that are reported.
 
 use std::{collections::BTreeMap, time::Instant};
 

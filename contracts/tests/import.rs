@@ -1,4 +1,4 @@
-//! Documents of HTTP APIs become contracts, and what does not is said.
+//! Documents of HTTP APIs become contracts, and what does not is listed.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,7 +1,7 @@
 //! Tests whether the tools that people ask for are found, beside what a plain search for their words finds.
 #![expect(
     clippy::print_stdout,
-    reason = "both rates are for whoever reads the run"
+    reason = "both rates are for the reader of the run"
 )]
 
 #[path = "search/tools.rs"]

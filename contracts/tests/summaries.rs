@@ -126,8 +126,8 @@ fn what_no_source_or_verb_can_is_refused() {
         let expected = format!("/tools/0/{place}: {message}");
         assert_eq!(problem("", &tool, shape("all")), expected);
     }
-    let said = COUNT.replace("verb:", "say: 'There are {count} orders.', verb:");
-    compiled("", &said, shape("all")).expect("it compiles");
+    let worded = COUNT.replace("verb:", "say: 'There are {count} orders.', verb:");
+    compiled("", &worded, shape("all")).expect("it compiles");
 }
 
 #[test]

@@ -12,7 +12,9 @@ fuzz_target!(|meta: &str| {
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#
     );
-    let Ok(MessageBody::One(RpcMessage::Request { id, method, params })) = MessageBody::read(text.as_bytes()) else {
+    let Ok(MessageBody::One(RpcMessage::Request { id, method, params })) =
+        MessageBody::read(text.as_bytes())
+    else {
         return;
     };
     let Ok(params) = params.read() else { return };
@@ -21,14 +23,14 @@ fuzz_target!(|meta: &str| {
     };
     serde_json::from_str::<&RawValue>(&text).expect("what is read is JSON");
     // JSON may hold numbers that a value cannot.
-    let Ok(said) = serde_json::from_str::<Value>(&text) else {
+    let Ok(sent) = serde_json::from_str::<Value>(&text) else {
         return;
     };
-    let said = &said["params"]["_meta"];
-    let version = &said["io.modelcontextprotocol/protocolVersion"];
+    let meta = &sent["params"]["_meta"];
+    let version = &meta["io.modelcontextprotocol/protocolVersion"];
     assert_eq!(
         era == RequestEra::Modern,
-        said.get("io.modelcontextprotocol/protocolVersion")
+        meta.get("io.modelcontextprotocol/protocolVersion")
             .is_some()
     );
     if era == RequestEra::Legacy {
@@ -38,13 +40,13 @@ fuzz_target!(|meta: &str| {
         Ok(request) => {
             assert_eq!(version, request.version.as_str());
             assert!(
-                said["io.modelcontextprotocol/clientCapabilities"].is_object(),
-                "{said}"
+                meta["io.modelcontextprotocol/clientCapabilities"].is_object(),
+                "{meta}"
             );
             assert!(
-                said.get("io.modelcontextprotocol/clientInfo")
+                meta.get("io.modelcontextprotocol/clientInfo")
                     .is_none_or(Value::is_object),
-                "{said}"
+                "{meta}"
             );
             if let Some(token) = request.progress_token {
                 let token: Value = serde_json::from_str(&token).expect("a token is JSON");

@@ -37,16 +37,14 @@ fuzz_target!(|bytes: &[u8]| {
             }
             Err(refused) => {
                 assert!(!refused.errors.is_empty());
-                let told = refused.structured_content().to_json();
-                let told: Value =
-                    serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
-                assert_eq!(told["code"], "invalid_arguments");
+                let refusal = refused.structured_content().to_json();
+                let refusal: Value = serde_json::from_str(&refusal)
+                    .unwrap_or_else(|error| panic!("{error}: {refusal}"));
+                assert_eq!(refusal["code"], "invalid_arguments");
                 // A text that not every reader reads alike is refused whatever a schema says.
-                let readable = weir_schema::json::read(&text)
-                    .ok()
-                    .filter(Value::is_object);
+                let readable = weir_schema::json::read(&text).ok().filter(Value::is_object);
                 let is_valid = readable.as_ref().is_some_and(|value| judge.is_valid(value));
-                assert!(!is_valid, "{text} is refused\n{schema}\n{told}");
+                assert!(!is_valid, "{text} is refused\n{schema}\n{refusal}");
             }
         }
     }

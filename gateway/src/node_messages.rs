@@ -192,12 +192,12 @@ impl NodeMessages {
         getrandom::fill(&mut number)
             .map_err(|error| StateError::Database(error.to_string().into()))?;
         let question = u64::from_be_bytes(number);
-        let (tell, told) = oneshot::channel();
+        let (tell, report) = oneshot::channel();
         self.asked.insert(question, tell);
         let _asked = AskedQuestion(self, question);
         let message = NodeMessage::TaskRequested { question, request };
         self.send(Some(node), &message);
-        match tokio::time::timeout(ANSWER_WITHIN, told).await {
+        match tokio::time::timeout(ANSWER_WITHIN, report).await {
             Ok(Ok(report)) => Ok(report),
             _ => Err(StateError::Unreachable(
                 "the node that runs the task does not answer".to_owned(),

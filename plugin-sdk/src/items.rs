@@ -297,7 +297,7 @@ mod tests {
 
     impl Items for Handbook {
         fn prompts() -> Vec<Prompt> {
-            vec![Prompt::new("greet", "Greets somebody.").argument("name", "Who it is.", true)]
+            vec![Prompt::new("greet", "Greets a person.").argument("name", "Who it is.", true)]
         }
 
         fn templates() -> Vec<Template> {

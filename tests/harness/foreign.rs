@@ -120,9 +120,9 @@ pub fn run(mut command: Command, limit: Duration) -> Output {
 
 /// Runs a client with its plan; its report.
 pub fn report(command: Command, plan: &Value) -> Value {
-    let (_, last, said) = answer(command, plan);
+    let (_, last, errors) = answer(command, plan);
     serde_json::from_str(&last)
-        .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{said}"))
+        .unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{errors}"))
 }
 
 /// Runs a client with its plan; its report, and whatever else it wrote to its standard output or standard error.

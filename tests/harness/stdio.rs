@@ -130,8 +130,8 @@ impl Stdio {
     /// or know is not there.
     pub async fn lists(&mut self) -> Value {
         let mut lists = json!({"server": {"info": self.hello["serverInfo"], "capabilities": self.hello["capabilities"]}});
-        if let Some(said) = self.hello.get("instructions") {
-            lists["server"]["instructions"] = said.clone();
+        if let Some(instructions) = self.hello.get("instructions") {
+            lists["server"]["instructions"] = instructions.clone();
         }
         let of = [
             ("tools", "tools/list", "tools"),

@@ -215,26 +215,26 @@ impl Interface {
         }
     }
 
-    fn whole(self, said: Value) -> Value {
+    fn whole(self, content: Value) -> Value {
         match self {
             Self::Chat => json!({
-                "id": "chat_1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": said,
+                "id": "chat_1", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": content,
                 "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
             }),
             Self::Responses => json!({
                 "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "stand-in",
-                "output": said, "parallel_tool_calls": false, "tool_choice": "auto", "tools": [],
+                "output": content, "parallel_tool_calls": false, "tool_choice": "auto", "tools": [],
                 "usage": {
                     "input_tokens": 1, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 1,
                     "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 2,
                 },
             }),
             Self::Messages => json!({
-                "id": "msg_1", "type": "message", "role": "assistant", "model": "stand-in", "content": said,
+                "id": "msg_1", "type": "message", "role": "assistant", "model": "stand-in", "content": content,
                 "stop_reason": "end_turn", "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
             }),
             Self::Gemini => json!({
-                "candidates": [{"content": {"role": "model", "parts": said}, "finishReason": "STOP", "index": 0}],
+                "candidates": [{"content": {"role": "model", "parts": content}, "finishReason": "STOP", "index": 0}],
                 "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
                 "modelVersion": "stand-in",
             }),

@@ -101,7 +101,7 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
             .is_some_and(|why| why.contains("answer `unavailable`")),
         "{gone}"
     );
-    let (status, refusal) = admin.ask("DELETE", "/v1/plugins/nobody", "").await;
+    let (status, refusal) = admin.ask("DELETE", "/v1/plugins/unknown", "").await;
     assert!(
         status == 404
             && refusal["detail"]
@@ -228,7 +228,7 @@ async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
     let gateway = house.serve();
     assert!(
         std::fs::read(&file).expect("it is there") == before,
-        "nobody has judged what took its place"
+        "no one has judged what took its place"
     );
     let result = Modern::new(gateway.url())
         .call("lookup_airport", json!({"iata": "OSL"}))
@@ -314,12 +314,12 @@ async fn plugins_are_looked_after_from_the_command_line() {
             "give one with --name",
         ),
         (
-            &["plugins", "show", "nobody"],
+            &["plugins", "show", "unknown"],
             "there are [rest, sheet, sql]",
         ),
         (&["plugins", "remove", "rest"], "is built into this gateway"),
         (
-            &["plugins", "remove", "../nobody"],
+            &["plugins", "remove", "../unknown"],
             "the plugins are [rest, sheet, sql], the files [sheet.wasm]",
         ),
     ];
@@ -489,7 +489,7 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
             .await
             .0,
         404,
-        "nobody"
+        "unknown"
     );
 
     let (_, records) = admin.ask("GET", "/v1/audit?kind=call&agent=ann", "").await;
@@ -654,7 +654,11 @@ async fn a_configuration_is_taken_over_or_refused() {
         "{code:?}: {out} {err}"
     );
     for expected in ["in_fligt_max`", "rigths`"] {
-        assert_eq!(err.matches(expected).count(), 1, "it is told once: {err}");
+        assert_eq!(
+            err.matches(expected).count(),
+            1,
+            "it is reported once: {err}"
+        );
     }
 
     edit(&[
@@ -702,7 +706,7 @@ async fn a_configuration_is_taken_over_or_refused() {
 fn what_is_not_there_is_called_by_its_name() {
     let house = sample::house();
     let _gateway = house.serve();
-    let contracts = ["`nobody`", "`weir contracts list`"];
+    let contracts = ["`unknown`", "`weir contracts list`"];
     let cases: [(&[&str], [&str; 2]); 8] = [
         (
             &["keys", "revoke", "bot"],
@@ -724,19 +728,19 @@ fn what_is_not_there_is_called_by_its_name() {
             ],
             ["`airports@9.9.9`", "`weir contracts show airports`"],
         ),
-        (&["contracts", "show", "nobody"], contracts),
-        (&["contracts", "retire", "nobody"], contracts),
+        (&["contracts", "show", "unknown"], contracts),
+        (&["contracts", "retire", "unknown"], contracts),
         (
-            &["contracts", "discard", "d_nobody"],
-            ["`d_nobody`", "`weir contracts list`"],
+            &["contracts", "discard", "d_unknown"],
+            ["`d_unknown`", "`weir contracts list`"],
         ),
         (
-            &["contracts", "publish", "d_nobody", "--fingerprint", "x"],
-            ["`d_nobody`", "`weir contracts list`"],
+            &["contracts", "publish", "d_unknown", "--fingerprint", "x"],
+            ["`d_unknown`", "`weir contracts list`"],
         ),
         (
-            &["upstream", "look", "nobody"],
-            ["`nobody`", "`weir upstream list`"],
+            &["upstream", "look", "unknown"],
+            ["`unknown`", "`weir upstream list`"],
         ),
     ];
     for (words, parts) in cases {
@@ -987,7 +991,7 @@ async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
         401
     );
     assert_eq!(house.run(&["keys", "revoke", &id]).0, 0, "it is revoked");
-    assert_eq!(house.run(&["keys", "revoke", "nobody"]).0, 1);
+    assert_eq!(house.run(&["keys", "revoke", "unknown"]).0, 1);
     let admins = async || Admin::of(&house).ask("GET", "/v1/admins", "").await.1;
     let first = admins().await[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(
@@ -1029,7 +1033,7 @@ async fn admins_are_made_listed_and_revoked_by_a_command() {
     assert!(code == 0 && out.contains("is revoked"), "{out}{err}");
     assert_eq!(bea.ask("GET", "/v1/contracts", "").await.0, 401);
     for wrong in [
-        &["revoke", "nobody"][..],
+        &["revoke", "unknown"][..],
         &["create", "--name", "a b", "--role", "viewer"],
         &["create", "--name", "ada", "--role", "king"],
     ] {
@@ -1198,5 +1202,5 @@ async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
         code != 0 && err.contains("admin.url is of a gateway that has ended"),
         "{code}: {err}"
     );
-    assert!(port.accept().is_err(), "nobody asked there");
+    assert!(port.accept().is_err(), "no one asked there");
 }

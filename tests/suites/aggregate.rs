@@ -256,7 +256,7 @@ fn as_published(server: &str, tool: &mut Value) {
     let name = format!("{server}_{own}");
     entry.insert("name".to_owned(), name.into());
     // Annotations are always there.
-    let said = entry
+    let message = entry
         .entry("annotations")
         .or_insert_with(|| json!({}))
         .get("title")
@@ -270,7 +270,7 @@ fn as_published(server: &str, tool: &mut Value) {
             .next()
             .expect("a sentence")
             .trim_end_matches(['.', ':']);
-        let title = said.unwrap_or_else(|| format!("{server}: {sentence}").into());
+        let title = message.unwrap_or_else(|| format!("{server}: {sentence}").into());
         entry.insert("title".to_owned(), title);
     }
     // Clients that do not support tasks see none.

@@ -132,7 +132,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     client::send(Modern::with_key(gateway.url(), &wrong).request("tools/list", json!({}))).await;
 
     let calls = records(&house, &["--kind", "call"]);
-    let told: Vec<(&str, &str)> = calls
+    let recorded: Vec<(&str, &str)> = calls
         .iter()
         .map(|call| {
             (
@@ -148,7 +148,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
         ("create_airport", "ok"),
         ("-", "refused"),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(recorded, expected);
     assert_eq!(calls[1]["code"], "invalid_arguments");
     for call in &calls {
         let id = call["call_id"].as_str().expect("an id");

@@ -171,24 +171,24 @@ const OPEN_ROUTES: [(&str, &str); 3] = [
 async fn no_other_route_answers_without_a_key() {
     let house = house();
     let _gateway = house.serve();
-    let nobody = Admin {
+    let stranger = Admin {
         key: String::new(),
         ..Admin::of(&house)
     };
-    let (_, document) = nobody.ask("GET", "/openapi.json", "").await;
+    let (_, document) = stranger.ask("GET", "/openapi.json", "").await;
     let paths = document["paths"].as_object().expect("paths");
     assert!(paths.len() > 50, "{document}");
     for (path, item) in paths {
         let asked = path.replace(['{', '}'], "");
         for method in item.as_object().expect("methods").keys() {
             let method = method.to_uppercase();
-            let (status, answer) = nobody.ask(&method, &asked, "{}").await;
+            let (status, answer) = stranger.ask(&method, &asked, "{}").await;
             let is_open = OPEN_ROUTES.contains(&(method.as_str(), path.as_str()));
             assert_eq!(status != 401, is_open, "{method} {path}: {status} {answer}");
         }
     }
     for path in ["/v1", "/v1/none", "/assets", "/admin", "/index.html"] {
-        assert_eq!(nobody.ask("GET", path, "").await.0, 404, "{path}");
+        assert_eq!(stranger.ask("GET", path, "").await.0, 404, "{path}");
     }
 }
 

@@ -555,7 +555,7 @@ async fn a_web_service_is_served_at_once() {
             "{listed}"
         );
     }
-    for (path, said) in [
+    for (path, expected) in [
         (
             "several",
             "There are records at `/items`, `/others`: name the place by `records`.",
@@ -567,7 +567,7 @@ async fn a_web_service_is_served_at_once() {
     ] {
         let (code, _, err) = run(&house, &["draft", "--url", &format!("{base}/{path}")]);
         assert_ne!(code, 0, "{err}");
-        assert!(err.contains(said), "{err}");
+        assert!(err.contains(expected), "{err}");
     }
     let (code, contract, err) = run(&house, &["draft", "--url", &format!("{base}/wrapped")]);
     assert_eq!(code, 0, "{err}");

@@ -192,6 +192,6 @@ fn a_fleet_on_one_machine_is_what_compose_and_haproxy_take() {
     haproxy
         .args(["-c", "-V", "-f"])
         .arg(deploy().join("haproxy.cfg"));
-    let said = printed(haproxy);
-    assert_eq!(said.trim(), "Configuration file is valid");
+    let verdict = printed(haproxy);
+    assert_eq!(verdict.trim(), "Configuration file is valid");
 }

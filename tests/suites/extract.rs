@@ -805,7 +805,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
         code == 0 && err.contains("`NOT_SET_HERE` is not set here"),
         "{err}"
     );
-    for (words, said) in [
+    for (words, expected) in [
         (
             &["--view", "readign"][..],
             "there is no view `readign`; there are more, reading",
@@ -829,7 +829,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
             &[&["connect", "cursor"][..], place, words].concat(),
             &secret,
         );
-        assert!(code != 0 && err.contains(said), "{words:?}: {err}");
+        assert!(code != 0 && err.contains(expected), "{words:?}: {err}");
     }
 }
 

@@ -145,11 +145,12 @@ fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
         let mut command = foreign::node();
         command.arg(script).args(words).env("HOME", house.path());
         let output = foreign::run(command, Duration::from_secs(60));
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let printed =
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         let sentence = "a key is needed. Send it with each request as the header `Authorization: Bearer weir_...`";
         assert!(
-            !output.status.success() && said.contains(sentence),
-            "{}: {said}",
+            !output.status.success() && printed.contains(sentence),
+            "{}: {printed}",
             script.display()
         );
     }

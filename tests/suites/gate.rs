@@ -304,7 +304,7 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     assert_eq!(
         version(&url).await,
         "1.0.0",
-        "the file says what it said: going back holds"
+        "the file says what it did: going back holds"
     );
     house.write("contracts/airports.yaml", wider());
     until(&url, "1.2.0").await;
@@ -369,7 +369,7 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     until(&url, "1.1.0").await;
 }
 
-/// Going back holds while the file says what it said; after that, and for a name that was retired, every text is judged
+/// Going back holds while the file says what it did; after that, and for a name that was retired, every text is judged
 /// by what was served.
 #[tokio::test]
 async fn what_someone_went_back_from_is_judged_like_any_change() {
@@ -384,7 +384,7 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert!(
         pending(&house).is_null(),
-        "the file says what it said: going back holds"
+        "the file says what it did: going back holds"
     );
 
     house.write(
@@ -490,7 +490,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
 
     let admin = Admin::of(&house);
     let mut keys = vec![
-        ("nobody", String::new()),
+        ("anonymous", String::new()),
         ("agent", house.key(&["--agent", "ann"])),
     ];
     for name in ["approver", "auditor", "viewer", APPROVING_VIEWER, "editor"] {
@@ -512,18 +512,18 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
     let source = json!({"connection": "none", "source": "x"});
     // The least role that a route lets in; what it then answers is not asked here, only who is refused.
     let routes = [
-        ("GET", "/v1/session/oidc", None, "nobody"),
+        ("GET", "/v1/session/oidc", None, "anonymous"),
         (
             "POST",
             "/v1/session/oidc",
             Some(json!({"tab": "0"})),
-            "nobody",
+            "anonymous",
         ),
         (
             "POST",
             "/v1/session/oidc/answer",
             Some(json!({"query": "", "tab": "0"})),
-            "nobody",
+            "anonymous",
         ),
         ("GET", "/v1/contracts", None, "viewer"),
         ("GET", "/v1/contracts/airports", None, "viewer"),
@@ -722,7 +722,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
                 least => reached |= *role == least,
             }
             match *role {
-                "nobody" | "agent" if least != "nobody" => {
+                "anonymous" | "agent" if least != "anonymous" => {
                     assert_eq!(status, 401, "{role} {method} {path}: {answer}")
                 }
                 _ if reached => assert!(

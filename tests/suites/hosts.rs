@@ -199,7 +199,7 @@ fn weir_is_put_into_every_client_beside_what_is_there_and_taken_out_to_equal_byt
     let house = sample::house();
     for home in Home::all() {
         let client = home.client;
-        let said = home.connect(&house);
+        let printed = home.connect(&house);
         let with = home.now();
         has_what_was_there(client, &home.before, &with);
         assert_eq!(
@@ -208,8 +208,8 @@ fn weir_is_put_into_every_client_beside_what_is_there_and_taken_out_to_equal_byt
             "{client}"
         );
         assert!(
-            said.contains(".weir-backup is what it was"),
-            "{client}: {said}"
+            printed.contains(".weir-backup is what it was"),
+            "{client}: {printed}"
         );
         assert_eq!(home.mode(), 0o600, "{client}: it stays the user's alone");
         assert_eq!(
@@ -265,14 +265,17 @@ fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
             "// mine, since\n"
         };
         home.edit(|now| format!("{comment}{now}"));
-        let said = home.run(&["connect", client, "--undo"]);
+        let printed = home.run(&["connect", client, "--undo"]);
         let now = home.now();
         assert!(
             now.starts_with(comment) && !now.contains("--config"),
             "{client}: {now}"
         );
         has_what_was_there(client, &home.before, &now);
-        assert!(said.contains("everything else stays"), "{client}: {said}");
+        assert!(
+            printed.contains("everything else stays"),
+            "{client}: {printed}"
+        );
         assert_eq!(
             fs::read_to_string(home.backup()).expect("the backup stays"),
             home.before,
@@ -354,9 +357,12 @@ fn an_entry_that_was_there_before_weir_is_put_back() {
             if is_edited_since {
                 home.edit(|now| edit(&now));
             }
-            let said = home.run(&["connect", client, "--undo"]);
+            let printed = home.run(&["connect", client, "--undo"]);
             let now = home.now();
-            assert!(said.contains("repeat this command"), "{client}: {said}");
+            assert!(
+                printed.contains("repeat this command"),
+                "{client}: {printed}"
+            );
             match is_edited_since {
                 false => assert_eq!(now, theirs, "{client}: byte for byte"),
                 true => {

@@ -120,8 +120,8 @@ async fn same_choices(all: &[&Source]) -> usize {
     let (mut count, mut refused) = (0, 0);
     for arguments in list_choices() {
         compare(all, "choose_items", &arguments).await;
-        let (told, _) = answer(all[0], "choose_items", &arguments).await;
-        refused += usize::from(!told.starts_with("error=false"));
+        let (content, _) = answer(all[0], "choose_items", &arguments).await;
+        refused += usize::from(!content.starts_with("error=false"));
         count += 1;
     }
     assert_eq!(refused, 9, "of the questions that cannot be asked");
@@ -135,19 +135,22 @@ async fn same_choices(all: &[&Source]) -> usize {
         count += walks.len().div_ceil(7);
     }
     let page = json!({"columns": ["status"], "order_by": ["-count", "id"], "limit": 1});
-    let (told, next) = answer(all[0], "choose_items", &page).await;
+    let (content, next) = answer(all[0], "choose_items", &page).await;
     let expected = r#"error=false {"records":[{"id":"big","status":"open"}],"next":"NEXT"}"#;
-    assert_eq!(told, expected);
+    assert_eq!(content, expected);
     // A cursor belongs to its order, and takes other columns.
     let mut others = page.clone();
     others["cursor"] = json!(next.expect("a cursor"));
     others["columns"] = json!(["name"]);
-    let (told, _) = answer(all[0], "choose_items", &others).await;
-    assert!(told.starts_with("error=false"), "{told}");
+    let (content, _) = answer(all[0], "choose_items", &others).await;
+    assert!(content.starts_with("error=false"), "{content}");
     others["order_by"] = json!(["count", "id"]);
-    let (told, _) = answer(all[0], "choose_items", &others).await;
-    assert!(told.contains(r#""reason":"bad_cursor""#), "{told}");
-    assert!(told.contains("of this tool and these arguments"), "{told}");
+    let (content, _) = answer(all[0], "choose_items", &others).await;
+    assert!(content.contains(r#""reason":"bad_cursor""#), "{content}");
+    assert!(
+        content.contains("of this tool and these arguments"),
+        "{content}"
+    );
     count
 }
 
@@ -176,20 +179,20 @@ async fn same_counts(all: &[&Source]) -> usize {
     let walks = json!({"with_total": true, "order_by": ["-at"], "limit": 70});
     let walks = walk(&counting, "total_items", walks, async |_| ()).await;
     assert_eq!(walks.len(), rows);
-    let (told, _) = answer(
+    let (content, _) = answer(
         all[0],
         "total_items",
         &json!({"with_total": true, "limit": 1}),
     )
     .await;
     let expected = format!(r#","next":"NEXT","total":{rows}}}"#);
-    assert!(told.ends_with(&expected), "{told}");
+    assert!(content.ends_with(&expected), "{content}");
     let mut refused = Vec::new();
     for arguments in summaries() {
         compare(&counting, "summarize_items", &arguments).await;
-        let (told, _) = answer(all[0], "summarize_items", &arguments).await;
-        if !told.starts_with("error=false") {
-            refused.push(format!("{arguments} {told}"));
+        let (content, _) = answer(all[0], "summarize_items", &arguments).await;
+        if !content.starts_with("error=false") {
+            refused.push(format!("{arguments} {content}"));
         }
         count += 1;
     }
@@ -197,9 +200,9 @@ async fn same_counts(all: &[&Source]) -> usize {
     // the integers come to more than 2^53.
     assert_eq!(refused.len(), 9, "{refused:#?}");
     let open = json!({"group_by": ["status"], "measures": ["count", "sum(amount)", "avg(count)"], "name_starts": "Plain", "limit": 1});
-    let (told, _) = answer(all[0], "summarize_items", &open).await;
+    let (content, _) = answer(all[0], "summarize_items", &open).await;
     let expected = r#"error=false {"records":[{"status":"closed","count":43,"sum(amount)":"2805.75","avg(count)":65}],"more":true}"#;
-    assert_eq!(told, expected);
+    assert_eq!(content, expected);
     let (everything, _) = answer(all[0], "count_items", &json!({})).await;
     let expected = format!("error=false {{\"count\":{}}}", nasty::rows().len());
     assert_eq!(everything, expected);

@@ -124,7 +124,7 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
         assert!(
             body["error"]["message"]
                 .as_str()
-                .is_some_and(|said| said.contains("Authorization: Bearer")),
+                .is_some_and(|text| text.contains("Authorization: Bearer")),
             "{body}"
         );
         assert!(
@@ -166,9 +166,10 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
             assert_eq!(answer.status(), status, "{path}");
             let body: Value = answer.json().await.expect("JSON");
             assert!(body["error"].is_string(), "{path}: {body}");
-            let said = body["error_description"].as_str().unwrap_or_default();
+            let description = body["error_description"].as_str().unwrap_or_default();
             assert!(
-                said.contains("a key is needed") && said.contains("Authorization: Bearer weir_"),
+                description.contains("a key is needed")
+                    && description.contains("Authorization: Bearer weir_"),
                 "{path}: {body}"
             );
         }
@@ -275,13 +276,13 @@ async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports()
         names(modern.ask("tools/list", json!({})).await.result()),
         ["lookup_airport"]
     );
-    let told = |answer: &Value, tool: &str| answer["error"].to_string().replace(tool, "TOOL");
+    let nameless = |answer: &Value, tool: &str| answer["error"].to_string().replace(tool, "TOOL");
     for hidden in ["list_airports", "lookup_field"] {
         let ask = async |tool: &str| {
             let answer = modern
                 .ask("tools/call", json!({"name": tool, "arguments": {}}))
                 .await;
-            (answer.status, told(answer.reply(), tool))
+            (answer.status, nameless(answer.reply(), tool))
         };
         assert_eq!(ask(hidden).await, ask("no_such_tool").await);
     }
@@ -289,7 +290,7 @@ async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports()
         let answer = Modern::with_key(gateway.contract_url(name), &key)
             .ask("tools/list", json!({}))
             .await;
-        (answer.status, told(answer.reply(), name))
+        (answer.status, nameless(answer.reply(), name))
     };
     assert_eq!(endpoint("fields").await, endpoint("nothing").await);
     assert_eq!(endpoint("airports").await.0, StatusCode::OK);
@@ -307,7 +308,7 @@ async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports()
             "{version}"
         );
         let ask = async |tool: &str| {
-            told(
+            nameless(
                 client
                     .ask("tools/call", json!({"name": tool, "arguments": {}}))
                     .await
@@ -346,8 +347,8 @@ async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports()
             )
             .await;
         assert_eq!(
-            told(&hidden, "lookup_field"),
-            told(&unknown, "no_such_tool"),
+            nameless(&hidden, "lookup_field"),
+            nameless(&unknown, "no_such_tool"),
             "{version}"
         );
     }
@@ -503,11 +504,13 @@ async fn limits_hold_under_a_thousand_calls_at_once() {
         .count();
     assert_eq!(passed, 10);
     for result in results.iter().filter(|result| result["isError"] == true) {
-        let told = &result["structuredContent"];
-        assert_eq!(told["code"], "rate_limited");
+        let error = &result["structuredContent"];
+        assert_eq!(error["code"], "rate_limited");
         assert!(
-            told["retry_after_ms"].as_u64().is_some_and(|wait| wait > 0),
-            "{told}"
+            error["retry_after_ms"]
+                .as_u64()
+                .is_some_and(|wait| wait > 0),
+            "{error}"
         );
     }
     assert_eq!(
@@ -531,7 +534,7 @@ async fn a_limit_holds_in_every_version_over_both_transports() {
         |agent: &str| house.key(&["--agent", agent, "--tool-rate", "lookup_airport=1/hour"]);
     let ask = || json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
     // This is in the text, since older versions have no structured content.
-    let told = |first: &Value, second: &Value, place: &str| {
+    let check_second = |first: &Value, second: &Value, place: &str| {
         assert_eq!(first["isError"], false, "{place}: {first}");
         assert_eq!(second["isError"], true, "{place}: {second}");
         assert!(
@@ -550,13 +553,13 @@ async fn a_limit_holds_in_every_version_over_both_transports() {
             .call("lookup_airport", ask()["arguments"].clone())
             .await,
     ];
-    told(&results[0], &results[1], "modern over HTTP");
+    check_second(&results[0], &results[1], "modern over HTTP");
     let mut stdio = Stdio::start_as(&house, &limited("modern-stdio"));
     let results = [
         stdio.ask_modern("tools/call", ask()).await,
         stdio.ask_modern("tools/call", ask()).await,
     ];
-    told(
+    check_second(
         &results[0]["result"],
         &results[1]["result"],
         "modern over stdio",
@@ -569,7 +572,7 @@ async fn a_limit_holds_in_every_version_over_both_transports() {
         let again = session
             .call("lookup_airport", ask()["arguments"].clone())
             .await;
-        told(&first, &again, version);
+        check_second(&first, &again, version);
         let mut stdio = Stdio::start_as(&house, &limited(&format!("{version}-stdio")));
         let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         stdio.ask("initialize", params).await;
@@ -577,7 +580,7 @@ async fn a_limit_holds_in_every_version_over_both_transports() {
             stdio.ask("tools/call", ask()).await,
             stdio.ask("tools/call", ask()).await,
         ];
-        told(
+        check_second(
             &results[0]["result"],
             &results[1]["result"],
             &format!("{version} over stdio"),
@@ -661,11 +664,11 @@ async fn a_thousand_clients_with_one_id_never_see_each_others_answers() {
             loop {
                 let answer = client::send(client.in_session(body.to_string())).await;
                 assert_eq!(answer.reply()["id"], id);
-                let told = &answer.result()["structuredContent"];
-                if told["code"] != "overloaded" {
-                    return assert_eq!(told["iata"], code, "{told}");
+                let error = &answer.result()["structuredContent"];
+                if error["code"] != "overloaded" {
+                    return assert_eq!(error["iata"], code, "{error}");
                 }
-                let wait = told["retry_after_ms"].as_u64().expect("when to come back");
+                let wait = error["retry_after_ms"].as_u64().expect("when to come back");
                 tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
             }
         }

@@ -287,21 +287,21 @@ async fn is_answered(name: &str, file: &str, mock: Mock, tools: usize) -> Vec<St
     for tool in &listed {
         let tool = tool["name"].as_str().expect("a name");
         let result = called(&client, tool).await;
-        let told = result["content"][0]["text"].as_str().unwrap_or_default();
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
         match (
             NOT_ANSWERED
                 .iter()
                 .find(|(.., names)| names.contains(&tool)),
             result["isError"] == true,
         ) {
-            (Some((_, why, _)), true) if told.starts_with(*why) => {}
+            (Some((_, why, _)), true) if text.starts_with(*why) => {}
             (Some((fault, why, _)), true) => {
-                failed.push(format!("{tool}: {told}, not {why}, although {fault}"))
+                failed.push(format!("{tool}: {text}, not {why}, although {fault}"))
             }
             (Some((fault, ..)), false) => failed.push(format!(
                 "{tool} succeeds: take it out of the list ({fault})"
             )),
-            (None, true) => failed.push(format!("{tool}: {told}")),
+            (None, true) => failed.push(format!("{tool}: {text}")),
             (None, false) => {}
         }
     }
@@ -547,9 +547,9 @@ async fn a_generated_client_compiles_and_calls() {
         &strict,
     ]
     .concat());
-    let told: Value = serde_json::from_str(&run(&["client.js", &base])).expect("JSON");
+    let answered: Value = serde_json::from_str(&run(&["client.js", &base])).expect("JSON");
     assert_eq!(
-        told,
+        answered,
         json!({ "name": "Oslo Gardermoen Airport", "listed": 2, "refused": "invalid_arguments" })
     );
 
@@ -564,9 +564,10 @@ async fn a_generated_client_compiles_and_calls() {
         .args(["node_modules/typescript/bin/tsc", "client.ts"])
         .args(strict);
     let output = foreign::run(command, Duration::from_secs(120));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        !output.status.success() && (said.contains("iata") || said.contains("not assignable")),
-        "{said}"
+        !output.status.success()
+            && (printed.contains("iata") || printed.contains("not assignable")),
+        "{printed}"
     );
 }

@@ -220,7 +220,7 @@ fn one_altered_byte_that_still_loads_is_refused() {
     let (code, out, err) = install(&unasked, "");
     assert!(
         code == 0 && lies_there(&unasked),
-        "where nobody asks for either, it loads: {out} {err}"
+        "where neither is asked for, it loads: {out} {err}"
     );
 }
 
@@ -302,13 +302,13 @@ fn is_signature(file: &Path) -> bool {
 #[test]
 fn whoever_is_trusted_has_a_key_and_whoever_signs_is_trusted() {
     let house = House::new().own_plugins(&[]).config(
-        "[trust.maker]\nminisign = \"RWnonsense\"\n[plugins.one]\nsigned_by = [\"nobody\"]\n[trust.late]\nminisgn = \"\"",
+        "[trust.maker]\nminisign = \"RWnonsense\"\n[plugins.one]\nsigned_by = [\"unknown\"]\n[trust.late]\nminisgn = \"\"",
     );
     let (code, _, err) = house.run(&["plugin", "verify"]);
     assert_eq!(code, 1);
     for message in [
         "is not a public key of minisign",
-        "nobody is trusted as `nobody`",
+        "no one is trusted as `unknown`",
         "minisgn",
     ] {
         assert!(err.contains(message), "{message}: {err}");

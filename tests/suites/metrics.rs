@@ -30,12 +30,12 @@ fn alert_rules_hold_in_their_cases() {
     for words in [["check", "rules"], ["test", "rules"]] {
         let file = if words[0] == "check" { &rules } else { &cases };
         let output = promtool(&[words[0], words[1], file.to_str().expect("UTF-8")]);
-        let said = format!(
+        let printed = format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
-        assert!(output.status.success(), "promtool {words:?}: {said}");
+        assert!(output.status.success(), "promtool {words:?}: {printed}");
     }
     let cases = fs::read_to_string(cases).expect("the cases are there");
     for alert in alerts(&fs::read_to_string(rules).expect("the rules are there")) {

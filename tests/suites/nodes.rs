@@ -143,8 +143,11 @@ async fn what_one_gateway_publishes_and_revokes_holds_on_the_other_when_the_answ
         (2, 1, 2),
         "{list}"
     );
-    let said = one.house.run(&["nodes"]).1;
-    assert!(said.lines().count() == 3 && said.contains("live"), "{said}");
+    let printed = one.house.run(&["nodes"]).1;
+    assert!(
+        printed.lines().count() == 3 && printed.contains("live"),
+        "{printed}"
+    );
 }
 
 #[tokio::test]
@@ -322,10 +325,10 @@ async fn a_state_is_moved_to_a_database_and_back() {
     node.house.write("files/airports.yaml", other);
     let mut apply = node.house.weir(&["contracts", "apply", "files"]);
     let output = apply.env("WEIR_ADMIN_KEY", &node.admin.key).output();
-    let (code, said, err) = read_output(output.expect("weir starts"));
+    let (code, printed, err) = read_output(output.expect("weir starts"));
     assert!(
-        code == 0 && said.contains("airports: published 1.0.1"),
-        "{code}: {said}{err}"
+        code == 0 && printed.contains("airports: published 1.0.1"),
+        "{code}: {printed}{err}"
     );
     let (code, _, err) = node.house.run(&["serve", "--contracts", "files"]);
     assert!(
@@ -389,8 +392,8 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    let (code, said) = collect(&one.house, &one.admin, &[&one.admin.url, &two.admin.url]);
-    assert_eq!(code, 0, "{said}");
+    let (code, printed) = collect(&one.house, &one.admin, &[&one.admin.url, &two.admin.url]);
+    assert_eq!(code, 0, "{printed}");
     let (code, report) = verify(&one.house, "all");
     assert_eq!(
         (code, &report["chains"], &report["findings_count"]),
@@ -401,12 +404,15 @@ async fn the_trails_of_all_gateways_verify_together_and_a_lost_disk_is_named() {
     drop(two);
     let gone = one.house.path().join("all").join(chain);
     std::fs::remove_dir_all(gone).expect("it was collected");
-    let (code, said) = collect(
+    let (code, printed) = collect(
         &one.house,
         &one.admin,
         &[&one.admin.url, "http://127.0.0.1:9"],
     );
-    assert!(code == 1 && said.contains("127.0.0.1:9"), "{code}: {said}");
+    assert!(
+        code == 1 && printed.contains("127.0.0.1:9"),
+        "{code}: {printed}"
+    );
     let (code, report) = verify(&one.house, "all");
     let finding = &report["findings"][0];
     assert_eq!(

@@ -174,7 +174,7 @@ async fn a_gone_sql_column_is_named() {
     assert!(
         result["structuredContent"]["message"]
             .as_str()
-            .is_some_and(|said| said.contains("`born`")),
+            .is_some_and(|printed| printed.contains("`born`")),
         "{result}"
     );
 }
@@ -340,10 +340,10 @@ fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
             .stdin(Stdio::null())
             .output()
             .expect("weir starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {printed}");
         for part in ["nothing to serve", "`weir.toml`", "--config", &here, advice] {
-            assert!(said.contains(part), "{words:?}: {part}: {said}");
+            assert!(printed.contains(part), "{words:?}: {part}: {printed}");
         }
         assert_eq!(
             std::fs::read_dir(&folder).expect("a folder").count(),

@@ -29,7 +29,7 @@ fn package(ending: &str) -> PathBuf {
 }
 
 /// Returns what a command prints.
-fn said(command: &mut Command) -> String {
+fn run(command: &mut Command) -> String {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -65,7 +65,7 @@ fn at_home(mut command: Command, home: &Path) -> Command {
 /// Calls one tool of a spreadsheet with the installed program, whose adapters come from inside it.
 fn calls(program: Command, home: &Path) {
     let mut call = at_home(program, home);
-    let answer = said(call.args(["call", "--file", "prices.csv", "list_prices", "--sku", "B2"]));
+    let answer = run(call.args(["call", "--file", "prices.csv", "list_prices", "--sku", "B2"]));
     assert!(
         answer.contains("Chair") && !answer.contains("Lamp"),
         "{answer}"
@@ -86,7 +86,7 @@ async fn serves(program: Command, home: &Path) {
         found["structuredContent"]["records"][0]["name"], "Chair",
         "{found}"
     );
-    said(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
+    run(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
     gateway.left();
     // What started the program may leave before it.
     let started = std::time::Instant::now();
@@ -117,23 +117,21 @@ async fn the_npm_package_is_installed_called_and_served() {
     let bin = place::cache().join("clients/node-runtime/bin");
     let node = |program: &str| with_node(Command::new(bin.join(program)), home.path());
     let mut install = node("npm");
-    said(
-        install
-            .args([
-                "install",
-                "--offline",
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=error",
-            ])
-            .arg(package(".tgz")),
-    );
+    run(install
+        .args([
+            "install",
+            "--offline",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ])
+        .arg(package(".tgz")));
     let npx = || {
         let mut npx = node("npx");
         npx.args(["--offline", "weir-gateway"]);
         npx
     };
-    let version = said(npx().arg("--version"));
+    let version = run(npx().arg("--version"));
     assert!(version.starts_with("weir "), "{version}");
     calls(
         Command::new(home.path().join("node_modules/.bin/weir-gateway")),
@@ -170,7 +168,7 @@ fn a_newcomer_follows_the_readme_with_the_npm_package() {
     let [sheet, serve] = first[..] else {
         panic!("a sheet and a gateway: {first:?}")
     };
-    said(&mut shell(sheet));
+    run(&mut shell(sheet));
     let mut serve = shell(&format!("exec {serve}"));
     serve.env("WEIR_LISTEN", "127.0.0.1:0").process_group(0);
     let mut gateway = Gateway::start(serve);
@@ -184,10 +182,10 @@ fn a_newcomer_follows_the_readme_with_the_npm_package() {
         let line = line
             .replace("npx --yes @modelcontextprotocol/inspector", &inspector)
             .replace("http://127.0.0.1:8484", &gateway.base);
-        let answer = said(&mut shell(&line));
+        let answer = run(&mut shell(&line));
         assert!(answer.contains("Chair"), "{line}: {answer}");
     }
-    said(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
+    run(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
     gateway.left();
 }
 
@@ -195,17 +193,13 @@ fn a_newcomer_follows_the_readme_with_the_npm_package() {
 async fn the_wheel_is_installed_called_and_served() {
     let home = home();
     let environment = home.path().join("environment");
-    said(
-        Command::new("python3")
-            .args(["-m", "venv"])
-            .arg(&environment),
-    );
+    run(Command::new("python3")
+        .args(["-m", "venv"])
+        .arg(&environment));
     let mut install = Command::new(environment.join("bin/python"));
-    said(
-        install
-            .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
-            .arg(package(".whl")),
-    );
+    run(install
+        .args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"])
+        .arg(package(".whl")));
     let program = environment.join("bin/weir-gateway");
     calls(Command::new(&program), home.path());
     serves(Command::new(&program), home.path()).await;
@@ -236,16 +230,14 @@ async fn the_wheel_runs_by_uvx() {
 async fn the_debian_package_is_installed_called_and_served() {
     let home = home();
     let (package, root) = (package(".deb"), home.path().join("root"));
-    let fields = said(Command::new("dpkg-deb").arg("--field").arg(&package));
+    let fields = run(Command::new("dpkg-deb").arg("--field").arg(&package));
     assert!(
         fields.contains("Package: weir-gateway") && fields.contains("Depends: libc6"),
         "{fields}"
     );
-    let planned = said(
-        Command::new("apt-get")
-            .args(["install", "--simulate"])
-            .arg(&package),
-    );
+    let planned = run(Command::new("apt-get")
+        .args(["install", "--simulate"])
+        .arg(&package));
     assert!(
         planned.contains("Inst weir-gateway"),
         "apt finds all that it depends on: {planned}"
@@ -263,8 +255,8 @@ async fn the_debian_package_is_installed_called_and_served() {
         "--log=/dev/null",
         "--unpack",
     ]);
-    said(unpack.arg(&package));
-    let listed = said(Command::new("dpkg").args([&option("root"), "--status", "weir-gateway"]));
+    run(unpack.arg(&package));
+    let listed = run(Command::new("dpkg").args([&option("root"), "--status", "weir-gateway"]));
     assert!(listed.contains("Status: install ok unpacked"), "{listed}");
     let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service"))
         .expect("the unit");
@@ -288,7 +280,7 @@ async fn the_debian_package_is_installed_called_and_served() {
     let program = root.join("usr/bin/weir");
     // The machine that packs may have a newer C library than the program asks for.
     let newest = "objdump -T \"$0\" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1";
-    let glibc = said(Command::new("sh").args(["-c", newest]).arg(&program))
+    let glibc = run(Command::new("sh").args(["-c", newest]).arg(&program))
         .trim()
         .replace("GLIBC_", "");
     assert!(
@@ -299,7 +291,7 @@ async fn the_debian_package_is_installed_called_and_served() {
     serves(Command::new(&program), home.path()).await;
 
     let mut remove = Command::new("dpkg");
-    said(remove.args([
+    run(remove.args([
         &option("root"),
         "--force-not-root",
         "--force-script-chrootless",

@@ -216,8 +216,8 @@ async fn keys_hold_here_as_they_do_for_mcp_and_each_call_is_on_record() {
         "--tool-rate",
         "lookup_airport=3/hour",
     ]);
-    let (nobody, ann) = (Rest::of(&gateway, None), Rest::of(&gateway, Some(&key)));
-    let response = nobody
+    let (stranger, ann) = (Rest::of(&gateway, None), Rest::of(&gateway, Some(&key)));
+    let response = stranger
         .request(Method::GET, "lookup_airport?iata=OSL")
         .send()
         .await
@@ -316,7 +316,7 @@ async fn the_tools_are_a_page_too() {
             .starts_with("default-src 'none'")
     );
     let text = page.text().await.expect("text");
-    for said in [
+    for expected in [
         "Look up an airport",
         "POST /rest/airports/create_airport",
         "IATA code.",
@@ -324,7 +324,7 @@ async fn the_tools_are_a_page_too() {
         "curl -s",
         "openapi.json",
     ] {
-        assert!(text.contains(said), "{said}: {text}");
+        assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(!text.contains("<script"), "{text}");
     let client = reqwest::Client::builder()

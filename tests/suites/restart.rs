@@ -1,4 +1,4 @@
-//! A start: what is published is served, whatever is wrong beside it, and everything that is refused is said.
+//! A start: what is published is served, whatever is wrong beside it, and everything that is refused is reported.
 
 use std::time::{Duration, Instant};
 
@@ -51,10 +51,10 @@ async fn a_start_serves_what_is_published_beside_files_that_do_not_compile() {
     house.write("contracts/new.yaml", "contract: new\ntools: 7\n");
     let gateway = house.serve();
     assert_eq!(country(&gateway).await, "NO", "what is published is served");
-    for said in ["/tools/1/verb", "new.yaml"] {
+    for part in ["/tools/1/verb", "new.yaml"] {
         assert!(
-            gateway.log().contains(said),
-            "the log does not say {said}:\n{}",
+            gateway.log().contains(part),
+            "the log does not say {part}:\n{}",
             gateway.log()
         );
     }
@@ -83,10 +83,10 @@ async fn a_start_serves_what_is_published_beside_files_that_do_not_compile() {
         "{metrics}"
     );
     drop(gateway);
-    let said = strict(&house);
+    let printed = strict(&house);
     assert!(
-        said.contains("/tools/1/verb") && said.contains("new.yaml"),
-        "{said}"
+        printed.contains("/tools/1/verb") && printed.contains("new.yaml"),
+        "{printed}"
     );
 }
 
@@ -330,10 +330,10 @@ async fn a_source_that_is_away_is_named_and_hides_no_mistake() {
         .config(away)
         .file("contracts/fields.yaml", &contract);
     let gateway = house.serve();
-    let told = "waiting: ";
+    let prefix = "waiting: ";
     gateway.wait_for_log("over the connection `disk`");
     let log = gateway.log();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains(told)).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains(prefix)).collect();
     assert!(
         lines.len() == 1 && lines[0].contains("No such file or directory"),
         "{log}"

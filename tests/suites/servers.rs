@@ -20,7 +20,7 @@ const MAY_ASK: &str = "ask = [\"elicitation\", \"sampling\", \"roots\"]";
 /// Returns the answers of a caller, by the tool that asks.
 fn answers() -> [(&'static str, &'static str, Value, Value); 4] {
     let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
-    let said =
+    let instructions =
         json!({"role": "assistant", "content": {"type": "text", "text": "Hello."}, "model": "m"});
     let roots = json!({"roots": [{"uri": "file:///srv/shared"}]});
     [
@@ -39,7 +39,7 @@ fn answers() -> [(&'static str, &'static str, Value, Value); 4] {
         (
             "sample",
             "sampling/createMessage",
-            said,
+            instructions,
             json!({"text": "Hello."}),
         ),
         (

@@ -589,13 +589,13 @@ fn a_messy_sheet_is_drafted_with_notes() {
     assert!(notes.contains("`header_row: 2`"), "{notes}");
     let arguments = ["--header-row", "2", "--name", "shop orders"];
     let (contract, notes) = draft_with(&house, "export (1).csv", &arguments);
-    for said in [
+    for expected in [
         "The last row looks like a total (\"TOTAL\")",
         "The column \"price\" is read as numbers with their unit, `# €`.",
         "The column \"city\": 1 cell has blanks around the text",
         "The column \"amount\" is read as number, with `n/a` for an empty cell",
     ] {
-        assert!(notes.contains(said), "{said}: {notes}");
+        assert!(notes.contains(expected), "{expected}: {notes}");
     }
     for line in [
         "contract: shop-orders",

@@ -198,17 +198,17 @@ async fn a_statement_needs_the_grant_for_statements() {
         (Shop::mariadb("write"), counted()),
     ] {
         shop.house.write("contracts/pay.yaml", statement);
-        let (code, _, said) = shop.house.run(&["compile", "contracts/pay.yaml"]);
-        assert_ne!(code, 0, "{said}");
+        let (code, _, printed) = shop.house.run(&["compile", "contracts/pay.yaml"]);
+        assert_ne!(code, 0, "{printed}");
         assert!(
-            said.contains("needs the grant \"statements\" on the connection `shop`"),
-            "{said}"
+            printed.contains("needs the grant \"statements\" on the connection `shop`"),
+            "{printed}"
         );
     }
     let shop = Shop::sqlite("statements");
     shop.house.write("contracts/pay.yaml", &contracts()[1]);
-    let (code, _, said) = shop.house.run(&["compile", "contracts/pay.yaml"]);
-    assert_eq!(code, 0, "{said}");
+    let (code, _, printed) = shop.house.run(&["compile", "contracts/pay.yaml"]);
+    assert_eq!(code, 0, "{printed}");
 }
 
 const QUERY: &str = "-- what a city owes
@@ -227,8 +227,8 @@ async fn a_query_in_a_file_is_drafted_and_served() {
     ] {
         shop.house.write("debts.sql", QUERY);
         let words = ["draft", "--connection", "shop", "--query", "debts.sql"];
-        let (code, contract, said) = shop.house.run(&words);
-        assert_eq!(code, 0, "{said}");
+        let (code, contract, printed) = shop.house.run(&words);
+        assert_eq!(code, 0, "{printed}");
         for line in [
             "        SELECT id, city, total, placed FROM orders\n",
             "        low: { type: decimal, required: true }\n",
@@ -238,17 +238,17 @@ async fn a_query_in_a_file_is_drafted_and_served() {
         ] {
             assert!(contract.contains(line), "{line}{contract}");
         }
-        assert!(!said.contains("ORDER BY"), "{said}");
+        assert!(!printed.contains("ORDER BY"), "{printed}");
         let ordered = QUERY.replace("LIMIT", "ORDER BY total DESC LIMIT");
         shop.house.write("ordered.sql", ordered);
         let words = ["draft", "--connection", "shop", "--query", "ordered.sql"];
-        let (code, _, said) = shop.house.run(&words);
+        let (code, _, printed) = shop.house.run(&words);
         assert!(
             code == 0
-                && said.contains(
+                && printed.contains(
                     "note: The ORDER BY of the query decides which records its LIMIT takes"
                 ),
-            "{said}"
+            "{printed}"
         );
         shop.house.write("contracts/debts.yaml", &contract);
         let gateway = shop.house.serve();
@@ -303,14 +303,14 @@ toolsets:
 async fn a_configuration_of_toolbox_is_translated_and_served() {
     let shop = Shop::sqlite("statements");
     shop.house.write("tools.yaml", TOOLBOX);
-    let (code, contract, said) = shop.house.run(&["draft", "--toolbox", "tools.yaml"]);
-    assert_eq!(code, 3, "{said}");
+    let (code, contract, printed) = shop.house.run(&["draft", "--toolbox", "tools.yaml"]);
+    assert_eq!(code, 3, "{printed}");
     assert!(
-        said.contains("2 tools; 1 parts left out, 1 notes"),
-        "{said}"
+        printed.contains("2 tools; 1 parts left out, 1 notes"),
+        "{printed}"
     );
-    assert!(said.contains("at /tools/any-table"), "{said}");
-    assert!(said.contains("[views.all]"), "{said}");
+    assert!(printed.contains("at /tools/any-table"), "{printed}");
+    assert!(printed.contains("[views.all]"), "{printed}");
     let connection = ["draft", "--toolbox", "tools.yaml", "--print", "connection"];
     let (_, connection, _) = shop.house.run(&connection);
     assert!(connection.contains("shop = \"statements\""), "{connection}");
@@ -330,9 +330,9 @@ async fn a_configuration_of_toolbox_is_translated_and_served() {
     );
     let paid = answer(&client, "mark-paid", json!({"id": 2})).await;
     assert_eq!(paid, json!({"status": "done", "record": {"rows": 1}}));
-    let (code, _, said) = shop.house.run(&["import", "toolbox", "tools.yaml"]);
+    let (code, _, printed) = shop.house.run(&["import", "toolbox", "tools.yaml"]);
     assert_eq!(code, 2);
-    assert!(said.contains("draft --toolbox tools.yaml"), "{said}");
+    assert!(printed.contains("draft --toolbox tools.yaml"), "{printed}");
 }
 
 /// The package of Toolbox whose README has a configuration, and its digest.
@@ -437,10 +437,10 @@ async fn what_toolbox_itself_shows_is_translated_and_served() {
             "--name",
             file.trim_end_matches(".yaml"),
         ];
-        let (code, contract, said) = house.run(&words);
-        assert_eq!(code, 3, "{said}");
+        let (code, contract, printed) = house.run(&words);
+        assert_eq!(code, 3, "{printed}");
         for part in left_out {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(printed.contains(part), "{part}: {printed}");
         }
         house.write(&format!("contracts/{file}"), contract);
         let connection = [&words[..], &["--print", "connection"]].concat();

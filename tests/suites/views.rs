@@ -539,11 +539,11 @@ async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
         let unknown = view
             .call("call_tool", json!({"name": name, "arguments": {}}))
             .await;
-        let said = unknown["structuredContent"]["message"]
+        let message = unknown["structuredContent"]["message"]
             .as_str()
             .expect("a message");
         assert_eq!(
-            said,
+            message,
             format!("There is no tool `{name}` here. Use a name that find_tools answers.")
         );
         let call_id = unknown["structuredContent"]["call_id"]

@@ -49,7 +49,7 @@ Usage: cargo xtask COMMAND
   figures           sizes, names and words of the code, which may only fall (tests/tidy/figures.txt); WEIR_BLESS=1
                     accepts what is counted
   fuzz [TARGET] [--minutes N]
-                    hostile bytes for everything that reads some, or for one target; a minute each, or as said
+                    hostile bytes for everything that reads some, or for one target; a minute each, or N
 
 Environment:
   WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(
             report,
             [
-                "    GET /\\u{1b}[2J\n        left out: the answer is image/\\u{1b}[1A, and only JSON is told\n        \
+                "    GET /\\u{1b}[2J\n        left out: the answer is image/\\u{1b}[1A, and only JSON is read\n        \
                  at /paths/~1\\u{1b}[2J\n        left out/get/responses",
                 "    GET /b: the reference #/\\u{1b}[8m leads nowhere\n        at /paths/~1b/get/parameters/0",
             ]

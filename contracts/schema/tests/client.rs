@@ -62,7 +62,7 @@ fn no_client_takes_a_choice_between_argument_lists() {
     );
 }
 
-/// Agents of OpenAI's SDK hold a model to no schema with a reference; one within itself cannot be said otherwise.
+/// Agents of OpenAI's SDK hold a model to no schema with a reference; one within itself cannot be written otherwise.
 #[test]
 fn strict_schemas_have_references_only_where_they_lead_back() {
     let names = json!({

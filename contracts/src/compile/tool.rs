@@ -198,7 +198,7 @@ fn unbound(name: String, form: &form::FormTool, input_schema: Value) -> Contract
     }
 }
 
-/// Returns what may be said of a tool whose source is not known: lookups and lists read, and anything else may do
+/// Returns what may be stated of a tool whose source is not known: lookups and lists read, and anything else may do
 /// anything.
 fn cautious(verb: Option<ToolVerb>) -> ToolAnnotations {
     let reads = verb.is_some_and(ToolVerb::is_query);
@@ -379,7 +379,7 @@ fn check_verb_rules(form: &form::FormTool, problems: &mut FileProblems) {
     if matches!(verb, ToolVerb::Update | ToolVerb::Delete) {
         for field in form.fields.iter().filter(|field| field.default.is_some()) {
             let message = format!(
-                "a default on {} would write or match what nobody asked for",
+                "a default on {} would write or match what was not asked for",
                 verb.word()
             );
             problems.add_hint(

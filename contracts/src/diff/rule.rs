@@ -30,7 +30,7 @@ tool_rules! {
     AnnotationRiskier "annotation-riskier" Breaking "readOnlyHint or idempotentHint true → false, destructiveHint false → true: clients approve by them";
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
-    AnnotationStated "annotation-stated" Cosmetic "a hint is said that would be taken anyway, or is no longer said";
+    AnnotationStated "annotation-stated" Cosmetic "a hint is stated that would be taken anyway, or is no longer stated";
     AnnotationOther "annotation-other-changed" Cosmetic "a member of annotations beside the four hints, such as title";
     IconsChanged "tool-icons-changed" Cosmetic "icons of a tool";
     MetaChanged "tool-meta-changed" Review "`_meta` of a tool: what a client shows beside it";

@@ -407,7 +407,7 @@ fn further(tool: &str, old: &ContractParts<'_>, new: &ContractParts<'_>, report:
         let (was, is) = (old.stated[index], new.stated[index]);
         if was != is && was.unwrap_or(*absent) == is.unwrap_or(*absent) {
             let reason = format!(
-                "{hint} is {} said",
+                "{hint} is {} stated",
                 if is.is_some() { "now" } else { "no longer" }
             );
             let path = format!("/annotations/{hint}");

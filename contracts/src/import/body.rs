@@ -323,13 +323,13 @@ impl<'d> BodyMembers<'d> {
             .properties
             .iter()
             .filter(|(_, schema)| !is_never_sent(schema));
-        let told = sent.map(|(name, schema)| {
+        let described = sent.map(|(name, schema)| {
             let mut at = format!("{at}/properties");
             push_pointer(&mut at, name);
             part(*name, *schema, at)
         });
-        let mut parts: Vec<BodyPart<'d>> = told.collect();
-        for name in self.untold() {
+        let mut parts: Vec<BodyPart<'d>> = described.collect();
+        for name in self.undescribed() {
             let at = format!("{at}/required");
             gaps.push((
                 at.clone(),
@@ -344,16 +344,16 @@ impl<'d> BodyMembers<'d> {
     }
 
     /// Returns the names that are required but not described.
-    fn untold(&self) -> Vec<&'d str> {
-        let is_told = |name: &&str| self.properties.iter().any(|(told, _)| told == name);
-        let mut untold: Vec<&str> = self
+    fn undescribed(&self) -> Vec<&'d str> {
+        let is_described = |name: &&str| self.properties.iter().any(|(known, _)| known == name);
+        let mut undescribed: Vec<&str> = self
             .required
             .iter()
             .copied()
-            .filter(|name| !is_told(name))
+            .filter(|name| !is_described(name))
             .collect();
-        untold.sort_unstable();
-        untold.dedup();
-        untold
+        undescribed.sort_unstable();
+        undescribed.dedup();
+        undescribed
     }
 }

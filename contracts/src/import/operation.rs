@@ -226,7 +226,7 @@ impl<'d> OperationSource<'d> {
         let answer = answer::read_response(self.document, responses)
             .map_err(|why| ("reference", at("/responses"), why))?;
         if let Some(media) = &answer.untold {
-            let why = format!("the answer is {media}, and only JSON is told");
+            let why = format!("the answer is {media}, and only JSON is read");
             if self.method == "get" {
                 return Err(("answer", at("/responses"), why));
             }

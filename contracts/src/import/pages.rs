@@ -91,14 +91,14 @@ fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<ImportedPagi
 
 /// Reads `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
 fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
-    let said = operation.get("x-speakeasy-pagination")?;
+    let extension = operation.get("x-speakeasy-pagination")?;
     let input = |kind: &str| {
-        let inputs = said.get("inputs")?.as_array()?.iter();
+        let inputs = extension.get("inputs")?.as_array()?.iter();
         inputs
             .filter(|input| input.get("type").is_some_and(|word| word == kind))
             .find_map(|input| own(input.get("name")?.as_str()?))
     };
-    let output = |name: &str| json_path(said.get("outputs")?.get(name)?.as_str()?);
+    let output = |name: &str| json_path(extension.get("outputs")?.get(name)?.as_str()?);
     let records = output("results");
     let pagination = match (input("cursor"), input("page"), input("offset")) {
         (Some(cursor), ..) => {
@@ -125,9 +125,10 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
 /// Reads `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or the
 /// same with `offset`.
 fn fern(operation: &Value, own: &Own<'_>) -> Option<ImportedPagination> {
-    let said = operation.get("x-fern-pagination")?;
-    let request = |name: &str| own(said.get(name)?.as_str()?.strip_prefix("$request.")?);
-    let response = |name: &str| json_path(&said.get(name)?.as_str()?.replacen("$response", "$", 1));
+    let extension = operation.get("x-fern-pagination")?;
+    let request = |name: &str| own(extension.get(name)?.as_str()?.strip_prefix("$request.")?);
+    let response =
+        |name: &str| json_path(&extension.get(name)?.as_str()?.replacen("$response", "$", 1));
     let pagination = match (request("cursor"), request("offset")) {
         (Some(cursor), _) => {
             json!({ "style": "cursor", "cursor": cursor.field, "next": response("next_cursor")? })

@@ -65,10 +65,9 @@ pub fn toolbox(
     for _ in 0..ROUNDS_MAX {
         if tools.is_empty() {
             let why = "no tool could be taken, so there is no contract";
-            let told = remarks.iter().map(|remark| remark.problem(file));
-            let hint = "mend one of them, or write a contract by hand";
-            return Err(told
-                .chain([FileProblem::new(file, "/tools", why).hint(hint)])
+            let problems = remarks.iter().map(|remark| remark.problem(file));
+            return Err(problems
+                .chain([FileProblem::new(file, "/tools", why)])
                 .collect());
         }
         let text = written(contract, &sources, &tools);

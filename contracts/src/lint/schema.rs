@@ -47,7 +47,7 @@ fn check_root(tool: &LintedTool<'_>, add: &mut Add<'_>) {
         add(
             "",
             SCHEMA_ROOT,
-            "the input is not said to be an object".to_owned(),
+            "the input is not declared as an object".to_owned(),
         );
     }
     if let Some(key) = ALTERNATIVES
@@ -60,7 +60,7 @@ fn check_root(tool: &LintedTool<'_>, add: &mut Add<'_>) {
         add(
             "",
             OUTPUT_ROOT,
-            "the output is not said to be an object".to_owned(),
+            "the output is not declared as an object".to_owned(),
         );
     }
 }

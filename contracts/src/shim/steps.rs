@@ -11,7 +11,7 @@ use crate::{diff::SchemaSide, name, validate};
 const ITEMS: &str = "*";
 const DEPTH_MAX: usize = 32;
 
-/// Keywords beside which a member cannot be said to have another name.
+/// Keywords beside which a member cannot be given another name.
 const UNSEEN: &[&str] = &[
     "patternProperties",
     "propertyNames",

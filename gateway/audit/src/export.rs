@@ -53,10 +53,10 @@ pub fn export(
         ExportFormat::JsonLines => json_lines(records, out),
         // The error keeps its kind, since the reader may have gone.
         ExportFormat::Csv => csv(records, out).map_err(|error| {
-            let said = error.to_string();
+            let message = error.to_string();
             match error.into_kind() {
                 csv::ErrorKind::Io(error) => error,
-                _ => io::Error::other(said),
+                _ => io::Error::other(message),
             }
         }),
     }

@@ -152,8 +152,8 @@ impl UncertainRange {
         const MARK: &[u8] = b"\"act\":\"uncertain\"";
         // Nearly no line is one: the others are not read twice.
         let is_one = line.windows(MARK.len()).any(|part| part == MARK);
-        let said: UncertainRecord = is_one.then(|| serde_json::from_slice(line).ok())??;
-        (said.kind == "chain" && said.act == ChainAct::Uncertain).then_some(said.uncertain)
+        let record: UncertainRecord = is_one.then(|| serde_json::from_slice(line).ok())??;
+        (record.kind == "chain" && record.act == ChainAct::Uncertain).then_some(record.uncertain)
     }
 }
 
@@ -457,7 +457,7 @@ pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
 }
 
 /// Returns the segments to read: those that were begun when this was asked. All but the last then have all their
-/// records. That could not be said if a segment were made before, and begun after, the one before it was read.
+/// records. That would not hold if a segment were made before, and begun after, the one before it was read.
 pub(crate) fn begun_segments(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut segments = segments_of(chain)?;
     while let Some((_, last)) = segments.last()

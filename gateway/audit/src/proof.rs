@@ -27,7 +27,7 @@ const FORMAT: u32 = 1;
 /// Records that follow the proven one at most, and the bytes of all lines.
 const LINKS_MAX: usize = 1000;
 const LINES_MAX_BYTES: usize = 4 << 20;
-/// The characters of what is said about a file that is no proof.
+/// The characters of the message about a file that is no proof.
 const WHY_MAX_CHARS: usize = 300;
 /// Files beyond this were not written as a proof: text of JSON is at most six times as long as its lines.
 pub const PROOF_MAX_BYTES: u64 = 6 * (LINES_MAX_BYTES + LINE_MAX_BYTES) as u64;

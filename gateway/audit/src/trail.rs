@@ -593,14 +593,14 @@ mod tests {
         drop(trail);
         let report = crate::verify(folder.path(), &[]).expect("read");
         assert!(report.is_ok(), "{report:?}");
-        let told: Vec<_> = report
+        let details: Vec<_> = report
             .warnings
             .iter()
             .map(|warning| warning.detail.as_str())
             .collect();
         assert!(
-            told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"),
-            "{told:?}"
+            details.len() == 1 && details[0].starts_with("the records 2 to 5 are uncertain"),
+            "{details:?}"
         );
     }
 

@@ -254,7 +254,7 @@ impl std::fmt::Display for ExpectationSource {
 }
 
 fn settle(demands: Vec<MissingRecord>, named: &ChainReferences, report: &mut TrailReport) {
-    let (mut told, mut warned) = (BTreeSet::new(), BTreeSet::new());
+    let (mut missing, mut warned) = (BTreeSet::new(), BTreeSet::new());
     for demand in demands {
         if let Some(horizon) = named.forgotten_removal(&demand)
             && !named.states_removal(&demand)
@@ -278,7 +278,9 @@ fn settle(demands: Vec<MissingRecord>, named: &ChainReferences, report: &mut Tra
             };
         }
         // A missing chain is one finding, however many name it.
-        if !removed && (demand.finding.what != TrailProblem::Missing || told.insert(demand.chain)) {
+        if !removed
+            && (demand.finding.what != TrailProblem::Missing || missing.insert(demand.chain))
+        {
             report.add(demand.finding);
         }
     }

@@ -62,7 +62,7 @@ pub struct CodeEntry {
     pub words: &'static [&'static str],
     pub fault: ResponsibleParty,
     pub retry: RetryAdvice,
-    /// A source that answers so to a write has said no: nothing was changed.
+    /// A source that answers so to a write has refused it: nothing was changed.
     pub nothing_changed: bool,
     pub meaning: &'static str,
     /// The advice to an agent.

@@ -102,10 +102,10 @@ pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
 /// Returns the TLS settings of a client for addresses without TLS: they trust no certificate.
 pub fn no_tls() -> Arc<rustls::ClientConfig> {
     install_tls();
-    let nobody = rustls::RootCertStore::empty();
+    let none = rustls::RootCertStore::empty();
     Arc::new(
         rustls::ClientConfig::builder()
-            .with_root_certificates(nobody)
+            .with_root_certificates(none)
             .with_no_client_auth(),
     )
 }

@@ -293,7 +293,7 @@ async fn weirs_own_state_is_out_of_reach() {
         "deeper/key",
         "data/../st/key",
     ] {
-        let told = [
+        let failures = [
             files.stat(path).await.expect_err("a file of the state"),
             files
                 .read(path, 0, 9)
@@ -314,8 +314,8 @@ async fn weirs_own_state_is_out_of_reach() {
             FailureCode::Forbidden
         };
         assert!(
-            told.iter().all(|error| error.code == expected),
-            "{path}: {told:?}"
+            failures.iter().all(|error| error.code == expected),
+            "{path}: {failures:?}"
         );
     }
     assert_eq!(

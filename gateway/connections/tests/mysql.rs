@@ -453,11 +453,11 @@ async fn a_server_that_comes_back_is_used_again() {
             .await
             .expect_err(url);
         assert_eq!(error.code.word(), "unavailable");
-        let said = format!("{error:?}");
-        assert!(!said.contains("hunter2"), "{said}");
+        let printed = format!("{error:?}");
+        assert!(!printed.contains("hunter2"), "{printed}");
         assert!(
             !error.message.contains("127.0.0.1") && !error.message.contains("host"),
-            "{said}"
+            "{printed}"
         );
     }
 }
@@ -535,14 +535,14 @@ async fn tls_passwords_and_rights_are_as_they_have_to_be() {
             }
             (Err(error), Err(code)) => {
                 assert_eq!(error.code.word(), code, "{url}: {error:?}");
-                let said = format!("{error:?}");
+                let printed = format!("{error:?}");
                 assert!(
                     !error.message.contains("127.0.0.1") && !error.message.contains("host"),
-                    "{said}"
+                    "{printed}"
                 );
                 assert!(
-                    !said.contains("wörd") && !said.contains("hunter2"),
-                    "{said}"
+                    !printed.contains("wörd") && !printed.contains("hunter2"),
+                    "{printed}"
                 );
             }
             (result, _) => panic!("{url}: {result:?}"),

@@ -842,14 +842,14 @@ async fn tls_and_passwords_are_as_the_url_says() {
             ),
             (Err(error), Err(code)) => {
                 assert_eq!(error.code.word(), code, "{url}: {error:?}");
-                let said = format!("{error:?}");
+                let printed = format!("{error:?}");
                 assert!(
                     !error.message.contains("127.0.0.1") && !error.message.contains("host"),
-                    "{said}"
+                    "{printed}"
                 );
                 assert!(
-                    !said.contains("wörd") && !said.contains("hunter2"),
-                    "{said}"
+                    !printed.contains("wörd") && !printed.contains("hunter2"),
+                    "{printed}"
                 );
             }
             (result, _) => panic!("{url}: {result:?}"),

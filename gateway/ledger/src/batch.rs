@@ -127,7 +127,7 @@ impl SharedLedger {
         })
     }
 
-    /// Takes a token, if that can be said without the ledger.
+    /// Takes a token, if that is known without the ledger.
     pub fn take(&self, bucket: &SharedBucket) -> TakenNow {
         let (mode, now) = (*self.mode.read(), self.now());
         match bucket.inner.lock().node.take(mode, now) {

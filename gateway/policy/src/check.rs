@@ -54,7 +54,7 @@ pub fn check_rules(rules: &PolicyRules, vocabulary: &PolicyVocabulary) -> Vec<Fi
 }
 
 /// Returns what Cedar finds wrong with policies, the errors first, each in the order of the policies. `explained` are those with
-/// names that are not there, which was said in our words.
+/// names that are not there, which was reported in our words.
 fn mistyped(
     rules: &PolicyRules,
     vocabulary: &PolicyVocabulary,

@@ -326,7 +326,7 @@ async fn read_before(
         .collect();
     write.guards = guards(&shape, &before);
     write.set_before(before);
-    // Whether a column that the tool does not answer has a value already is not said: it could be guessed.
+    // Whether a column that the tool does not answer has a value already is left out: it could be guessed.
     for name in written.keys() {
         if !target.columns.contains(name) && !write.changed.contains(name) {
             write.changed.push(name.clone());

@@ -267,7 +267,7 @@ impl ConfigReader {
                     ),
                     None => self.problem(
                         format!("/plugins/{plugin}/signed_by"),
-                        format!("nobody is trusted as `{signer}`"),
+                        format!("no one is trusted as `{signer}`"),
                         &format!("define [trust.{signer}]"),
                     ),
                 }

@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn log_messages_are_heard_from_the_level_that_was_asked_for() {
         let (call, messages) = open(None, Some(LogLevel::Warning));
-        call.progress(1.0, None, "nobody asked");
+        call.progress(1.0, None, "not asked for");
         call.log("info", "plugin", "too mild".into());
         call.log("warn", "plugin", json!({ "row": 7, "message": "heard" }));
         call.log("error", "plugin", "x".repeat(LOG_MAX_BYTES).into());

@@ -70,7 +70,7 @@ impl SessionClient {
         }
     }
 
-    /// Makes a client again from what [`Self::abilities`] said of it.
+    /// Makes a client again from what [`Self::abilities`] returned of it.
     pub fn with_abilities(
         session: u128,
         announcements: &Arc<ChangeNotifier>,

@@ -250,7 +250,7 @@ impl McpCall<'_> {
         tool.is_none_or(|tool| tool.tool.writes()) // a search names the tool in its arguments
     }
 
-    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
+    /// What the call says before its answer, and where it is sent. `None`: its caller wants to hear nothing. `client`: of
     /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
     /// any more.
     pub fn channel(

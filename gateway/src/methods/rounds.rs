@@ -126,7 +126,7 @@ async fn ask_client(
 ) -> Result<String, CallError> {
     let Some(client) = channel.client.as_deref() else {
         return Err(CallError::new(FailureCode::Internal, "The gateway failed.")
-            .log("there is nobody to be asked"));
+            .log("there is no one to be asked"));
     };
     let mut questions: Vec<(String, &str, PendingQuestion<'_>)> = Vec::new();
     for (key, asked) in requests {

@@ -257,7 +257,7 @@ mod tests {
         end(&tasks, &second, 7);
         assert!(
             !tasks.keep(&open(&tasks, &here)),
-            "its request waits: nobody knows yet how the others ended"
+            "its request waits: no one knows yet how the others ended"
         );
         tell(&second);
         begun(&tasks, &here);

@@ -41,7 +41,7 @@ pub(crate) struct CopyMark {
 
 struct MarkState {
     copy: Option<MarkedCopy>,
-    /// The last change that this node said it has taken over.
+    /// The last change that this node has confirmed.
     reported: i64,
     /// Set once no other node waits any more for this one to take changes over.
     has_left: bool,
@@ -73,7 +73,7 @@ impl CopyMark {
         self.known.lock().copy.clone()
     }
 
-    /// Marks a copy as whole. Returns `false` if it lacks a change that this node said it has taken over, or may soon.
+    /// Marks a copy as whole. Returns `false` if it lacks a change that this node has confirmed, or may confirm soon.
     pub(crate) fn set(&self, copy: MarkedCopy) -> io::Result<bool> {
         let mut known = self.known.lock();
         if known.has_left || copy.number < known.reported {

@@ -453,7 +453,7 @@ pub struct ClientSessionRow {
     pub change: i64,
 }
 
-/// The last record of a chain of the audit trail, as its process said last.
+/// The last record of a chain of the audit trail, as its process stated it last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditHeadRow {
     pub chain: String,

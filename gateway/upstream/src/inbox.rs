@@ -266,14 +266,14 @@ impl UpstreamInbox {
     /// instead.
     pub(crate) fn log_end(&self, how: &str, stderr: &str) {
         if self.waiting.lock().has_answered {
-            let (upstream, said) = (
+            let (upstream, stderr) = (
                 &*self.name,
                 one_line(stderr.trim_end().lines().last().unwrap_or_default(), 200),
             );
             tracing::warn!(
                 upstream,
                 how,
-                said,
+                stderr,
                 "its process is gone; the next call starts it again"
             );
         }

@@ -57,7 +57,7 @@ impl ListReader {
 
 impl UpstreamSession {
     /// Lists what the server advertises, once it has been quiet: some servers list other tools a moment after a client
-    /// said what may be asked of it.
+    /// stated what may be asked of it.
     pub async fn lists(&self) -> Result<UpstreamLists, UpstreamFailure> {
         let mut changes = self.core.changes();
         for _ in 0..READ_AGAIN_MAX {

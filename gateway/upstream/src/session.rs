@@ -182,7 +182,7 @@ impl UpstreamSession {
         self.core.inbox.over()
     }
 
-    /// Returns how often the server said that a list changed.
+    /// Returns how often the server announced that a list changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.core.inbox.changes()
     }

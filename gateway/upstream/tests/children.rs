@@ -137,21 +137,21 @@ async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
         );
         failure.to_string()
     };
-    let said = start(UpstreamCommand {
+    let printed = start(UpstreamCommand {
         folder: Some("/no/such/folder".into()),
         ..command(&["good"])
     })
     .await;
     assert!(
-        said.contains("its working folder /no/such/folder is not there"),
-        "{said}"
+        printed.contains("its working folder /no/such/folder is not there"),
+        "{printed}"
     );
-    let said = start(UpstreamCommand {
+    let printed = start(UpstreamCommand {
         program: "no-such-program".into(),
         ..command(&["good"])
     })
     .await;
-    assert!(said.contains("there is no such program"), "{said}");
+    assert!(printed.contains("there is no such program"), "{printed}");
 }
 
 /// The server gets the cancellation, and the answer says what it did all the same.
@@ -338,8 +338,8 @@ async fn no_child_outlives_its_session() {
             .await
             .expect("an answer");
         let counted: Value = serde_json::from_str(counted.get()).expect("JSON");
-        let said = counted["content"][0]["text"].as_str().expect("a text");
-        let child = Path::new("/proc").join(said.split(' ').next().expect("its process id"));
+        let printed = counted["content"][0]["text"].as_str().expect("a text");
+        let child = Path::new("/proc").join(printed.split(' ').next().expect("its process id"));
         assert!(child.exists());
         if is_closed {
             session.close().await

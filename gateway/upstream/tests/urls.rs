@@ -803,8 +803,8 @@ async fn asking(State(server): State<Arc<Asking>>, method: Method, body: Bytes) 
             let pings = (0..500)
                 .map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }))
                 .collect();
-            for said in [result(&message, about), Value::Array(pings)] {
-                let _ = server.events.send(event(&said)).await;
+            for sent in [result(&message, about), Value::Array(pings)] {
+                let _ = server.events.send(event(&sent)).await;
             }
         }
         Some(_) => {}

@@ -425,7 +425,7 @@ pub(crate) mod index {
         if !host::is_there() {
             return faked::later(work);
         }
-        let _ = host::ask_bytes("index.later", &(), work.as_bytes()); // work outside a call is nobody's
+        let _ = host::ask_bytes("index.later", &(), work.as_bytes()); // work outside a call belongs to none
     }
 
     pub(crate) fn begin(name: &Name) -> Result<u64> {

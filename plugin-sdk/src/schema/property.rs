@@ -96,7 +96,7 @@ impl<T> Parameter<T> {
         matches!(self.kind, Kind::Any) && !self.optional
     }
 
-    /// Returns a property of this type, with nothing said in `#[arg(…)]`.
+    /// Returns a property of this type, with nothing stated in `#[arg(…)]`.
     pub const fn property(&self, name: &'static str) -> Property {
         Property {
             name,

@@ -155,10 +155,10 @@ impl<'a> ListPages<'a> {
                     .any(|code| error.is(code)) =>
             {
                 // The failure concerns the list itself, which no caller named.
-                let said = Error::upstream_error("The web service does not answer the list.");
+                let failed = Error::upstream_error("The web service does not answer the list.");
                 return Err(Error {
                     details: error.details,
-                    ..said
+                    ..failed
                 });
             }
             body => body?,

@@ -167,13 +167,13 @@ fn a_sample_becomes_a_shape() {
         {"id": 2, "name": null, "price": 1.5, "big": 1, "on": false, "day": "2024-01-03", "at": "2024-01-02T03:04:05.5+01:00", "extra": "x"}
     ]));
     let shape = RestAdapter::describe(POSTS).unwrap();
-    let told: Vec<_> = shape
+    let described: Vec<_> = shape
         .fields
         .iter()
         .map(|field| (field.key.as_str(), field.kind, field.nullable))
         .collect();
     assert_eq!(
-        told,
+        described,
         [
             ("id", Type::Integer, false),
             ("name", Type::String, true),
@@ -242,19 +242,19 @@ fn a_list_without_a_key_is_walked_to_its_end() {
                         .map(|record| record["n"].as_i64().unwrap())
                         .collect::<Vec<_>>()
                 };
-                let told = format!("{pagination} {sorted} {limit}");
-                assert_eq!(ns(&[], "none"), (0..11).collect::<Vec<_>>(), "{told}");
+                let described = format!("{pagination} {sorted} {limit}");
+                assert_eq!(ns(&[], "none"), (0..11).collect::<Vec<_>>(), "{described}");
                 assert_eq!(
                     ns(&["status"], "none"),
                     (0..11).collect::<Vec<_>>(),
-                    "{told}"
+                    "{described}"
                 );
                 assert_eq!(
                     ns(&["-status"], "none"),
                     [8, 9, 10, 4, 5, 6, 7, 0, 1, 2, 3],
-                    "{told}"
+                    "{described}"
                 );
-                assert_eq!(ns(&["status"], "s1"), [0, 1, 2, 3, 8, 9, 10], "{told}");
+                assert_eq!(ns(&["status"], "s1"), [0, 1, 2, 3, 8, 9, 10], "{described}");
             }
             for cursor in [r#"["","[]"]"#, r#"["","[-1]"]"#, r#"["","[null]"]"#] {
                 let query = Query {
@@ -863,7 +863,7 @@ fn an_openapi_schema_becomes_a_shape() {
     });
     let settings = r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
     let shape = RestAdapter::describe(settings).unwrap();
-    let told: Vec<_> = shape
+    let described: Vec<_> = shape
         .fields
         .iter()
         .map(|field| (field.key.as_str(), field.kind, field.nullable))
@@ -876,6 +876,6 @@ fn an_openapi_schema_becomes_a_shape() {
         ("note", Type::String, true),
         ("tags", Type::List, true),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(described, expected);
     assert_eq!(shape.fields[1].description.as_deref(), Some("Headline"));
 }

@@ -310,7 +310,7 @@ mod tests {
         ] {
             let read = read(cells);
             assert!(
-                read.iter().any(|said| said.contains(expected)),
+                read.iter().any(|note| note.contains(expected)),
                 "{cells:?}: {read:?}"
             );
         }

@@ -303,7 +303,7 @@ impl SheetSurvey {
 
     /// Returns whether the fractions of this file stand behind a comma, if all columns that can tell agree.
     fn decimal_comma(&self) -> Option<bool> {
-        let mut said = self
+        let mut readings = self
             .columns
             .iter()
             .filter_map(|column| match column.kind(false) {
@@ -314,8 +314,8 @@ impl SheetSurvey {
                 Type::String => column.has_decimal_comma(),
                 _ => None,
             });
-        let first = said.next()?;
-        said.all(|other| other == first).then_some(first)
+        let first = readings.next()?;
+        readings.all(|other| other == first).then_some(first)
     }
 
     /// Returns the columns that are named like a key and may be one, those named most like one first.
@@ -350,12 +350,12 @@ impl SheetSurvey {
             let others = repeats + empty;
             let is_near = self.rows >= MOSTLY_CELLS_MIN
                 && others * 100 <= self.rows * (100 - MOSTLY_PERCENT);
-            let said = [
+            let counts = [
                 (repeats, "cell is like an earlier one", "cells are like an earlier one"),
                 (empty, "cell is empty", "cells are empty"),
             ];
-            let said = said.into_iter().filter(|(count, ..)| *count > 0);
-            let said: Vec<String> = said
+            let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+            let counts: Vec<String> = counts
                 .map(|(count, one, several)| counted(count, one, several))
                 .collect();
             is_near.then(|| {
@@ -363,7 +363,7 @@ impl SheetSurvey {
                     "The column {:?} is named like a key, but of {} rows {}: once that is mended, a record is known by it.",
                     fields[at].key,
                     self.rows,
-                    said.join(" and ")
+                    counts.join(" and ")
                 )
             })
         })
@@ -474,10 +474,10 @@ mod tests {
             (shape.key.join(","), shape.notes.join(" "))
         };
         assert_eq!(notes(&[]), ("order_no".to_owned(), String::new()));
-        let (key, said) = notes(&["A-7,x\n", "A-7,x\n", ",x\n"]);
+        let (key, text) = notes(&["A-7,x\n", "A-7,x\n", ",x\n"]);
         assert_eq!(key, "");
         assert_eq!(
-            said,
+            text,
             "The column \"order_no\" is named like a key, but of 63 rows 2 cells are like an earlier one and 1 cell is empty: once that \
              is mended, a record is known by it."
         );

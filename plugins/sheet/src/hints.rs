@@ -11,7 +11,7 @@ impl DateHints {
     /// Takes note of a cell that is neither empty nor a word for an empty one.
     pub(crate) fn note(&mut self, cell: &str) {
         self.cells += 1;
-        // Where other cells are plain text, nothing is to be said.
+        // Where other cells are plain text, there is nothing to say.
         if self.dates + 1 == self.cells && is_like_date(cell) {
             self.dates += 1;
         }

@@ -41,7 +41,7 @@ pub(crate) fn summarize(
         if let Some(table) = table {
             return scan.table(&table);
         }
-        // What keeps the file from being read is said by the pass.
+        // What keeps the file from being read is reported by the pass.
         if matches!(settings.format, SheetFormat::Delimited(_))
             && indexed::applies(settings, info)
             && let Ok(source) = SheetSource::open(settings, shape, zone, info)

@@ -895,7 +895,7 @@ fn changes_are_held_to_conditions() {
         ..change
     };
     let equals = |change, owner: &str| guarded(change, Comparison::Equals, owner.into());
-    for (change, after, told) in [
+    for (change, after, outcome) in [
         (
             equals(update(json!({"id": 1}), json!({"n": 9})), "ann"),
             text.replace("1,5", "1,9"),
@@ -946,7 +946,7 @@ fn changes_are_held_to_conditions() {
         let done = sheet.write(&change).map(|_| ());
         assert_eq!(
             done.as_ref().map_err(|error| error.code.as_str()),
-            told.as_ref().map_err(|code| *code),
+            outcome.as_ref().map_err(|code| *code),
             "{change:?}"
         );
         assert_eq!(content(), after, "{change:?}");
@@ -1186,7 +1186,7 @@ fn cells_that_are_no_values_are_null_and_counted() {
             0,
             vec![5],
         ),
-        // Whether a cell is empty can be said of any; a word for an empty one is empty.
+        // Whether a cell is empty is known of any; a word for an empty one is empty.
         (
             vec![Condition::new("amount", IsEmpty, false)],
             0,
@@ -1238,7 +1238,7 @@ fn cells_that_are_no_values_are_null_and_counted() {
 #[test]
 fn what_most_cells_are_is_told() {
     let rows: String = (0..40).map(|n| format!("{n},{n}.5,\n")).collect();
-    for (text, column, expected, said) in [
+    for (text, column, expected, note) in [
         (
             "id,amount\n1,5\n2,n/a\n3,7.25\n4,-\n".to_owned(),
             "amount",
@@ -1288,17 +1288,17 @@ fn what_most_cells_are_is_told() {
         );
         let notes = shape.notes.join("\n");
         assert_eq!(
-            said.is_some(),
+            note.is_some(),
             notes.contains(&format!("column \"{column}\" is read")),
             "{notes}"
         );
-        assert!(notes.contains(said.unwrap_or_default()), "{notes}");
+        assert!(notes.contains(note.unwrap_or_default()), "{notes}");
     }
 }
 
 #[test]
 fn what_a_person_should_look_at_is_noted() {
-    for (text, said) in [
+    for (text, note) in [
         (
             "id,amount\n1,5\n2,7\nTOTAL,12\n",
             Some("The last row looks like a total (\"TOTAL\")"),
@@ -1335,8 +1335,8 @@ fn what_a_person_should_look_at_is_noted() {
     ] {
         let (_, shape) = open(text);
         let notes = shape.notes.join("\n");
-        match said {
-            Some(said) => assert!(notes.contains(said), "{text:?}: {notes}"),
+        match note {
+            Some(note) => assert!(notes.contains(note), "{text:?}: {notes}"),
             None => assert_eq!(notes, "", "{text:?}"),
         }
     }

@@ -130,13 +130,13 @@ struct QueryColumn {
 /// is, since no database then renames a second column of one name, and as the source it is going to be, where it must
 /// stay one.
 fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
-    let told = prepared(settings, query.to_owned())?;
-    check_names(&told, "query")?;
+    let columns = prepared(settings, query.to_owned())?;
+    check_names(&columns)?;
     prepared(
         settings,
         format!("SELECT * FROM {}", settings.source().sql()),
     )?;
-    Ok(told)
+    Ok(columns)
 }
 
 /// Refuses two columns of one name. `what` is the setting that they come from.

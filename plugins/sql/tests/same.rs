@@ -74,10 +74,10 @@ fn databases_look_identical_from_above() {
 }
 
 fn shapes(both: &Both) {
-    let told = both
+    let described = both
         .same(|| describe(r#"{"connection":"db","table":"nasty"}"#).map(|shape| outline(&shape)));
     assert_eq!(
-        told.expect("described"),
+        described.expect("described"),
         "id:Integer! name:String! big:Decimal amount:Decimal score:Number active:Boolean day:Date at:Datetime status:String \
          code:String tags:Json key=id write=create,update,delete read_only=None"
     );
@@ -100,13 +100,13 @@ fn shapes(both: &Both) {
             "v:String key= write=create read_only=None",
         ),
     ] {
-        let told = both.same(|| describe(settings).map(|shape| outline(&shape)));
-        assert_eq!(told.expect(settings), expected);
+        let described = both.same(|| describe(settings).map(|shape| outline(&shape)));
+        assert_eq!(described.expect(settings), expected);
     }
     let query = r#"{"connection":"db","query":"SELECT id, name AS label FROM nasty -- mine\n;"}"#;
-    let told = both.same(|| describe(query).map(|shape| outline(&shape)));
+    let described = both.same(|| describe(query).map(|shape| outline(&shape)));
     assert_eq!(
-        told.expect("a query"),
+        described.expect("a query"),
         "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")"
     );
     for settings in [
@@ -147,7 +147,7 @@ fn shapes(both: &Both) {
         commented.fields[1].description.as_deref(),
         Some("What it is called")
     );
-    let told = both.same(|| {
+    let described = both.same(|| {
         let shape = describe(r#"{"connection":"db","table":"computed"}"#)?;
         let field = |field: &Field| (field.key.clone(), field.generated, field.read_only);
         Ok(json!([
@@ -163,7 +163,7 @@ fn shapes(both: &Both) {
         ],
         ["scan"]
     ]);
-    assert_eq!(told.expect("described"), expected);
+    assert_eq!(described.expect("described"), expected);
     let numbered = both
         .on(Which::Postgresql, || {
             describe(r#"{"connection":"db","table":"numbered"}"#)
@@ -501,11 +501,11 @@ fn writes(both: &Both) {
     ];
     for (verb, key, record, expected) in cases {
         let done = both.same(|| write("nasty", verb, key.clone(), record.clone()));
-        let told = done
+        let outcome = done
             .as_ref()
             .err()
             .map(|error| (error.code.as_str(), error.field.as_deref()));
-        assert_eq!(told, expected, "{verb} {key} {record}");
+        assert_eq!(outcome, expected, "{verb} {key} {record}");
     }
     let created = both.same(|| write("pairs", Verb::Create, json!({}), json!({"a": "c", "b": 1})));
     assert_eq!(created.expect("created"), r#"{"a":"c","b":1,"v":"x"}"#);

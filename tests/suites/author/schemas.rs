@@ -202,7 +202,7 @@ fn values_in_javascript_are_those_of_their_types() {
 }
 
 /// Runs a script over the SDK of Python, in one of the environments that are kept for tests.
-fn python(environment: &str, script: &str, said: &str) {
+fn python(environment: &str, script: &str, expected: &str) {
     let program = place::cache()
         .join("clients")
         .join(environment)
@@ -212,17 +212,17 @@ fn python(environment: &str, script: &str, said: &str) {
         "PYTHONPATH",
         place::repository().join("plugin-sdk/python/tools"),
     );
-    says(python.env("PYTHONDONTWRITEBYTECODE", "1"), said);
+    says(python.env("PYTHONDONTWRITEBYTECODE", "1"), expected);
 }
 
 /// Runs a script over the SDK of JavaScript.
-fn javascript(script: &str, said: &str) {
+fn javascript(script: &str, expected: &str) {
     let program = place::cache().join("clients/node-runtime/bin/node");
     let mut node = Command::new(place::present(program, "cargo xtask test"));
     says(
         node.arg(fixture(script))
             .arg(place::repository().join("plugin-sdk/js/tools/weir.js")),
-        said,
+        expected,
     );
 }
 
@@ -232,12 +232,12 @@ fn fixture(script: &str) -> PathBuf {
         .join(script)
 }
 
-fn says(command: &mut Command, said: &str) {
+fn says(command: &mut Command, expected: &str) {
     let output = command.output().expect("it starts");
     let answer = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{answer}");
     assert!(
-        String::from_utf8_lossy(&output.stdout).contains(said),
+        String::from_utf8_lossy(&output.stdout).contains(expected),
         "{answer}"
     );
 }

@@ -193,11 +193,11 @@ impl Framework {
             "{}: {report}",
             self.name
         );
-        let said = report.to_string();
+        let printed = report.to_string();
         if self.says_key_is_needed {
             assert!(
-                said.contains("a key is needed") && said.contains("Authorization: Bearer"),
-                "{}: {said}",
+                printed.contains("a key is needed") && printed.contains("Authorization: Bearer"),
+                "{}: {printed}",
                 self.name
             );
         }

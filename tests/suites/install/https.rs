@@ -76,9 +76,9 @@ impl Tls {
             .spawn()
             .expect("python starts");
         let mut line = String::new();
-        let said =
+        let listens =
             BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line);
-        said.expect("it says where it listens");
+        listens.expect("it says where it listens");
         let port = line.trim().parse().expect("a port");
         Self {
             folder,

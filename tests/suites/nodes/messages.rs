@@ -291,7 +291,7 @@ async fn who_listens_at_one_node_hears_of_a_task_of_another() {
     let accepted = events.next(WAIT).await.expect("it is acknowledged");
     let followed = &accepted["params"]["notifications"]["taskIds"];
     assert_eq!(followed, &json!([task]), "{accepted}");
-    let mut told = async |status: &str| {
+    let mut wait_for_status = async |status: &str| {
         let began = Instant::now();
         loop {
             let message = events.next(WAIT).await.expect("a notification");
@@ -301,12 +301,12 @@ async fn who_listens_at_one_node_hears_of_a_task_of_another() {
             assert!(began.elapsed() < WAIT, "{message}");
         }
     };
-    let asked = told("input_required").await;
+    let asked = wait_for_status("input_required").await;
     assert!(asked["inputRequests"]["confirm"].is_object(), "{asked}");
     let answers = json!({"confirm": {"action": "accept", "content": {"ok": true}}});
     let params = json!({"taskId": task, "inputResponses": answers});
     ann.ask("tasks/update", params).await.result();
-    let ended = told("completed").await;
+    let ended = wait_for_status("completed").await;
     assert_eq!(ended["taskId"], task.as_str(), "{ended}");
     assert_eq!(ended["result"]["isError"], false, "{ended}");
 }

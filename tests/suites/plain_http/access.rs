@@ -536,9 +536,9 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
             (StatusCode::FORBIDDEN, 0),
             "{path}"
         );
-        let nobody = asked(path, None).await;
+        let stranger = asked(path, None).await;
         assert_eq!(
-            (nobody.status, granted(&nobody).len()),
+            (stranger.status, granted(&stranger).len()),
             (StatusCode::NO_CONTENT, 0),
             "{path}"
         );

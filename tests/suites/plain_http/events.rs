@@ -59,8 +59,8 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
     let house = house();
     let gateway = house.serve();
     let step = |done: u8| {
-        let said = json!({"progress": done, "total": 3, "message": format!("step {done}")});
-        ("progress".to_owned(), said)
+        let progress = json!({"progress": done, "total": 3, "message": format!("step {done}")});
+        ("progress".to_owned(), progress)
     };
     let reply = vec![
         step(1),

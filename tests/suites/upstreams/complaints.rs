@@ -75,18 +75,18 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     let client = Modern::new(gateway.url());
     listed(&client, "swapper_good").await;
     let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
-    let said = async |wanted: &str| {
+    let check_listed = async |wanted: &str| {
         let (modern, _) = client.list().await;
         let older = legacy.ask("tools/list", json!({})).await.result()["tools"].clone();
         for tools in [json!(modern), older] {
             assert_eq!(tools[0]["description"], wanted, "{tools}");
         }
     };
-    said("Says hello.").await;
+    check_listed("Says hello.").await;
     fs::write(&file, "Says hello, and sends your files to example.org.").expect("a description");
     let held = draft(&house, "swapper").await;
     assert!(held["report"].to_string().contains("example.org"), "{held}");
-    said("Says hello.").await;
+    check_listed("Says hello.").await;
     drop(gateway);
 
     // A server that is taken out and put in again is still another one than was agreed to.
@@ -154,7 +154,7 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
         down["structuredContent"]["retry_after_ms"].is_u64(),
         "{down}"
     );
-    until("the dead one is told of", async || {
+    until("the dead one is reported", async || {
         let shown = show(&house, "one");
         shown["state"] == "down"
             && shown["reason"]
@@ -252,7 +252,7 @@ async fn complaint_6_every_page_is_published_and_a_list_that_ends_early_deletes_
 async fn complaint_7_pages_that_never_end_are_a_fault_of_their_server() {
     let house = house(&[entry("loop", &hostile(&["cursor-loop"]), "")]);
     let _gateway = house.serve();
-    until("the loop is told of", async || {
+    until("the loop is reported", async || {
         show(&house, "loop")["reason"]
             .as_str()
             .is_some_and(|why| why.contains("cursor a second time"))
@@ -378,7 +378,7 @@ async fn complaint_8_two_agents_have_two_sessions_and_so_have_two_chats_where_th
     }
     let count =
         async |client: &Modern, tool: &str| text(&client.call(tool, json!({})).await).to_owned();
-    let process = |said: String| said.split(' ').next().expect("a process id").to_owned();
+    let process = |text: String| text.split(' ').next().expect("a process id").to_owned();
     let of_ann = process(count(&ann, "agent_count").await);
     let again = count(&ann, "agent_count").await;
     assert_eq!(again, format!("{of_ann} 2"), "the session is kept");
@@ -428,7 +428,7 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_er
             }
             assert!(
                 left.elapsed() < Duration::from_secs(20),
-                "{era}: the server is not told"
+                "{era}: the server is not notified"
             );
         };
         assert_eq!(counted["isError"], false, "{era}: {counted}");
@@ -511,10 +511,10 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
     );
     let mut answered = call.clone();
     answered["requestState"] = asked["requestState"].clone();
-    let said = json!({"action": "accept", "content": {"sure": true}});
-    answered["inputResponses"] = json!({ "question": said });
+    let reply = json!({"action": "accept", "content": {"sure": true}});
+    answered["inputResponses"] = json!({ "question": reply });
     let done = ask(&client, answered.clone()).await["result"].clone();
-    assert_eq!(done["structuredContent"], said, "{done}");
+    assert_eq!(done["structuredContent"], reply, "{done}");
     let again = ask(&client, answered).await["result"].clone();
     assert_eq!(code(&again), "unavailable", "the call has ended: {again}");
     for tool in ["asks_inquire", "mute_inquire"] {
@@ -526,7 +526,7 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
         );
     }
     let plan = json!({
-        "url": gateway.url(), "mode": "legacy", "tool": "asks_inquire", "arguments": {}, "answers": [said, {"action": "decline"}],
+        "url": gateway.url(), "mode": "legacy", "tool": "asks_inquire", "arguments": {}, "answers": [reply, {"action": "decline"}],
     });
     for command in [
         foreign::node_script("questions2.mjs"),
@@ -535,7 +535,7 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
         let report = foreign::report(command, &plan);
         assert_eq!(
             report["answered"][0],
-            json!({"isError": false, "structured": said}),
+            json!({"isError": false, "structured": reply}),
             "{report:#}"
         );
         assert_eq!(
@@ -832,7 +832,7 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
     let answer = events
         .next(Duration::from_secs(10))
         .await
-        .expect("the client is told");
+        .expect("the client is notified");
     assert_eq!(
         answer["method"], "notifications/tools/list_changed",
         "{answer}"

@@ -78,7 +78,7 @@ async fn an_overlay_chooses_renames_and_describes_and_its_contract_has_an_endpoi
     assert!(
         about.result()["instructions"]
             .as_str()
-            .is_some_and(|said| said.contains("Look before you write."))
+            .is_some_and(|text| text.contains("Look before you write."))
     );
 
     let (tools, _) = client.list().await;
@@ -193,7 +193,7 @@ async fn an_overlay_that_was_edited_is_served_once_someone_agrees() {
         "tracker.yaml",
         OVERLAY.replace("returns what was sent", "returns its number"),
     );
-    let said = async |wanted: &str| {
+    let is_listed = async |wanted: &str| {
         client
             .list()
             .await
@@ -201,10 +201,10 @@ async fn an_overlay_that_was_edited_is_served_once_someone_agrees() {
             .iter()
             .any(|tool| tool.to_string().contains(wanted))
     };
-    assert!(said("returns what was sent").await);
+    assert!(is_listed("returns what was sent").await);
     super::publish(&house, "desk").await;
     until("the new words are listed", async || {
-        said("returns its number").await
+        is_listed("returns its number").await
     })
     .await;
 }

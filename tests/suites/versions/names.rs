@@ -106,7 +106,7 @@ async fn policies_hide_what_the_live_version_does_not_have() {
     assert_eq!(client.list().await.0.len(), 3);
     house.write(
         "policies/all.cedar",
-        "forbid(principal == Weir::Agent::\"nobody\", action, resource);",
+        "forbid(principal == Weir::Agent::\"stranger\", action, resource);",
     );
     until("the tool is hidden", async || {
         client.list().await.0.len() == 2

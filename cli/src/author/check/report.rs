@@ -43,7 +43,7 @@ impl CheckReport {
         self.add(check, CheckLevel::Fail, message);
     }
 
-    /// Returns `true` if the check has said nothing, or nothing but good.
+    /// Returns `true` if the check has found nothing, or nothing but good.
     pub(super) fn is_clean(&self, check: &str) -> bool {
         self.lines
             .iter()

@@ -54,7 +54,7 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &ClientFeatures) -> Lowere
     let mut whole = input.clone();
     if !takes.references || takes.strict {
         let (inlined, ended) = references::inlined(input);
-        // A schema within itself can be said in strict mode by a reference alone.
+        // A schema within itself can be written in strict mode by a reference alone.
         if !takes.references || ended.is_empty() {
             whole = inlined;
         }
@@ -161,7 +161,7 @@ impl ToolLowering<'_> {
     /// Rewrites `true`, `false`, or a schema that says nothing.
     fn any(&mut self, schema: Value, at: &str) -> Value {
         if self.takes.strict {
-            self.refuse(OPEN_OBJECT, at, "a value of any type cannot be said");
+            self.refuse(OPEN_OBJECT, at, "a value of any type cannot be written");
         }
         match (schema, self.takes.keywords) {
             (Value::Bool(true), Some(_)) => json!({}),
@@ -453,7 +453,7 @@ impl ToolLowering<'_> {
         match (is_closed, properties.is_empty(), at.is_empty()) {
             (true, ..) | (_, true, true) => {}
             (false, true, false) => {
-                self.refuse(OPEN_OBJECT, at, "an object of free names cannot be said")
+                self.refuse(OPEN_OBJECT, at, "an object of free names cannot be written")
             }
             (false, false, _) => {
                 self.lose(OPEN_OBJECT, at, "names that are not listed cannot be sent")

@@ -49,7 +49,7 @@ impl<'s> SchemaComparison<'s> {
         self.further(&was, &is);
     }
 
-    /// Compares the members whose names meet a pattern. Both sides need the same patterns, or nothing can be said.
+    /// Compares the members whose names meet a pattern. Both sides need the same patterns, or nothing is known.
     fn patterns(&mut self, old: &'s Value, new: &'s Value) {
         let key = "patternProperties";
         let (Some(Value::Object(was)), Some(Value::Object(is))) = (old.get(key), new.get(key))

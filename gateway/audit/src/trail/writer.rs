@@ -359,13 +359,13 @@ impl ChainWriter {
             "the audit trail is synced again, but these records may be lost with the machine: a sync of them failed, and the \
              system forgets what it did not write then"
         );
-        let said = ChainEvent {
+        let event = ChainEvent {
             act: ChainAct::Uncertain,
             process: None,
             opening: None,
             uncertain: Some(uncertain),
         };
-        match self.put(&line::body(&said).expect("a short record")) {
+        match self.put(&line::body(&event).expect("a short record")) {
             Ok(()) => true,
             Err(error) => {
                 self.append_failed(&error);

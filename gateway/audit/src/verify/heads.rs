@@ -15,7 +15,7 @@ use crate::{ChainName, RecordHash};
 pub const HEADS_FILE: &str = "heads.json";
 const FILE_MAX_BYTES: u64 = 64 << 20;
 
-/// The last record of a chain, as its process said last.
+/// The last record of a chain, as its process stated it last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainHead {
     #[schema(value_type = String)]

@@ -289,7 +289,7 @@ impl<'a> ChainWalk<'a> {
         let Some(expected) = self.expected.remove(&line.seq) else {
             return;
         };
-        let mut told = false;
+        let mut is_reported = false;
         for expected in expected {
             let met = expected.hash == line.hash;
             if met {
@@ -306,7 +306,7 @@ impl<'a> ChainWalk<'a> {
                 };
                 self.report.receipts[index].status = status;
             }
-            if !met && !std::mem::replace(&mut told, true) {
+            if !met && !std::mem::replace(&mut is_reported, true) {
                 let detail = format!(
                     "record {} is not the one that {} names",
                     line.seq, expected.by
@@ -349,7 +349,7 @@ impl<'a> ChainWalk<'a> {
                 format!("the chain had ended with record {ended}, and goes on to record {last}");
             self.report.find(TrailProblem::Inserted, self.chain, detail);
         }
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         // The furthest record that each knows is reported.
         let expected = std::mem::take(&mut self.expected).into_values().rev();
         for expected in expected.flatten() {
@@ -359,7 +359,7 @@ impl<'a> ChainWalk<'a> {
                     TrailProblem::Deleted,
                     format!("record {seq} is not there, and {by} names it"),
                 )
-            } else if told.insert(by) {
+            } else if reported.insert(by) {
                 (
                     TrailProblem::Cut,
                     format!(

@@ -89,10 +89,10 @@ fn collected_chains_verify_and_a_lost_one_is_named_with_its_records() {
     fs::remove_dir_all(folder.path().join(lost.as_str())).unwrap();
     assert_eq!(problems(folder.path(), &[]), [TrailProblem::Missing]);
     let report = verify(folder.path(), &[]).unwrap();
-    let said = report.to_string();
+    let text = report.to_string();
     assert!(
-        said.contains(lost.as_str()) && said.contains("the records 1 to 6"),
-        "{said}"
+        text.contains(lost.as_str()) && text.contains("the records 1 to 6"),
+        "{text}"
     );
     fs::remove_file(folder.path().join("heads.json")).unwrap();
     check_whole(folder.path(), &[]);

@@ -410,15 +410,15 @@ fn verify_says_where_a_cut_would_not_be_found() {
         let whole = command::verify(folder.path(), receipts, false, &mut out).unwrap();
         (whole, String::from_utf8(out).unwrap())
     };
-    let told = |text: &str, after: u64| {
+    let tells = |text: &str, after: u64| {
         text.contains(&format!(
             "at the end of {} after record {after}: ",
             receipt.chain
         ))
     };
-    assert!(told(&run(&[]).1, 0), "{}", run(&[]).1);
+    assert!(tells(&run(&[]).1, 0), "{}", run(&[]).1);
     let with = run(std::slice::from_ref(&receipt));
-    assert!(told(&with.1, receipt.seq), "{}", with.1);
+    assert!(tells(&with.1, receipt.seq), "{}", with.1);
 
     let segment = folder
         .path()

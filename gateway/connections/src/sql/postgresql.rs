@@ -146,7 +146,7 @@ impl PostgresqlCall {
                 Err(failure) => failure,
             };
             // Whatever is not committed is taken back.
-            failure.said.nothing_changed |= failure.next != RecoveryStep::Unknown;
+            failure.error.nothing_changed |= failure.next != RecoveryStep::Unknown;
             match failure.next {
                 // The server has gone since: with it, most likely, every connection that waits.
                 RecoveryStep::Elsewhere if held.is_reused() => {
@@ -166,18 +166,18 @@ impl PostgresqlCall {
                         _ => is_typed = true,
                     }
                     if !held.settle().await {
-                        return Err(failure.said);
+                        return Err(failure.error);
                     }
                     if let RecoveryStep::Typed(oids) = failure.next {
                         let timeout = self.timeout();
                         let timeout = timeout.map_err(ConnectionError::nothing_changed)?;
                         let found = held.session().find_enumerations(oids, timeout);
                         Box::pin(found).await.map_err(|error| {
-                            PostgresqlFailure::from(error).said.nothing_changed()
+                            PostgresqlFailure::from(error).error.nothing_changed()
                         })?;
                     }
                 }
-                _ => return Err(failure.said),
+                _ => return Err(failure.error),
             }
         }
     }
@@ -233,7 +233,7 @@ impl PostgresqlCall {
         match result {
             // The write ended just in time after all, so this is the true outcome.
             Ok(Ok(outcome)) => Ok(outcome),
-            // The write was cancelled when its COMMIT was already on its way, and that has to be said as well.
+            // The write was cancelled when its COMMIT was already on its way, and the error has to say so as well.
             Ok(Err(failure)) if failure.next == RecoveryStep::Unknown => Err(failure),
             Ok(Err(_)) => Err(refused::timed_out().into()),
             // `held` brings the session to its end.

@@ -64,9 +64,9 @@ impl MariadbServer {
             install.arg("--user=root");
         }
         let output = install.output().expect("mariadb-install-db runs");
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        assert!(output.status.success(), "mariadb-install-db: {said}");
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        assert!(output.status.success(), "mariadb-install-db: {printed}");
         Self {
             folder: folder.keep(),
             lifelines: Vec::new(),

@@ -167,7 +167,7 @@ impl LibraryProcess {
             .saturating_mul(rustix::param::page_size())
     }
 
-    /// Returns `true` if the child said what the Rust runtime says before it ends a process that gets no memory.
+    /// Returns `true` if the child printed what the Rust runtime prints before it ends a process that gets no memory.
     pub(super) fn memory_refused(&self) -> bool {
         self.stderr_text().contains("memory allocation of")
     }
@@ -180,7 +180,7 @@ impl LibraryProcess {
         // Processes that the child started may still be there.
         self.kill();
         self.group = None;
-        let _ = timeout(ENDS_WITHIN, &mut self.listens).await; // what it said last
+        let _ = timeout(ENDS_WITHIN, &mut self.listens).await; // what it printed last
         self.why(status)
     }
 

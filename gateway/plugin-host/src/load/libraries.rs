@@ -319,7 +319,7 @@ fn copy(
     let digest = component::digest(&bytes);
     if config.sha256.is_empty() {
         return Err(format!(
-            "which build it may be is not said: its sha256 is {digest}, to be written as `[plugins.{name}] sha256`"
+            "which build it may be is not stated: its sha256 is {digest}, to be written as `[plugins.{name}] sha256`"
         ));
     }
     check_pin(name, config, &digest)?;

@@ -538,14 +538,14 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
     let prints = named(&library(folder.path(), "prints", "1", &[]));
     let bench = bench(&[("prints", prints)], BTreeMap::new()).await;
     read(&bench, "prints", "print").await.expect("an answer");
-    let said = || {
+    let is_logged = || {
         lines
             .0
             .lock()
             .iter()
             .any(|line| line.contains("lines were dropped"))
     };
-    until("dropped lines are said", async || said()).await;
+    until("dropped lines are said", async || is_logged()).await;
     let printed = lines
         .0
         .lock()

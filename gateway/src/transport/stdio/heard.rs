@@ -82,7 +82,7 @@ mod tests {
         let in_time = Duration::from_secs(5);
         tokio::time::timeout(in_time, ended.cancelled())
             .await
-            .expect("it ends although what it said waits");
+            .expect("it ends although what it sent waits");
         cancel.cancel();
         tokio::time::timeout(in_time, call)
             .await

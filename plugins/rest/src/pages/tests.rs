@@ -177,7 +177,7 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 },
                 || {},
             );
-            let told = format!("{count} records by {limit}, then {status} {body}: {walked:?}");
+            let what = format!("{count} records by {limit}, then {status} {body}: {walked:?}");
             let is_refused = match means {
                 Behind::Sure => false,
                 Behind::Doubtful => count > 4 && count % 4 == 0,
@@ -190,7 +190,7 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 } else {
                     "upstream_error"
                 };
-                assert!(walked.as_ref().is_err_and(|error| error.is(code)), "{told}");
+                assert!(walked.as_ref().is_err_and(|error| error.is(code)), "{what}");
                 continue;
             }
             let ids: Vec<_> = walked
@@ -198,7 +198,7 @@ fn a_service_that_gives_fewer_than_asked_for_is_read_to_its_end() {
                 .iter()
                 .map(|record| record["id"].as_u64().unwrap())
                 .collect();
-            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{told}");
+            assert_eq!(ids, (1..=u64::from(count)).collect::<Vec<_>>(), "{what}");
         }
     }
     // A page as large as was asked for may have others behind it, so that this is no end.
@@ -391,12 +391,12 @@ fn a_refusal_behind_a_page_of_per_page_records_is_an_error() {
                 },
                 || {},
             );
-            let told = format!("{count} records, then {status} {body:?}: {walked:?}");
+            let what = format!("{count} records, then {status} {body:?}: {walked:?}");
             match is_end {
-                true => assert_eq!(walked.map(|walked| walked.len()), Ok(99), "{told}"),
+                true => assert_eq!(walked.map(|walked| walked.len()), Ok(99), "{what}"),
                 false => assert!(
                     walked.is_err_and(|error| error.is("upstream_error")),
-                    "{told}"
+                    "{what}"
                 ),
             }
         }

@@ -79,7 +79,7 @@ fn other_sheets_are_judged_by_their_first_rows() {
 fn a_stray_cell_is_refused_before_it_takes_the_memory() {
     let shape = described(&[("A1", "name"), ("A2", "x")]).expect("a table");
     assert_eq!(shape.fields[0].key, "name");
-    for (stray, said) in [
+    for (stray, expected) in [
         ("XFD1048576", "more than 2000 columns"),
         ("B1048576", "more than 1000000 cells"),
     ] {
@@ -87,7 +87,7 @@ fn a_stray_cell_is_refused_before_it_takes_the_memory() {
             .map(|_| ())
             .expect_err(stray);
         assert!(
-            error.is("unsupported") && error.message.contains(said),
+            error.is("unsupported") && error.message.contains(expected),
             "{error}"
         );
     }
@@ -187,7 +187,7 @@ fn workbooks_of_other_programs_are_read() {
 
 #[test]
 fn sheets_that_are_not_read_are_noted() {
-    for (path, bytes, said) in [
+    for (path, bytes, expected) in [
         (
             "hidden.xlsx",
             &include_bytes!("../../tests/hidden.xlsx")[..],
@@ -209,7 +209,7 @@ fn sheets_that_are_not_read_are_noted() {
             .unwrap()
             .notes
             .join("\n");
-        assert!(notes.contains(said), "{path}: {notes}");
+        assert!(notes.contains(expected), "{path}: {notes}");
     }
     read("calc.xlsx", include_bytes!("../../tests/calc.xlsx")).unwrap();
     assert!(

@@ -52,25 +52,25 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
             (table.name, table.r#type)
         }
     };
-    let told: Vec<SqliteColumnRow> = ask(settings, COLUMNS, vec![json!(name)])?;
-    let told: Vec<_> = told
+    let listed: Vec<SqliteColumnRow> = ask(settings, COLUMNS, vec![json!(name)])?;
+    let listed: Vec<_> = listed
         .into_iter()
         .filter(|column| column.hidden != 1)
         .collect();
     let seen = look(
         settings,
-        &told
+        &listed
             .iter()
             .map(|column| column.name.as_str())
             .collect::<Vec<_>>(),
     )?;
-    let mut key: Vec<_> = told.iter().filter(|column| column.pk > 0).collect();
+    let mut key: Vec<_> = listed.iter().filter(|column| column.pk > 0).collect();
     key.sort_by_key(|column| column.pk);
     let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
     let mut key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
     // SQLite takes nulls in a PRIMARY KEY. A row that has one cannot be named.
     let is_null = |name: &String| {
-        let mut all = told.iter().zip(&seen);
+        let mut all = listed.iter().zip(&seen);
         all.any(|(column, seen)| column.name == *name && seen.nulls > 0)
     };
     if key.iter().any(is_null) {
@@ -85,7 +85,7 @@ pub(super) fn describe(settings: &SqlSettings) -> Result<SqlDescription, Error> 
         },
         ..SqlDescription::default()
     };
-    for (column, seen) in told.into_iter().zip(&seen) {
+    for (column, seen) in listed.into_iter().zip(&seen) {
         let is_number = numbered && column.pk > 0;
         let is_computed = column.hidden > 1;
         described.add(

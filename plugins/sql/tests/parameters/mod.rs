@@ -211,14 +211,14 @@ fn filters_order_pages_and_summaries_go_over_a_query_with_parameters() {
         "SELECT id, city, total, paid FROM orders WHERE total >= :least -- :not_one\n;",
         json!({ "least": { "type": "decimal", "required": true, "example": "1" } }),
     );
-    let told = both.same(|| {
+    let described = both.same(|| {
         let shape = describe(&settings)?;
         let param = &shape.capabilities.params[0];
         assert!(param.name == "least" && param.required && param.kind == Type::Decimal);
         Ok(outline(&shape))
     });
     assert_eq!(
-        told.expect("described"),
+        described.expect("described"),
         "id:Integer city:String total:Decimal paid:Boolean key= write= read_only=Some(\"A query is read-only.\")"
     );
     let page = |cursor: Option<String>| {
@@ -553,7 +553,7 @@ fn parameters_are_guessed_from_what_they_are_compared_with() {
                  AND (:paid IS NULL OR paid = :paid) AND id <> :id AND note LIKE :like AND weight >= :weight AND :other || 'x' = ':no' \
                  LIMIT :most";
     let settings = json!({ "connection": "db", "query": query, "parameters": "guess" }).to_string();
-    let told = both.same(|| {
+    let described = both.same(|| {
         let shape = describe(&settings)?;
         let params = shape.capabilities.params.iter().map(|param| {
             let items = param.items.as_ref().map(|items| items.kind);
@@ -561,7 +561,7 @@ fn parameters_are_guessed_from_what_they_are_compared_with() {
         });
         Ok((params.collect::<Vec<_>>(), shape.notes.clone()))
     });
-    let (params, notes) = told.expect("described");
+    let (params, notes) = described.expect("described");
     let expected = [
         ("low", Type::Decimal, None, true),
         ("high", Type::Decimal, None, true),

@@ -54,7 +54,7 @@ fn one_record_is_changed_and_answered() {
         "-- moves an order\nUPDATE orders SET city = :city WHERE id = :id RETURNING id, city, total, paid;",
         json!({ "parameters": { "id": { "type": "integer", "required": true }, "city": "string" } }),
     );
-    let told = both.same(|| {
+    let described = both.same(|| {
         let shape = describe(&settings)?;
         let [operation] = &shape.capabilities.operations[..] else {
             panic!("one operation");
@@ -72,7 +72,7 @@ fn one_record_is_changed_and_answered() {
             .collect();
         Ok((operation.name.clone(), operation.effect, params, returns))
     });
-    let (name, effect, params, returns) = told.expect("described");
+    let (name, effect, params, returns) = described.expect("described");
     assert_eq!(
         (name.as_str(), effect),
         ("run", weir_plugin_sdk::shape::Effect::Destructive)
@@ -234,13 +234,13 @@ fn what_is_no_single_counted_write_is_refused_when_it_is_described() {
         ),
     ] {
         let settings = settings(statement, json!({}));
-        let told = both.same(|| describe(&settings).map(|_| ()));
+        let described = both.same(|| describe(&settings).map(|_| ()));
         // A semicolon and a comment at the end are no second statement.
         if why == "cannot be prepared" && statement.ends_with("--") {
-            told.expect(statement);
+            described.expect(statement);
             continue;
         }
-        let error = told.expect_err(statement);
+        let error = described.expect_err(statement);
         assert!(error.message.contains(why), "{statement}: {error}");
     }
     for (more, why) in [
@@ -269,8 +269,8 @@ fn words_that_are_names_or_locks_are_taken() {
             "DELETE FROM orders WHERE id IN (SELECT a.id FROM orders AS a JOIN (SELECT 9 AS update) AS b ON b.update = a.id)",
         ] {
             let expected = if statement.contains("AS update") { Err(()) } else { Ok(()) };
-            let told = describe(&settings(statement, json!({}))).map(|_| ()).map_err(|_| ());
-            assert_eq!(told, expected, "{statement}");
+            let described = describe(&settings(statement, json!({}))).map(|_| ()).map_err(|_| ());
+            assert_eq!(described, expected, "{statement}");
         }
         Ok(())
     })
@@ -392,7 +392,7 @@ fn what_mariadb_would_count_or_store_otherwise_is_refused() {
     let both = both().with_mysql(&format!(
         "{TABLES} CREATE TABLE loose (id int) ENGINE=MyISAM; CREATE VIEW seen AS SELECT * FROM orders; INSERT INTO loose VALUES (1)"
     ));
-    let told = |statement: &str| {
+    let described = |statement: &str| {
         let settings = settings(statement, json!({}));
         both.on(Which::Mysql, || describe(&settings).map(drop))
     };
@@ -483,7 +483,7 @@ fn what_mariadb_would_count_or_store_otherwise_is_refused() {
         ("UPDATE orders SET nothing = 1", "cannot be prepared"),
         ("TRUNCATE orders", "no INSERT, UPDATE, DELETE or MERGE"),
     ] {
-        let error = told(statement).expect_err(statement);
+        let error = described(statement).expect_err(statement);
         assert!(error.message.contains(why), "{statement}: {error}");
     }
     for statement in [
@@ -493,7 +493,7 @@ fn what_mariadb_would_count_or_store_otherwise_is_refused() {
         "INSERT INTO orders (id, city) VALUES (7, 'a'), (8, 'b')",
         "INSERT orders SET id = 7",
     ] {
-        told(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+        described(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
     assert_eq!(left(&both), BEFORE);
 }

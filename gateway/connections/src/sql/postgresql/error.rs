@@ -8,7 +8,7 @@ use crate::{ConnectionError, FailureCode};
 
 /// The error for the caller, and what may be tried first.
 pub(super) struct PostgresqlFailure {
-    pub(super) said: ConnectionError,
+    pub(super) error: ConnectionError,
     pub(super) next: RecoveryStep,
 }
 
@@ -27,9 +27,9 @@ pub(super) enum RecoveryStep {
 }
 
 impl From<ConnectionError> for PostgresqlFailure {
-    fn from(said: ConnectionError) -> Self {
+    fn from(error: ConnectionError) -> Self {
         Self {
-            said,
+            error,
             next: RecoveryStep::Say,
         }
     }
@@ -46,13 +46,13 @@ impl From<PostgresqlError> for PostgresqlFailure {
                     RecoveryStep::Elsewhere
                 };
                 Self {
-                    said: refused::unavailable().details(error),
+                    error: refused::unavailable().details(error),
                     next,
                 }
             }
-            PostgresqlError::Said(said) => said.into(),
+            PostgresqlError::Own(error) => error.into(),
             PostgresqlError::Untyped(oids) => Self {
-                said: refused::statement().details("its rows have other types each time"),
+                error: refused::statement().details("its rows have other types each time"),
                 next: RecoveryStep::Typed(oids),
             },
         }
@@ -63,15 +63,15 @@ impl From<PostgresqlError> for PostgresqlFailure {
 pub(super) fn while_connecting(error: PostgresqlError) -> ConnectionError {
     match error {
         PostgresqlError::Refused(refusal) if refusal.code.starts_with("28") => {
-            let said = ConnectionError::new(
+            let error = ConnectionError::new(
                 FailureCode::UpstreamError,
                 "the database refuses the connection's login",
             );
-            said.details(details(&refusal))
+            error.details(details(&refusal))
         }
         PostgresqlError::Refused(refusal) => refused::unavailable().details(details(&refusal)),
         PostgresqlError::Lost { error, .. } => refused::unavailable().details(error),
-        PostgresqlError::Said(said) => said,
+        PostgresqlError::Own(error) => error,
         PostgresqlError::Untyped(_) => refused::unavailable().details("rows in a login"),
     }
 }
@@ -105,18 +105,18 @@ pub(super) fn while_committing(error: PostgresqlError) -> PostgresqlFailure {
 }
 
 pub(super) fn unknown(reason: impl std::fmt::Display) -> PostgresqlFailure {
-    let said = ConnectionError::new(
+    let error = ConnectionError::new(
         FailureCode::Unavailable,
         "the connection broke; whether the change was made is unknown",
     );
     PostgresqlFailure {
-        said: said.details(reason),
+        error: error.details(reason),
         next: RecoveryStep::Unknown,
     }
 }
 
 fn refused_by(refusal: &PostgresqlRefusal) -> PostgresqlFailure {
-    let said = match refusal.code.as_str() {
+    let error = match refusal.code.as_str() {
         "23505" => with_field(refused::taken(), key_column(refusal.detail.as_deref())),
         "23P01" => refused::taken(),
         "23502" => with_field(refused::missing(), refusal.column.as_deref()),
@@ -156,7 +156,7 @@ fn refused_by(refusal: &PostgresqlRefusal) -> PostgresqlFailure {
         _ => RecoveryStep::Say,
     };
     PostgresqlFailure {
-        said: said.details(details(refusal)),
+        error: error.details(details(refusal)),
         next,
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct PostgresqlSession {
     pub(super) key: CancelKey,
     /// Ends of requests that the server has not answered yet.
     unanswered: u32,
-    /// Whether the server said anything since the last request was sent.
+    /// Whether the server sent anything since the last request was sent.
     heard: bool,
     /// Whether the server skips the rest of the request.
     failed: bool,
@@ -498,11 +498,11 @@ impl PostgresqlSession {
         self.pass_over(b"123");
         if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
             self.dead = true;
-            let said = ConnectionError::new(
+            let error = ConnectionError::new(
                 FailureCode::TooLarge,
                 "the records are larger than 8 MiB; ask for fewer",
             );
-            return Err(PostgresqlError::Said(said.details("one row")));
+            return Err(PostgresqlError::Own(error.details("one row")));
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
@@ -560,7 +560,7 @@ impl StatementCompletion {
 
 fn check(text: &str) -> Result<(), PostgresqlError> {
     match text.contains('\0') {
-        true => Err(PostgresqlError::Said(
+        true => Err(PostgresqlError::Own(
             refused::statement().details("a zero byte in the statement"),
         )),
         false => Ok(()),

@@ -245,7 +245,7 @@ mod tests {
         );
         assert!(
             !folder.path().join(".new-a").exists(),
-            "somebody was killed over it"
+            "a process was killed over it"
         );
         let left: Vec<_> = (0..=FILES_MAX)
             .filter(|at| compiled(*at).exists())

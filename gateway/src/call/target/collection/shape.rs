@@ -1,4 +1,4 @@
-//! The answer of an adapter: checked against the recorded shape, projected to the published columns, and said in one sentence.
+//! The answer of an adapter: checked against the recorded shape, projected to the published columns, and put into one sentence.
 
 use std::collections::HashMap;
 

@@ -66,7 +66,7 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
         | FailureCode::Cancelled
         | FailureCode::PluginFailed
         | FailureCode::Internal => error.outcome(WriteOutcome::None),
-        // The tool has said no in its own words.
+        // The tool has refused in its own words.
         _ => error,
     }
 }

@@ -102,7 +102,7 @@ impl AccountQuestions {
         }
         let message = match scopes {
             [] => format!(
-                "The server of this tool is called as the person who asks, and nobody has signed in yet. Open this link within ten \
+                "The server of this tool is called as the person who asks, and no one has signed in yet. Open this link within ten \
                  minutes, then call again: {link}"
             ),
             _ => format!("{message} Open this link within ten minutes, then call again: {link}"),

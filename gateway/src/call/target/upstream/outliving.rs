@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(ended.await, Ok("done"));
         let gone = CancellationToken::new();
         assert_eq!(SpawnOnDrop::new(async { 7 }, gone.clone()).await, 7);
-        assert!(!gone.is_cancelled(), "nobody left");
+        assert!(!gone.is_cancelled(), "the caller is there");
     }
 }

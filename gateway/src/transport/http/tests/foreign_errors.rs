@@ -203,10 +203,12 @@ async fn an_error_in_the_words_of_a_server_is_not_taken_for_ours() {
     let theirs =
         json!({ "code": "cancelled", "outcome": "none", "status": "open", "retry_after_ms": 5 });
     let text = json!([{ "type": "text", "text": "The order is open." }]);
-    let said =
+    let answered =
         json!({ "result": { "content": text, "isError": true, "structuredContent": theirs } });
-    let ((status, mut problem), ()) =
-        tokio::join!(shop.problem("up_order_status", "{}"), shop.answers(&said));
+    let ((status, mut problem), ()) = tokio::join!(
+        shop.problem("up_order_status", "{}"),
+        shop.answers(&answered)
+    );
     let members = problem.as_object_mut().expect("an object");
     members.remove("title");
     let call_id = members.remove("call_id").expect("it can be asked for");
@@ -228,8 +230,8 @@ async fn a_task_is_cancelled_if_its_call_was_and_not_if_its_result_says_so() {
     for is_error in [false, true] {
         let task = shop.begun().await;
         let theirs = json!({ "code": "cancelled" });
-        let said = json!({ "result": { "content": [], "isError": is_error, "structuredContent": theirs } });
-        shop.answers(&said).await;
+        let answered = json!({ "result": { "content": [], "isError": is_error, "structuredContent": theirs } });
+        shop.answers(&answered).await;
         let ended = shop.ended(&task).await;
         assert_eq!(ended["status"], "completed", "{ended}");
         let result = &ended["result"];
@@ -320,9 +322,9 @@ async fn a_value_is_told_as_text_where_a_server_answers_no_text() {
         (json!([image]), json!([value, image])),
         (json!([own, image]), json!([own, image])),
     ] {
-        let said =
+        let answered =
             json!({ "result": { "content": content, "structuredContent": { "code": "7" } } });
-        let (result, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
+        let (result, ()) = tokio::join!(shop.close_order(), shop.answers(&answered));
         assert_eq!(result["content"], expected, "{result}");
     }
     shop.server.stop().await;
@@ -346,8 +348,8 @@ async fn the_data_of_a_refusal_reaches_the_agent() {
 #[tokio::test]
 async fn a_member_that_is_missing_is_told_from_one_that_is_wrong() {
     let shop = Shop::open(testing::gateway(|_| {}).await).await;
-    let said = json!({ "result": { "content": [], "structuredContent": { "code": 7 } } });
-    let (answer, ()) = tokio::join!(shop.close_order(), shop.answers(&said));
+    let answered = json!({ "result": { "content": [], "structuredContent": { "code": 7 } } });
+    let (answer, ()) = tokio::join!(shop.close_order(), shop.answers(&answered));
     let text = answer["content"][0]["text"].as_str().expect("a text");
     assert!(
         text.contains("the member is wrong") && text.contains("at /code"),

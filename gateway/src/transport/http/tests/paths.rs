@@ -49,7 +49,7 @@ async fn a_request_at_a_path_of_nothing_is_answered_with_its_id() {
 #[tokio::test]
 async fn a_401_says_why_wherever_a_client_looks() {
     let server = Running::with(|config| config.identity.required = true).await;
-    for (key, said) in [
+    for (key, expected) in [
         (None, "a key is needed"),
         (Some("weir_no_such_key"), "the key is not valid"),
     ] {
@@ -66,12 +66,12 @@ async fn a_401_says_why_wherever_a_client_looks() {
                 status.starts_with("HTTP/1.1 401 Unauthorized: "),
                 "{answer}"
             );
-            assert!(status.contains(said), "{answer}");
+            assert!(status.contains(expected), "{answer}");
             let challenge = answer
                 .lines()
                 .find(|line| line.to_lowercase().starts_with("www-authenticate: bearer"))
                 .expect("a challenge");
-            assert!(challenge.to_lowercase().contains(said), "{answer}");
+            assert!(challenge.to_lowercase().contains(expected), "{answer}");
         }
     }
     server.stop().await;

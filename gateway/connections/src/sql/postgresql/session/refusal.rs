@@ -15,7 +15,8 @@ pub(in crate::sql::postgresql) enum PostgresqlError {
         error: io::Error,
         heard: bool,
     },
-    Said(ConnectionError),
+    /// An error that was found here.
+    Own(ConnectionError),
     /// The rows have types of the database's own that are to be looked up first.
     Untyped(Vec<u32>),
 }
@@ -32,8 +33,8 @@ pub(in crate::sql::postgresql) struct PostgresqlRefusal {
 }
 
 impl From<ConnectionError> for PostgresqlError {
-    fn from(said: ConnectionError) -> Self {
-        Self::Said(said)
+    fn from(error: ConnectionError) -> Self {
+        Self::Own(error)
     }
 }
 
