@@ -7,7 +7,7 @@ test("the decision of a record is read, and anything else is none", () => {
   for (const other of [undefined, null, "denied", [], { decision: "allowed" }]) expect(recordedDecision(other)).toBeNull();
 });
 
-test("a denial and what would be one are told apart", () => {
+test("a denial and what would be one are kept apart", () => {
   expect(decisionWords({ decision: "denied", policies: ["little"] })).toMatchObject({ word: "denied", tone: "bad" });
   const audited = decisionWords({ decision: "audited", policies: ["little", "late"] });
   expect(audited).toMatchObject({ word: "would be denied", tone: "warn" });
@@ -15,7 +15,7 @@ test("a denial and what would be one are told apart", () => {
   expect(decisionWords({ decision: "denied", policies: [] }).effect).toMatch(/^No policy permits this call/);
 });
 
-test("a call is said to be allowed where policies are in force and it came to them", () => {
+test("a call is shown as allowed where policies are in force and it came to them", () => {
   expect(passedPolicies({ is_error: false, policy: null }, 2)).toBe(true);
   expect(passedPolicies({ is_error: false, policy: null }, 0)).toBe(false);
   expect(passedPolicies({ is_error: true, policy: null }, 2)).toBe(false);

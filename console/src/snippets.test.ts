@@ -41,7 +41,7 @@ test("hosted clients get a URL and where people sign in, or what is missing firs
   expect(all("https://x/mcp", ["https://login.example/"])[0]).toContain("https://claude.ai/api/mcp/auth_callback");
 });
 
-test("times are said from now", () => {
+test("times are written from now", () => {
   expect(relativeTime(0, 90_000)).toBe("1 minute ago");
   expect(relativeTime(3 * 86_400_000, 0)).toBe("in 3 days");
   expect(relativeTime(90 * 86_400_000 - 40, 0)).toBe("in 90 days");

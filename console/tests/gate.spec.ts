@@ -47,7 +47,7 @@ test("a viewer decides nothing", async ({ page, request }) => {
   await expect(page.getByRole("button", { name: "Reject" })).toBeDisabled();
 });
 
-test("what was decided meanwhile is said, and nothing is published", async ({ page, request }) => {
+test("what was decided meanwhile is shown, and nothing is published", async ({ page, request }) => {
   await publishDesk(request, "gated");
   const { draft } = await breakDesk(request, "gated");
   await signIn(page, "operator", `/contracts/gated?tab=drafts&draft=${draft}`);

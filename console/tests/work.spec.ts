@@ -62,7 +62,7 @@ test("a session outlives a gateway that does not answer", async ({ page }) => {
   await expect(page.getByRole("navigation", { name: "Pages" })).toBeVisible();
 });
 
-test("a key that the gateway does not take is said", async ({ page }) => {
+test("a key that the gateway does not take is reported", async ({ page }) => {
   await page.goto("/");
   await page.getByLabel("Admin key").fill("weiradm_no_such");
   await page.keyboard.press("Enter");

@@ -30,7 +30,7 @@ impl NativeAdapter for Panicking {
     ) -> Answered<'a, AdapterPage> {
         let asked = format!("{:?}", query.conditions);
         Box::pin(async move {
-            assert!(!asked.contains("bad"), "a row that nobody thought of");
+            assert!(!asked.contains("bad"), "an unexpected row");
             Ok(AdapterPage {
                 records: r#"[{"id":"good","text":"still here"}]"#.to_owned(),
                 next: None,
@@ -44,7 +44,7 @@ impl NativeAdapter for Panicking {
         _: &'a CollectionRef,
         _: &'a AdapterChange,
     ) -> Answered<'a, String> {
-        Box::pin(async { panic!("a row that nobody thought of") })
+        Box::pin(async { panic!("an unexpected row") })
     }
 }
 
@@ -53,7 +53,7 @@ async fn a_panic_is_the_failure_of_one_call() {
     let id = json!({ "name": "id", "type": "text", "required": true });
     let text = json!({ "name": "text", "type": "text" });
     let contract = json!({
-        "contract": "notes", "title": "Notes", "description": "Notes that somebody took.",
+        "contract": "notes", "title": "Notes", "description": "Notes of a meeting.",
         "collections": { "notes": { "adapter": "panicking", "key": ["id"], "columns": ["id", "text"], "write": true } },
         "tools": [
             { "tool": "get_note", "title": "Get a note", "description": "Gets a note by its id.", "verb": "lookup",
@@ -83,7 +83,7 @@ async fn a_panic_is_the_failure_of_one_call() {
         (&json!("internal"), &json!("unknown"))
     );
     assert!(
-        !format!("{failed:?}").contains("nobody"),
+        !format!("{failed:?}").contains("unexpected"),
         "the text of a panic is for the log: {failed:?}"
     );
     let answered = call(&app, "get_note", &json!({ "id": "good" })).await;

@@ -21,4 +21,4 @@ async function ai_sdk() {
 }
 
 const frameworks = { ai_sdk };
-process.stdout.write(`${JSON.stringify({ said: await frameworks[process.argv[2]]() })}\n`, () => process.exit(0));
+process.stdout.write(`${JSON.stringify({ answer: await frameworks[process.argv[2]]() })}\n`, () => process.exit(0));

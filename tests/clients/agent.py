@@ -51,7 +51,7 @@ async def mcp_use(plan):
     from mcp_use import MCPAgent, MCPClient
 
     # It tells its user of each step and logs each error that a tool answers, of which this model makes some. It looks for
-    # a sign-in unless it is told that there is none.
+    # a sign-in unless it knows that there is none.
     log = logging.getLogger("mcp_use")
     log.setLevel(logging.WARNING)
     log.addFilter(lambda record: not record.getMessage().startswith(("Error parsing tool result:", "Structured error:")))
@@ -117,12 +117,12 @@ async def google_adk(plan):
     runner = InMemoryRunner(agent=LlmAgent(name="agent", model=model, tools=[toolset]), app_name="agents")
     session = await runner.session_service.create_session(app_name="agents", user_id="ann")
     message = types.Content(role="user", parts=[types.Part(text=QUESTION)])
-    said = ""
+    answer = ""
     async for event in runner.run_async(user_id="ann", session_id=session.id, new_message=message):
         for part in event.content.parts if event.content else []:
-            said = part.text or said
+            answer = part.text or answer
     await toolset.close()
-    return said
+    return answer
 
 
 async def llama_index(plan):
@@ -148,7 +148,7 @@ FRAMEWORKS = [langchain, mcp_use, pydantic_ai, openai_agents, google_adk, llama_
 
 async def main(name, plan):
     framework = next(framework for framework in FRAMEWORKS if framework.__name__ == name)
-    print(json.dumps({"said": await framework(plan)}), flush=True)
+    print(json.dumps({"answer": await framework(plan)}), flush=True)
 
 
 asyncio.run(main(sys.argv[1], json.loads(sys.argv[2])))

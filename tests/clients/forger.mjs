@@ -1,4 +1,4 @@
-// An issuer on loopback that signs what it is told to, so that tests have the tokens of attackers with signatures that are right.
+// An issuer on loopback that signs what it gets, so that tests have the tokens of attackers with signatures that are right.
 // Arguments: the port; then, if there is one, the issuer that its metadata redirect to (`redirects URL`) or name (`names URL`).
 //
 // POST /sign { header, claims, by }: the token. `by` is `own`, `unpublished`, `public` (HS256 with the published key as the secret)

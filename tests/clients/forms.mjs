@@ -23,8 +23,8 @@ const accessible = async (name) => {
   // What the parts announce is there for a moment, in an order of their own.
   const { violations, passes } = await page.evaluate(() => globalThis.axe.run({ exclude: [['[data-live-announcer]']] }));
   if (!passes.length) throw new Error(`axe-core has checked nothing of ${name}`);
-  const told = ({ id, impact, nodes }) => ({ page: name, id, impact, nodes: nodes.map((node) => node.html) });
-  seen.inaccessible.push(...violations.map(told));
+  const summarize = ({ id, impact, nodes }) => ({ page: name, id, impact, nodes: nodes.map((node) => node.html) });
+  seen.inaccessible.push(...violations.map(summarize));
 };
 const errors = () => page.locator('.fault:not(:empty)').allTextContents();
 const submit = async () => {

@@ -1,6 +1,6 @@
 """Drives a server through an agent framework, as its agents would. Arguments: the framework and a plan (JSON);
 standard output: a report (JSON) with the tools and, of each call, the text that the framework shows to a model, and how the
-framework's own code is told of an error: `raised` names an exception, `marked` what a result says of itself.
+framework's own code learns of an error: `raised` names an exception, `marked` what a result says of itself.
 
 A plan has `url` or `command`, a `key` or none, and `calls`: what a model wrote as arguments.
 """

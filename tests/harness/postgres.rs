@@ -147,7 +147,7 @@ impl Postgres {
         while let Err(error) = self.try_sql("SELECT 1") {
             assert!(
                 started.elapsed() < Duration::from_secs(60),
-                "postgres lets nobody in: {error}"
+                "postgres lets no one in: {error}"
             );
             std::thread::sleep(Duration::from_millis(25));
         }

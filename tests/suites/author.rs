@@ -471,7 +471,7 @@ fn the_guide_says_what_works() {
                 held += 1;
                 continue;
             }
-            other => panic!("nobody holds blocks of {other} against what they show"),
+            other => panic!("no test holds blocks of {other} against what they show"),
         };
         assert!(
             source.contains(block.trim_end()),
@@ -493,7 +493,7 @@ fn run_all(block: &str) {
         match words[..] {
             ["cd", folder] => inside = folder.to_owned(),
             ["weir", ref words @ ..] => drop(desk.succeed(&inside, words)),
-            _ => panic!("the guide says `{line}`, which nobody runs here"),
+            _ => panic!("the guide says `{line}`, which no test runs"),
         }
     }
 }

@@ -178,7 +178,7 @@ async fn an_error_is_enough_to_repair_the_call() {
         let mut repaired = arguments.clone();
         for error in refused["structuredContent"]["errors"]
             .as_array()
-            .expect("every problem is told")
+            .expect("every problem is reported")
         {
             repair(&mut repaired, error);
         }
@@ -268,7 +268,7 @@ tools:
     assert_eq!(
         without.messages.len(),
         1,
-        "progress nobody asked for: {}",
+        "progress that was not asked for: {}",
         without.text
     );
     let opaque = |result: &Value| result["structuredContent"]["records"].clone();

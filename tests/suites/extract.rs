@@ -833,7 +833,7 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     }
 }
 
-/// The document alone gives the flags; where its server is has to be said, since a document is handed around.
+/// The document alone gives the flags; where its server is has to be given, since a document is handed around.
 #[tokio::test]
 async fn a_tool_of_a_document_is_called_with_its_flags() {
     let golden = place::repository().join("tests/fixtures/extracted/time.json");

@@ -182,7 +182,7 @@ async fn a_head_has_a_largest_size() {
     gateway.stayed_within_a_gigabyte();
 }
 
-/// Half of them have said nothing yet, and half are in the middle of a head.
+/// Half of them have sent nothing yet, and half are in the middle of a head.
 #[tokio::test]
 async fn nine_hundred_idle_connections_hold_nobody_up() {
     let house = sample::house();

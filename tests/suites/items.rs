@@ -159,7 +159,7 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
             );
             assert_ne!(
                 result["_meta"]["dev.weir/receipt"], "x",
-                "nobody speaks in our name"
+                "no one speaks in our name"
             );
             let note = client.get("shelf_with_a_note", json!({})).await;
             let resource = &note.result()["messages"][0]["content"]["resource"];
@@ -453,13 +453,13 @@ async fn what_is_published_is_told_for_each_kind_of_list() {
     let named = |kind: &str| format!("notifications/{kind}/list_changed");
     for kind in ["tools", "prompts", "resources"] {
         assert_eq!(
-            every.next(limit).await.expect("the client is told")["method"],
+            every.next(limit).await.expect("the client is notified")["method"],
             named(kind)
         );
     }
     for kind in ["prompts", "resources"] {
         assert_eq!(
-            some.next(limit).await.expect("the client is told")["method"],
+            some.next(limit).await.expect("the client is notified")["method"],
             named(kind)
         );
     }
@@ -487,7 +487,7 @@ async fn news_of_a_resource_reaches_those_who_subscribed_to_it() {
             json!({"resourceSubscriptions": ["shelf+note://1"]}),
             "what is not there is left out"
         );
-        let answer = news.next(limit).await.expect("the client is told");
+        let answer = news.next(limit).await.expect("the client is notified");
         assert_eq!(
             answer["method"], "notifications/resources/updated",
             "{behaviour}: {answer}"
@@ -531,7 +531,7 @@ async fn a_plugin_tells_of_its_resources_and_lists() {
             .ask("tools/call", json!({"name": tool, "arguments": {}}))
             .await;
         assert_eq!(answer.result()["content"][0]["text"], "told");
-        let news = every.next(limit).await.expect("the client is told");
+        let news = every.next(limit).await.expect("the client is notified");
         assert_eq!(news["method"], method, "{news}");
     }
     let unsubscribed = legacy
@@ -549,7 +549,7 @@ async fn a_plugin_tells_of_its_resources_and_lists() {
         .await;
     assert!(
         every.next(Duration::from_secs(1)).await.is_none(),
-        "nobody listens any more"
+        "no one listens any more"
     );
 }
 

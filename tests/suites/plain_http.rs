@@ -428,7 +428,7 @@ tools:
             - { name: count, type: number, min: 1, max: 99 }
 "#;
 
-/// A person uses a browser: what is missing or not allowed is said at its control, what is found is a table, records
+/// A person uses a browser: what is missing or not allowed is shown at its control, what is found is a table, records
 /// and lists of records have controls of their own, and nothing is loaded from elsewhere.
 #[tokio::test]
 async fn forms_are_filled_in_with_a_browser() {
@@ -491,7 +491,7 @@ async fn forms_are_filled_in_with_a_browser() {
     assert_eq!(
         seen["inaccessible"],
         json!([]),
-        "nobody is kept out: {seen}"
+        "no one is kept out: {seen}"
     );
     assert_eq!(
         seen["tools"],

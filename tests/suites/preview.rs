@@ -93,7 +93,7 @@ async fn a_preview_names_all_that_refuses_a_contract() {
     assert_eq!(refused["document"], Value::Null);
     assert!(!places(&preview(&admin, "a: [1").await).is_empty());
 
-    // It comes from a file: a submission is refused, and what would change is said all the same.
+    // It comes from a file: a submission is refused, and what would change is shown all the same.
     let wider = preview(&admin, &sample::CONTRACT.replace("max: 9000", "max: 12000")).await;
     assert_eq!(places(&wider), ["/contract"]);
     assert_eq!(

@@ -243,7 +243,7 @@ async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes(
         assert_eq!(
             house.json(&["contracts", "list"])["contracts"][0]["pending"],
             json!([]),
-            "nobody asks to retire it"
+            "no one asks to retire it"
         );
         drop(gateway);
         let _gateway = serve("contracts");

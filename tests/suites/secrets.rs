@@ -159,7 +159,7 @@ async fn a_service_that_repeats_its_credential_tells_it_to_no_agent_and_no_log()
     is_clean(&log, "the log");
     assert!(
         log.contains("***"),
-        "the log has what the service said: {log}"
+        "the log has what the service answered: {log}"
     );
     is_clean(&records(&house, &gateway).await, "the trail or the metrics");
     is_traced_cleanly(&collector, 4).await;

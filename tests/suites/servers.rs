@@ -63,7 +63,7 @@ async fn check(sdk: &Sdk) {
             serves(&gateway.url(), way, &what).await;
             continue;
         };
-        until(&format!("{what} is told not to serve"), async || {
+        until(&format!("{what} is switched off"), async || {
             let shown = house.json(&["upstream", "show", way.name]);
             assert_ne!(
                 shown["state"], "up",
@@ -138,7 +138,7 @@ async fn serves(url: &str, way: &Way, what: &str) {
         open.next().await;
         caller.cancel(open).await;
         until(
-            &format!("{what}: the server is told of the end"),
+            &format!("{what}: the server is notified of the end"),
             async || cancelled().await == before + 1,
         )
         .await;

@@ -44,7 +44,7 @@ async fn serve_answers_what_is_in_flight_and_leaves() {
             let late = client.request("tools/list", json!({})).send();
             assert!(
                 late.await.is_err_and(|error| error.is_connect()),
-                "nobody new is let in"
+                "no one new is let in"
             );
             let answer = call.await.expect("the call ends");
             let answered = Instant::now();

@@ -194,7 +194,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     // How they fare by now, in any order.
     let mut answer = BTreeMap::new();
     for _ in 0..2 {
-        let message = events.next(WAIT).await.expect("it is told");
+        let message = events.next(WAIT).await.expect("it is notified");
         assert_eq!(
             (&message["method"], &message["params"]["_meta"]),
             (&json!("notifications/tasks"), &subscription)
@@ -212,7 +212,7 @@ async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
     );
 
     let mut told_next = async |task: &str, status: &str| loop {
-        let message = events.next(WAIT).await.expect("it is told");
+        let message = events.next(WAIT).await.expect("it is notified");
         assert_eq!(
             (&message["method"], &message["params"]["taskId"]),
             (&json!("notifications/tasks"), &json!(task))

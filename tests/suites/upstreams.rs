@@ -141,7 +141,7 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
     );
     assert!(
         !names(&client).await.contains("bad_echo"),
-        "nobody has agreed to it"
+        "no one has agreed to it"
     );
     // The operator who is asked reads what they would agree to.
     let (_, listed_as, _) = house.run(&["contracts", "list"]);
@@ -338,7 +338,7 @@ async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_serve
     }
     assert!(
         !shown.contains("tool n_stays"),
-        "what is known is not told again: {shown}"
+        "what is known is not reported again: {shown}"
     );
 
     offers(first);
@@ -410,7 +410,7 @@ async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
         "{\"lock\": 1, \"contract\": {}}",
     );
     let gateway = house.serve();
-    until("the lock that cannot be read is told of", async || {
+    until("the lock that cannot be read is reported", async || {
         show(&house, "swapper")["reason"]
             .as_str()
             .is_some_and(|why| why.contains("swapper.lock.json"))
@@ -418,7 +418,7 @@ async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
     .await;
     assert!(
         names(&Modern::new(gateway.url())).await.is_empty(),
-        "nothing goes live that nobody can compare"
+        "nothing goes live that cannot be compared"
     );
 }
 
@@ -734,7 +734,7 @@ async fn a_server_that_behaves_badly_is_one_of_ten_and_the_others_do_not_feel_it
         ("huge", "bytes"),
         ("flood", "did not within"),
     ] {
-        until(&format!("{name} is told of"), async || {
+        until(&format!("{name} is reported"), async || {
             let shown = show(&house, name);
             shown["state"] == "down"
                 && shown["reason"]
@@ -825,7 +825,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
     );
     let (code_of, _, err) = add(&["--yes"]);
     assert!(code_of == 1 && err.contains("already"), "{err}");
-    // Another server whose tools have the same names: those are left out, and said, before anyone agrees.
+    // Another server whose tools have the same names: those are left out and listed before anyone agrees.
     let mut second = Command::new(place::binary("weir"));
     let config = house.path().join("weir.toml").display().to_string();
     second

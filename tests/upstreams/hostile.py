@@ -1,6 +1,6 @@
 """An MCP server over stdio that behaves as its first argument says. It needs nothing but Python.
 
-Both eras unless said otherwise: `legacy` refuses what it does not know, `mute` does not answer it, `frail` ends at it.
+Both eras unless noted otherwise: `legacy` refuses what it does not know, `mute` does not answer it, `frail` ends at it.
 """
 
 import base64
@@ -118,20 +118,20 @@ def leak(request, name, token):
     """Repeats the secret of its environment, in the forms that programs write it in."""
     secret = os.environ["TRACKER_TOKEN"]
     forms = [secret, urllib.parse.quote(secret, safe=""), base64.b64encode(b"me:" + secret.encode()).decode()]
-    said = " ".join(forms + [json.dumps({"token": secret})])
+    answer_text = " ".join(forms + [json.dumps({"token": secret})])
     if name == "leak_error":
-        return refuse(request, -32603, said)
+        return refuse(request, -32603, answer_text)
     if name == "leak_log":
-        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "logger": secret, "data": {"said": said}}})
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "logger": secret, "data": {"text": answer_text}}})
     if name == "leak_progress":
         write({"jsonrpc": "2.0", "method": "notifications/progress",
-               "params": {"progressToken": token, "progress": 1, "total": 2, "message": said}})
+               "params": {"progressToken": token, "progress": 1, "total": 2, "message": answer_text}})
     if name == "leak_end":
-        sys.stderr.write(said + "\n")
+        sys.stderr.write(answer_text + "\n")
         sys.stderr.flush()
-        print(said, flush=True)
+        print(answer_text, flush=True)
         sys.exit(3)
-    return answer(request, {"content": [{"type": "text", "text": said}], "structuredContent": {"said": said}, "_meta": {"said": said}})
+    return answer(request, {"content": [{"type": "text", "text": answer_text}], "structuredContent": {"text": answer_text}, "_meta": {"text": answer_text}})
 
 
 def run(request):
@@ -211,8 +211,8 @@ def run(request):
         for line in sys.stdin:
             message = json.loads(line)
             if message.get("id") == "q1" and "method" not in message:
-                said = message.get("result", {"action": "none"})
-                return answer(request, {"content": text(json.dumps(said)), "structuredContent": said})
+                reply = message.get("result", {"action": "none"})
+                return answer(request, {"content": text(json.dumps(reply)), "structuredContent": reply})
             if message.get("method") == "notifications/cancelled":
                 return None
         return None

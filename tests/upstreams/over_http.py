@@ -63,12 +63,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def call(self, name, headers):
         state["runs"] += 1
-        said = {"runs": state["runs"], "opened": state["opened"]}
+        counts = {"runs": state["runs"], "opened": state["opened"]}
         if name == "headers":
-            said = {"call": headers, "list": state["listed_with"]}
+            counts = {"call": headers, "list": state["listed_with"]}
         if name == "forget":
             state["sessions"].clear()
-        return {"content": [{"type": "text", "text": json.dumps(said)}]}
+        return {"content": [{"type": "text", "text": json.dumps(counts)}]}
 
     @staticmethod
     def result(number, result):

@@ -94,7 +94,7 @@ function ValueEditor(props: EditorProps): ReactNode {
   }
 }
 
-/** A word that the text has and nobody knows is offered too, so that it is seen. */
+/** A word that the text has and no list knows is offered too, so that it is seen. */
 function wordOptions(formKey: FormKey, value: Json | undefined): { value: string; text: string }[] {
   const known = formKey.words ?? [];
   const words = typeof value === "string" && value !== "" && !known.includes(value) ? [value, ...known] : known;

@@ -179,7 +179,7 @@ function Work({ name, text: newest, etag, file, form, onDone }: WorkProps) {
 /** One list, so that the editor sees whether it changed. */
 const NONE: Fault[] = [];
 
-/** That a contract belongs to a file is said once, and is no fault of its text. */
+/** That a contract belongs to a file is shown once, and is no fault of its text. */
 function ownProblems(problems: Fault[], file: string | null): Fault[] {
   return file === null ? problems : problems.filter(({ place }) => place !== "/contract");
 }

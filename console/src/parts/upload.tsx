@@ -16,7 +16,7 @@ interface UploadProps {
   accept: string;
   /** Puts the file where it belongs. */
   send: (file: File, progress: (part: number) => void) => Promise<unknown>;
-  /** What is said of a file while the gateway has it, and afterwards. */
+  /** What is shown of a file while the gateway has it, and afterwards. */
   words: { waiting: string; done: string };
   onDone: (file: File) => void;
   kind?: "main" | "";

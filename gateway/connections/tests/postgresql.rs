@@ -314,7 +314,7 @@ async fn interrupts(sql: &SqlConnection) {
     {
         assert!(
             begin.elapsed() < Duration::from_secs(30),
-            "reads nobody waits for go on"
+            "reads that no one waits for go on"
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

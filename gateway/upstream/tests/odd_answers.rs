@@ -1,4 +1,4 @@
-//! Servers whose answers are read although they are not written as the protocol has them, and what is said of the others.
+//! Servers whose answers are read although they are not written as the protocol has them, and what is reported of the others.
 
 use std::{path::Path, time::Duration};
 

@@ -880,7 +880,7 @@ async fn a_stream_that_is_refused_is_hung_up() {
     };
     tokio::time::timeout(Duration::from_secs(20), hung_up)
         .await
-        .expect("nobody reads it");
+        .expect("no one reads it");
 }
 
 /// Our credentials would go to that host.

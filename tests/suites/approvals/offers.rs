@@ -61,7 +61,7 @@ async fn a_write_of_a_plugin_runs_after_a_person_approved_it_and_once() {
     assert_eq!(done["structuredContent"]["service"], "shop", "{done}");
     assert_ne!(plan(&call(&wanted).await), id, "an approval is used once");
     let steps = client.call("steps", json!({ "pause_ms": 0 })).await;
-    assert_eq!(steps["isError"], false, "others wait for nobody: {steps}");
+    assert_eq!(steps["isError"], false, "others wait for no one: {steps}");
 
     // What asks its caller first has done nothing yet: the call with the answer uses the same approval up.
     let remove = async |more: Value| {

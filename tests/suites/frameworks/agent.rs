@@ -187,7 +187,7 @@ impl Agent {
         let (report, noise) = foreign::report_and_noise(self.command(), &plan);
         let who = format!("{} of {} through {profile}", self.name, door.vendor);
         assert_eq!(noise, "", "{who}: a user is warned");
-        assert_eq!(report["said"], "done", "{who}: {report}");
+        assert_eq!(report["answer"], "done", "{who}: {report}");
 
         let (listed, _) = runtime.block_on(Modern::new(url).list());
         check_declared(&who, door, &listed, &vendor.declared());
@@ -401,7 +401,7 @@ fn not_of_gemini(schema: &Value, at: &str, broken: &mut Vec<String>) {
             "enum" if !value.as_array().into_iter().flatten().all(Value::is_string) => {
                 broken.push(format!("{at}: enum {value}"));
             }
-            // The Vercel AI SDK closes objects again, in the form that is JSON Schema, where it may be said.
+            // The Vercel AI SDK closes objects again, in the form that is JSON Schema, where it may be written.
             "additionalProperties" if *value == false => {}
             key if !SCHEMA_OF_GEMINI.contains(&key) => broken.push(format!("{at}: {key}")),
             _ => {}

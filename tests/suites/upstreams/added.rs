@@ -166,7 +166,7 @@ async fn a_server_is_added_from_the_configuration_of_a_client() {
     );
     let (code, out, err) = run(from(&["--yes"]));
     assert!(code == 0 && out.contains("as version 1.0.0"), "{out}{err}");
-    // A value in clear was the client's; that it is one now here too is said.
+    // A value in clear was the client's; that it is one now here too is reported.
     assert!(
         err.contains("`TRACKER_KEY` (env) is written into the configuration in clear"),
         "{err}"
@@ -298,7 +298,7 @@ async fn variables_that_a_client_names_stay_references() {
         json!({"TRACKER_KEY": "${env:TRACKER_SECRET}", "HEADER": "Bearer ${TRACKER_SECRET}"});
     let tracker = json!({"command": words[0], "args": words[1..], "env": environment});
     let answer = json!({"command": words[0], "args": [words[1], "${TRACKER_SECRET}"]});
-    let config = json!({"mcpServers": {"tracker": tracker, "told": answer}});
+    let config = json!({"mcpServers": {"tracker": tracker, "answered": answer}});
     house.write(".cursor/mcp.json", config.to_string());
     let from = |named: &str| {
         let mut command = add(
@@ -315,7 +315,7 @@ async fn variables_that_a_client_names_stay_references() {
         command.env("TRACKER_SECRET", "hunter2");
         command
     };
-    let (code, out, err) = run(from("told"));
+    let (code, out, err) = run(from("answered"));
     assert!(
         code == 1 && err.contains("`TRACKER_SECRET`") && err.contains("--env TRACKER_SECRET"),
         "{out}{err}"

@@ -61,7 +61,7 @@ async fn agents_of_one_tenant_share_a_session_where_that_is_asked_for_and_tenant
     let mut by_agent = BTreeSet::new();
     for client in [&ann, &bob, &other] {
         let (process, count) = counted(client, "default").await;
-        assert_eq!(count, 1, "nobody called there before");
+        assert_eq!(count, 1, "no one called there before");
         by_agent.insert(process);
         assert_eq!(
             counted(client, "default").await,

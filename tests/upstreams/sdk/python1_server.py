@@ -22,8 +22,8 @@ async def ask(context: Context) -> Asked:
 @reads
 async def sample(context: Context) -> Text:
     """The tool sample."""
-    said = SamplingMessage(role="user", content=TextContent(type="text", text="Say hello."))
-    result = await context.session.create_message([said], max_tokens=10, related_request_id=context.request_id)
+    hello = SamplingMessage(role="user", content=TextContent(type="text", text="Say hello."))
+    result = await context.session.create_message([hello], max_tokens=10, related_request_id=context.request_id)
     return Text(text=result.content.text)
 
 

@@ -19,7 +19,7 @@ def name() -> Elicit[Name]:
     return Elicit("Your name?", Name)
 
 
-def said() -> Sample:
+def ask_for_sample() -> Sample:
     return Sample([SamplingMessage(role="user", content=TextContent(text="Say hello."))], max_tokens=10)
 
 
@@ -34,7 +34,7 @@ async def ask(outcome: Annotated[ElicitationResult[Name], Resolve(name)]) -> Ask
 
 
 @reads
-async def sample(result: Annotated[CreateMessageResult, Resolve(said)]) -> Text:
+async def sample(result: Annotated[CreateMessageResult, Resolve(ask_for_sample)]) -> Text:
     """The tool sample."""
     return Text(text=result.content.text)
 

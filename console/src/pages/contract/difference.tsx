@@ -68,7 +68,7 @@ function Change({ item, isText, children }: { item: DiffItem; isText: boolean; c
         {item.side && <span className="soft small">{SIDES[item.side]}</span>}
         <code className="small">{item.path || "/"}</code>
       </div>
-      {/* The reason quotes the words of whoever wrote the change; long ones are in the values below. */}
+      {/* The reason quotes the words of the author of the change; long ones are in the values below. */}
       <p className="reason">{item.reason}</p>
       {children}
       {item.witness !== undefined && (

@@ -16,7 +16,7 @@ export const isToolName = (name: string) => /^[A-Za-z0-9_-]{1,64}$/.test(name);
 /** `*` and `?` of a name stand for characters in an overlay, so that such a tool cannot be named alone. */
 export const isPattern = (name: string) => /[*?]/.test(name);
 
-/** What is said of tools that are left out is not written down. */
+/** What is noted of tools that are left out is not written down. */
 export function otherNames({ left, names }: ToolChoice): [string, string][] {
   return Object.entries(names).filter(([from, name]) => name !== "" && name !== from && !left.includes(from));
 }

@@ -133,7 +133,7 @@ async fn only_a_write_writes_and_its_outcome_is_known() {
         r#"[{"changed":1}]"#
     );
     let failure = bench.write(insert).await.expect_err("it is there already");
-    assert!(!failure.handed_over, "the source has said no: {failure:?}");
+    assert!(!failure.handed_over, "the source has refused: {failure:?}");
     let trap = r#"{"do": "execute-trap", "text": "INSERT INTO t VALUES (2)"}"#;
     let failure = bench
         .write(trap)

@@ -300,7 +300,7 @@ async fn a_library_without_its_signature_is_not_opened() {
     let reports = reconfigure(&bench, &[("unsigned", &config)]).await;
     assert!(
         reports[0].result.is_ok() && opened.exists(),
-        "nobody has to sign it now: {reports:?}"
+        "no one has to sign it now: {reports:?}"
     );
 }
 
@@ -545,7 +545,7 @@ async fn lines_of_a_child_beyond_the_bound_are_dropped_and_said() {
             .iter()
             .any(|line| line.contains("lines were dropped"))
     };
-    until("dropped lines are said", async || is_logged()).await;
+    until("dropped lines are logged", async || is_logged()).await;
     let printed = lines
         .0
         .lock()

@@ -106,7 +106,7 @@ async fn a_native_adapter_is_called_within_its_bounds() {
         matches!(&refused.failure, AdapterFailure::Guest(error) if error.code == "denied"),
         "{refused:?}"
     );
-    assert!(!refused.handed_over, "it said that nothing was written");
+    assert!(!refused.handed_over, "it reported that nothing was written");
     assert_eq!(
         bench
             .host

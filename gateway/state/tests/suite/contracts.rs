@@ -434,7 +434,7 @@ pub(crate) async fn what_waits_and_what_was_discarded_is_found_however_much_was_
     assert_eq!(
         status,
         Some(DraftStatus::Discarded),
-        "nobody is asked again"
+        "no one is asked again"
     );
     assert_eq!(
         state

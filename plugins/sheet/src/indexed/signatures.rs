@@ -276,7 +276,7 @@ mod tests {
             "{of_77:?}"
         );
         assert!(of_77.len() < 10, "{of_77:?}");
-        assert_eq!(found(&entries, "nobody"), []);
+        assert_eq!(found(&entries, "absent"), []);
         let blocks = entries.iter().filter(|entry| entry.key[0] == BLOCK).count();
         assert_eq!(found(&entries, "name").len(), blocks, "every block");
         assert!((50..60).contains(&blocks), "{blocks} blocks of two rows");

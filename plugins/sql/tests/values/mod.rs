@@ -302,7 +302,7 @@ fn infinities_are_null() {
     }
 }
 
-/// A value that is not of its column's type has no place in the order, so that nothing can be said to come behind it.
+/// A value that is not of its column's type has no place in the order, so that nothing comes behind it.
 #[test]
 fn a_list_does_not_end_at_a_value_that_does_not_fit() {
     let both = Both::filled(

@@ -1,4 +1,4 @@
-//! Paths as clients write them, and what is said at those of nothing.
+//! Paths as clients write them, and what those of nothing answer.
 
 use super::*;
 

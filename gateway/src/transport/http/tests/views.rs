@@ -270,7 +270,7 @@ async fn the_pages_that_the_tools_of_a_view_link_are_read_there() {
                 .expect("a view")
         };
         assert!(has_resource(&listing("whole"), &page) && !has_resource(&listing("other"), &page));
-        // Its server is not there: that is said, and not that there is no such page. One that comes and goes is not there either.
+        // Its server is not there: that is reported, and not that there is no such page. One that comes and goes is not there either.
         if resources == ResourceMode::Pinned {
             assert_eq!(read("whole", &page).await["data"]["code"], "unavailable");
         }
