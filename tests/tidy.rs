@@ -12,6 +12,8 @@ mod features;
 mod figures;
 #[path = "tidy/layers.rs"]
 mod layers;
+#[path = "tidy/pages.rs"]
+mod pages;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
