@@ -90,16 +90,24 @@ fn page(gateway: &Gateway, page: &str, contract: &str, key: &str) -> RequestBuil
         .bearer_auth(key)
 }
 
+/// Checks the status of every page about the contract `airports`.
+async fn check_pages(gateway: &Gateway, key: &str, status: u16) {
+    for text in PAGES {
+        let answer = DoorAnswer::read(page(gateway, text, "airports", key)).await;
+        assert_eq!(answer.status, status, "{text}");
+    }
+}
+
 /// An answer as far as it may be compared with another.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct DoorAnswer {
     status: StatusCode,
     headers: BTreeMap<String, String>,
     body: String,
 }
 
-impl Told {
-    async fn by(request: RequestBuilder) -> Self {
+impl DoorAnswer {
+    async fn read(request: RequestBuilder) -> Self {
         let response = request.send().await.expect("an answer");
         let header =
             |(name, value): (&reqwest::header::HeaderName, &reqwest::header::HeaderValue)| {
@@ -153,7 +161,8 @@ async fn hidden_is_unknown_at_every_door() {
     let gateway = house.serve();
     let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     for way in WAYS {
-        let ask = async |tool: &str| Told::by(way.request(&gateway, tool, Some(&key))).await;
+        let ask =
+            async |tool: &str| DoorAnswer::read(way.request(&gateway, tool, Some(&key))).await;
         assert_eq!(ask("airports/lookup_airport").await.status, 200, "{way:?}");
         for (hidden, unknown) in [
             ("airports/list_airports", "airports/no_such_tool"),
@@ -189,7 +198,7 @@ async fn hidden_is_unknown_at_every_door() {
             as_password: false,
         };
         let ask = async |tool: &str| {
-            Told::by(way.request(&gateway, tool, Some(&key)))
+            DoorAnswer::read(way.request(&gateway, tool, Some(&key)))
                 .await
                 .nameless(tool)
         };
@@ -198,7 +207,8 @@ async fn hidden_is_unknown_at_every_door() {
         assert_eq!(hidden, ask("airports/no_such_tool").await, "{way:?}");
     }
     for text in PAGES {
-        let ask = async |contract: &str| Told::by(page(&gateway, text, contract, &key)).await;
+        let ask =
+            async |contract: &str| DoorAnswer::read(page(&gateway, text, contract, &key)).await;
         let seen = ask("airports").await;
         assert!(
             seen.status == 200 && seen.body.contains("lookup_airport"),
@@ -221,7 +231,8 @@ async fn a_key_is_needed_and_is_revoked_at_once_at_every_door() {
     let gateway = house.serve();
     for way in WAYS {
         let tool = "airports/lookup_airport";
-        let ask = async |key: Option<&str>| Told::by(way.request(&gateway, tool, key)).await;
+        let ask =
+            async |key: Option<&str>| DoorAnswer::read(way.request(&gateway, tool, key)).await;
         let key = house.key(&["--agent", "ann"]);
         assert_eq!(ask(Some(&key)).await.status, 200, "{way:?}");
         let last = if key.ends_with('0') { "1" } else { "0" };
@@ -256,15 +267,7 @@ async fn a_key_is_needed_and_is_revoked_at_once_at_every_door() {
         let (code, _, err) = house.run(&["keys", "revoke", id]);
         assert_eq!(code, 0, "{err}");
         assert_eq!(ask(Some(&key)).await.status, 401, "{way:?}");
-        for text in PAGES {
-            assert_eq!(
-                Told::by(page(&gateway, text, "airports", &key))
-                    .await
-                    .status,
-                401,
-                "{text}"
-            );
-        }
+        check_pages(&gateway, &key, 401).await;
     }
 }
 
@@ -279,7 +282,7 @@ async fn a_key_that_has_run_out_opens_no_door() {
     let key = made["key"].as_str().expect("a key").to_owned();
     let tool = "airports/lookup_airport";
     let ask = async |way: Way| {
-        Told::by(way.request(&gateway, tool, Some(&key)))
+        DoorAnswer::read(way.request(&gateway, tool, Some(&key)))
             .await
             .status
     };
@@ -299,15 +302,7 @@ async fn a_key_that_has_run_out_opens_no_door() {
             .status,
         401
     );
-    for text in PAGES {
-        assert_eq!(
-            Told::by(page(&gateway, text, "airports", &key))
-                .await
-                .status,
-            401,
-            "{text}"
-        );
-    }
+    check_pages(&gateway, &key, 401).await;
 }
 
 /// One bucket of an agent is behind all doors, and one of each tool behind all calls of it.
@@ -315,7 +310,7 @@ async fn a_key_that_has_run_out_opens_no_door() {
 async fn limits_are_shared_by_all_doors() {
     let house = house();
     let gateway = house.serve();
-    let refused = |answer: &Told, what: &str| {
+    let refused = |answer: &DoorAnswer, what: &str| {
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
@@ -335,33 +330,25 @@ async fn limits_are_shared_by_all_doors() {
     let mcp = Modern::with_key(gateway.url(), &key);
     for way in WAYS {
         assert_eq!(
-            Told::by(way.request(&gateway, tool, Some(&key)))
+            DoorAnswer::read(way.request(&gateway, tool, Some(&key)))
                 .await
                 .status,
             200,
             "{way:?}"
         );
     }
-    for text in PAGES {
-        assert_eq!(
-            Told::by(page(&gateway, text, "airports", &key))
-                .await
-                .status,
-            200,
-            "{text}"
-        );
-    }
+    check_pages(&gateway, &key, 200).await;
     assert_eq!(mcp.ask("tools/list", json!({})).await.status, 200);
     assert_eq!(mcp.ask("tools/list", json!({})).await.status, 429);
     for way in WAYS {
         refused(
-            &Told::by(way.request(&gateway, tool, Some(&key))).await,
+            &DoorAnswer::read(way.request(&gateway, tool, Some(&key))).await,
             &format!("{way:?}"),
         );
     }
     for text in PAGES {
         refused(
-            &Told::by(page(&gateway, text, "airports", &key)).await,
+            &DoorAnswer::read(page(&gateway, text, "airports", &key)).await,
             text,
         );
     }
@@ -372,7 +359,7 @@ async fn limits_are_shared_by_all_doors() {
     let mcp = Modern::with_key(gateway.url(), &key);
     for round in ["first", "second"] {
         for way in WAYS {
-            let answer = Told::by(way.request(&gateway, tool, Some(&key))).await;
+            let answer = DoorAnswer::read(way.request(&gateway, tool, Some(&key))).await;
             match (round, way.is_call()) {
                 ("second", true) => refused(&answer, &format!("{way:?}")),
                 _ => assert_eq!(answer.status, 200, "{way:?}: a page is no call"),
@@ -423,7 +410,7 @@ async fn another_site_and_another_host_come_in_nowhere() {
         ("host", "localhost.evil.example"),
     ] {
         for (what, request) in requests() {
-            let answer = Told::by(request.header(header, value)).await;
+            let answer = DoorAnswer::read(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}");
             assert_eq!(
                 (answer.status, answer.code().as_str()),
@@ -438,14 +425,18 @@ async fn another_site_and_another_host_come_in_nowhere() {
         "{}/rest/airports/lookup_airport?iata=AAA",
         gateway.base
     ));
-    assert_eq!(Told::by(looked).await.status, 404, "nothing was written");
+    assert_eq!(
+        DoorAnswer::read(looked).await.status,
+        404,
+        "nothing was written"
+    );
     for (header, value) in [
         ("origin", "http://localhost:5173"),
         ("origin", "https://app.example"),
         ("host", "mcp.example"),
     ] {
         for (what, request) in requests() {
-            let answer = Told::by(request.header(header, value)).await;
+            let answer = DoorAnswer::read(request.header(header, value)).await;
             let what = format!("{what}, {header}: {value}: {answer:?}");
             // What is created a second time is in the way of itself.
             assert!(
@@ -489,14 +480,14 @@ async fn a_browser_that_asks_first_is_told_the_same_as_at_mcp() {
         ] {
             request = request.header(name, value);
         }
-        Told::by(
+        DoorAnswer::read(
             origin
                 .into_iter()
                 .fold(request, |request, origin| request.header("origin", origin)),
         )
         .await
     };
-    let granted = |answer: &Told| -> BTreeMap<String, String> {
+    let granted = |answer: &DoorAnswer| -> BTreeMap<String, String> {
         let granted = answer
             .headers
             .iter()
@@ -568,7 +559,7 @@ async fn nothing_is_for_a_cache() {
         let kept = request
             .header("if-none-match", "*")
             .header("if-modified-since", "Thu, 01 Jan 2099 00:00:00 GMT");
-        let answer = Told::by(kept).await;
+        let answer = DoorAnswer::read(kept).await;
         assert!(
             [200, 404].contains(&answer.status.as_u16()) && !answer.body.is_empty(),
             "{what}: {answer:?}"
@@ -592,7 +583,7 @@ async fn forms_are_off_by_default() {
             "airports/create_airport",
             "airports/no_such_tool",
         ] {
-            let answer = Told::by(way.request(&gateway, tool, Some(&key))).await;
+            let answer = DoorAnswer::read(way.request(&gateway, tool, Some(&key))).await;
             assert_eq!(
                 (answer.status, answer.code().as_str()),
                 (StatusCode::NOT_FOUND, "not_served"),
@@ -602,13 +593,13 @@ async fn forms_are_off_by_default() {
         }
     }
     assert_eq!(
-        Told::by(page(&gateway, "forms/CONTRACT/", "airports", &key))
+        DoorAnswer::read(page(&gateway, "forms/CONTRACT/", "airports", &key))
             .await
             .code(),
         "not_served"
     );
     assert_eq!(
-        Told::by(WAYS[0].request(&gateway, "airports/lookup_airport", Some(&key)))
+        DoorAnswer::read(WAYS[0].request(&gateway, "airports/lookup_airport", Some(&key)))
             .await
             .status,
         200
