@@ -136,13 +136,16 @@ fn revoking_and_expiring_close_at_once_and_never_open_to_everyone() {
 
 #[test]
 fn a_header_is_one_bearer_or_nothing() {
-    fn of<'a>(values: &[&'a str]) -> RequestCredential<'a> {
+    fn credential<'a>(values: &[&'a str]) -> RequestCredential<'a> {
         RequestCredential::of_header(values.iter().map(|value| value.as_bytes()))
     }
-    assert!(matches!(of(&[]), RequestCredential::None));
-    assert!(matches!(of(&["Bearer abc"]), RequestCredential::Key("abc")));
+    assert!(matches!(credential(&[]), RequestCredential::None));
     assert!(matches!(
-        of(&["bEARER  abc "]),
+        credential(&["Bearer abc"]),
+        RequestCredential::Key("abc")
+    ));
+    assert!(matches!(
+        credential(&["bEARER  abc "]),
         RequestCredential::Key("abc")
     ));
     for bad in [
@@ -152,7 +155,10 @@ fn a_header_is_one_bearer_or_nothing() {
         &[""],
         &["é"],
     ] {
-        assert!(matches!(of(bad), RequestCredential::Malformed), "{bad:?}");
+        assert!(
+            matches!(credential(bad), RequestCredential::Malformed),
+            "{bad:?}"
+        );
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Answer {
 
 impl Slice {
     /// Lends bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn lend(bytes: &[u8]) -> Self {
         Self {
             pointer: bytes.as_ptr(),
             length: bytes.len(),
@@ -97,7 +97,7 @@ impl Owned {
         capacity: 0,
     };
 
-    fn of(bytes: Vec<u8>) -> Self {
+    fn take(bytes: Vec<u8>) -> Self {
         let mut bytes = ManuallyDrop::new(bytes);
         Self {
             pointer: bytes.as_mut_ptr(),
@@ -160,9 +160,9 @@ impl Table {
         unsafe {
             (self.call)(
                 token,
-                Slice::of(function.as_bytes()),
-                Slice::of(head),
-                Slice::of(body),
+                Slice::lend(function.as_bytes()),
+                Slice::lend(head),
+                Slice::lend(body),
                 &raw mut reply,
             );
             let answer = Answer {
@@ -186,8 +186,8 @@ pub unsafe fn put(answer: Answer, out: *mut Reply) {
     unsafe {
         out.write(Reply {
             status,
-            head: Owned::of(head),
-            body: Owned::of(body),
+            head: Owned::take(head),
+            body: Owned::take(body),
         })
     };
 }
