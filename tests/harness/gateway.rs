@@ -156,6 +156,29 @@ impl House {
         key
     }
 
+    /// Returns the draft of a contract that waits, and null if none does.
+    pub fn waiting_draft(&self, contract: &str) -> serde_json::Value {
+        let shown = self.json(&["contracts", "show", contract]);
+        let mut drafts = shown["drafts"].as_array().into_iter().flatten();
+        let waiting = drafts.find(|draft| draft["status"] == "pending");
+        waiting.cloned().unwrap_or_default()
+    }
+
+    /// Publishes a draft by its fingerprint, and returns how the command ended.
+    pub fn publish(&self, draft: &serde_json::Value) -> (i32, String, String) {
+        let [id, fingerprint] = ["id", "fingerprint"].map(|key| {
+            let text = draft[key].as_str();
+            text.unwrap_or_else(|| panic!("no draft: {draft}"))
+        });
+        self.run(&["contracts", "publish", id, "--fingerprint", fingerprint])
+    }
+
+    /// Publishes a draft as an operator.
+    pub fn agree(&self, draft: &serde_json::Value) {
+        let (code, out, err) = self.publish(draft);
+        assert_eq!(code, 0, "{out}{err}");
+    }
+
     /// Returns the words that start this house over stdio, for clients that start their server themselves.
     pub fn stdio_command(&self) -> Vec<String> {
         let config = self.write_config();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Events, House, Legacy, Modern};
+use weir_tests::{Admin, Events, House, Legacy, Modern, until};
 
 use crate::{sample, views::FIELDS};
 
@@ -118,40 +118,25 @@ async fn version(url: &str) -> String {
     info["version"].as_str().unwrap_or("none").to_owned()
 }
 
-async fn until(url: &str, wanted: &str) {
-    let started = Instant::now();
-    while version(url).await != wanted {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{url} is still {}",
-            version(url).await
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+async fn until_version(url: &str, wanted: &str) {
+    until(&format!("{url} serves {wanted}"), async || {
+        version(url).await == wanted
+    })
+    .await;
 }
 
 fn pending(house: &House) -> Value {
-    let contract = house.json(&["contracts", "show", "airports"]);
-    let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
-    drafts
-        .into_iter()
-        .find(|draft| draft["status"] == "pending")
-        .unwrap_or_default()
+    house.waiting_draft("airports")
 }
 
 async fn held(house: &House) -> Value {
-    let started = Instant::now();
-    loop {
-        let draft = pending(house);
-        if !draft.is_null() {
-            return draft;
-        }
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "nothing is held"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let mut draft = Value::Null;
+    until("a change is held", async || {
+        draft = pending(house);
+        !draft.is_null()
+    })
+    .await;
+    draft
 }
 
 /// Before anyone agrees to a change, the report says whose past calls it would have refused; what they wrote is kept
@@ -313,16 +298,14 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
         assert_eq!(code, 1);
         assert!(err.contains("another change"), "{err}");
         assert_eq!(version(&url).await, "1.0.0");
-        let fingerprint = draft["fingerprint"].as_str().expect("a fingerprint");
-        let (code, out, err) =
-            house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+        let (code, out, err) = house.publish(&draft);
         assert_eq!((code, out.as_str()), (0, "airports: 2.0.0"), "{err}");
         let (code, out, _) = house.run(&["contracts", "show", id]);
         assert!(
             code == 0 && out.contains("published by") && !out.contains("to agree"),
             "{out}"
         );
-        until(&url, "2.0.0").await;
+        until_version(&url, "2.0.0").await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.store(true, Ordering::Relaxed);
     };
@@ -352,12 +335,12 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
     house.write("contracts/airports.yaml", wider());
-    until(&url, "1.1.0").await;
+    until_version(&url, "1.1.0").await;
     house.write(
         "contracts/airports.yaml",
         wider().replace("IATA code.", "Its IATA code."),
     );
-    until(&url, "1.1.1").await;
+    until_version(&url, "1.1.1").await;
     let all = Modern::new(gateway.url());
     let before = all.list().await;
     house.write(
@@ -376,7 +359,7 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
         report["class"], "breaking",
         "going back takes what was given: {report}"
     );
-    until(&url, "1.0.0").await;
+    until_version(&url, "1.0.0").await;
     let versions = house.json(&["contracts", "show", "airports"])["versions"]
         .as_array()
         .map_or(0, Vec::len);
@@ -391,7 +374,7 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
         "the file says what it did: going back holds"
     );
     house.write("contracts/airports.yaml", wider());
-    until(&url, "1.2.0").await;
+    until_version(&url, "1.2.0").await;
 }
 
 /// Across restarts: the live version comes from the state, whatever the folder says.
@@ -437,7 +420,7 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     }
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
     let draft = held(&house).await;
-    agree(&house, &draft);
+    house.agree(&draft);
     let started = Instant::now();
     while Modern::new(&url).ask("tools/list", json!({})).await.status == 200 {
         assert!(
@@ -450,7 +433,7 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     house.write("contracts/airports.yaml", broken());
     assert_eq!(held(&house).await["class"], "breaking");
     house.write("contracts/airports.yaml", wider());
-    until(&url, "1.1.0").await;
+    until_version(&url, "1.1.0").await;
 }
 
 /// Going back holds while the file says what it did; after that, and for a name that was retired, every text is judged
@@ -461,10 +444,10 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     let gateway = house.serve();
     let url = gateway.contract_url("airports");
     house.write("contracts/airports.yaml", broken());
-    agree(&house, &held(&house).await);
-    until(&url, "2.0.0").await;
+    house.agree(&held(&house).await);
+    until_version(&url, "2.0.0").await;
     go_back(&house);
-    until(&url, "1.0.0").await;
+    until_version(&url, "1.0.0").await;
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert!(
         pending(&house).is_null(),
@@ -505,13 +488,13 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
         );
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    agree(&house, &held(&house).await);
+    house.agree(&held(&house).await);
     // Agents were served 1.0.0, although 2.0.0 is the last version that was ever published.
     house.write("contracts/airports.yaml", broken());
     assert_eq!(held(&house).await["class"], "breaking");
     assert_eq!(version(&url).await, "none");
     house.write("contracts/airports.yaml", sample::CONTRACT);
-    until(&url, "1.0.0").await;
+    until_version(&url, "1.0.0").await;
 }
 
 /// Goes back to the first version as an operator, and returns the report that was agreed to.
@@ -524,16 +507,6 @@ fn go_back(house: &House) -> Value {
     let (_, listed, _) = house.run(&["contracts", "list"]);
     assert!(listed.contains("airports was taken back from"), "{listed}");
     report
-}
-
-/// Publishes a draft as an operator.
-fn agree(house: &House, draft: &Value) {
-    let (id, fingerprint) = (
-        draft["id"].as_str().expect("an id"),
-        draft["fingerprint"].as_str().expect("one"),
-    );
-    let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
-    assert_eq!(code, 0, "{err}");
 }
 
 /// Submissions over the API meet the same gate, and each role may do what it may.
@@ -667,7 +640,7 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     let house = sample::house();
     let gateway = house.serve();
     house.write("contracts/airports.yaml", wider());
-    until(&gateway.contract_url("airports"), "1.1.0").await;
+    until_version(&gateway.contract_url("airports"), "1.1.0").await;
     let (code, out, err) = house.run(&["contracts", "lock"]);
     assert!(code == 0 && out.contains("airports 1.1.0"), "{out} {err}");
     drop(gateway);
@@ -853,7 +826,7 @@ async fn a_refused_file_is_listed_with_its_problems() {
     );
     house.write("contracts/airports.yaml", wider());
     listed(&|listed| listed["refused"] == json!([])).await;
-    until(&gateway.contract_url("airports"), "1.1.0").await;
+    until_version(&gateway.contract_url("airports"), "1.1.0").await;
 
     house.write(
         "contracts/parts.yaml",
@@ -887,7 +860,7 @@ async fn a_contract_is_retired_by_its_fingerprint() {
     let fingerprint = asked["fingerprint"].as_str().expect("a fingerprint");
     let (code, out, err) = house.run(&[&retire[..], &["--fingerprint", fingerprint]].concat());
     assert_eq!((code, out.as_str()), (0, "airports: retired"), "{err}");
-    until(&url, "none").await;
+    until_version(&url, "none").await;
 }
 
 /// `weir diff` says the same about files, with an exit code for a pipeline.
@@ -998,10 +971,7 @@ async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
     );
     let (status, held) = ask("/v1/contracts", json!({"source": without})).await;
     assert_eq!(status, 202, "{held}");
-    agree(
-        &house,
-        &json!({"id": held["draft"], "fingerprint": held["fingerprint"]}),
-    );
+    house.agree(&json!({"id": held["draft"], "fingerprint": held["fingerprint"]}));
     // The name is free: one contract waits with it, and another one gets it.
     let spare = json!({"source": named("spare", "lookup_airport"), "hold": true});
     let (status, waiting) = ask("/v1/contracts", spare).await;

@@ -89,20 +89,8 @@ async fn draft(house: &House, contract: &str) -> Value {
     }
 }
 
-async fn agree(house: &House, draft: &Value) {
-    let part = |key: &str| draft[key].as_str().expect("a text").to_owned();
-    let (code, _, err) = house.run(&[
-        "contracts",
-        "publish",
-        &part("id"),
-        "--fingerprint",
-        &part("fingerprint"),
-    ]);
-    assert_eq!(code, 0, "{err}");
-}
-
 pub(crate) async fn publish(house: &House, contract: &str) {
-    agree(house, &draft(house, contract).await).await;
+    house.agree(&draft(house, contract).await);
 }
 
 async fn scraped(house: &House) -> String {

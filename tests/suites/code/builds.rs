@@ -98,19 +98,9 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
     }
     let plugins = house.json(&["plugins", "list"]);
     assert!(plugins.to_string().contains("held"), "{plugins}");
-    let contract = house.json(&["contracts", "show", "tools-js"]);
-    let drafts = contract["drafts"].as_array().expect("drafts");
-    let draft = drafts
-        .iter()
-        .find(|draft| draft["status"] == "pending")
-        .expect("it waits");
+    let draft = house.waiting_draft("tools-js");
     assert_eq!(draft["class"], "breaking");
-    let (id, fingerprint) = (
-        draft["id"].as_str().expect("an id"),
-        draft["fingerprint"].as_str().expect("a fingerprint"),
-    );
-    let (done, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
-    assert_eq!(done, 0, "{out} {err}");
+    house.agree(&draft);
     for gateway in &gateways {
         until("the new version is served", async || {
             version(gateway).await == "2.0.0"
@@ -181,19 +171,8 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
 
 /// Publishes the draft that waits, by its fingerprint; returns `false` if none does.
 fn agree(house: &House) -> bool {
-    let contract = house.json(&["contracts", "show", "tools-js"]);
-    let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
-    let Some(draft) = drafts.iter().find(|draft| draft["status"] == "pending") else {
-        return false;
-    };
-    let (id, print) = (
-        draft["id"].as_str().expect("an id"),
-        draft["fingerprint"].as_str().expect("a fingerprint"),
-    );
-    house
-        .run(&["contracts", "publish", id, "--fingerprint", print])
-        .0
-        == 0
+    let draft = house.waiting_draft("tools-js");
+    !draft.is_null() && house.publish(&draft).0 == 0
 }
 
 /// Plays a caller while builds change there and back: another name of the parameter is taken over where it is published,

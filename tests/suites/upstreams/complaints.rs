@@ -16,8 +16,8 @@ use weir_tests::{
 };
 
 use super::{
-    agree, ask, code, descendants, draft, entry, house, listed, names, processes, publish, show,
-    stranger, text, trusted,
+    ask, code, descendants, draft, entry, house, listed, names, processes, publish, show, stranger,
+    text, trusted,
 };
 
 struct Killed(Child);
@@ -94,7 +94,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let retire = draft_of(&house, "swapper", "breaking").await;
-    agree(&house, &retire).await;
+    house.agree(&retire);
     until("its tools are gone", async || {
         names(&client).await.is_empty()
     })
@@ -828,7 +828,7 @@ async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_i
         "the draft took {:?}",
         changed.elapsed()
     );
-    agree(&house, &waiting).await;
+    house.agree(&waiting);
     let answer = events
         .next(Duration::from_secs(10))
         .await
