@@ -9,6 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, place, read_output};
 
+use crate::upstreams::costly;
+
 const CONTRACT: &str = r#"
 contract: desk
 collections:
@@ -164,21 +166,51 @@ fn weir_validate_prints_the_text_and_takes_null_as_absent() {
         .file("schema.json", schema.to_string())
         .file("wrong.json", r#"{"a":"1","b":null}"#)
         .file("right.json", r#"{"a":1,"b":null}"#);
-    let validate = |arguments: &str| {
-        let words = ["tools", "validate", "--text", "schema.json", arguments];
-        let mut weir = Command::new(place::binary("weir"));
-        let output = weir.current_dir(house.path()).args(words).output();
-        let (code, out, _) = read_output(output.expect("weir starts"));
-        (code, out)
-    };
-    let (code, out) = validate("wrong.json");
+    let (code, out, _) = validate(&house, "wrong.json");
     assert_eq!(code, 1, "{out}");
     assert!(
         out.ends_with("\n/a: must be of type integer. Example: 1"),
         "{out}"
     );
-    assert_eq!(
-        validate("right.json"),
-        (0, "The arguments are valid.".to_owned())
+    let (code, out, _) = validate(&house, "right.json");
+    assert_eq!((code, &*out), (0, "The arguments are valid."));
+}
+
+/// Runs `weir tools validate` with the schema of a house.
+fn validate(house: &House, arguments: &str) -> (i32, String, String) {
+    let output = Command::new(place::binary("weir"))
+        .current_dir(house.path())
+        .args(["tools", "validate", "--text", "schema.json", arguments])
+        .output();
+    read_output(output.expect("weir starts"))
+}
+
+/// A schema that takes exponentially many steps is refused, and one whose steps grow with its values counts them.
+#[test]
+fn weir_validate_ends_whatever_a_schema_costs() {
+    let house = House::new().file("arguments.json", r#"{"a":"x"}"#);
+    house.write("schema.json", costly::chain().to_string());
+    let started = Instant::now();
+    let (code, out, err) = validate(&house, "arguments.json");
+    assert_eq!((code, &*out), (1, ""), "{err}");
+    let bound = "with all references followed, and at most 200000 are accepted";
+    assert!(err.contains(bound) && err.contains("schema.json"), "{err}");
+
+    let again = json!({ "$ref": "#/$defs/list" });
+    let three = json!({ "allOf": vec![json!({ "type": "array", "items": again }); 3] });
+    house.write(
+        "schema.json",
+        json!({
+            "type": "object", "properties": { "a": again },
+            "$defs": { "list": { "anyOf": [{ "type": "integer" }, three] } },
+        })
+        .to_string(),
     );
+    let many = format!(r#"{{"a":[{}1]}}"#, "[[[[[1]]]]],".repeat(200_000));
+    house.write("arguments.json", many);
+    let (code, out, err) = validate(&house, "arguments.json");
+    let steps = "take more steps to check than one call may have";
+    assert!(code == 1 && out.contains(steps), "{out}{err}");
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(20), "it took {took:?}");
 }

@@ -581,6 +581,33 @@ async fn a_call_that_needs_more_scopes_asks_for_all_of_them() {
     }
 }
 
+/// A call that ends with the question for an account has sent nothing: the approval that it had is good for the same call.
+#[tokio::test]
+async fn an_approval_outlives_the_question_for_an_account() {
+    let server = Protected::start("modern", 600);
+    let overlay = "contract: notes\nupstream: notes\ntake: [whoami, sign]\n\
+                   tools:\n  - { from: sign, approval: required }\n";
+    let house = server
+        .house()
+        .config("overlay = \"notes.yaml\"")
+        .file("notes.yaml", overlay);
+    let gateway = serve(&house).await;
+    let admin = Admin::of(&house);
+    let client = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann"]));
+    let sign = async || client.call("notes_sign", json!({})).await;
+    let id = plan(&sign().await);
+    approve(&admin, &id).await;
+    let asked = sign().await;
+    assert_eq!(
+        asked["structuredContent"]["reason"], "account_needed",
+        "{asked}"
+    );
+    Browser::of_user("ann").connect(&link(&asked)).await;
+    let signed = sign().await;
+    assert!(text(&signed).contains("you are ann"), "{signed}");
+    assert_ne!(plan(&sign().await), id, "it is used up");
+}
+
 /// The issuer reads the document itself, checks it by its draft, and takes the gateway for the client that it describes.
 #[tokio::test]
 async fn an_issuer_knows_the_gateway_by_its_document() {
