@@ -131,7 +131,7 @@ struct QueryColumn {
 /// stay one.
 fn columns_of(settings: &SqlSettings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let columns = prepared(settings, query.to_owned())?;
-    check_names(&columns)?;
+    check_names(&columns, "query")?;
     prepared(
         settings,
         format!("SELECT * FROM {}", settings.source().sql()),

@@ -1,7 +1,7 @@
 //! Summarizes the cells of columns that indexes hold: the rows of the file in their order, so that the answer is that of a pass.
 
-use weir_plugin_sdk::summary::Summarizer;
-use weir_plugin_sdk::{Error, Field, SummaryFunction, Type, Value, Zone};
+use weir_plugin_sdk::summary::{Summarizer, SummaryFunction};
+use weir_plugin_sdk::{Error, Field, Type, Value, Zone};
 
 use super::SheetSummary;
 use crate::indexed::{BlockCells, CellColumn, CellNumber, SheetSource, broken};
