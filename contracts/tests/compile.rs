@@ -40,6 +40,35 @@ fn every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A case is a folder of `tests/refused`: a form, shapes, and the place and a part of the message of each refusal.
+#[test]
+fn every_refusal_has_a_place_and_a_hint() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/refused");
+    let mut seen = 0;
+    for entry in fs::read_dir(&folder).expect("the folder of cases") {
+        let case = entry.expect("an entry").path();
+        seen += 1;
+        let problems = compile_case(&case).expect_err("a case is refused");
+        for problem in &problems {
+            let has_both = !problem.place.is_empty() && problem.hint.is_some();
+            assert!(has_both, "no place or no hint: {problem}");
+        }
+        let expected = fs::read_to_string(case.join("problems.txt")).expect("the refusals");
+        for line in expected.lines() {
+            let (place, part) = line.split_once(" | ").expect(line);
+            let is_found =
+                |problem: &FileProblem| problem.place == place && problem.message.contains(part);
+            assert!(
+                problems.iter().any(is_found),
+                "{}: {line} is not among\n{}",
+                case.display(),
+                pretty(&json!(problems))
+            );
+        }
+    }
+    assert_eq!(seen, 3);
+}
+
 #[test]
 fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
     let shape = json!({
