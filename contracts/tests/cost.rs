@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use weir_contracts::{
+    code::{self, PluginOptions},
     compile, form,
     offer::{ServerLists, compose},
     output::ResultChecker,
@@ -95,6 +96,14 @@ fn a_schema_that_explodes_is_refused_wherever_it_comes_in() {
             assert_eq!(done.contract.tools.len(), 1, "the other tool goes on");
             says_why(&done.left_out[0].to_string());
         }
+        let tool = json!({ "name": "t", "description": "Does it.", "inputSchema": { "type": "object" }, "outputSchema": schema });
+        let plugin = PluginOptions {
+            name: "plugin",
+            contract: "plugin",
+            ..PluginOptions::default()
+        };
+        let problems = code::compile(&plugin, &json!([tool]).to_string()).expect_err("a plugin's");
+        says_why(&problems[0].to_string());
         let form = json!({ "tool": "t", "description": "Does it.", "fields": [
             { "name": "a", "type": "json", "required": true, "schema": schema },
         ] });
