@@ -13,14 +13,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Admin, Gateway, House, Modern, Stdio, client, gateway::read_output, within};
+use weir_tests::{
+    Admin, Gateway, House, Modern, Stdio, client, gateway::read_output, until, within,
+};
 
 use crate::{
     sample,
-    upstreams::{
-        sandbox::{as_nobody, give_away},
-        until,
-    },
+    upstreams::sandbox::{as_nobody, give_away},
 };
 
 fn receipt(result: &Value) -> String {

@@ -229,7 +229,7 @@ async fn a_discarded_overlay_keeps_no_later_one_from_being_asked_for() {
     house.write("tracker.yaml", held);
     let second = super::draft(&house, "desk").await;
     assert_ne!(second["id"], first["id"], "{second}");
-    super::agree(&house, &second).await;
+    house.agree(&second);
     let given = json!({"title": "It rains in", "filter_name": "roof", "options": {"grosse": 3}, "labels": []});
     until("calls wait for a person", async || {
         let (tools, _) = client.list().await;
