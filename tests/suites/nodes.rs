@@ -2,6 +2,7 @@
 
 mod builds;
 mod fail_over;
+mod heads;
 mod local_copy;
 mod messages;
 mod parked;
