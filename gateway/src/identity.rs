@@ -9,7 +9,7 @@ mod tokens;
 mod uses;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::HashSet,
     path::Path,
     sync::{
         Arc,
@@ -82,8 +82,6 @@ pub struct IdentityRegistry {
     seen: Mutex<i64>,
     /// The fail-overs of the database after which all keys were read again.
     fail_overs: AtomicU64,
-    /// Keys whose revocation the database lacks.
-    lacking: Mutex<BTreeSet<String>>,
     /// Locked while keys are taken over: of two at once, one would miss in its list what the other has read.
     taking: tokio::sync::Mutex<()>,
     /// Whether `[identity] required` is set, which closes the gateway even before the first key.
@@ -284,7 +282,6 @@ impl IdentityRegistry {
             keys: KeyTable::default(),
             seen: Mutex::default(),
             fail_overs: AtomicU64::new(0),
-            lacking: Mutex::default(),
             taking: tokio::sync::Mutex::default(),
             required: AtomicBool::new(required),
             tokens: ArcSwapOption::empty(),
@@ -294,7 +291,7 @@ impl IdentityRegistry {
     }
 
     /// Takes over what any process changed since the last time. It costs what changed. After a fail-over the database may know
-    /// less than this process has seen: all is read again then, and revocations that it lacks are written again.
+    /// less than this process has seen: all is read again then. Keys whose revocation it lacked are revoked there by then.
     pub async fn take_over(&self, state: &GatewayState) -> Result<(), StateError> {
         let _taking = self.taking.lock().await;
         let fail_overs = state.fail_overs();
@@ -304,19 +301,6 @@ impl IdentityRegistry {
             self.fail_overs.store(fail_overs, Ordering::Relaxed);
         } else {
             self.take_over_rest(state, &mut |_| ()).await?;
-        }
-        let lacking = self.lacking.lock().clone();
-        for id in lacking {
-            match state.revoke_key(&id, now_ms()).await {
-                Ok(()) | Err(StateError::Unknown(_)) => self.lacking.lock().remove(&id),
-                Err(error) => return Err(error),
-            };
-        }
-        for admin in state.take_over_admins().await? {
-            tracing::error!(
-                admin,
-                "the database did not know that an admin key was revoked: it stays revoked, and that is written again"
-            );
         }
         Ok(())
     }
@@ -351,13 +335,7 @@ impl IdentityRegistry {
     fn apply(&self, rows: &[KeyRow]) {
         let mut seen = self.seen.lock();
         for row in rows.iter().filter(|row| row.change > *seen) {
-            if self.keys.apply(row) {
-                tracing::error!(
-                    key = row.id,
-                    "the database does not know that a key was revoked: it stays revoked, and that is written again"
-                );
-                self.lacking.lock().insert(row.id.clone());
-            }
+            self.keys.apply(row);
         }
         *seen = rows.iter().map(|row| row.change).fold(*seen, i64::max);
     }

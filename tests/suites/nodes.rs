@@ -6,6 +6,7 @@ mod heads;
 mod local_copy;
 mod messages;
 mod parked;
+mod rights;
 mod versions;
 
 use std::time::{Duration, Instant};

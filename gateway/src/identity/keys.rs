@@ -106,9 +106,9 @@ impl Default for KeyTable {
 }
 
 impl KeyTable {
-    /// Takes over one row. A key that did not change stays the same object, with its open work. A revoked one stays revoked:
-    /// returns `true` if the row is not.
-    pub(super) fn apply(&self, row: &KeyRow) -> bool {
+    /// Takes over one row. A key that did not change stays the same object, with its open work. A revoked one stays revoked, whatever the
+    /// row says.
+    pub(super) fn apply(&self, row: &KeyRow) {
         let new = AgentKey::new(row, &mut self.shared.lock());
         let mut shard = self.shard(&row.id).write();
         let known = shard.get(row.id.as_str());
@@ -130,7 +130,6 @@ impl KeyTable {
             key.revoke();
         }
         self.any.store(true, Ordering::Release);
-        was_revoked && row.revoked_ms.is_none()
     }
 
     /// Drops the keys that a database lacks.

@@ -14,9 +14,9 @@ use crate::{
     state::GatewayState,
 };
 
-/// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share are here
-/// alone.
-const MIGRATIONS: [(i64, &str, &str); 9] = [
+/// A migration has the number of the one in SQLite with the same effect, if there is one: buckets that nodes share, and which rights
+/// have ended, are here alone.
+const MIGRATIONS: [(i64, &str, &str); 10] = [
     (
         15,
         "first",
@@ -61,6 +61,11 @@ const MIGRATIONS: [(i64, &str, &str); 9] = [
         25,
         "approvers",
         include_str!("../migrations/postgresql/0025_approvers.sql"),
+    ),
+    (
+        26,
+        "endings",
+        include_str!("../migrations/postgresql/0026_endings.sql"),
     ),
 ];
 

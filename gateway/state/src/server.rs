@@ -5,6 +5,7 @@
 //! waits for a server that has stopped.
 
 mod address;
+pub(crate) mod endings;
 pub(crate) mod failure;
 mod feed;
 mod timeline;

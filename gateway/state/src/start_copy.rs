@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 use crate::{
     GatewayState, StateError,
     copy_mark::{CopyMark, MarkedCopy},
-    engine::{ServerEngine, StateEngine},
-    server::{self, ServerAddress, ServerTimeline},
+    engine::{ServerEngine, StateEngine, sql},
+    server::{self, ServerAddress, ServerTimeline, endings},
 };
 
 /// The time between two looks whether the copy lacks something.
@@ -76,7 +76,21 @@ impl GatewayState {
         state.timeline = timeline;
         state.mark = Some(mark);
         state.set_looked(copy.number, known);
-        Ok(state)
+        match state.take_over_revoked().await {
+            Ok(()) => Ok(state),
+            Err(_) => Err(away),
+        }
+    }
+
+    /// Takes over which keys the copy knows to be revoked: the server that is reached may be another one, which does not.
+    async fn take_over_revoked(&self) -> Result<(), StateError> {
+        let query = "SELECT 'key' AS kind, id, revoked_ms FROM keys WHERE revoked_ms > $1 \
+                     UNION ALL SELECT 'admin' AS kind, id, revoked_ms FROM admins WHERE revoked_ms > $1";
+        let now_ms = i64::try_from(now_ms()).unwrap_or(i64::MAX);
+        let keys = sql(query).bind(now_ms - endings::KEPT_MS);
+        let keys = keys.fetch_all(&self.engine).await?;
+        self.timeline.endings().add_revoked(keys);
+        Ok(())
     }
 
     /// Returns `true` while what is read comes from this machine's copy, since the database was not reached yet.

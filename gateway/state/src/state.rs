@@ -29,7 +29,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use self::{changes::ChangeFeed, keys::RevokedAdmins, nodes::OwnNode};
+use self::{changes::ChangeFeed, nodes::OwnNode};
 use crate::{
     NewBuild, StateError,
     copy_mark::CopyMark,
@@ -52,7 +52,6 @@ pub struct GatewayState {
     pub(crate) mark: Option<CopyMark>,
     changes: ChangeFeed,
     node: OwnNode,
-    revoked_admins: RevokedAdmins,
     /// Builds that were let in while a copy of the state was read, without their content.
     waiting_builds: Mutex<Vec<NewBuild>>,
 }
@@ -67,7 +66,6 @@ impl GatewayState {
             mark: None,
             changes: ChangeFeed::default(),
             node: OwnNode::default(),
-            revoked_admins: RevokedAdmins::default(),
             waiting_builds: Mutex::default(),
         }
     }

@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 use weir_tests::{Admin, Modern, Postgres, http, within};
 
-use super::{Node, country, house, join_at, status, submit};
+use super::{Node, country, house, join_at, make_node, rights::SampleRights, status, submit};
 use crate::sample;
 
 const TOOL: &str = "  - tool: all_airports\n    description: Lists all airports.\n    verb: list\n    collection: airports\n    fields: []\n";
@@ -59,22 +59,16 @@ async fn fail_overs(node: &Node) -> Option<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
+async fn a_standby_takes_over_and_rights_that_had_ended_stay_so() {
     let mut primary = Postgres::start();
     let mut standby = primary.start_standby();
     let url = primary.url_with(&standby);
-    let first = house(&url);
-    let gateway = first.serve();
-    let admin = Admin::of(&first);
-    let one = Node {
-        house: first,
-        gateway,
-        admin,
-    };
+    let one = make_node(house(&url));
     let two = join_at(&url, &one.admin);
     submit(&one, sample::CONTRACT).await;
     let (ann, revoked) = make_key(&one, "ann").await.expect("made");
     let (_, kept) = make_key(&one, "bob").await.expect("made");
+    let rights = SampleRights::grant(&one, &primary, &kept).await;
     let (mia, left) = make_admin(&one).await;
     let (code, _) = left.ask("GET", "/v1/admins", "").await;
     assert_eq!(code, 200, "the key opens the admin API");
@@ -83,6 +77,7 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
 
     // The standby misses what comes now.
     standby.stop();
+    rights.end(&one, &primary).await;
     let (code, answer) = one
         .admin
         .ask("DELETE", &format!("/v1/keys/{ann}"), "")
@@ -112,10 +107,13 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
             standby.run();
             standby.promote();
         });
-        let changes = async || make_key(&two, "cid").await.is_some();
-        within(Duration::from_secs(30), "changes are made again", changes).await;
+        for node in [&one, &two] {
+            let changes = async || make_key(node, "cid").await.is_some();
+            within(Duration::from_secs(30), "changes are made again", changes).await;
+        }
         for node in [&one, &two] {
             assert_refuses(node, &left).await;
+            rights.assert_ended(node, &standby).await;
         }
         let written = "SELECT count(*) FROM admins WHERE name = 'mia' AND revoked_ms IS NOT NULL";
         let is_written = async || standby.sql(written) == "1";
@@ -153,6 +151,7 @@ async fn a_standby_takes_over_and_what_was_revoked_stays_so() {
     assert_eq!(status(&three, &revoked).await, StatusCode::UNAUTHORIZED);
     assert_eq!(status(&three, &kept).await, StatusCode::OK);
     assert_refuses(&three, &left).await;
+    rights.assert_ended(&three, &standby).await;
 }
 
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! Recognises the server that accepts writes, and whether it is another one than before.
 //!
-//! A standby that becomes the primary begins another timeline, and may lack the last changes of the one before.
+//! A standby that becomes the primary begins another timeline, and may lack the last changes of the one before. Rights that had ended end
+//! there again before any connection is used.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use sqlx::PgConnection;
+
+use super::endings::EndedRights;
 
 const STANDBY: &str = "it is a standby: promote it, or name the primary too in `[state] url`";
 const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
@@ -15,6 +18,9 @@ const READ: &str = "SELECT CASE WHEN pg_is_in_recovery() THEN '' \
 pub(crate) struct ServerTimeline {
     known: Mutex<Option<String>>,
     moves: AtomicU64,
+    endings: EndedRights,
+    /// Locked while a connection is checked: the others wait until rights have ended again.
+    checking: tokio::sync::Mutex<()>,
 }
 
 impl ServerTimeline {
@@ -22,7 +28,7 @@ impl ServerTimeline {
     pub(crate) fn known(timeline: Option<String>) -> Self {
         Self {
             known: Mutex::new(timeline),
-            moves: AtomicU64::new(0),
+            ..Self::default()
         }
     }
 
@@ -31,15 +37,23 @@ impl ServerTimeline {
         self.known.lock().clone()
     }
 
-    /// Checks a new connection: one to a standby is refused, and another timeline than before is noted.
+    /// Returns the rights that this process has seen end.
+    pub(crate) fn endings(&self) -> &EndedRights {
+        &self.endings
+    }
+
+    /// Checks a new connection: one to a standby is refused. Another timeline than before is noted, once rights that had ended have
+    /// ended there too.
     pub(super) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         let Some(now) = Self::read(connection).await? else {
             return Ok(());
         };
-        let before = self.known.lock().replace(now.clone());
-        if before.is_some_and(|before| before != now) {
+        let _checking = self.checking.lock().await;
+        if self.last().is_some_and(|before| before != now) {
+            self.endings.end_again(connection).await?;
             self.note_move();
         }
+        *self.known.lock() = Some(now);
         Ok(())
     }
 

@@ -1,9 +1,5 @@
 //! Keys of agents and of admins. Secrets are stored as hashes alone.
 
-use std::collections::HashMap;
-
-use parking_lot::Mutex;
-
 use super::GatewayState;
 use crate::{
     AdminRow, KeyRow, StateError,
@@ -36,9 +32,6 @@ from_row!(AdminRow {
     created_by,
     revoked_ms
 });
-
-/// The admin keys that this process has seen revoked, with the times: a database that took over from another one may not know it.
-pub(super) type RevokedAdmins = Mutex<HashMap<String, i64>>;
 
 impl GatewayState {
     /// Returns all keys that ever were, by id.
@@ -101,48 +94,11 @@ impl GatewayState {
         self.revoke(update, "key", id, at_ms).await
     }
 
-    /// Returns all admin keys, the oldest first, revoked ones too. One that this process has seen revoked stays so, whatever the
-    /// database has by now.
+    /// Returns all admin keys, the oldest first, revoked ones too.
     pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
         let query = "SELECT admins.*, EXISTS (SELECT 1 FROM approvers WHERE approvers.admin = admins.id) AS approves \
                      FROM admins ORDER BY created_ms, id";
-        let mut admins: Vec<AdminRow> = sql(query).fetch_all(&self.engine).await?;
-        let seen = self.revoked_admins.lock();
-        for admin in &mut admins {
-            admin.revoked_ms = admin.revoked_ms.or(seen.get(&admin.id).copied());
-        }
-        Ok(admins)
-    }
-
-    /// Takes over which admin keys are revoked. Those that this process has seen revoked and the database does not know as such
-    /// are revoked again, and returned.
-    pub async fn take_over_admins(&self) -> Result<Vec<String>, StateError> {
-        let query = "SELECT id, revoked_ms FROM admins WHERE revoked_ms IS NOT NULL";
-        let revoked: Vec<(String, i64)> = sql(query).fetch_all(&self.engine).await?;
-        let revoked: HashMap<String, i64> = revoked.into_iter().collect();
-        let mut lacking: Vec<(String, i64)> = Vec::new();
-        {
-            let mut seen = self.revoked_admins.lock();
-            let lacks = |(id, _): &(&String, &i64)| !revoked.contains_key(*id);
-            lacking.extend(
-                seen.iter()
-                    .filter(lacks)
-                    .map(|(id, at_ms)| (id.clone(), *at_ms)),
-            );
-            seen.extend(revoked);
-        }
-        let mut written = Vec::new();
-        for (id, at_ms) in lacking {
-            match self.revoke_admin(&id, at_ms).await {
-                Ok(()) => written.push(id),
-                // It does not know the key at all.
-                Err(StateError::Unknown(_)) => {
-                    self.revoked_admins.lock().remove(&id);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(written)
+        sql(query).fetch_all(&self.engine).await
     }
 
     /// Adds an admin key. `Err` also means that its id is taken.

@@ -187,7 +187,7 @@ impl GatewayState {
         let begun = Instant::now();
         self.reach_server().await?;
         let number = self.renew().await?;
-        self.note_number(number);
+        self.take_number(number).await?;
         *self.node.looked.lock() = begun;
         Ok(number)
     }
@@ -195,14 +195,28 @@ impl GatewayState {
     /// Reads the number of the last change alone, after a look of a moment ago: what a node writes has to reach the disk first.
     pub(super) async fn look_again(&self) -> Result<i64, StateError> {
         let number = self.generation().await?;
-        self.note_number(number);
+        self.take_number(number).await?;
         Ok(number)
     }
 
-    fn note_number(&self, number: i64) {
-        if self.node.number.swap(number, Relaxed) > number {
+    /// Notes the number that a look found, and takes over which rights have ended by then. Where it is lower than one before, the
+    /// database knows less than this process: in it, they end again.
+    async fn take_number(&self, number: i64) -> Result<(), StateError> {
+        let is_less = self.node.number.load(Relaxed) > number;
+        if let StateEngine::Postgresql(server) = &self.engine
+            && server.copy().is_none()
+        {
+            let endings = self.timeline.endings();
+            if is_less {
+                endings.end_in(&server.pool).await?;
+            }
+            endings.take_over(&server.pool).await?;
+        }
+        if is_less {
             self.timeline.note_move();
         }
+        self.node.number.store(number, Relaxed);
+        Ok(())
     }
 
     /// Returns how often the database became another one, or one that knows less: all rows are then read again.

@@ -10,11 +10,12 @@ use weir_watch::FileWatcher;
 
 use crate::{
     contracts::{FILE as FROM_FILE, key, publish, version},
+    endings::an_end_stays_where_the_database_forgets_it,
     place::Place,
     server::Server,
 };
 
-fn node(id: &str) -> NewNode {
+pub(crate) fn node(id: &str) -> NewNode {
     NewNode {
         id: id.into(),
         name: "machine".into(),
@@ -75,6 +76,7 @@ async fn a_state_in_a_database_is_shared_moved_and_refused_for_what_is_wrong_wit
     numbers(&Place::database(&server)).await;
     builds_of_other_machines(&Place::database(&server)).await;
     leases(&Place::database(&server)).await;
+    an_end_stays_where_the_database_forgets_it(&Place::database(&server)).await;
     there_and_back(&Place::database(&server)).await;
     away(&server, &Place::database(&server)).await;
 }
@@ -258,10 +260,10 @@ pub(crate) async fn every_table_is_copied(place: &Place) {
         // The numbers of changes, the migrations, and the counter of accounts.
         None => ("SELECT count(*) FROM sqlite_master WHERE type = 'table'", 5),
         // Those numbers and the migrations, the nodes, the buckets of their rates, the content of builds, which is copied apart, and which of them were
-        // uploaded; messages and their numbers.
+        // uploaded; messages and their numbers, and which rights have ended and their number.
         Some(_) => (
             "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
-            10,
+            12,
         ),
     };
     let copied = state.sums().await.expect("summed").len() as i64;

@@ -2,6 +2,7 @@
 
 mod contracts;
 mod database;
+mod endings;
 mod file;
 mod place;
 #[path = "../../../connections/tests/server/mod.rs"]
