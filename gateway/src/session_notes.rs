@@ -198,13 +198,19 @@ impl SessionNotes {
         else {
             return;
         };
+        let known = self.find(session);
         // Newer notes of this process are written over it, and a note that comes back unchanged is known.
-        if self.waiting.lock().contains_key(&session)
-            || self
-                .notes
-                .get(&session)
-                .is_some_and(|known| known.0 == note)
-        {
+        if self.waiting.lock().contains_key(&session) || known.as_ref() == Some(&note) {
+            return;
+        }
+        // A database that took over may not know of an end: it is written again.
+        if !note.ended && known.is_some_and(|known| known.ended) {
+            let change = SessionChange {
+                ended: true,
+                ..SessionChange::default()
+            };
+            self.waiting.lock().insert(session, change);
+            self.noted.notify_one();
             return;
         }
         if let Some(listener) = self.listener.get() {
@@ -274,6 +280,30 @@ mod tests {
             Some(ended),
             "it ended, whatever was asked for beside it"
         );
+    }
+
+    #[tokio::test]
+    async fn an_end_is_written_again_where_the_database_does_not_know_it() {
+        let (_folder, state) = state().await;
+        let notes = SessionNotes::default();
+        let ended = SessionNote {
+            ended: true,
+            ..SessionNote::default()
+        };
+        notes.add(7, ended);
+        notes.write(&state).await.expect("written");
+        notes.take_over(&state).await.expect("read");
+        let names = [session_name(7)];
+        let earlier = |_: &str, _: Option<&str>| r#"{"level":"info"}"#.to_owned();
+        let now = now_ms();
+        let written = state.write_client_sessions(&names, earlier, now, now + SESSION_LIFE_MS);
+        written.await.expect("written");
+        notes.take_over(&state).await.expect("read");
+        assert!(notes.find(7).expect("known").ended, "it stays so here");
+        notes.write(&state).await.expect("written");
+        let other = SessionNotes::default();
+        other.take_over(&state).await.expect("read");
+        assert!(other.find(7).expect("known").ended, "and elsewhere");
     }
 
     #[tokio::test]
