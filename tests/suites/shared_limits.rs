@@ -49,6 +49,8 @@ struct Tally {
     passed: usize,
     refused: usize,
     others: Vec<String>,
+    /// When each answer came, in seconds.
+    answered: Vec<f64>,
     seconds: f64,
 }
 
@@ -101,6 +103,7 @@ impl Nodes {
                 let mut tally = Tally::default();
                 while began.elapsed() < length {
                     tally.ask(&client).await;
+                    tally.answered.push(began.elapsed().as_secs_f64());
                 }
                 tally
             }));
@@ -111,9 +114,33 @@ impl Nodes {
             all.passed += one.passed;
             all.refused += one.refused;
             all.others.extend(one.others);
+            all.answered.extend(one.answered);
         }
         all.seconds = began.elapsed().as_secs_f64();
         all
+    }
+
+    /// Asks all nodes for so long while the ledger answers. On a busy machine it may not answer in time, which is another case.
+    async fn offer_with_ledger(&self, length: Duration) -> Tally {
+        for round in 0..3 {
+            let agent = format!("busy-{round}");
+            let key = self.key(&agent, &format!("{RATE}/s")).await;
+            let before = self.outages().await;
+            let tally = self.offer(&key, length).await;
+            if self.outages().await == before {
+                return tally;
+            }
+        }
+        panic!("the ledger did not answer in time, three times");
+    }
+
+    /// Returns how often the ledger was away, for any node.
+    async fn outages(&self) -> f64 {
+        let mut outages = 0.0;
+        for gateway in &self.gateways {
+            outages += metric(gateway, "weir_ledger_outages_total").await;
+        }
+        outages
     }
 }
 
@@ -132,6 +159,23 @@ impl Tally {
             }
             status => self.others.push(format!("{status}: {}", answer.text)),
         }
+    }
+
+    /// Returns how many of these requests one process lets pass. A machine that has no time for its callers for longer than a burst
+    /// lasts, asks for less than the rate then, and no process makes up for that.
+    fn count_for_one_process(&self) -> f64 {
+        let mut answered = self.answered.clone();
+        answered.sort_by(f64::total_cmp);
+        let (mut level, mut at, mut passed) = (RATE, 0.0, 0.0);
+        for now in answered {
+            level = RATE.min(level + (now - at) * RATE);
+            at = now;
+            if level >= 1.0 {
+                level -= 1.0;
+                passed += 1.0;
+            }
+        }
+        passed
     }
 }
 
@@ -194,18 +238,18 @@ async fn three_nodes_count_a_rate_as_one_and_go_on_without_the_ledger() {
     }
     assert_eq!(passed, 4, "the rate of a tool is one of all nodes");
 
-    let busy = nodes.key("busy", &format!("{RATE}/s")).await;
-    let tally = nodes.offer(&busy, offer_time()).await;
+    let tally = nodes.offer_with_ledger(offer_time()).await;
     assert_eq!(tally.others, Vec::<String>::new());
-    let (passed, one) = (tally.passed as f64, RATE * (tally.seconds + 1.0));
+    let (passed, most) = (tally.passed as f64, RATE * (tally.seconds + 1.0));
     let offered = tally.passed + tally.refused;
     assert!(
-        offered as f64 > one * 1.5,
-        "{offered} is no more than {one}"
+        offered as f64 > most * 1.5,
+        "{offered} is no more than {most}"
     );
+    let one = tally.count_for_one_process();
     assert!(
-        (one * 0.9..=one * 1.017 + 1.0).contains(&passed),
-        "{passed} passed of {offered}, one process lets {one} pass"
+        (one * 0.9..=most * 1.017 + 1.0).contains(&passed),
+        "{passed} passed of {offered}, one process lets {one} pass, and {most} at most"
     );
 
     let held = nodes.key("held", &format!("{RATE}/s")).await;
