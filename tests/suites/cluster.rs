@@ -139,9 +139,20 @@ async fn a_killed_node_costs_nothing_but_what_it_was_doing() {
         repeated <= 4 * CALLERS,
         "{repeated} of {answered} calls were repeated"
     );
-    for (node, name) in fleet.nodes.iter().zip(NODES) {
-        fleet.cluster.run(name, &node.house, &["audit", "verify"]);
+    // The trails of all, that of the killed process among them, are one.
+    let urls: Vec<String> = (0..NODES.len()).map(|node| fleet.admin(node).url).collect();
+    let mut words = vec!["audit", "collect", "--to", "all"];
+    for url in &urls {
+        words.extend(["--from", url.as_str()]);
     }
+    fleet.command(&words);
+    let report = fleet.command(&["audit", "verify", "--json", "--folder", "all"]);
+    let report: Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(
+        (&report["chains"], &report["findings_count"]),
+        (&json!(NODES.len() + 1), &json!(0)),
+        "{report}"
+    );
 }
 
 /// A node that is asked to end says so first: nothing that is sent to it is lost, and no call is repeated.

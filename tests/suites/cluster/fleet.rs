@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use serde_json::{Value, json};
 use weir_tests::{
     Admin, Cluster, Gateway, House, Modern, Postgres, cluster::NODES, http, network::TestNetwork,
-    place, within,
+    place, read_output,
 };
 
 use crate::sample;
@@ -122,6 +122,16 @@ impl Fleet {
         let house = &self.nodes[node].house;
         let gateway = serve(&self.cluster, &self.database, NODES[node], house, program);
         self.nodes[node].gateway = gateway;
+    }
+
+    /// Runs a command with the first node's configuration, by the first admin key. Returns what it prints.
+    pub(super) fn command(&self, words: &[&str]) -> String {
+        let mut command = self.nodes[0].house.weir_as_it_is(words);
+        command.env("WEIR_ADMIN_KEY", &self.admin_key);
+        command.env("WEIR_STATE_URL", self.database.url());
+        let (code, out, err) = read_output(command.output().expect("weir starts"));
+        assert_eq!(code, 0, "{words:?}: {out}{err}");
+        out
     }
 
     /// Returns how many calls each node has answered.
