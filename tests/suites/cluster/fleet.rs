@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use serde_json::{Value, json};
 use weir_tests::{
     Admin, Cluster, Gateway, House, Modern, Postgres, cluster::NODES, http, network::TestNetwork,
-    place, read_output,
+    place, read_output, within,
 };
 
 use crate::sample;
