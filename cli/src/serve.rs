@@ -139,12 +139,7 @@ impl ServeArgs {
                 if let Some(admin) = admin {
                     admin.end().await;
                 }
-                started
-                    .gateway
-                    .identities()
-                    .write_uses(&started.state)
-                    .await;
-                started.gateway.quotas().write(&started.state).await;
+                started.write_counts().await;
                 // Where it cannot be written now, sessions are opened anew.
                 let _ = started.gateway.session_notes().write(&started.state).await;
                 started.gateway.upstreams().close().await;
@@ -263,12 +258,7 @@ fn stdio(
             stopped(),
         )
         .await?;
-        started
-            .gateway
-            .identities()
-            .write_uses(&started.state)
-            .await;
-        started.gateway.quotas().write(&started.state).await;
+        started.write_counts().await;
         started.gateway.upstreams().close().await;
         started.leave().await;
         Ok(ExitCode::SUCCESS)

@@ -279,6 +279,14 @@ impl GatewayApp {
         Ok(())
     }
 
+    /// Writes what was counted since the last time: uses of keys, and calls of agents with a quota.
+    pub async fn write_counts(&self) {
+        let uses = self.gateway.identities().write_uses(&self.state).await;
+        telemetry::note_written(&mut false, &uses, "uses of keys");
+        let calls = self.gateway.quotas().write(&self.state).await;
+        telemetry::note_written(&mut false, &calls, "calls of agents with a quota");
+    }
+
     /// Takes this process off the nodes, once it serves nothing any more.
     pub async fn leave(&self) {
         self.gateway.audit().write_head().await;

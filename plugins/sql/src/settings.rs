@@ -111,7 +111,9 @@ impl SqlSettings {
         match (self.source(), &self.parameters) {
             (SqlSource::Query(query), Some(declared)) => {
                 let template = SqlTemplate::parse(query, declared, dialect);
-                template.map(Some).map_err(|error| name_setting("query", error))
+                template
+                    .map(Some)
+                    .map_err(|error| name_setting("query", error))
             }
             _ => Ok(None),
         }
@@ -140,7 +142,9 @@ impl SqlSettings {
         let none = DeclaredParameters::default();
         let declared = self.parameters.as_ref().unwrap_or(&none);
         let statement = WrittenStatement::parse(text, declared, dialect);
-        statement.map(Some).map_err(|error| name_setting("statement", error))
+        statement
+            .map(Some)
+            .map_err(|error| name_setting("statement", error))
     }
 
     /// Returns how many rows a statement may change.

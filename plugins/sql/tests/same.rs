@@ -109,24 +109,32 @@ fn shapes(both: &Both) {
         described.expect("a query"),
         "id:Integer label:String key= write= read_only=Some(\"A query is read-only.\")"
     );
-    for settings in [
-        r#"{"connection":"db","table":"absent"}"#,
-        r#"{"connection":"db","table":"absent.nasty"}"#,
-        r#"{"connection":"db","query":"SELECT nonsense FROM nowhere"}"#,
-        r#"{"connection":"db","query":"DELETE FROM nasty"}"#,
-        r#"{"connection":"db","query":"SELECT id FROM nasty) AS x; DROP TABLE nasty; --"}"#,
-        r#"{"connection":"db","query":"SELECT 1 AS a, 2 AS a"}"#,
-        r#"{"connection":"db"}"#,
-        r#"{"connection":"db","table":"a","other":1}"#,
+    for (field, settings) in [
+        ("table", r#"{"connection":"db","table":"absent"}"#),
+        ("table", r#"{"connection":"db","table":"absent.nasty"}"#),
+        (
+            "query",
+            r#"{"connection":"db","query":"SELECT nonsense FROM nowhere"}"#,
+        ),
+        (
+            "query",
+            r#"{"connection":"db","query":"DELETE FROM nasty"}"#,
+        ),
+        (
+            "query",
+            r#"{"connection":"db","query":"SELECT id FROM nasty) AS x; DROP TABLE nasty; --"}"#,
+        ),
+        (
+            "query",
+            r#"{"connection":"db","query":"SELECT 1 AS a, 2 AS a"}"#,
+        ),
+        ("settings", r#"{"connection":"db"}"#),
+        ("settings", r#"{"connection":"db","table":"a","other":1}"#),
     ] {
         let error = both
             .same(|| describe(settings).map(|_| ()))
             .expect_err(settings);
-        assert_eq!(
-            error.field.as_deref(),
-            Some("settings"),
-            "{settings} {error:?}"
-        );
+        assert_eq!(error.field.as_deref(), Some(field), "{settings} {error:?}");
     }
     let comment = both
         .on(Which::Postgresql, || {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Events, Modern, cluster::NODES, within};
+use weir_tests::{Events, Modern, cluster::NODES};
 
 use super::{fleet::Fleet, load::Load, rounds};
 use crate::sample;
