@@ -85,7 +85,7 @@ fn run(words: &[&str]) -> Result<(), step::StepFailure> {
         ["plugins", "--guests"] => plugins::run(&XtaskContext::open()?, true),
         ["package"] => package::run(&XtaskContext::open()?),
         ["package", "--program", program] => {
-            package::pack_release(&XtaskContext::open()?, program.into())
+            package::pack_release(&XtaskContext::open()?, program.as_ref())
         }
         ["instructions"] => test::instructions(&XtaskContext::open()?),
         ["bench", "--", options @ ..] | ["bench", options @ ..] => {

@@ -30,11 +30,12 @@ pub(crate) fn run(workshop: &XtaskContext) -> Result<(), StepFailure> {
     plugins::run(workshop, false)?;
     console::build(workshop)?;
     let binary = dist::build(workshop, dist::GATEWAY)?.join("weir");
-    pack_release(workshop, binary)
+    pack_release(workshop, &binary)
 }
 
 /// Packs a program that was built before.
-pub(crate) fn pack_release(workshop: &XtaskContext, binary: PathBuf) -> Result<(), StepFailure> {
+pub(crate) fn pack_release(workshop: &XtaskContext, program: &Path) -> Result<(), StepFailure> {
+    let binary = strip(program, &folder(&workshop.cache.join("release"))?)?;
     let version = version(&binary)?;
     let site = docs::build(workshop)?;
     let archive = archive(workshop, &binary, &site, &version)?;
@@ -50,13 +51,7 @@ pub(crate) fn pack_release(workshop: &XtaskContext, binary: PathBuf) -> Result<(
 /// Makes the packages with the program as the tests have it, where the tests look for them: `packages/` in the cache.
 pub(crate) fn for_tests(workshop: &XtaskContext) -> Result<(), StepFailure> {
     let place = folder(&workshop.cache.join("packages"))?;
-    let binary = place.join("weir");
-    capture_output(
-        Command::new("strip")
-            .arg("-o")
-            .arg(&binary)
-            .arg(workshop.binary("weir")),
-    )?;
+    let binary = strip(&workshop.binary("weir"), &place)?;
     let version = version(&binary)?;
     ReleaseParts {
         binary,
@@ -64,6 +59,14 @@ pub(crate) fn for_tests(workshop: &XtaskContext) -> Result<(), StepFailure> {
         folder: place,
     }
     .pack(workshop)
+}
+
+/// Copies the program into a folder, without the names of its functions: a tenth of a release is these.
+fn strip(program: &Path, folder: &Path) -> Result<PathBuf, StepFailure> {
+    let copy = folder.join("weir");
+    let mut strip = Command::new("strip");
+    capture_output(strip.arg("-o").arg(&copy).arg(program))?;
+    Ok(copy)
 }
 
 /// The parts of the packages, and where they go.
