@@ -409,8 +409,8 @@ fn measured(
         SummaryFunction::Sum | SummaryFunction::Average => {
             let is_average = function == SummaryFunction::Average;
             let Some([sum, places, odd]) = column.sum(builder) else {
-                // It is computed value by value.
-                return Ok(["NULL", "0", "0", "0"].map(str::to_owned).to_vec());
+                // It is computed value by value; the count makes one row of a SELECT without groups.
+                return Ok(["NULL", "count(*)", "0", "0"].map(str::to_owned).to_vec());
             };
             // A sum without values is null, and has the places that it is written with.
             let count = match is_average {

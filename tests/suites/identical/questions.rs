@@ -12,6 +12,8 @@ pub(super) fn summaries() -> Vec<Value> {
         "max(at)", "distinct(status)", "distinct(flag)", "distinct(day)", "distinct(at)", "distinct(name)"];
     let mut asked = vec![
         json!({}),
+        json!({"measures": ["sum(amount)"]}),
+        json!({"measures": ["avg(amount)"], "name_starts": "no record begins so"}),
         // Eighths, whose sums are exact in any order.
         json!({"measures": ["sum(ratio)", "avg(ratio)"], "name_starts": "Plain", "group_by": ["status"]}),
         json!({"group_by": ["status"], "measures": ["count", "sum(amount)"], "order_by": ["-sum(amount)"]}),

@@ -209,6 +209,25 @@ fn the_year_before_the_first_is_the_year_zero() {
     }
 }
 
+/// Nothing else in the SELECT makes one row of all.
+#[test]
+fn a_sum_of_decimals_alone_is_one_record() {
+    for (rows, sum) in [
+        ("(1, 1.1), (2, 2.2), (3, 3.3)", "\"6.6\""),
+        ("(1, NULL)", "null"),
+    ] {
+        let both = Both::filled(
+            &format!(
+                "CREATE TABLE odd (id INTEGER PRIMARY KEY, a DECIMAL(9,2)); INSERT INTO odd VALUES {rows}"
+            ),
+            "",
+        );
+        let query = measure(SummaryFunction::Sum, Some("a"));
+        let found = ask(&both, Which::Sqlite, &[("a", Type::Decimal)], &query);
+        assert_eq!(found.expect("an answer"), format!(r#"[{{"m":{sum}}}]"#));
+    }
+}
+
 #[test]
 fn decimals_are_added_in_the_statement_that_groups_them() {
     let both = Both::filled(
