@@ -196,6 +196,11 @@ fn look(settings: &SqlSettings, columns: &[&str]) -> Result<Vec<ColumnCounts>, E
                 Ok(rows) => rows,
                 // A null where only a number can be, as behind LIMIT: nothing is seen then.
                 Err(error) if error.is("invalid") && !settings.examples.is_empty() => Vec::new(),
+                Err(error)
+                    if error.is("invalid") && matches!(settings.source(), SqlSource::Query(_)) =>
+                {
+                    return Err(error.field("query"));
+                }
                 Err(error) => return Err(error),
             };
         let row = rows.into_iter().next().unwrap_or_default();
